@@ -1,4 +1,4 @@
-"""Options that say what a text is beside language: its format, and what in it is kept."""
+"""Options for the format of texts and for placeholders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING = "none"
 
 
 class FormatChoice(StrEnum):
-    """What tags and entities in a line mean."""
+    """The format of lines."""
 
     text = "text"
     html = "html"
@@ -24,14 +24,14 @@ class FormatChoice(StrEnum):
 TextFormat = Annotated[
     FormatChoice,
     typer.Option(
-        "--format", help="What a line is: tags come back around the words that mean what they stood around."
+        "--format", help="Format of the lines; inline tags are re-inserted around the corresponding words."
     ),
 ]
 IgnoreTags = Annotated[
     list[str] | None,
     typer.Option(
         "--ignore-tags",
-        help="A tag of html or xml to leave alone with all it holds; again: more.",
+        help="Element of html or xml to leave untranslated, with its content. Repeatable.",
         show_default=False,
     ),
 ]
@@ -39,8 +39,8 @@ MorePlaceholders = Annotated[
     list[str] | None,
     typer.Option(
         "--placeholder",
-        help="A regular expression for what is to be kept beside {name}, %s, $VAR, addresses, file names and "
-        "numbers with units; again: more. `none`: keep nothing.",
+        help="Extra regex for text to leave untranslated, in addition to {name}, %s, $VAR, addresses, file names "
+        "and numbers with units. Repeatable. `none`: translate everything.",
         show_default=False,
     ),
 ]
@@ -53,5 +53,5 @@ def kept_patterns(patterns: list[str] | None) -> bool | list[str]:
         SettingsError: ``none`` is not alone.
     """
     if patterns and NOTHING in patterns and len(patterns) > 1:
-        raise SettingsError("--placeholder none keeps nothing: leave out the others")
+        raise SettingsError("--placeholder none cannot be combined with other patterns")
     return False if patterns == [NOTHING] else patterns or True

@@ -1,4 +1,4 @@
-"""``uwaga translate-file``: a document in, the same document in another language out."""
+"""``uwaga translate-file``: translate a document from file to file."""
 
 from __future__ import annotations
 
@@ -17,44 +17,47 @@ from uwaga.languages.detection import AUTO
 from uwaga.search import SearchOverrides
 
 SAMPLE = 200
-"""Texts of a document that tell its language."""
+"""Number of texts from which the language of a document is detected."""
 
 Document = Annotated[Path, typer.Argument(help="The document to translate.", show_default=False)]
 Target = Annotated[
     Path,
     typer.Argument(
-        help="The translated document; made whole or not at all. The same command goes on with one that was "
-        "stopped.",
+        help="The translated document, written atomically. Rerun the same command to resume an interrupted run.",
         show_default=False,
     ),
 ]
 FormatName = Annotated[
     str | None,
-    typer.Option("--format", help="What it is, such as markdown.", show_default="what its name says"),
+    typer.Option("--format", help="The format, such as markdown.", show_default="by file name"),
 ]
 Encoding = Annotated[
     str | None,
-    typer.Option(help="Of a text file that does not state its own.", show_default="utf-8"),
+    typer.Option(help="Encoding of a text file that doesn't declare one.", show_default="utf-8"),
 ]
 Keys = Annotated[
     str | None,
     typer.Option(
-        help="Of messages in JSON or YAML: only these keys, with commas between: title,menu.*.",
+        help="For messages in JSON or YAML: only these keys, comma-separated: title,menu.*.",
         show_default="all",
     ),
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(help="Of CSV and TSV: the columns to translate: title,description.", show_default=False),
+    typer.Option(
+        help="For CSV and TSV: the columns to translate, comma-separated: title,description.",
+        show_default=False,
+    ),
 ]
 Retranslate = Annotated[
-    bool, typer.Option("--retranslate", help="Of PO and XLIFF: also what has a translation already.")
+    bool,
+    typer.Option(
+        "--retranslate", help="For PO and XLIFF: also retranslate entries that already have a translation."
+    ),
 ]
 Placeholders = Annotated[
     bool,
-    typer.Option(
-        "--placeholders/--no-placeholders", help="Keep {names}, %s, URLs and their like as they are."
-    ),
+    typer.Option("--placeholders/--no-placeholders", help="Keep {names}, %s, URLs etc. unchanged."),
 ]
 
 EXAMPLES = """
@@ -101,7 +104,7 @@ def translate_file(
     threads: the.Threads = 0,
     memory: the.Memory = "fast",
 ) -> None:
-    """Translate a document: what is not language comes back as it was, where it belongs.
+    """Translate a document, preserving layout, markup and placeholders.
 
     txt, Markdown, HTML, SRT, VTT, PO, XLIFF, Android and Apple strings, JSON, ARB and YAML of messages, CSV,
     docx, pptx, xlsx, OpenDocument and EPUB.
@@ -112,11 +115,13 @@ def translate_file(
     from uwaga.translator.loading import LoadOptions
     from uwaga.translator.request import Request
 
-    said = DocumentOptions(encoding, _listed(keys), _listed(columns), retranslate, source, target)
-    job = document_job(document, output, format_, said)  # speaks before a model is loaded
+    document_options = DocumentOptions(encoding, _listed(keys), _listed(columns), retranslate, source, target)
+    job = document_job(
+        document, output, format_, document_options
+    )  # errors are reported before a model is loaded
     if source == AUTO:
         source = report_language(list(islice(job_texts(job), SAMPLE)))
-        said = replace(said, source=source)
+        document_options = replace(document_options, source=source)
     wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
     translator, _ = load_for_texts(model, wanted, via)
     search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
@@ -131,9 +136,9 @@ def translate_file(
     )
     with texts_meter(document.name) as progress:
         report = run(
-            translator, document, output, format=format_, options=said, request=request, progress=progress
+            translator, document, output, format=format_, options=document_options, request=request, progress=progress
         )  # fmt: skip
-    resumed = f", {report.resumed} of them before" if report.resumed else ""
+    resumed = f", {report.resumed} of them in an earlier run" if report.resumed else ""
     if sys.stderr.isatty() or resumed:
         typer.echo(f"{output}: {report.texts} texts{resumed}", err=True)
 

@@ -1,4 +1,4 @@
-"""Documents of many formats: taken apart into texts, translated, and put together with all else as it was."""
+"""Translation of documents in many formats; everything but their texts is copied as it is."""
 
 from uwaga.documents.document import (
     DocumentFormat,

@@ -82,11 +82,11 @@ class DocumentFormat:
     """A format of documents; one of ``read`` and ``members`` is given.
 
     Attributes:
-        name: what ``--format`` calls it.
-        suffixes: what names of its files end in, in lower case; one without a dot before it is a whole name.
-        read: takes a file apart.
-        members: of a zip archive: its members that hold text, and who takes each apart.
-        check: looks at options before a file is read, and may raise.
+        name: the name for ``--format``.
+        suffixes: the endings of file names, in lower case; one without a dot is a whole name.
+        read: reads a file.
+        members: for zip archives: returns the members that hold text, and their readers.
+        check: checks the options before a file is read.
     """
 
     name: str
@@ -113,15 +113,15 @@ def formats() -> Mapping[str, DocumentFormat]:
 
 
 def find_format(path: Path, name: str | None = None) -> DocumentFormat:
-    """The format of a file, by what its name ends in, or as the user says.
+    """Return the format of a file, by its name or as the user says.
 
     Raises:
-        SettingsError: there is none of that name, or nobody knows what such files are.
+        SettingsError: there is no format of that name, or the file type is unknown.
     """
     known = formats()
     if name is not None:
         if name not in known:
-            raise SettingsError(f"{name!r} is no format of documents; there are {', '.join(sorted(known))}")
+            raise SettingsError(f"unknown document format {name!r}; supported: {', '.join(sorted(known))}")
         return known[name]
     lowered = path.name.lower()
     fitting = [
@@ -132,6 +132,7 @@ def find_format(path: Path, name: str | None = None) -> DocumentFormat:
     ]
     if not fitting:
         raise SettingsError(
-            f"{path}: its name does not say what it is; name the format: {', '.join(sorted(known))}"
+            f"{path}: unknown file type {path.suffix!r}; supported: {', '.join(sorted(known))} "
+            "(use --format to override)"
         )
     return max(fitting, key=lambda pair: pair[0])[1]

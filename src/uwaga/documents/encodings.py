@@ -1,4 +1,4 @@
-"""From a document's bytes to its text and back, byte for byte."""
+"""Encodings of documents: from bytes to text such that the bytes can be written again."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ STATED = re.compile(
     re.IGNORECASE,
 )
 LOOKED = 4096
-"""Bytes in which a page states its encoding; the standard asks for 1024."""
+"""Bytes in which a page may declare its encoding; the standard requires 1024."""
 SUPERSETS = {"iso8859-1": "cp1252", "ascii": "cp1252"}
-"""What browsers read these as."""
+"""The encodings that browsers use for these names."""
 NO_MARK = {"utf-16", "utf-16-le", "utf-16-be", "utf-32"}
-"""A page that states one of these in bytes that could be read is in UTF-8 (WHATWG encoding, 4.2)."""
+"""A page that declares one of these in readable bytes is in UTF-8 (WHATWG encoding, 4.2)."""
 DEEPEST = 256
 """Most XML elements inside each other."""
 XML_STATED = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 
 
 def marked_encoding(content: bytes) -> tuple[bytes, str | None]:
-    """The byte order mark that a document begins with, and the encoding it says."""
+    """Return the byte order mark at the beginning of a document, and its encoding."""
     for mark, encoding in MARKS:
         if content.startswith(mark):
             return mark, encoding
@@ -42,31 +42,31 @@ def marked_encoding(content: bytes) -> tuple[bytes, str | None]:
 
 
 def known_encoding(name: str, where: str) -> str:
-    """The name of an encoding as Python has it.
+    """Return Python's name of an encoding.
 
     Raises:
-        SettingsError: there is none, or it is none of text.
+        SettingsError: it is unknown, or not an encoding of text.
     """
     try:
         info = codecs.lookup(name)
         "".encode(info.name)
     except (LookupError, ValueError):
         raise SettingsError(
-            f"{where}: {shown(name)} is no encoding of text that is known; try utf-8 or iso-8859-1"
+            f"{where}: {shown(name)} is not a known text encoding; try utf-8 or iso-8859-1"
         ) from None
     return info.name
 
 
 def decode(content: bytes, encoding: str, where: str) -> str:
-    """A document's text, from which its bytes can be made again.
+    """Decode a document such that encoding it again gives the same bytes.
 
     Args:
         content: without a byte order mark.
-        encoding: as Python calls it.
+        encoding: Python's name of the encoding.
         where: the file, for messages.
 
     Raises:
-        DataError: a byte is not of the encoding: names byte and line; or the encoding writes it another way.
+        DataError: a byte is not valid (names byte and line), or the text would be encoded differently.
     """
     try:
         text = content.decode(encoding)
@@ -80,15 +80,17 @@ def decode(content: bytes, encoding: str, where: str) -> str:
     except UnicodeError:
         raise DataError(f"{where}: is not {encoding}; name its encoding with --encoding") from None
     if encoding not in ("utf-8", "ascii", "iso8859-1") and text.encode(encoding) != content:
-        raise DataError(f"{where}: {encoding} writes it with other bytes; save it as UTF-8 first")
+        raise DataError(
+            f"{where}: the bytes would change when written in {encoding} again; save it as UTF-8 first"
+        )
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise DataError(f"{where}: line {line} holds a NUL, so this is no text in {encoding}")
+        raise DataError(f"{where}: line {line} holds a NUL character, so this is not text in {encoding}")
     return text
 
 
 def decode_text(content: bytes, encoding: str | None, where: str) -> tuple[str, str, bytes]:
-    """A text, its encoding and its byte order mark; UTF-8 where nobody says another.
+    """Return the text of a file, its encoding (UTF-8 by default) and its byte order mark.
 
     Raises:
         DataError, SettingsError: as :func:`decode` and :func:`known_encoding`.
@@ -99,11 +101,11 @@ def decode_text(content: bytes, encoding: str | None, where: str) -> tuple[str, 
 
 
 def html_text(source: DocumentSource) -> tuple[str, str, bytes]:
-    """The text of a page, its encoding and its byte order mark.
+    """Return the text of an HTML page, its encoding and its byte order mark.
 
     Raises:
-        DataError: a byte is not of the encoding.
-        SettingsError: the user names an encoding that nobody knows.
+        DataError: a byte is not valid in the encoding.
+        SettingsError: the user names an unknown encoding.
     """
     mark, encoding = marked_encoding(source.content)
     if encoding is None and source.options.encoding:
@@ -128,11 +130,11 @@ def _stated(source: DocumentSource) -> str:
 
 
 def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
-    """The text of a well-formed XML document, its encoding and its byte order mark.
+    """Return the text of a well-formed XML document, its encoding and its byte order mark.
 
     Raises:
-        DataError: it is not well-formed (names line and column), declares entities of its own, is nested
-            beyond measure or not in the encoding that it states.
+        DataError: it is not well-formed (names line and column), declares entities, is nested too
+            deeply, or is not in the encoding that it declares.
     """
     _check(source)
     mark, encoding = marked_encoding(source.content)
@@ -140,7 +142,7 @@ def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
         stated = XML_STATED.match(source.content[:1024])
         encoding = known_encoding(stated[1].decode("ascii"), source.name) if stated else "utf-8"
         if encoding in ("utf-16", "utf-16-le", "utf-16-be"):
-            raise DataError(f"{source.name}: says it is UTF-16, but has no byte order mark")
+            raise DataError(f"{source.name}: is declared as UTF-16 but has no byte order mark")
     return decode(source.content[len(mark) :], encoding, source.name), encoding, mark
 
 
@@ -153,8 +155,7 @@ def _check(source: DocumentSource) -> None:
         depth += 1
         if depth > DEEPEST:
             raise DataError(
-                f"{source.name}: line {parser.CurrentLineNumber}: more than {DEEPEST} elements within each "
-                "other; no document needs so many"
+                f"{source.name}: line {parser.CurrentLineNumber}: more than {DEEPEST} nested elements"
             )
 
     def end(name: str) -> None:
@@ -164,8 +165,9 @@ def _check(source: DocumentSource) -> None:
     def entity(name: str, *_: object) -> None:
         raise DataError(
             f"{source.name}: line {parser.CurrentLineNumber} declares the entity {shown(name)}; entities are "
-            "never followed, for they could read other files or grow without bound: write the text itself "
-            "in their place"
+            "never followed, because they could read other files or grow without bound: write the text "
+            "itself "
+            "instead"
         )
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
@@ -175,7 +177,7 @@ def _check(source: DocumentSource) -> None:
         parser.Parse(source.content, True)
     except expat.ExpatError as error:
         raise DataError(
-            f"{source.name}: line {error.lineno}, column {error.offset + 1}: no well-formed XML: "
+            f"{source.name}: line {error.lineno}, column {error.offset + 1}: not well-formed XML: "
             f"{expat.ErrorString(error.code)}"
         ) from None
     except (LookupError, ValueError) as error:
@@ -183,7 +185,7 @@ def _check(source: DocumentSource) -> None:
 
 
 def xml_reader(pieces: Callable[[str], Iterator[Piece]]) -> Reader:
-    """A reader of members in XML, of what takes their text apart."""
+    """Return a reader of XML files from a function that yields the pieces of their text."""
 
     def read(source: DocumentSource) -> Reading:
         text, encoding, mark = xml_text(source)

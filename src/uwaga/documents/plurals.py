@@ -37,7 +37,7 @@ EXPRESSIONS: Mapping[str, str] = {
         "nplurals=6; plural=(n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5);"
     ),
 }
-"""Those of the GNU gettext manual, 12.6; all others have two forms."""
+"""From the GNU gettext manual, section 12.6; all other languages have two forms."""
 CATEGORIES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("ja", "zh", "ko", "vi", "th", "id", "ms", "lo", "my", "jv", "su", "yo"), ("other",)),
     **dict.fromkeys(("ru", "uk", "be", "pl"), ("one", "few", "many", "other")),
@@ -52,26 +52,26 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "cy": ("zero", "one", "two", "few", "many", "other"),
     "ar": ("zero", "one", "two", "few", "many", "other"),
 }
-"""Those of CLDR 46 for whole and other numbers; all other languages have one and other."""
+"""From CLDR 46, for integers and other numbers; all other languages have one and other."""
 HEADER = re.compile(r"nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;]+);?")
 MOST_FORMS = 10
 
 
 def plural_expression(language: str) -> str:
-    """What a PO file's ``Plural-Forms`` says of a language."""
+    """Return the ``Plural-Forms`` of a PO file for a language."""
     code = language.replace("-", "_")
     return EXPRESSIONS.get(code) or EXPRESSIONS.get(base_language(language), TWO_FORMS)
 
 
 def plural_categories(language: str) -> tuple[str, ...]:
-    """The categories of a language's plurals, in the order of CLDR."""
+    """Return the plural categories of a language, in the order of CLDR."""
     return CATEGORIES.get(base_language(language), ("one", "other"))
 
 
 def singular_forms(header: str) -> tuple[bool, ...] | None:
-    """Of each plural form of a ``Plural-Forms``, whether it is the one of the number 1 and no other's.
+    """Return for each form of a ``Plural-Forms`` header whether it is used for the number 1 alone.
 
-    None where the header says nothing that can be read.
+    None if the header cannot be read.
     """
     found = HEADER.search(header)
     if found is None or not 1 <= int(found[1]) <= MOST_FORMS:

@@ -1,8 +1,8 @@
-"""Paragraphs of Office Open XML: runs of equal format are one text, all others stand between tags.
+"""Paragraphs of Office Open XML: their runs as one text with tags.
 
-ECMA-376 cuts a sentence into runs wherever its format, its spelling or its history changes. Here the format
-that most of a paragraph has is the text's own; a run of another stands between two tags that carry its
-properties, and whatever else a paragraph holds is a tag that is written again as it was.
+ECMA-376 splits a sentence into runs wherever its format, spelling status or revision changes. Here the most
+frequent format of a paragraph is that of the text; runs with another format are enclosed by two tags with
+their properties, and everything else in a paragraph is a tag that is copied.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from uwaga.markup.xml import Element, elements, escape, unescape, xml_tokens
 EMPTY = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 """Properties without any inside them."""
 END_OF_FORMAT = "</rPr>"
-"""Marks where a format ends; it is never written."""
+"""The tag at the end of a format; it is never written."""
 
 
 class RunNames(NamedTuple):
-    """The names of a dialect: WordprocessingML, DrawingML or SpreadsheetML."""
+    """The element names of a dialect: WordprocessingML, DrawingML or SpreadsheetML."""
 
     paragraph: str
     run: str
     properties: str
     text: str
     wrappers: frozenset[str] = frozenset()
-    """Elements around runs that stay around their words."""
+    """Elements around runs, which become pairs of tags."""
     inside: frozenset[str] = frozenset()
-    """Elements of such a wrapper in which the runs stand."""
+    """Elements of a wrapper that contain the runs."""
     dropped: frozenset[str] = frozenset()
-    """Elements that say something of the old text alone, such as where its spelling was wrong."""
+    """Elements that only concern the old text, such as spelling errors."""
     signs: tuple[tuple[str, str], ...] = ()
-    """Elements that stand for a character."""
+    """Elements that stand for a character, and these."""
     noise: re.Pattern[str] = re.compile(r"(?!)")
-    """What two formats may differ in that no reader sees."""
+    """Properties in which two formats may differ without any visible effect."""
     field: str = ""
 
 
@@ -65,7 +65,7 @@ class _Words(NamedTuple):
 
 
 def paragraphs(text: str, names: RunNames, start: int = 0, end: int | None = None) -> Iterator[Piece]:
-    """The pieces of a part of a document whose paragraphs are translated."""
+    """Yield the pieces of a part of a document whose paragraphs are translated."""
     at = start
     for one in elements(text, (names.paragraph,), start, end):
         yield text[at : one.inner]
@@ -75,7 +75,7 @@ def paragraphs(text: str, names: RunNames, start: int = 0, end: int | None = Non
 
 
 def paragraph(text: str, one: Element, names: RunNames) -> Piece:
-    """The content of a paragraph."""
+    """Return the content of a paragraph as a piece."""
     raw = one.content(text)
     if f"<{names.text}" not in raw:
         return raw
@@ -84,7 +84,7 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
     formats = Counter[str]()
     for item in items:
         if isinstance(item, _Words):
-            formats[item.format] += len("".join(item.text.split()))  # white space has no format to see
+            formats[item.format] += len("".join(item.text.split()))  # the format of white space is invisible
     base = formats.most_common(1)[0][0] if formats else ""
     inline = balanced(_tagged(items, base, reader.formats))
     inner = {key: list(paragraphs(key, names)) for key in reader.nested}
@@ -92,19 +92,19 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
 
 
 class _RunReader:
-    """Reads a paragraph's runs; ``formats`` are their properties by what tells them apart."""
+    """Reads the runs of a paragraph; ``formats`` are their properties by the visible part of these."""
 
     def __init__(self, text: str, names: RunNames, start: int, end: int) -> None:
         self._text, self._names = text, names
         self._children = Children(text, start, end)
         self._signs = dict(names.signs)
-        self._field = ""  # what has been read of a field whose result has not begun
-        self._open = 0  # fields that begin in it and do not end in it
+        self._field = ""  # the beginning of a field, up to its result
+        self._open = 0  # fields that begin in it and do not end there
         self.formats: dict[str, str] = {"": ""}
         self.nested: list[str] = []
 
     def items(self, start: int, end: int) -> list[_Words | Tag]:
-        """The words and tags of a part."""
+        """Return the words and tags of a part."""
         found = list(self._items(start, end))
         if self._field:
             found.append(self._end_field("void"))
@@ -164,7 +164,7 @@ class _RunReader:
         return key
 
     def _field_part(self, raw: str) -> Iterator[Tag]:
-        """A part of a field, whose result stands between its code and its end."""
+        """Read a run of a field, whose result stands between its code and its end."""
         begins = raw.count('fldCharType="begin"')
         separates = 'fldCharType="separate"' in raw
         first = not self._field
@@ -221,7 +221,7 @@ class Children:
 
 
 def _tagged(items: Sequence[_Words | Tag], base: str, formats: dict[str, str]) -> Inline:
-    """The words with tags around those that are not of the usual format."""
+    """Put tags around the words whose format is not the most frequent one."""
     parts: list[str | Tag] = []
     now = base
     for item in items:

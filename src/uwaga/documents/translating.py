@@ -1,4 +1,4 @@
-"""A document translated by a model, with its tags and placeholders."""
+"""Translation of a document by a model, with tags and placeholders."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def translate_file(
     batch: int = BATCH,
     progress: Progress | None = None,
 ) -> DocumentReport:
-    """Translate a document into a file: whole or not at all.
+    """Translate a document into a file, which is written atomically.
 
     A run that was stopped is gone on with by the same call: what has been translated lies in a journal beside
     ``target`` until that is whole.
@@ -96,13 +96,13 @@ def inline_translator(translator: Translator, request: Request) -> TranslateInli
 
 
 def _with_own_tags(source: Inline, made: Inline) -> Inline:
-    """A translation with the tags of its source alone: placeholders are text, which the format escapes."""
+    """Return a translation with the tags of its source only; placeholders become text, to be escaped."""
     own = {part for part in source if isinstance(part, Tag)}
     return joined(part if isinstance(part, str) or part in own else part.raw for part in made)
 
 
 def with_languages(options: DocumentOptions, translator: Translator) -> DocumentOptions:
-    """The options with the languages of the model, where they name none."""
+    """Return the options with the model's languages where they name none."""
     source, target = translator.languages
     return replace(
         options,

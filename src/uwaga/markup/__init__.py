@@ -1,4 +1,4 @@
-"""What stands in a text beside language: tags, and what carries them across a translation."""
+"""Tags and placeholders in texts, and how they are carried over to a translation."""
 
 from uwaga.markup.inline import Inline, Tag, plain_text
 

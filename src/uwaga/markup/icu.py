@@ -1,6 +1,6 @@
-"""ICU messages such as ``{count, plural, one {# file} other {# files}}``: their branches alone are language.
+"""ICU messages such as ``{count, plural, one {# file} other {# files}}``; only their branches are translated.
 
-As https://unicode-org.github.io/icu/userguide/format_parse/messages/ has them: an apostrophe before a brace
+Syntax: https://unicode-org.github.io/icu/userguide/format_parse/messages/. An apostrophe before a brace
 quotes up to the next apostrophe, two apostrophes are one.
 """
 
@@ -22,9 +22,9 @@ DEEPEST = 32
 
 @dataclass(frozen=True)
 class IcuMessage:
-    """A message taken apart: ``skeleton`` has one part more than there are ``branches``, which it is around.
+    """A parsed message: ``skeleton`` is what surrounds the ``branches``, one part more than these.
 
-    ``counts``: a ``#`` in its branches stands for a number.
+    ``counts`` is true if a ``#`` in its branches stands for a number.
     """
 
     skeleton: tuple[str, ...]
@@ -32,19 +32,19 @@ class IcuMessage:
     counts: bool
 
     def with_branches(self, branches: Sequence[str]) -> str:
-        """The message with others in their places."""
+        """Return the message with other branches."""
         between = [part for pair in zip(self.skeleton, branches, strict=False) for part in pair]
         return "".join([*between, self.skeleton[-1]])
 
 
 def message_end(text: str, start: int) -> int | None:
-    """The end of the message that begins at a brace, None where none does."""
+    """Return the end of the message that begins at a brace; None if there is none."""
     found = _parsed(text, start)
     return None if found is None else found[1]
 
 
 def parse_message(text: str) -> IcuMessage | None:
-    """A text that is one message with branches, None of any other."""
+    """Parse a text that is one message with branches; None for any other text."""
     found = _parsed(text, 0)
     return found[0] if found is not None and found[1] == len(text) else None
 

@@ -1,4 +1,4 @@
-"""Tags put back into a translation, each exactly once and well nested, whatever the alignment says."""
+"""Insert the tags of a source into its translation, each exactly once and well nested, for any alignment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from uwaga.alignment.words import word_spans
-from uwaga.markup.inline import Inline, Tag
+from uwaga.markup.inline import Inline, Tag, joined
 from uwaga.markup.strip_tags import Mark, StrippedText, in_order, tag_tree
 from uwaga.markup.word_ranges import Words, choose_places
 from uwaga.markup.words import is_unspaced, word_links
@@ -16,17 +16,17 @@ from uwaga.results.translation import WordAlignment
 def insert_tags(
     stripped: StrippedText, translation: str, alignment: WordAlignment | None, same: Collection[str] = ()
 ) -> Inline:
-    """The translation with the tags of its source.
+    """Return the translation with the tags of its source.
 
-    A pair of tags is put around the words that mean what it stood around, a tag alone behind what means the
-    word before it. White space beside a tag stays on its side. What is around or beside all of the text stays
-    so. The text is the translation's, but for such white space.
+    A pair of tags is put around the words aligned with those it encloses in the source; an unpaired tag is
+    placed after the words aligned with the text before it. White space next to a tag stays on its side. Tags
+    around the whole text stay there. The text is that of the translation, except for such white space.
 
     Args:
         stripped: the source and its tags.
-        translation: of the source.
-        alignment: of source and translation; any will do, and None.
-        same: words that mean themselves and nothing else, each once in both texts.
+        translation: the translation of the source.
+        alignment: the alignment of source and translation; any is accepted, and None.
+        same: words that are aligned with themselves alone, each once in both texts.
     """
     if not stripped.marks:
         return (translation,) if translation else ()
@@ -55,22 +55,10 @@ def insert_tags(
     return joined(made)
 
 
-def joined(parts: Sequence[str | Tag]) -> Inline:
-    """The same with all stretches of text that follow each other in one, and none empty."""
-    made: list[str | Tag] = []
-    for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
-        if is_text:
-            text = "".join(part for part in group if isinstance(part, str))
-            made += [text] if text else []
-        else:
-            made += group
-    return tuple(made)
-
-
 def _own_edges(
     here: Sequence[Mark], gap: int, words: int, stripped: StrippedText, sources: Sequence[tuple[int, int]]
 ) -> list[bool]:
-    """Of each tag whether it stood at this end of the source too, so that white space there is its own."""
+    """For each tag, return whether it was at this end of the source too, with the white space there."""
     if not sources or 0 < gap < words:
         return [False] * len(here)
     first, last = sources[0][0], sources[-1][1]
@@ -78,13 +66,13 @@ def _own_edges(
 
 
 def _spaced(here: Sequence[Mark], blank: str, own: Sequence[bool], sides: tuple[str, str]) -> list[str | Tag]:
-    """Tags between two words, with the white space there on the sides where the source had it.
+    """Return the tags between two words, with white space on the sides where the source had it.
 
     Args:
         here: the tags.
-        blank: the white space that the translation has there.
-        own: of each whether white space at the end of the text belongs to it.
-        sides: the characters on both sides, if there are any.
+        blank: the white space of the translation there.
+        own: for each, whether white space at the end of the text belongs to it.
+        sides: the characters on both sides, if any.
     """
     slots = [""] * (len(here) + 1)
     for number, (mark, at_edge) in enumerate(zip(here, own, strict=True)):
@@ -96,7 +84,7 @@ def _spaced(here: Sequence[Mark], blank: str, own: Sequence[bool], sides: tuple[
     elif blank and any(slots):
         slots[next(number for number, slot in enumerate(slots) if slot)] = blank
     for number, mark in enumerate(here):
-        if mark.tag.kind == "kept":  # a reader sees it: it is no part of the words beside it
+        if mark.tag.kind == "kept":  # visible text, which is separate from the words next to it
             slots[number] = slots[number] or _parting(sides[0] if number == 0 else "")
             slots[number + 1] = slots[number + 1] or _parting(sides[1] if mark is here[-1] else "")
     made: list[str | Tag] = [slots[0]]
@@ -106,12 +94,12 @@ def _spaced(here: Sequence[Mark], blank: str, own: Sequence[bool], sides: tuple[
 
 
 def _parting(side: str) -> str:
-    """The space between what is kept and a character."""
+    """Return the space between an untranslated piece and a character."""
     return " " if side.isalnum() and not is_unspaced(side) else ""
 
 
 def _default(here: Sequence[Mark]) -> int:
-    """Where a space goes that no tag of the source had beside it: behind what ends, before what begins."""
+    """Return where a space goes that no tag had in the source: after closing tags, before opening ones."""
     for number, mark in enumerate(here):
         if mark.tag.kind == "open":
             return number

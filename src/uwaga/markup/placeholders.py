@@ -1,4 +1,4 @@
-"""What in a text is no language: placeholders, addresses, names of files, numbers with units."""
+"""Text that is not translated: placeholders, addresses, file names, numbers with units."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ FILE = rf"(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:{ENDINGS})(?!\w)"
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
 LIKELY = re.compile(r"[{%$@/\\]|\d|\w\.\w")
-"""What every placeholder has something of: most texts have nothing, and are looked at once."""
+"""A part of every placeholder; most texts have none, and are scanned only once."""
 USUAL = re.compile("|".join((URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, FILE)))
 COUNTED = re.compile(
     r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
 )
-"""What begins like a number, or stands for one."""
+"""A placeholder that begins like a number, or stands for one."""
 
 MOST_BROKEN = 16
-"""ICU messages of a text that never end; no more are looked for then."""
+"""Unclosed ICU messages in a text after which no more are looked for."""
 
 
 @dataclass(frozen=True)
 class Placeholders:
-    """Which placeholders are kept: the usual ones, and what regular expressions of the user's find."""
+    """The placeholders to keep: the usual ones, and matches of the user's regular expressions."""
 
     pattern: re.Pattern[str]
     usual: bool = True
 
     def split(self, text: str) -> Inline:
-        """A text with its placeholders as ``kept`` tags.
+        """Return a text with its placeholders as ``kept`` tags.
 
-        ICU messages with branches are one each, from brace to brace.
+        An ICU message with branches is one placeholder, from brace to brace.
         """
         if self.usual and self.pattern is _usual() and LIKELY.search(text) is None:
             return (text,) if text else ()
@@ -89,13 +89,13 @@ class Placeholders:
 
 
 def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | None:
-    """What to keep.
+    """Return the placeholders to keep.
 
     Args:
-        wanted: True or None for the usual placeholders; False for none; regular expressions for these too.
+        wanted: True or None for the usual placeholders; False for none; regular expressions for more.
 
     Raises:
-        SettingsError: one is no regular expression, or finds what is empty.
+        SettingsError: a pattern is not a regular expression, or matches the empty string.
     """
     if wanted is None or wanted is True:
         return Placeholders(_usual())
@@ -111,22 +111,24 @@ def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | Non
             empty = re.compile(one).fullmatch("")
             more.append(re.compile(one).pattern if isinstance(one, str) else "")
         except (re.error, TypeError) as error:
-            raise SettingsError(f"placeholders: {shown(one)} is no regular expression: {error}") from None
+            raise SettingsError(f"placeholders: {shown(one)} is not a regular expression: {error}") from None
         if empty is not None or not isinstance(one, str):
-            raise SettingsError(f"placeholders: {shown(one)} must be a text that finds no empty place")
+            raise SettingsError(
+                f"placeholders: {shown(one)} must be a string that does not match the empty string"
+            )
     try:
         return Placeholders(re.compile("|".join([*(f"(?:{one})" for one in more), _usual().pattern])))
     except re.error as error:
-        raise SettingsError(f"placeholders: the patterns do not go together: {error}") from None
+        raise SettingsError(f"placeholders: the patterns cannot be combined: {error}") from None
 
 
 def is_quantity(text: str) -> bool:
-    """Whether it is a number with a unit, which a model may well leave as it is."""
+    """Return whether a text is a number with a unit, which models often copy."""
     return re.fullmatch(NUMBER, text) is not None
 
 
 def is_counted(text: str) -> bool:
-    """Whether a placeholder stands for a number, by its looks."""
+    """Return whether a placeholder looks like a number."""
     return COUNTED.match(text) is not None
 
 

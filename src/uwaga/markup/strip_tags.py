@@ -1,4 +1,4 @@
-"""Texts without their tags, and the tags as a tree."""
+"""Strip the tags from a text, and build a tree of them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from uwaga.markup.inline import Tag
 
 SEPARATES = re.compile(r"<(?:[\w.]+:)?(?:br|cr|hr|tab|line-break|img|image)\b", re.IGNORECASE)
-"""A void tag that its reader sees as a space, at least: the words at its sides are two."""
+"""A void tag that separates words."""
 
 
 @dataclass(frozen=True)
 class Mark:
     """A tag and its place in the text without tags: before the character ``at``.
 
-    ``left`` and ``right`` are the white space between it and what stands next to it, be that a word, another
-    tag or the end of the text. ``divides``: it alone divides two words, and a space stands for it.
+    ``left`` and ``right`` are the white space between it and its neighbours: a word, another tag or the end
+    of the text. ``divides`` is true if it alone separates two words, and a space replaces it.
     """
 
     tag: Tag
@@ -29,19 +29,19 @@ class Mark:
 
 @dataclass(frozen=True)
 class StrippedText:
-    """A text without its tags, and these in their order."""
+    """A text without its tags, and the tags in order."""
 
     text: str
     marks: tuple[Mark, ...]
 
 
 def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
-    """Take all tags out of a text, pieces that are kept too.
+    """Strip all tags from a text, untranslated pieces too.
 
-    Where a line break or an image alone divides two words, a space takes its place.
+    Where a line break or an image alone separates two words, a space replaces it.
 
     Args:
-        inline: the text with its tags; stretches of text may follow each other.
+        inline: the text with its tags; it may have adjacent stretches of text.
     """
     stretches, tags = _alternating(inline)
     texts: list[str] = [stretches[0]]
@@ -60,12 +60,12 @@ def strip_tags(inline: Sequence[str | Tag]) -> StrippedText:
 
 
 def separates(tag: Tag) -> bool:
-    """Whether the words at the sides of a tag are two, though there is no space."""
+    """Return whether a tag separates words without a space."""
     return tag.kind == "void" and (tag.text.isspace() or SEPARATES.match(tag.raw) is not None)
 
 
 def _alternating(inline: Sequence[str | Tag]) -> tuple[list[str], list[Tag]]:
-    """The tags, and the text before, between and behind them: one stretch more."""
+    """Return the texts before, between and after the tags, and the tags."""
     stretches: list[list[str]] = [[]]
     tags: list[Tag] = []
     for part in inline:
@@ -87,10 +87,10 @@ def _blank_start(text: str) -> str:
 
 @dataclass
 class Node:
-    """A pair of tags, or one that stands alone; ``opens`` and ``closes`` are numbers of marks.
+    """A pair of tags, or an unpaired tag; ``opens`` and ``closes`` are numbers of marks.
 
-    Of a tag alone both are the same. ``children`` are in their order. ``low`` and ``high``: the target words
-    that it is put around, once that is known.
+    For an unpaired tag both are the same. ``children`` are in order. ``low`` and ``high`` delimit the target
+    words that it is put around, once they are chosen.
     """
 
     opens: int
@@ -101,15 +101,15 @@ class Node:
 
     @property
     def paired(self) -> bool:
-        """Whether it is a pair."""
+        """Whether this is a pair of tags."""
         return self.closes > self.opens
 
 
 def tag_tree(marks: Sequence[Mark]) -> Node:
-    """The tree of all tags, below a root that is none (``opens`` -1).
+    """Build the tree of all tags; its root is not a tag (``opens`` is -1).
 
-    A close ends the nearest open before it that nothing has ended. An open that nothing ends, and a close
-    that ends nothing, stand alone.
+    A closing tag ends the nearest opening tag before it that has no end yet. Tags without a partner are
+    unpaired.
     """
     mates: dict[int, int] = {}
     waiting: list[int] = []
@@ -133,10 +133,10 @@ def tag_tree(marks: Sequence[Mark]) -> Node:
 
 
 def in_order(root: Node) -> list[tuple[int, int]]:
-    """Every mark with the number of target words before it, in the order of the translation.
+    """Return all marks with the number of target words before each, in the order of the translation.
 
-    Pairs side by side share no word: by their first word and then their last, such as stand before a word
-    come before those around it.
+    Adjacent pairs share no word. They are ordered by their first word and then by their last, so that empty
+    pairs before a word precede the pair around it.
     """
     placed: list[tuple[int, int]] = []
     waiting: list[tuple[int, int] | Node] = [root]

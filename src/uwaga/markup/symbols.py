@@ -16,14 +16,14 @@ from uwaga.results.translation import Span, WordAlignment, noisy_or
 
 NAMES = ("Tom", "Paris", "Boston", "Maria", "Peter", "Berlin", "Anna", "London", "John")
 NUMBERS = ("20", "2013", "30", "5", "250", "15", "7", "12", "40")
-"""What models copy most often, measured on the bundled one and on Firefox's."""
+"""The words that models copy most often, measured on the bundled model and on Firefox's."""
 WORDS = re.compile(r"\w+")
 CANDIDATE = re.compile(
     rf"(?<!\w)[+-]?(?P<number>\d++(?:[.,]\d++)*+)(?:[ \u00a0\u202f]?(?:{UNITS}))?(?!\w)|\w+"
 )
 """Every word that may be a symbol: a number, with its unit where there is one, or letters."""
 ATTEMPTS = 4
-"""Ways to choose symbols: by the looks of what is kept, of the other kind, and others of both."""
+"""Ways to choose symbols: by the kind of the piece, of the other kind, and further ones of both."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ def _in_word(character: str) -> bool:
 
 
 def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
-    """A symbol for each piece that is kept, all different and none in the text; None where none is left.
+    """Choose a symbol for each untranslated piece, all different and none in the text; None if none is left.
 
     Args:
         inline: the text.
-        attempt: from 0; each has other symbols.
+        attempt: from 0; each attempt has other symbols.
     """
     texts = [part if isinstance(part, str) else part.text for part in inline]
     taken = {word for text in texts for word in WORDS.findall(text)}
@@ -103,11 +103,11 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
 
 
 def substitute(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, tuple[Symbol, ...]]:
-    """The text with symbols for what is kept, and these; what has none stays a tag.
+    """Return the text with symbols for untranslated pieces, and the symbols; a piece without one stays a tag.
 
     Args:
         inline: the text.
-        symbols: one, or None, for each piece that is kept.
+        symbols: one, or None, for each untranslated piece.
     """
     parts: list[str | Tag] = []
     used: list[Symbol] = []
@@ -132,11 +132,11 @@ def missing(symbols: Sequence[Symbol], translation: str) -> list[int]:
 
 
 def restore(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
-    """The translation with what was kept in the place of its symbols.
+    """Replace the symbols in a translation with the pieces that they stand for.
 
     Args:
         inline: the translation.
-        symbols: that stand in it, each once.
+        symbols: the symbols, each of which occurs once.
     """
     if not symbols:
         return inline
@@ -166,7 +166,7 @@ def restore(inline: Inline, symbols: Sequence[Symbol]) -> Inline:
 
 
 def _touched(parts: Sequence[str | Tag], *, last: bool) -> list[bool]:
-    """For each part, whether a word or an untranslated piece comes right before it.
+    """Return for each part whether a word or an untranslated piece comes right before it.
 
     Args:
         parts: in the order in which they are passed.
@@ -191,14 +191,14 @@ def realign(
     symbols: Sequence[Symbol],
     kept: Sequence[str],
 ) -> WordAlignment | None:
-    """The same links between the words of the final texts; None where these do not fit those before.
+    """Return the links between the words of the final texts; None if these do not match the texts before.
 
     Args:
-        alignment: of the texts with symbols.
-        source: the source with symbols, and as it was.
-        target: the translation with symbols, and as it is.
-        symbols: that stand in both.
-        kept: what the final texts have beside.
+        alignment: the alignment of the texts with symbols.
+        source: the source with symbols, and without.
+        target: the translation with symbols, and without.
+        symbols: the symbols in both.
+        kept: pieces that only the final texts have.
     """
     sides, symbol_words = [], list[dict[str, range]]()
     for (before, after), spans in ((source, alignment.source), (target, alignment.target)):
@@ -245,7 +245,7 @@ def _map_characters(
     at_symbols: Mapping[str, Span],
     kept: Sequence[str],
 ) -> list[Span | None] | None:
-    """For each character of ``before`` its span in ``after``: None for white space.
+    """Return for each character of ``before`` its span in ``after``; None for white space.
 
     Returns None where ``after`` is not ``before`` with the symbols replaced and the kept pieces inserted.
     """

@@ -1,9 +1,8 @@
-"""Which words of a translation each pair of tags is put around, and where a tag alone stands.
+"""Choose the words of a translation that each pair of tags is put around, and the places of unpaired tags.
 
-A pair stands around the words that mean what it stood around: the run of words by which fewest mistakes are
-to be expected, words left out and words too many, given how likely each pair of words is linked. Inside
-another pair only its words are to be had; of pairs side by side that want the same words, the one with more
-of its own is served first.
+A pair is put around the run of words with the fewest expected errors, missing words and extra words, given
+the probability that each pair of words is linked. A pair inside another is limited to the words of that one;
+of adjacent pairs that compete for the same words, the one with the higher gain comes first.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from uwaga.markup.words import LINKED, Links, overlapping
 from uwaga.results.translation import Span
 
 UNLINKED = 0.05
-"""What a word without links costs inside a pair, in words: next to nothing, but no reason to reach for it."""
+"""Cost of a word without links inside a pair: low, but no reason to include it."""
 
 DEEPEST = 32
 """Most pairs inside each other; a deeper one is put around all words of the pair around it."""
 
 
 TOO_MANY = 1.5
-"""What a word of others costs inside a pair, for one of its own that would be left out."""
+"""Cost of a word of other pairs, relative to leaving out a word of this pair."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Words:
 
     @classmethod
     def of(cls, spans: Sequence[Span], links: Links, targets: int) -> Words:
-        """From the source's words, their links, and the number of the translation's."""
+        """Build it from the source words, their links, and the number of target words."""
         partners: list[list[tuple[int, float]]] = [[] for _ in range(targets)]
         for word, own in enumerate(links):
             for other, chance in own.items():
@@ -64,16 +63,16 @@ class Words:
         return cls(spans, [start for start, _ in spans], links, partners, *sums, ends, begins)
 
     def inside(self, start: int, end: int) -> range:
-        """The words that have a character between two places."""
+        """Return the words that have a character between two positions."""
         return overlapping(self.spans, self.starts, start, end) if end > start else range(0)
 
     def cost(self, low: int, high: int) -> float:
-        """Of the target words between two places, as mistakes."""
+        """Return the cost of the target words between two positions."""
         return self.costs[high] - self.costs[low]
 
 
 def _carried(values: Iterable[int | None]) -> list[int | None]:
-    """The same, each None replaced by the value before it."""
+    """Return the same values, each None replaced by the value before it."""
     carried, last = list[int | None](), None
     for value in values:
         last = last if value is None else value
@@ -82,15 +81,14 @@ def _carried(values: Iterable[int | None]) -> list[int | None]:
 
 
 def _cost(others: float) -> float:
-    """Of a word inside a pair that is none of its own: it may belong to others, or to nobody."""
+    """Return the cost of another word inside a pair; ``others`` is the probability that it has an owner."""
     return TOO_MANY * others + UNLINKED * (1.0 - others)
 
 
 def _meant(partners: Sequence[tuple[int, float]], own: range | None = None, *, others: bool = False) -> float:
-    """How likely a target word is linked to some source words, or to others: all, where none are said.
+    """Return how likely a target word is linked to some source words (or all), or to the others.
 
-    Links that are certain, of one word, share it: who says of several that all are, says which of them
-    matters as little.
+    Several certain links of one word share it: none of them is more important than the others.
     """
     mine = [chance for word, chance in partners if own is None or (word in own) is not others]
     certain = sum(chance >= 1.0 for _, chance in partners)
@@ -101,10 +99,10 @@ def _meant(partners: Sequence[tuple[int, float]], own: range | None = None, *, o
 
 
 def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
-    """Set ``low`` and ``high`` of every node.
+    """Choose ``low`` and ``high`` of every node.
 
     Args:
-        root: of the tags, from :func:`uwaga.markup.strip_tags.tag_tree`.
+        root: the tree of the tags, from :func:`uwaga.markup.strip_tags.tag_tree`.
         marks: the tags.
         words: of the text and its translation.
     """
@@ -126,7 +124,7 @@ def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
 
 @dataclass
 class _Taken:
-    """The words of pairs that have theirs, rising and apart; ``nodes`` are these pairs by their number."""
+    """The taken words, as disjoint ascending ranges; ``nodes`` are the numbers of the pairs around them."""
 
     lows: list[int]
     highs: list[int]
@@ -145,16 +143,16 @@ class _Taken:
         return at >= 0 and word < self.highs[at]
 
     def begins(self, place: int) -> bool:
-        """Whether a pair begins there."""
+        """Return whether a pair begins at a place."""
         at = bisect_left(self.lows, place)
         return at < len(self.lows) and self.lows[at] == place
 
     def gap(self, word: int) -> int:
-        """The number of the stretch between pairs that a free word is in."""
+        """Return the number of the gap between pairs that a free word is in."""
         return bisect_right(self.lows, word)
 
     def beside(self, place: int, number: int) -> int:
-        """A place that is inside no pair: that side of one which the tag was at in the source."""
+        """Move a place out of any pair, to the side of it that the tag was on in the source."""
         at = bisect_right(self.lows, place) - 1
         if at < 0 or place >= self.highs[at]:
             return place
@@ -162,7 +160,7 @@ class _Taken:
 
 
 def _pairs(parent: Node, around: range, inside: dict[int, range], words: Words, level: int) -> _Taken:
-    """Give the pairs inside another their words."""
+    """Choose the words of the pairs inside another."""
     taken = _Taken([], [], [], set())
     wanted: list[tuple[float, Node, dict[int, float]]] = []
     for child in parent.children:
@@ -187,8 +185,8 @@ def _pairs(parent: Node, around: range, inside: dict[int, range], words: Words, 
 
 
 def _gains(own: range, words: Words, low: int, high: int) -> dict[int, float]:
-    """Of each target word that may be meant what is won if it is inside: how likely it is, less how likely it
-    is that it belongs to others alone.
+    """Return the gain of each target word that may belong to a pair: the probability that it does, minus the
+    cost of its belonging to others alone.
     """
     found = {other for word in own for other in words.links[word] if low <= other < high}
     gains = {}
@@ -200,7 +198,7 @@ def _gains(own: range, words: Words, low: int, high: int) -> dict[int, float]:
 
 
 def _best_run(gains: dict[int, float], words: Words, taken: _Taken) -> tuple[float, int, int]:
-    """The run of words that wins most, and of such the longest: what it wins, its first word and its end."""
+    """Return gain, start and end of the run of words with the highest gain; of equals the longest."""
     best = (float("-inf"), 0, 0)
     run = (0.0, -1, -1)
     gap = -1
@@ -215,8 +213,8 @@ def _best_run(gains: dict[int, float], words: Words, taken: _Taken) -> tuple[flo
 
 
 def _reach_ends(child: Node, parent: Node, own: range, around: range, words: Words, taken: _Taken) -> None:
-    """What begins or ends with the pair around it does so in the translation too, where only words without
-    links stand between.
+    """Extend a pair to the start or end of the pair around it, if both start or end together in the source
+    and only words without links are in between.
     """
     low, high = parent.low, parent.high
     if own[0] == around[0] and words.linked[child.low] == words.linked[low]:
@@ -229,7 +227,7 @@ def _reach_ends(child: Node, parent: Node, own: range, around: range, words: Wor
 def _alone(
     node: Node, marks: Sequence[Mark], inside: dict[int, range], words: Words, parent: Node, taken: _Taken
 ) -> int:
-    """The place of a tag that stands around no word; a pair whose words have gone to another is beside it."""
+    """Return the place of a tag around no word; a pair whose words are taken goes next to their owner."""
     for word in inside.get(node.opens, ()):
         for other in words.links[word]:
             if taken.holds(other):
@@ -239,8 +237,8 @@ def _alone(
 
 
 def _between(at: int, words: Words, parent: Node) -> int:
-    """The place of a tag by the words around it: behind the translation of the word before it, or before that
-    of the next, where the tag touches it and not the one before.
+    """Return the place of a tag by its neighbours: after the translation of the word before it, or before
+    that of the next word, if it touches that one only.
     """
     spans, starts = words.spans, words.starts
     after = bisect_left(starts, at)  # the first word behind it

@@ -1,4 +1,4 @@
-"""Where a text can hold a tag: between its words, never inside a character."""
+"""Word links for placing tags: a tag goes between words, never inside one."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from uwaga.results.translation import Span, WordAlignment
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 Links = tuple[dict[int, float], ...]
-"""Of each source word the target words that it may be linked to, rising, and how likely that is."""
+"""For each source word the target words that it may be linked to, ascending, and the probabilities."""
 LINKED = 0.5
-"""How likely a pair of words must be linked to be taken for it."""
+"""The probability from which a pair of words counts as linked."""
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character is of a script that puts no space between words."""
+    """Return whether a character belongs to a script without spaces between words."""
     return UNSPACED_LETTER.fullmatch(character) is not None
 
 
 def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: int) -> range:
-    """Which of some spans have a character in common with another; the one around it if that is empty.
+    """Return which spans overlap another one; if that is empty, the span around it.
 
     Args:
         spans: rising and apart.
@@ -44,18 +44,18 @@ def word_links(
     targets: Sequence[Span],
     same: Collection[str] = (),
 ) -> Links:
-    """An alignment by whatever words, as links between these; the rest is guessed where it is easy.
+    """Convert an alignment to links between these words, and guess missing links where that is easy.
 
-    Words that are alike in both texts, and stand there once each without a link, are linked. Without any
-    alignment the words are linked in their order.
+    Unlinked words that occur once in each text and are equal are linked. Without an alignment, words are
+    linked in order.
 
     Args:
         source: a text.
         target: its translation.
-        alignment: of the two, None where nobody knows it.
+        alignment: the alignment of the two, if known.
         sources: the words of the source.
         targets: those of the target.
-        same: words that mean themselves and nothing else, each once in both texts.
+        same: words that are aligned with themselves alone, each once in both texts.
     """
     links: list[dict[int, float]] = [{} for _ in sources]
     if alignment is not None:
@@ -91,7 +91,7 @@ def _bind(
     targets: Sequence[Span],
     links: Sequence[dict[int, float]],
 ) -> None:
-    """Link each of these words with itself alone, where it occurs once in both texts."""
+    """Link each of these words with itself alone, if it occurs once in both texts."""
     if not same:
         return
     here, there = _positions(source, sources), _positions(target, targets)
@@ -109,7 +109,7 @@ def _bind(
 
 
 def _positions(text: str, spans: Sequence[Span]) -> dict[str, list[int]]:
-    """The numbers of the words of a text, by the words."""
+    """Return the numbers of the words of a text, by the words."""
     numbers: dict[str, list[int]] = {}
     for number, (start, end) in enumerate(spans):
         numbers.setdefault(text[start:end], []).append(number)

@@ -232,8 +232,8 @@ def check_xml(text: str) -> None:
 
     def refuse(*_: object) -> None:
         raise DataError(
-            "the XML declares a document type; entities are never followed, for they could read other files "
-            "or grow without bound: take the declaration out and write the text itself"
+            "the XML declares a document type; entities are never followed, because they could read other "
+            "files or grow without bound: remove the declaration and write the text itself"
         )
 
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
@@ -243,8 +243,8 @@ def check_xml(text: str) -> None:
         parser.Parse(whole, True)
     except expat.ExpatError as error:
         raise DataError(
-            f"no well-formed XML at line {error.lineno}: {expat.ErrorString(error.code)}: {shown(text)}; "
-            "format 'html' takes broken tags"
+            f"not well-formed XML at line {error.lineno}: {expat.ErrorString(error.code)}: {shown(text)}; "
+            "use format 'html' for malformed markup"
         ) from None
     except ValueError as error:
-        raise DataError(f"no XML: {error}") from None
+        raise DataError(f"not XML: {error}") from None

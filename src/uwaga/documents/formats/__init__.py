@@ -1,1 +1,1 @@
-"""One file a format; :mod:`uwaga.documents.document` finds them."""
+"""The readers of document formats; :mod:`uwaga.documents.document` collects them."""

@@ -29,15 +29,15 @@ SIGNS = {"n": "\n", "t": "\t"}
 
 
 def read(source: DocumentSource) -> Reading:
-    """Take a file of resources apart into its texts.
+    """Read the texts of a resource file.
 
     Raises:
-        DataError: no well-formed XML, or its root is not ``resources``.
+        DataError: it is not well-formed XML, or its root is not ``resources``.
     """
     text, encoding, mark = xml_text(source)
     root = next((one for one in xml_tokens(text) if one.kind in ("open", "empty")), None)
     if root is None or root.name != "resources":
-        raise DataError(f"{source.name}: its root is not <resources>, so it is no file of Android's strings")
+        raise DataError(f"{source.name}: not an Android strings file: its root is not <resources>")
     return Reading(_pieces(text, source.options.target), encoding, "xmlcharrefreplace", mark)
 
 
@@ -69,12 +69,12 @@ def _items(text: str, array: Element) -> Iterator[Piece]:
 def _string(text: str, one: Element) -> Piece:
     raw = one.content(text)
     if raw.strip().startswith(("@", "?")) and " " not in raw.strip():
-        return raw  # names another resource
+        return raw  # a reference to another resource
     return text_unit(raw, _inline(text, one), _write)
 
 
 def _plurals(text: str, plurals: Element, target: str) -> Piece:
-    """The forms of the target language, from the source's singular and plural."""
+    """Build the plural forms of the target language from the source's singular and plural."""
     items = list(elements(text, ("item",), plurals.inner, plurals.inner_end))
     quantities = {attributes(item.tag(text)).get("quantity", ""): item for item in items}
     raw = plurals.content(text)

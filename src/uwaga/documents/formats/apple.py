@@ -16,24 +16,24 @@ CDATA, CDATA_END = "<![CDATA[", "]]>"
 
 
 def read_property_list(source: DocumentSource, reads: Callable[[str], bool]) -> Reading:
-    """Take a property list apart into its strings.
+    """Read the strings of a property list.
 
     Args:
         source: the file.
-        reads: whether the string of a key is read by people; the key is as it is written.
+        reads: returns for a key, as it is written, whether people read its string.
 
     Raises:
-        DataError: no well-formed XML, or no property list.
+        DataError: it is not well-formed XML, or not a property list.
     """
     text, encoding, mark = xml_text(source)
     if "<plist" not in text:
-        raise DataError(f"{source.name}: no property list in XML; convert it with plutil -convert xml1")
+        raise DataError(f"{source.name}: not a property list in XML; convert it with plutil -convert xml1")
     return Reading(_list_pieces(text, reads), encoding, "xmlcharrefreplace", mark)
 
 
 def _list_pieces(text: str, reads: Callable[[str], bool]) -> Iterator[Piece]:
     at, inside = 0, ""
-    keys = [""]  # of the dictionaries and arrays that are open; an array's is that of all its strings
+    keys = [""]  # of the open dictionaries and arrays; all strings of an array have its key
     for token in xml_tokens(text):
         raw = text[token.start : token.end]
         if token.kind == "open":
@@ -55,7 +55,7 @@ def _list_pieces(text: str, reads: Callable[[str], bool]) -> Iterator[Piece]:
 
 def _string(raw: str, is_data: bool) -> Piece:
     bare = raw[len(CDATA) : -len(CDATA_END)] if is_data else raw
-    # A variable such as %#@files@ is no word, and a text of nothing else stays.
+    # A text that is only a variable such as %#@files@ is copied.
     if bare.startswith("%#@") and bare.endswith("@") and bare.count("@") == 2:
         return raw
     if is_data:
@@ -64,7 +64,7 @@ def _string(raw: str, is_data: bool) -> Piece:
 
 
 def _write_data(made: Inline) -> str:
-    """A text that ends such a section is parted between two."""
+    """Write a CDATA section; where the text would end it, it is split in two."""
     parted = f"{CDATA_END[:2]}{CDATA_END}{CDATA}{CDATA_END[2:]}"
     return f"{CDATA}{plain_text(made).replace(CDATA_END, parted)}{CDATA_END}"
 
@@ -79,10 +79,10 @@ SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def read_strings(source: DocumentSource) -> Reading:
-    """Take a file apart into the values of its pairs.
+    """Read the values of a file of key-value pairs.
 
     Raises:
-        DataError: something in it is no pair: names the line; or it is a binary property list.
+        DataError: something in it is not a pair (names the line), or it is a binary property list.
     """
     if source.content.startswith(BINARY):
         raise DataError(f"{source.name}: a binary property list; convert it with plutil -convert xml1")
@@ -105,13 +105,13 @@ def _pair_pieces(text: str, where: str) -> Iterator[Piece]:
         equals = EQUALS.match(text, key.end()) if key else None
         end = _after(SPACE, text, key.end()) if key else at
         if key and equals is None and text[end : end + 1] == ";":
-            at = end + 1  # a key that is its own value
+            at = end + 1  # a key without a value
             continue
         value = VALUE.match(text, _after(SPACE, text, equals.end())) if equals else None
         end = _after(SPACE, text, value.end()) if value else at
         if value is None or text[end : end + 1] != ";":
             line = text.count("\n", 0, at) + 1
-            raise DataError(f'{where}: line {line}: no pair such as "key" = "value";')
+            raise DataError(f'{where}: line {line}: expected a pair such as "key" = "value";')
         yield text[copied : value.start(1)]
         yield text_unit(value[1], (_unescape(value[1]),), _write)
         copied, at = value.end(1), end + 1
@@ -142,10 +142,10 @@ FORMS = frozenset(("zero", "one", "two", "few", "many", "other", "NSStringLocali
 
 
 def read_stringsdict(source: DocumentSource) -> Reading:
-    """Take a property list apart into the forms of its plurals.
+    """Read the plural forms in a property list.
 
     Raises:
-        DataError: no well-formed XML, or no property list.
+        DataError: it is not well-formed XML, or not a property list.
     """
     return read_property_list(source, FORMS.__contains__)
 

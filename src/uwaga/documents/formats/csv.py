@@ -1,4 +1,4 @@
-"""CSV and TSV with a line of names: the columns that the user chooses."""
+"""CSV and TSV with a header line: the columns that the user chooses."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ SEPARATORS = ",;\t|"
 
 
 def check(options: DocumentOptions) -> None:
-    """Refuse a table of which no column is chosen.
+    """Check that a column is chosen.
 
     Raises:
-        SettingsError: no column is.
+        SettingsError: no column is chosen.
     """
     if not options.columns:
-        raise SettingsError("say which columns to translate: --columns title,description")
+        raise SettingsError("choose the columns to translate with --columns title,description")
 
 
 def read(source: DocumentSource) -> Reading:
-    """Take a table apart into the cells of the columns that are chosen.
+    """Read the cells of the chosen columns.
 
     Raises:
-        DataError: a row is not like the others: names the line; or a quote is never closed.
-        SettingsError: there is no such column: lists those there are.
+        DataError: a row has another number of cells (names the line), or a quote is never closed.
+        SettingsError: there is no such column; lists the columns.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     head = next(iter(text.splitlines()), "")
@@ -67,7 +67,7 @@ def _wanted(names: Sequence[str], source: DocumentSource) -> frozenset[int]:
 
 
 def _rows(text: str, separator: str, where: str) -> Iterator[list[tuple[int, int]]]:
-    """Where the cells of each row stand, quotes included."""
+    """Yield the spans of the cells of each row, quotes included."""
     cell = re.compile(
         rf'("(?:[^"]|"")*"|(?!")[^{re.escape(separator)}\r\n]*)({re.escape(separator)}|\r\n|\n|\r|\Z)'
     )
@@ -76,7 +76,9 @@ def _rows(text: str, separator: str, where: str) -> Iterator[list[tuple[int, int
         found = cell.match(text, at)
         if found is None:
             line = text.count("\n", 0, at) + 1
-            raise DataError(f"{where}: line {line}: a quote that is never closed, or text behind one")
+            raise DataError(
+                f"{where}: line {line}: a quote that is never closed, or text after a closing quote"
+            )
         row.append(found.span(1))
         at = found.end()
         if found[2] != separator:
@@ -91,7 +93,7 @@ def _value(raw: str) -> str:
 
 
 class _CellWriter:
-    """Writes a cell, in quotes where it had some or needs them."""
+    """Writes a cell, quoted if it was or must be."""
 
     def __init__(self, raw: str, separator: str) -> None:
         self._raw, self._separator = raw, separator

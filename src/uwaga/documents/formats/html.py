@@ -15,7 +15,7 @@ from uwaga.markup.xml import elements, unescape, write_xml
 
 
 def read_html(source: DocumentSource) -> Reading:
-    """Take a page apart into the texts of its blocks and of the attributes that are read."""
+    """Read the texts of a page's blocks and of the attributes that people read."""
     text, encoding, mark = html_text(source)
     return Reading(html_pieces(text), encoding, "xmlcharrefreplace", mark)
 
@@ -29,16 +29,16 @@ ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^>]*URI=[\"'][^\"']*\.x?ht
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
-    """The members of a book that hold text.
+    """Return the members of a book that hold text: pages, contents, title and description.
 
     Raises:
-        DataError: it is no EPUB, or its pages are encrypted.
+        DataError: it is not an EPUB book, or its pages are encrypted.
     """
     if CONTAINER not in archive:
-        raise DataError(f"{archive.path}: is an archive but no EPUB: it lacks {CONTAINER}")
+        raise DataError(f"{archive.path}: not an EPUB book: the archive lacks {CONTAINER}")
     encryption = "META-INF/encryption.xml"
     if encryption in archive and ENCRYPTED.search(archive.read(encryption)):
-        raise DataError(f"{archive.path}: its pages are encrypted (DRM), so nobody can read them here")
+        raise DataError(f"{archive.path}: its pages are encrypted (DRM)")
     found: dict[str, Reader] = {}
     for name in archive.names:
         if name.lower().endswith(PAGES):
@@ -52,7 +52,9 @@ def members(archive: Archive) -> Mapping[str, Reader]:
 
 def _page(source: DocumentSource) -> Reading:
     if b"<!ENTITY" in source.content:
-        raise DataError(f"{source.name}: declares entities, which are never followed; write the text itself")
+        raise DataError(
+            f"{source.name}: declares entities, which are never followed; write the text itself instead"
+        )
     text, encoding, mark = html_text(source)
     return Reading(html_pieces(text), encoding, "xmlcharrefreplace", mark)
 

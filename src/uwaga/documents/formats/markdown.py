@@ -16,15 +16,15 @@ from uwaga.markup.units import Piece
 HEAD = re.compile(r"(---[ \t]*\r?\n)(.*?)(^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
 TOML = re.compile(r"\+\+\+[ \t]*\r?\n.*?^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 READ = ("title", "subtitle", "description", "summary", "excerpt", "abstract", "linkTitle")
-"""Keys whose values a site shows to readers."""
+"""Keys of front matter whose values a site shows to readers."""
 
 
 def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]:
-    """The pieces of a document's head, and the rest of it.
+    """Split off the front matter: YAML between lines of ``---``, or TOML between ``+++``, which is copied.
 
     Args:
         text: the document.
-        keys: those of the head that are translated; none for what sites show.
+        keys: the keys to translate; empty for those in :data:`READ`.
     """
     if found := TOML.match(text):
         return [found[0]], text[found.end() :]
@@ -34,12 +34,12 @@ def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]
     try:
         pieces = list(yaml_pieces(found[2], KeyChoice(keys or READ), "front matter"))
     except DataError:
-        pieces = [found[2]]  # templates write heads that no YAML reader takes: left alone
+        pieces = [found[2]]  # templates may produce front matter that is no YAML: it is copied
     return [found[1], *pieces, found[3]], text[found.end() :]
 
 
 def read(source: DocumentSource) -> Reading:
-    """Take a Markdown document apart into its paragraphs, headings and cells.
+    """Read the paragraphs, headings and cells of a document.
 
     Raises:
         MissingExtraError: markdown-it-py is not installed.

@@ -22,17 +22,17 @@ MEMBERS = ("content.xml", "styles.xml")
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
-    """The members of a document that hold text: its content, and its headers and footers among the styles.
+    """Return the members that hold text: the content, and the styles with headers and footers.
 
     Raises:
-        DataError: it is no OpenDocument, or encrypted.
+        DataError: it is not an OpenDocument file, or is encrypted.
     """
     if "content.xml" not in archive or "META-INF/manifest.xml" not in archive:
         raise DataError(
-            f"{archive.path}: is an archive but no OpenDocument: it lacks content.xml or a manifest"
+            f"{archive.path}: not an OpenDocument file: the archive lacks content.xml or a manifest"
         )
     if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-        raise DataError(f"{archive.path}: is encrypted; take the password off the document")
+        raise DataError(f"{archive.path}: is encrypted; remove the password")
     return {name: _read for name in MEMBERS if name in archive}
 
 

@@ -18,29 +18,29 @@ RELATIONS = "_rels/.rels"
 
 
 def parts(archive: Archive, wanted: re.Pattern[str], main: str, what: str) -> list[str]:
-    """The names of the parts that hold text.
+    """Return the names of the parts that hold text.
 
     Args:
         archive: the document.
-        wanted: what their names look like.
-        main: what the name of the part that no such document lacks begins with.
+        wanted: the pattern of their names.
+        main: the beginning of the name of the main part.
         what: the format, for messages.
 
     Raises:
-        DataError: it is no such document.
+        DataError: it is not a document of the format.
     """
     found = [name for name in archive.names if wanted.fullmatch(name)]
     stated = _stated_main(archive)
     known = any(name.startswith(main) for name in archive.names)
     if CONTENT_TYPES not in archive or not (known or stated.startswith(f"{main.partition('/')[0]}/")):
-        raise DataError(f"{archive.path}: is an archive but no {what}: it lacks {CONTENT_TYPES} or {main}")
+        raise DataError(f"{archive.path}: not a {what}: the archive lacks {CONTENT_TYPES} or {main}")
     if stated in archive and stated not in found and wanted.fullmatch(f"{main}.xml"):
         found.append(stated)
     return found
 
 
 def _stated_main(archive: Archive) -> str:
-    """The part that a package names as its document, wherever it lies."""
+    """Return the name of the main part, as the package declares it."""
     if RELATIONS not in archive:
         return ""
     text = archive.read(RELATIONS).decode("utf-8", "replace")
@@ -64,7 +64,7 @@ def _drawn(text: str) -> Iterator[Piece]:
 
 
 def word_members(archive: Archive) -> Mapping[str, Reader]:
-    """The parts of a document that hold text."""
+    """Return the parts of a document that hold text."""
     found = dict.fromkeys(parts(archive, WORD_PARTS, "word/document", "Word document"), xml_reader(_word))
     return {**found, **{name: xml_reader(_drawn) for name in archive.names if WORD_DRAWINGS.fullmatch(name)}}
 
@@ -78,7 +78,7 @@ SLIDE_PARTS = re.compile(
 
 
 def presentation_members(archive: Archive) -> Mapping[str, Reader]:
-    """The parts of a presentation that hold text."""
+    """Return the parts of a presentation that hold text."""
     return dict.fromkeys(parts(archive, SLIDE_PARTS, "ppt/presentation", "presentation"), xml_reader(_drawn))
 
 
@@ -93,7 +93,11 @@ HOLDERS = ("si", "is", "text")
 
 
 def workbook_members(archive: Archive) -> Mapping[str, Reader]:
-    """The parts of a workbook that hold text."""
+    """Return the parts of a workbook that hold text: cells, comments and drawings.
+
+    Names that formulas and tables refer to are copied: those of sheets, and the texts of cells that head a
+    table or a pivot table, which Excel requires to equal the table's own names.
+    """
     found = parts(archive, SHEET_PARTS, "xl/workbook", "workbook")
     named = frozenset(
         unescape(double or single)

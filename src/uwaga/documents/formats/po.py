@@ -20,12 +20,12 @@ STRING = re.compile(r'[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*\r?\n?\Z')
 ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 WIDTH = 76
-"""Columns of a line that gettext's tools write."""
+"""Width of the lines that gettext's tools write."""
 
 
 @dataclass
 class _PoEntry:
-    """An entry: its comments, and for each keyword (with its number) its lines and what they say."""
+    """An entry: its comments, and for each keyword (with its number) its lines and its text."""
 
     comments: list[str] = field(default_factory=list)
     lines: dict[str, list[str]] = field(default_factory=dict)
@@ -40,10 +40,10 @@ class _PoEntry:
 
 
 def po_pieces(text: str, source: DocumentSource) -> Iterator[Piece]:
-    """The pieces of a catalogue.
+    """Yield the pieces of a catalogue.
 
     Raises:
-        DataError: a line is none of a PO file: names it.
+        DataError: a line does not belong in a PO file (names it).
     """
     forms = singular_forms(plural_expression(source.options.target or "en"))
     for entry in _entries(text, source.name):
@@ -80,7 +80,7 @@ def _entries(text: str, where: str) -> Iterator[_PoEntry | str]:
             entry, keyword = _PoEntry(), ""
             yield line
         else:
-            raise DataError(f"{where}: line {number} is none of a PO file: {shown(bare)}")
+            raise DataError(f"{where}: line {number} does not belong in a PO file: {shown(bare)}")
     if entry.comments or entry.lines:
         yield entry if "msgid" in entry.texts and "msgstr" in str(entry.lines.keys()) else entry.raw()
 
@@ -88,7 +88,7 @@ def _entries(text: str, where: str) -> Iterator[_PoEntry | str]:
 def _add(entry: _PoEntry, keyword: str, line: str, string: str, where: str) -> None:
     found = STRING.match(string)
     if found is None:
-        raise DataError(f"{where}: no string in quotes: {shown(string.strip())}")
+        raise DataError(f"{where}: not a string in quotes: {shown(string.strip())}")
     entry.lines.setdefault(keyword, []).append(line)
     entry.texts[keyword] = entry.texts.get(keyword, "") + _unescape(found[1])
 
@@ -106,7 +106,7 @@ def _unescape(raw: str) -> str:
 def _header(
     entry: _PoEntry, forms: tuple[bool, ...] | None, target: str | None
 ) -> tuple[str, tuple[bool, ...] | None]:
-    """The header, with the plural forms of the target language where it states none, and those forms."""
+    """Return the header and the plural forms: those it declares, or those of the target language."""
     raw = entry.raw()
     stated = re.search(r"Plural-Forms:([^\n]*)", entry.texts.get("msgstr", ""))
     own = singular_forms(stated[1]) if stated else None
@@ -165,7 +165,7 @@ def _without_fuzzy(line: str) -> str:
 
 
 def _string(keyword: str, text: str, end: str) -> str:
-    """A string as gettext's tools write it: lines of the text apart, and no line too wide."""
+    """Write a string as gettext's tools do: broken at line breaks and within the width."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     for letter, sign in SIGNS.items():
         escaped = escaped.replace(sign, f"\\{letter}")
@@ -184,7 +184,7 @@ def _string(keyword: str, text: str, end: str) -> str:
 
 
 def read(source: DocumentSource) -> Reading:
-    """Take a catalogue apart into the entries that are not translated or fuzzy, or into all if asked."""
+    """Read the entries that are untranslated or fuzzy, or all of them if the options say so."""
     mark, encoding = marked_encoding(source.content)
     stated = CHARSET.search(source.content[:16384])
     if encoding is None and source.options.encoding:

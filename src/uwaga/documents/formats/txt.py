@@ -1,4 +1,4 @@
-"""Plain text: paragraphs between blank lines, over soft line breaks."""
+"""Plain text: paragraphs between blank lines, across soft line breaks."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from uwaga.markup.wrapping import fill
 
 LINE = re.compile(r"([^\n\r]*)(\r\n|\n|\r|$)")
 ITEM = re.compile(r"[ \t]*(?:[-*+•–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])[ \t]")
-"""What begins a line of its own in a list."""
+"""The beginning of a list item."""
 SOFT = 40
-"""A line that is shorter than this, and than three quarters of the longest, ends a paragraph by itself."""
+"""A line that is shorter than this, or than three quarters of the longest, ends a paragraph."""
 
 
 def read(source: DocumentSource) -> Reading:
-    """Take a text apart into paragraphs.
+    """Read the paragraphs of a text.
 
-    Lines follow each other in a paragraph where they are indented alike and none but the last is short; the
-    translation is laid into lines of the same width. A line that begins as an item of a list stands alone.
+    Consecutive lines are one paragraph if they have the same indentation and only the last is short; the
+    translation is wrapped to the same width. A line that begins like a list item begins a paragraph.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     return Reading(_pieces(text), encoding, mark=mark)
@@ -45,7 +45,7 @@ def _pieces(text: str) -> Iterator[Piece]:
 
 
 def _ends(before: str, line: str, first: str) -> bool:
-    """Whether a line is not the same paragraph's as the one before it."""
+    """Return whether a line begins a new paragraph."""
     if not line.strip() or ITEM.match(line):
         return True
     hanging = ITEM.match(first)

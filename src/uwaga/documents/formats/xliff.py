@@ -26,21 +26,21 @@ from uwaga.markup.xml import (
 
 PAIRS = frozenset(("g", "mrk", "pc"))
 BEGUN = frozenset(("new", "needs-translation", "initial", ""))
-"""States of a target that is none yet."""
+"""States of a target that is not translated yet."""
 
 
 def read(source: DocumentSource) -> Reading:
-    """Take a file apart into its units.
+    """Read the units of a file.
 
     Raises:
-        DataError: no well-formed XML, or no XLIFF of a version that is known.
+        DataError: it is not well-formed XML, or not XLIFF 1 or 2.
     """
     text, encoding, mark = xml_text(source)
     root = next((one for one in xml_tokens(text) if one.kind in ("open", "empty")), None)
     named = attributes(text[root.start : root.end]) if root is not None else {}
     version = named.get("version", "")
     if root is None or root.name.rpartition(":")[2] != "xliff" or version[:1] not in ("1", "2"):
-        raise DataError(f"{source.name}: no XLIFF of version 1 or 2")
+        raise DataError(f"{source.name}: not XLIFF of version 1 or 2")
     prefix = root.name.removesuffix("xliff")
     pieces = _XliffUnits(text, prefix, version[0] == "2", source).pieces()
     return Reading(pieces, encoding, "xmlcharrefreplace", mark)
@@ -53,7 +53,7 @@ class _XliffUnits:
         self._unit = f"{prefix}{'unit' if second else 'trans-unit'}"
 
     def pieces(self) -> Iterator[Piece]:
-        """The pieces of the file, in order."""
+        """Yield the pieces of the file, in order."""
         text, at = self._text, 0
         wanted = {
             self._unit,
@@ -85,7 +85,7 @@ class _XliffUnits:
         yield text[at:]
 
     def _with_language(self, token: Token, tag: str) -> str:
-        """The tag that states the languages, with the target's where it lacks one."""
+        """Add the target language to the tag that declares the languages, if it lacks one."""
         name = "trgLang" if self._second else "target-language"
         states = token.name == f"{self._prefix}{'xliff' if self._second else 'file'}"
         if not states or self._options.target is None or name in attributes(tag):
@@ -93,7 +93,7 @@ class _XliffUnits:
         return f'{tag[:-1]} {name}="{escape_attribute(self._options.target)}">'
 
     def _translated(self, unit: Element) -> Iterator[Piece]:
-        """The content of a unit; in version 2 that of its segments."""
+        """Yield the pieces of a unit; in version 2 those of its segments."""
         text = self._text
         if not self._second:
             yield from self._segment(unit, unit.tag(text))
@@ -123,7 +123,7 @@ class _XliffUnits:
 
 
 class _TargetWriter:
-    """Writes a segment with a target in its place."""
+    """Writes a segment with its target."""
 
     def __init__(
         self,

@@ -131,7 +131,7 @@ def _scalars(text: str, root: KeyPath, where: str, others: set[int]) -> Iterator
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1}: " if mark is not None else ""
         problem = getattr(error, "problem", None) or reason(error)
-        raise DataError(f"{where}: {line}no YAML that can be read: {problem}") from None
+        raise DataError(f"{where}: {line}not valid YAML: {problem}") from None
 
 
 def _advance(stack: list[_Node], key: str) -> None:
@@ -154,7 +154,7 @@ def _check(event: yaml.Event, depth: int, where: str) -> None:
 
 def _mark(event: yaml.Event, side: Literal["start", "end"] = "start") -> Any:
     mark = event.start_mark if side == "start" else event.end_mark
-    assert mark is not None  # it has, of text in memory
+    assert mark is not None  # always there for text in memory
     return mark
 
 
@@ -200,7 +200,7 @@ def _attempts(scalar: _Scalar, raw: str, text: str) -> Iterator[str]:
 
 
 def _reads(attempt: str, text: str, scalar: _Scalar) -> bool:
-    """Whether what would be written is read as the text it should be."""
+    """Return whether a scalar, once written, is parsed as the same text."""
     try:
         found = yaml.safe_load(f"{' ' * max(0, scalar.indent - 1)}k: {attempt}\n")
     except yaml.YAMLError:
