@@ -44,11 +44,11 @@ def test_languages_are_told(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "options", "says"),
     [
-        ("a.xyz", "x", (), "does not say what it is"),
+        ("a.xyz", "x", (), "unknown file type"),
         ("a.csv", "a,b\n", (), "--columns"),
         ("a.json", "{", (), "line 1, column 2"),
         ("a.docx", "x", (), "zip archive"),
-        ("a.txt", "x", ("--format", "doc"), "no format of documents"),
+        ("a.txt", "x", ("--format", "doc"), "unknown document format"),
         ("a.txt", "x", ("--encoding", "klingon"), "no encoding"),
     ],
 )

@@ -144,7 +144,7 @@ def bomb():
 HOSTILE = [
     ("a.docx", b"PK\x03\x04 nothing", "zip archive"),
     ("a.docx", docx("<w:p>")[:-40], "zip archive"),
-    ("a.docx", docx("<w:p>"), "no well-formed XML"),
+    ("a.docx", docx("<w:p>"), "not well-formed XML"),
     ("a.docx", bomb(), "would unpack from"),
     ("a.docx", packed({"a.txt": "x"}), "no Word document"),
     ("a.odt", packed({"a.txt": "x"}), "no OpenDocument"),
@@ -155,7 +155,7 @@ HOSTILE = [
         packed({"META-INF/container.xml": "x", "a.xhtml": '<!DOCTYPE h [<!ENTITY a "b">]><p>x</p>'}),
         "entities",
     ),
-    ("a.docx", docx("<!DOCTYPE a><w:p/>"), "no well-formed XML"),
+    ("a.docx", docx("<!DOCTYPE a><w:p/>"), "not well-formed XML"),
     ("a.pptx", docx("<w:p/>"), "no presentation"),
 ]
 

@@ -72,7 +72,7 @@ HOSTILE = [
     ('<!DOCTYPE x [<!ENTITY a "b">]><xliff version="1.2"/>', "declares the entity 'a'"),
     ('<!DOCTYPE x [<!ENTITY % a SYSTEM "file:///etc/passwd"> %a;]><xliff version="1.2"/>', "entit"),
     ("<xliff version='1.2'><file></xliff>", "line 1, column .*mismatched tag"),
-    ("<html/>", "no XLIFF"),
+    ("<html/>", "not XLIFF"),
     ("<xliff version='1.2'>" + "<g>" * 300 + "</g>" * 300 + "</xliff>", "more than 256 elements"),
     ("<?xml version='1.0' encoding='klingon'?><xliff version='1.2'/>", "encoding"),
 ]

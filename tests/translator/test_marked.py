@@ -65,7 +65,7 @@ def test_plain_texts_take_the_plain_path(translator: Translator, monkeypatch: py
 
 def test_what_is_no_xml(translator: Translator) -> None:
     texts = ["A <b>dog</b>.", "A <b>dog."]
-    with pytest.raises(DataError, match="text 2: no well-formed XML"):
+    with pytest.raises(DataError, match="text 2: not well-formed XML"):
         translator.translate(texts, format="xml")
     good, bad = translator.translate(texts, format="xml", on_error="copy")
     assert "<b>" in good.text

@@ -39,8 +39,8 @@ MorePlaceholders = Annotated[
     list[str] | None,
     typer.Option(
         "--placeholder",
-        help="Extra regex for text to leave untranslated, in addition to {name}, %s, $VAR, addresses, file names "
-        "and numbers with units. Repeatable. `none`: translate everything.",
+        help="Extra regex for text to leave untranslated, in addition to {name}, %s, $VAR, addresses, file "
+        "names and numbers with units. Repeatable. `none`: translate everything.",
         show_default=False,
     ),
 ]

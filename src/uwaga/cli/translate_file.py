@@ -23,7 +23,8 @@ Document = Annotated[Path, typer.Argument(help="The document to translate.", sho
 Target = Annotated[
     Path,
     typer.Argument(
-        help="The translated document, written atomically. Rerun the same command to resume an interrupted run.",
+        help="The translated document, written atomically. Rerun the same command to resume an interrupted "
+        "run.",
         show_default=False,
     ),
 ]
@@ -136,8 +137,14 @@ def translate_file(
     )
     with texts_meter(document.name) as progress:
         report = run(
-            translator, document, output, format=format_, options=document_options, request=request, progress=progress
-        )  # fmt: skip
+            translator,
+            document,
+            output,
+            format=format_,
+            options=document_options,
+            request=request,
+            progress=progress,
+        )
     resumed = f", {report.resumed} of them in an earlier run" if report.resumed else ""
     if sys.stderr.isatty() or resumed:
         typer.echo(f"{output}: {report.texts} texts{resumed}", err=True)
