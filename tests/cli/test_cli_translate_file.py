@@ -49,7 +49,7 @@ def test_languages_are_told(tmp_path, capsys):
         ("a.json", "{", (), "line 1, column 2"),
         ("a.docx", "x", (), "zip archive"),
         ("a.txt", "x", ("--format", "doc"), "unknown document format"),
-        ("a.txt", "x", ("--encoding", "klingon"), "no encoding"),
+        ("a.txt", "x", ("--encoding", "klingon"), "encoding"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(tmp_path, capsys, name, content, options, says):

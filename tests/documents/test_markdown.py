@@ -110,6 +110,10 @@ def test_escaped_bars_in_tables_stay_in_their_cells():
     assert cells[0].replace("\\|", "|") == "x | y"
 
 
+def test_a_heading_may_end_in_a_number_sign():
+    assert render("a.md", b"# X \\#\n", swapped) == b"# x \\#\n"
+
+
 def test_emphasis_that_could_not_open_there_is_written_as_html():
     def moved(inlines):
         return [("a", one[1], "b.", one[3], "c") if len(one) > 3 else one for one in inlines]

@@ -146,9 +146,9 @@ HOSTILE = [
     ("a.docx", docx("<w:p>")[:-40], "zip archive"),
     ("a.docx", docx("<w:p>"), "not well-formed XML"),
     ("a.docx", bomb(), "would unpack from"),
-    ("a.docx", packed({"a.txt": "x"}), "no Word document"),
-    ("a.odt", packed({"a.txt": "x"}), "no OpenDocument"),
-    ("a.epub", packed({"a.txt": "x"}), "no EPUB"),
+    ("a.docx", packed({"a.txt": "x"}), "not a Word document"),
+    ("a.odt", packed({"a.txt": "x"}), "not an OpenDocument"),
+    ("a.epub", packed({"a.txt": "x"}), "not an EPUB"),
     ("a.epub", packed({"META-INF/container.xml": "x", "../evil.xhtml": "x"}), "member name"),
     (
         "a.epub",
@@ -156,7 +156,7 @@ HOSTILE = [
         "entities",
     ),
     ("a.docx", docx("<!DOCTYPE a><w:p/>"), "not well-formed XML"),
-    ("a.pptx", docx("<w:p/>"), "no presentation"),
+    ("a.pptx", docx("<w:p/>"), "not a presentation"),
 ]
 
 

@@ -88,7 +88,7 @@ def test_chosen_keys():
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("a: &x text\nb: *x\n", "line 2 has the alias"), ("a: [b\n", "no YAML"), ("[" * 200, "nested")],
+    [("a: &x text\nb: *x\n", "line 2 has the alias"), ("a: [b\n", "not valid YAML"), ("[" * 200, "nested")],
 )
 def test_refused(text, says):
     with pytest.raises(DataError, match=says):

@@ -257,6 +257,8 @@ def _find(line: str, content: str, kind: BlockKind, at: int) -> int | None:
 
 SPECIAL = re.compile(r"([\\`*_\[\]<>&~|$:])")
 LEADING = re.compile(r"^([ \t]*)(?:([-+#>=~:|])|(\d{1,9})([.)]))", re.MULTILINE)
+CLOSING = re.compile(r"(^|[ \t])(#+[ \t]*)$")
+"""What Markdown takes for the end of a heading."""
 HTML_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)")
 HTML_VOID = frozenset(("br", "hr", "img", "wbr", "input"))
 AS_HTML = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
@@ -321,6 +323,8 @@ def write_block(parser: MarkdownParser, block: TextBlock, made: Inline) -> str:
         text = _laid(parts, block, escaped)
         if block.kind == "paragraph" and not parser.is_paragraph(text):
             text = LEADING.sub(_escape_leading, text)
+        if block.kind == "heading":
+            text = CLOSING.sub(r"\1\\\2", text)
         whole = block.kind != "paragraph" or parser.is_paragraph(text)
         if whole and _says(parser, text, parts):
             break
