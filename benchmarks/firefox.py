@@ -30,7 +30,7 @@ from peers.machine import machine
 
 import uwaga
 from uwaga.checkpoints.formats.marian.binary import read_binary
-from uwaga.checkpoints.formats.marian.options import SETTINGS
+from uwaga.checkpoints.formats.marian.weights import SETTINGS
 
 HERE = Path(__file__).parent
 PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", HERE / ".peers"))

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.formats.marian.binary import read_binary
-from uwaga.checkpoints.formats.marian.options import SETTINGS
-from uwaga.checkpoints.formats.marian.shortlist import read_lexical_shortlist
+from uwaga.checkpoints.formats.marian.read import read_lexical_shortlist
+from uwaga.checkpoints.formats.marian.weights import SETTINGS
 from uwaga.cli.main import app
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError

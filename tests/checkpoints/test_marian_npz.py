@@ -19,9 +19,9 @@ from marian_folders import make
 from precision import EXACT, doubled
 from typer.testing import CliRunner
 
-from uwaga.checkpoints.formats.marian.options import SETTINGS, UNSUPPORTED
+from uwaga.checkpoints.formats.marian.files import _vocabulary
 from uwaga.checkpoints.formats.marian.read import read_marian
-from uwaga.checkpoints.formats.marian.vocabulary import _vocabulary
+from uwaga.checkpoints.formats.marian.weights import SETTINGS, UNSUPPORTED
 from uwaga.checkpoints.storage.tensors import read_npz
 from uwaga.cli.main import app
 from uwaga.errors import ModelError

@@ -73,8 +73,7 @@ def test_sources_are_the_samples_or_drawn_without_special_tokens(exact):
 
 def test_exporting_writes_what_the_writer_below_it_writes(tmp_path):
     pytest.importorskip("torch")
-    from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
-    from uwaga.checkpoints.formats.huggingface.export_config import ExportFormat
+    from uwaga.checkpoints.formats.huggingface.export import ExportFormat, write_hugging_face
 
     assert [one.value for one in ExportChoice] == list(get_args(ExportFormat))
     notes = export(NUMBERS, tmp_path / "a", "pegasus")

@@ -16,8 +16,8 @@ from precision import close_for, doubled
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.checkpoints.formats.huggingface.deinterleave import deinterleave
 from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
+from uwaga.checkpoints.formats.huggingface.export_weights import deinterleave
 from uwaga.cli.main import app
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError

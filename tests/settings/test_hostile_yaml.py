@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.formats.marian.files import find_files
-from uwaga.checkpoints.formats.marian.vocabulary import read_decoding
+from uwaga.checkpoints.formats.marian.files import find_files, read_decoding
 from uwaga.errors import SettingsError, UwagaError, shown
 from uwaga.settings import change_setting, load_settings, read_yaml
 from uwaga.settings.parsing import load_yaml

@@ -224,9 +224,9 @@ def read_numbers(folder, ids):
 
 def read_as_numbers(monkeypatch):
     """Let folders without a tokeniser be loaded."""
-    from uwaga.checkpoints.formats.huggingface import bart, m2m100, mbart, pegasus
+    from uwaga.checkpoints.formats.huggingface import bart, marian
 
-    for module in (bart, mbart, pegasus):
-        monkeypatch.setattr(module, "TRAITS", replace(module.TRAITS, tokenisers=read_numbers))
+    for module, name in ((bart, "BART_TRAITS"), (bart, "MBART_TRAITS"), (marian, "PEGASUS_TRAITS")):
+        monkeypatch.setattr(module, name, replace(getattr(module, name), tokenisers=read_numbers))
     for name in ("read_m2m100_tokeniser", "read_nllb_tokeniser"):
-        monkeypatch.setattr(m2m100, name, read_numbers)
+        monkeypatch.setattr(bart, name, read_numbers)

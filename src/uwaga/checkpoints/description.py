@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from uwaga.checkpoints.checkpoint import Checkpoint, WeightSummary
-from uwaga.checkpoints.formats.uwaga.schema import model_values
+from uwaga.checkpoints.formats.uwaga.read import model_values
 from uwaga.checkpoints.languages import Pairs
 from uwaga.settings import DecodingSettings
 

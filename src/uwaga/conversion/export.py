@@ -14,7 +14,7 @@ from uwaga.library.hub import find_model
 from uwaga.translator.loading import LoadOptions, load_model
 
 if TYPE_CHECKING:
-    from uwaga.checkpoints.formats.huggingface.export_config import ExportFormat
+    from uwaga.checkpoints.formats.huggingface.export import ExportFormat
 
 
 def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:

@@ -10,8 +10,7 @@ from typing import cast
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import weights_checksum
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint
-from uwaga.checkpoints.formats.uwaga.checks import read_tokeniser
-from uwaga.checkpoints.formats.uwaga.schema import decoding_settings
+from uwaga.checkpoints.formats.uwaga.read import decoding_settings, read_tokeniser
 from uwaga.checkpoints.languages import UNKNOWN, Languages
 from uwaga.checkpoints.registry import UWAGA
 from uwaga.checkpoints.rewrite import can_rewrite

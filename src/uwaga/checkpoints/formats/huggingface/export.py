@@ -11,16 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from uwaga.checkpoints.formats.huggingface.config import GENERATION
-from uwaga.checkpoints.formats.huggingface.export_config import (
-    ExportFormat,
-    model_config,
-    tokeniser_config,
-)
 from uwaga.checkpoints.formats.huggingface.export_weights import (
     ExportedModel,
     as_marian,
@@ -28,14 +23,84 @@ from uwaga.checkpoints.formats.huggingface.export_weights import (
     exported_vocabulary,
     weight_bytes,
 )
+from uwaga.checkpoints.formats.huggingface.folder import GENERATION
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET, WEIGHTS
+from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError
 from uwaga.files.atomic import write_folder
 from uwaga.models.transformer import Transformer
 from uwaga.search import SearchOptions, to_generation_config
 from uwaga.settings import TransformerSettings
+from uwaga.tokenizers.marian import END, PAD, UNKNOWN
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import TextOptions
+
+ExportFormat = Literal["marian", "pegasus"]
+"""``model_type`` of what is written."""
+CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "swish"}
+
+
+def model_config(
+    to: ExportFormat,
+    settings: TransformerSettings,
+    symbols: Symbols,
+    sizes: tuple[int, int],
+    generation: Mapping[str, Any],
+) -> dict[str, Any]:
+    """``config.json`` of a model with ``sizes`` source and target tokens, beside this generation config."""
+    values: dict[str, Any] = {
+        "architectures": [CLASSES[to]],
+        "model_type": to,
+        "is_encoder_decoder": True,
+        "vocab_size": sizes[0],
+        "d_model": settings.width,
+        "encoder_layers": settings.encoder_layers,
+        "decoder_layers": settings.decoder_layers,
+        "encoder_attention_heads": settings.heads,
+        "decoder_attention_heads": settings.decoder_heads or settings.heads,
+        "encoder_ffn_dim": settings.feed_forward,
+        "decoder_ffn_dim": settings.decoder_feed_forward or settings.feed_forward,
+        "max_position_embeddings": settings.max_length,
+        "activation_function": ACTIVATIONS[settings.activation],
+        "scale_embedding": settings.embedding_scale,
+        "normalize_before": to == "pegasus",  # CTranslate2's converter reads these three
+        "normalize_embedding": False,
+        "add_final_layer_norm": to == "pegasus",
+        "static_position_embeddings": True,
+        "tie_word_embeddings": settings.tie != "none",
+        "decoder_start_token_id": symbols.start,
+        "bos_token_id": None,
+        "eos_token_id": symbols.end,
+        "pad_token_id": symbols.pad,
+        "forced_eos_token_id": generation["forced_eos_token_id"],
+        "dropout": settings.dropout,
+        "attention_dropout": settings.attention_dropout,
+        "activation_dropout": settings.activation_dropout,
+        "use_cache": True,
+        "dtype": "float32",
+        "torch_dtype": "float32",
+    }
+    if to == "marian":
+        values["decoder_vocab_size"] = sizes[1]
+        values["share_encoder_decoder_embeddings"] = settings.tie == "all"
+    return values
+
+
+def tokeniser_config(languages: tuple[str, str], max_length: int, *, separate: bool) -> dict[str, Any]:
+    """``tokenizer_config.json``; ``separate`` where each side has a vocabulary of its own."""
+    return {
+        "tokenizer_class": "MarianTokenizer",
+        "source_lang": languages[0],
+        "target_lang": languages[1],
+        "separate_vocabs": separate,
+        "eos_token": END,
+        "unk_token": UNKNOWN,
+        "pad_token": PAD,
+        "model_max_length": max_length,
+        "clean_up_tokenization_spaces": False,
+    }
+
 
 NORMS = {"marian": "post", "pegasus": "pre"}
 VOCABULARY, TARGET_VOCABULARY, TOKENISER = "vocab.json", "target_vocab.json", "tokenizer_config.json"

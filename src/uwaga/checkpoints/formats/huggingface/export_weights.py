@@ -7,14 +7,15 @@ sum, and so everything behind it, is the same.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import safetensors.torch
 import torch
 from torch import Tensor
 
-from uwaga.checkpoints.formats.huggingface import seq2seq_layout
-from uwaga.checkpoints.formats.huggingface.deinterleave import deinterleave
+from uwaga.checkpoints.formats.huggingface.bart import POSITIONS
+from uwaga.checkpoints.formats.huggingface.bart import table as seq2seq_table
 from uwaga.checkpoints.to_torch import SkipInit
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError
@@ -24,6 +25,49 @@ from uwaga.settings import TransformerSettings
 from uwaga.tokenizers.marian import END, PAD, UNKNOWN, MarianTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser
+
+READS = frozenset(
+    "source_embedding target_embedding source_positions target_positions query key_value inner gate".split()  # noqa: SIM905
+)
+"""Layers whose weights have the residual stream's width as their last axis."""
+WRITES = frozenset({"output", "outer"})
+"""Layers whose weights and biases have it as their first."""
+
+
+def deinterleave(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """A Transformer's weights with even columns of the residual stream first and odd ones behind them.
+
+    With interleaved sinusoids that makes Marian's order, sines first. Exact: sums over the width, norms
+    and the residual additions know no order, and every weight that reads or writes the stream is turned
+    alike.
+
+    Args:
+        weights: ``state_dict()`` of a Transformer; tied weights may be one tensor.
+    """
+    return {name: _turned(name, weight) for name, weight in weights.items()}
+
+
+def _turned(name: str, weight: Tensor) -> Tensor:
+    axis = _width_axis(name)
+    if axis is None:
+        return weight
+    width = weight.shape[axis]
+    order = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
+    return weight.index_select(axis, order.to(weight.device))
+
+
+def _width_axis(name: str) -> int | None:
+    """Where a weight has the residual stream's width, None where it has it nowhere."""
+    if name in ("output_weight", "output_bias"):
+        return -1 if name == "output_weight" else None
+    owner, _, kind = name.rpartition(".")
+    layer = owner.rpartition(".")[2]
+    if layer in READS:
+        return -1 if kind == "weight" else None
+    if layer in WRITES or layer.endswith("norm"):
+        return 0
+    raise AssertionError(f"{name!r}: not known whether it reads or writes the residual stream")
+
 
 NEVER = -1e4
 """A logit bias that leaves a token probability exactly 0 in float32, and is a number in 16 bits too."""
@@ -176,7 +220,7 @@ def _target_settings(model: Transformer) -> TransformerSettings:
 
 
 def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: bool) -> bytes:
-    """The safetensors file: :func:`seq2seq_layout.table` read the other way round.
+    """The safetensors file: :func:`table` read the other way round.
 
     Args:
         model: whose settings and symbols they are.
@@ -189,7 +233,7 @@ def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: 
     settings = _target_settings(model)
     with torch.device("meta"), SkipInit():
         skeleton = Transformer(settings, model.symbols, *written.sizes)
-    table = seq2seq_layout.table(settings, settings.tie == "all")
+    table = seq2seq_table(settings, settings.tie == "all")
     stored: dict[str, Tensor] = {}
     for name, like in skeleton.state_dict().items():
         weight = _checked(name, written.weights.get(name), like.shape)
@@ -220,6 +264,6 @@ def _checked(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
 def _drop_usual_positions(stored: dict[str, Tensor], settings: TransformerSettings) -> None:
     """Drop the position tables where both are Marian's sinusoids."""
     usual = sinusoids(settings.max_length, settings.width, "halves")
-    if all(torch.equal(stored[name], usual) for name in seq2seq_layout.POSITIONS):
-        for name in seq2seq_layout.POSITIONS:
+    if all(torch.equal(stored[name], usual) for name in POSITIONS):
+        for name in POSITIONS:
             del stored[name]

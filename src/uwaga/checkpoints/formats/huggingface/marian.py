@@ -1,11 +1,18 @@
-"""Marian, as OPUS-MT publishes it (Tiedemann 2020; Junczys-Dowmunt 2018)."""
+"""Marian, as OPUS-MT publishes it (Tiedemann 2020; Junczys-Dowmunt 2018), and Pegasus (Zhang et al. 2020)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from uwaga.checkpoints.formats.huggingface import seq2seq_layout as layout
+from uwaga.checkpoints.formats.huggingface.bart import (
+    Traits,
+    common_settings,
+    read_seq2seq,
+    table,
+    with_own_positions,
+)
 from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.checkpoints.languages import UNKNOWN as UNSTATED
@@ -21,7 +28,7 @@ from uwaga.tokenizers.marian import (
     read_sentencepiece,
     read_vocabulary,
 )
-from uwaga.tokenizers.pretrained import Sides, TokenIds
+from uwaga.tokenizers.pretrained import Sides, TokenIds, read_pegasus_tokeniser
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENISER = "tokenizer_config.json"
@@ -46,7 +53,7 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
         raise ModelError(
             f"{reader.path}: embeddings are shared, but 'vocab_size' and 'decoder_vocab_size' differ"
         )
-    values = layout.common_settings(reader) | {
+    values = common_settings(reader) | {
         "norm": "post",
         "positions": "sinusoidal",
         "sinusoids": "halves",
@@ -61,12 +68,12 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
     if (vocabulary, target_size) != (VOCABULARY, source_size):
         ids = read_vocabulary(path / vocabulary, target_size)
     target = _tokeniser(path, TARGET, vocabulary, ids, start, end, pad)
-    settings = layout.with_own_positions(settings, folder.tensors)
+    settings = with_own_positions(settings, folder.tensors)
     return FamilyModel(
         settings,
         (source_size, target_size),
         Sides(source, target),
-        layout.table(settings, shared),
+        table(settings, shared),
         folder.tensors,
         languages_of(path),
     )
@@ -110,3 +117,28 @@ def languages_of(folder: Path) -> tuple[str, str]:
     """The languages that ``tokenizer_config.json`` names."""
     values = read_optional(folder / TOKENISER)
     return str(values.get("source_lang") or UNSTATED[0]), str(values.get("target_lang") or UNSTATED[1])
+
+
+PEGASUS_TRAITS = Traits(
+    settings={"norm": "pre", "positions": "sinusoidal", "sinusoids": "halves"},
+    unsupported={
+        "normalize_before": (True,),
+        "normalize_embedding": (False,),
+        "add_final_layer_norm": (True,),
+        "add_bias_logits": (False,),
+        "static_position_embeddings": (True,),
+    },
+    tokenisers=read_pegasus_tokeniser,
+    start=0,
+    end=1,
+    pad=0,
+)
+
+
+def read_pegasus(folder: HuggingFaceFolder) -> FamilyModel:
+    """Understand a Pegasus folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
+    if not has_marian_tokenisers(folder.path):
+        return read_seq2seq(PEGASUS_TRAITS, folder)
+    # As `uwaga convert --to pegasus` writes it: this layout with Marian's tokenisers.
+    traits = replace(PEGASUS_TRAITS, tokenisers=marian_tokenisers, start=None, own_positions=True)
+    return replace(read_seq2seq(traits, folder), languages=languages_of(folder.path))

@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory
-from uwaga.checkpoints.formats.huggingface.bart import read_bart
+from uwaga.checkpoints.formats.huggingface.bart import read_bart, read_m2m100, read_mbart
 from uwaga.checkpoints.formats.huggingface.bert import read_bert
 from uwaga.checkpoints.formats.huggingface.folder import FamilyReader, HuggingFaceFolder
 from uwaga.checkpoints.formats.huggingface.gpt2 import read_gpt2
-from uwaga.checkpoints.formats.huggingface.m2m100 import read_m2m100
-from uwaga.checkpoints.formats.huggingface.marian import read_marian
-from uwaga.checkpoints.formats.huggingface.mbart import read_mbart
-from uwaga.checkpoints.formats.huggingface.pegasus import read_pegasus
+from uwaga.checkpoints.formats.huggingface.marian import read_marian, read_pegasus
 from uwaga.checkpoints.formats.huggingface.prophetnet import read_prophetnet
 from uwaga.checkpoints.formats.huggingface.t5 import read_t5
 from uwaga.checkpoints.formats.uwaga.names import CONFIG

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from uwaga.checkpoints.formats.huggingface.config import ACTIVATIONS, ConfigReader
-from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
+from uwaga.checkpoints.formats.huggingface.folder import (
+    ACTIVATIONS,
+    ConfigReader,
+    FamilyModel,
+    HuggingFaceFolder,
+)
 from uwaga.checkpoints.weight_map import Table, View
 from uwaga.errors import ModelError, shown
 from uwaga.settings import TransformerSettings

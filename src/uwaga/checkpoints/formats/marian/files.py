@@ -1,16 +1,30 @@
-"""Which files a model of Marian's consists of, and what its settings for decoding say of them."""
+"""The files of a Marian model: which they are, its vocabularies, and its decoding settings."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uwaga.errors import ModelError, shown
+from sentencepiece import SentencePieceProcessor
+
+from uwaga.checkpoints.formats.uwaga.names import SOURCE, TARGET
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.files.regular import read_regular
+from uwaga.search import SearchOptions
 from uwaga.settings.parsing import load_yaml
+from uwaga.tokenizers.marian import (
+    END,
+    UNKNOWN,
+    MarianTokeniser,
+    numbered_pieces,
+    padded,
+    read_sentencepiece,
+)
 
 DECODER = "decoder.yml"
 CONFIGS = "config*.yml"
@@ -152,3 +166,194 @@ def _shortlist(folder: Path, decoder: Path | None, settings: Mapping[str, Any]) 
         return _named(decoder, {"shortlist": stated[0]}, "shortlist")[0]
     found = sorted({file for pattern in SHORTLISTS for file in folder.glob(pattern)})
     return found[0] if len(found) == 1 else None
+
+
+ENTRY = re.compile(r"""^(?P<piece>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|.*?):[ ]+(?P<number>[0-9]{1,9})[ ]*$""")
+ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+ESCAPED = {
+    **{"0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"},
+    **{"e": "\x1b", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"},
+}
+"""YAML's escapes of one letter; any other letter stands for itself."""
+
+SPM = ".spm"
+STUDENT: Mapping[str, Any] = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}
+"""How Firefox searches with the models that it fetches, which come without settings but with a shortlist."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a model translates from and to, and how.
+
+    ``sizes``: pieces of source and target as Marian counts them. ``size``: of both embeddings here, with the
+    padding token, which is the last.
+    """
+
+    source: MarianTokeniser
+    target: MarianTokeniser
+    sizes: tuple[int, int]
+    size: int
+    symbols: Symbols
+    options: SearchOptions
+
+
+def read_texts(files: ModelFiles) -> Texts:
+    """Read the tokenisers and the settings for decoding.
+
+    A ``.yml`` vocabulary numbers the pieces that ``source.spm`` and ``target.spm`` cut; a ``.spm`` one does
+    both.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    source, target = files.vocabularies
+    first = _Side.read(source, files.model.parent, SOURCE)
+    # One model cuts both sides; a vocabulary that only numbers pieces goes with a cutter for each.
+    second = (
+        first if target == source and target.suffix == SPM else _Side.read(target, files.model.parent, TARGET)
+    )
+    pad = max(first.size, second.size)
+    tokeniser = first.tokeniser(pad)
+    towards = tokeniser if second is first else second.tokeniser(pad)
+    return Texts(
+        tokeniser,
+        towards,
+        (first.size, second.size),
+        pad + 1,
+        towards.symbols,
+        read_decoding(files),
+    )
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A vocabulary and what cuts texts into its pieces."""
+
+    path: Path
+    size: int
+    ids: dict[str, int] | None
+    """None where the numbers are the cutter's own."""
+    cutter: SentencePieceProcessor
+
+    @classmethod
+    def read(cls, path: Path, folder: Path, pieces: str) -> _Side:
+        if path.suffix == SPM:
+            cutter = read_sentencepiece(path)
+            return cls(path, cutter.get_piece_size(), None, cutter)
+        ids = _vocabulary(path)
+        return cls(path, len(ids), ids, read_sentencepiece(_pieces(folder, pieces)))
+
+    def number(self, piece: str) -> int:
+        if self.ids is None:
+            found = self.cutter.piece_to_id(piece)
+            known = self.cutter.id_to_piece(found) == piece
+        else:
+            found, known = self.ids.get(piece, 0), piece in self.ids
+        if not known:
+            raise ModelError(f"{self.path}: the vocabulary lacks {piece}")
+        return found
+
+    def tokeniser(self, pad: int) -> MarianTokeniser:
+        symbols = Symbols(start=pad, end=self.number(END), pad=pad, unknown=self.number(UNKNOWN))
+        ids = None if self.ids is None else padded(self.ids, pad)
+        return MarianTokeniser(self.cutter, ids, symbols, str(self.path))
+
+
+def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]]:
+    """Ids by pieces, of source and target.
+
+    Raises:
+        ModelError: a file is missing or damaged.
+    """
+    source, target = files.vocabularies
+    ids = _vocabulary(source)
+    return ids, ids if target == source else _vocabulary(target)
+
+
+def read_decoding(files: ModelFiles) -> SearchOptions:
+    """How the settings beside a model search, or Marian without them.
+
+    Raises:
+        ModelError: it is damaged, or asks for what uwaga lacks.
+    """
+    stated = files.settings if files.decoder is not None or files.shortlist is None else STUDENT
+    return _options(files.decoder or files.model.parent / DECODER, stated)
+
+
+def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
+    """How Marian's decoder searches; what it has and we lack is refused."""
+    for name in ("word-penalty", "n-best", "weights"):
+        value = decoder.get(name)
+        if value and value not in (0, 0.0, [1], [1.0]):
+            raise ModelError(f"{path}: {name} = {shown(value)} is a feature that uwaga lacks")
+    normalise = decoder.get("normalize", 0)
+    normalise = 1.0 if normalise is True else normalise
+    try:
+        return SearchOptions(
+            beam=decoder.get("beam-size", 12),
+            length_penalty=float(normalise),
+            max_length=None,
+            # Marian takes as many steps as are at least this many times the source's tokens, rounded up.
+            max_ratio=math.nextafter(float(decoder.get("max-length-factor", 3)), 0.0),
+            max_extra=1,
+            early_stopping=False,
+            unknown=bool(decoder.get("allow-unk", False)),
+        )
+    except (SettingsError, TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"{path}: {error}") from None
+
+
+def _pieces(folder: Path, name: str) -> Path:
+    if (folder / name).is_file():
+        return folder / name
+    raise ModelError(
+        f"{folder / name}: no such file; the vocabulary only numbers pieces, and {SOURCE} and {TARGET} cut "
+        "text into them"
+    )
+
+
+def _vocabulary(path: Path) -> dict[str, int]:
+    """Ids by pieces."""
+    if path.suffix == SPM:
+        return numbered_pieces(read_sentencepiece(path))
+    try:
+        lines = (
+            read_regular(path, LARGEST).decode("utf-8").split("\n")
+        )  # a piece may hold any other line break
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: the vocabulary cannot be read: {error}") from None
+    found: dict[str, int] = {}
+    key: str | None = None
+    for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
+        if not line.strip() or line in ("---", "..."):
+            continue
+        if line.startswith("? "):  # a long key stands on a line of its own
+            key = line[2:]
+            continue
+        entry = ENTRY.match(f"{key}{line}" if key is not None else line)
+        if entry is None:
+            raise ModelError(f"{path}: line {number} is not a piece and its number: {line[:40]!r}")
+        try:
+            piece = _plain(entry["piece"])
+            piece.encode("utf-8")
+        except ValueError:  # an escape beyond Unicode, or half a surrogate pair
+            raise ModelError(f"{path}: line {number} is not Unicode: {line[:40]!r}") from None
+        found[piece] = int(entry["number"])
+        key = None
+    if sorted(found.values()) != list(range(len(found))):
+        raise ModelError(f"{path}: its {len(found)} pieces are not numbered from 0 on, each once")
+    return found
+
+
+def _plain(piece: str) -> str:
+    """A YAML scalar as the text that it stands for."""
+    if len(piece) > 1 and piece[0] == piece[-1] == "'":
+        return piece[1:-1].replace("''", "'")
+    if len(piece) > 1 and piece[0] == piece[-1] == '"':
+        return ESCAPE.sub(_unescaped, piece[1:-1])
+    return piece
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1] or found[2] or found[3]
+    return chr(int(code, 16)) if code else ESCAPED.get(found[4], found[4])

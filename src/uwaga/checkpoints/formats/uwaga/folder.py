@@ -1,6 +1,6 @@
 """The project's own model folder: saved whole or not at all.
 
-``config.json`` (:mod:`uwaga.checkpoints.formats.uwaga.schema`), ``model.safetensors``, ``source.spm``,
+``config.json`` (:mod:`uwaga.checkpoints.formats.uwaga.read`), ``model.safetensors``, ``source.spm``,
 ``target.spm`` (absent where one tokeniser serves both sides) and ``card.md``. Nothing in it is ever executed.
 """
 
@@ -16,10 +16,17 @@ import torch
 from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD
 from uwaga.checkpoints.checkpoint import Dtype
-from uwaga.checkpoints.formats.uwaga import schema
-from uwaga.checkpoints.formats.uwaga.checks import check_tokenisers
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, FORMAT, SOURCE, TARGET, WEIGHTS
-from uwaga.checkpoints.formats.uwaga.schema import FolderConfig
+from uwaga.checkpoints.formats.uwaga.read import (
+    FIRST_VERSION,
+    USUAL_VERSION,
+    VERSION,
+    FolderConfig,
+    check_config,
+    check_tokenisers,
+    config_bytes,
+    has_self_attention,
+)
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.storage.json_file import peek
 from uwaga.checkpoints.to_torch import DTYPES, distinct_tensors, skip_init
@@ -76,13 +83,13 @@ def save_model(
         "model": settings.model_dump(),
         "decoding": decoding.model_dump(),
     } | ({} if usual is None else {"usual_score": usual.model_dump()})
-    config = schema.check_config(values, f"{folder / CONFIG}")
+    config = check_config(values, f"{folder / CONFIG}")
     check_tokenisers(folder, config, source, target)
     _check_same_weights(model, config)
     weights = weight_bytes(model, dtype)
     config = config.model_copy(update={"sha256": hashlib.sha256(weights).hexdigest()})
     files = {
-        CONFIG: schema.config_bytes(config),
+        CONFIG: config_bytes(config),
         WEIGHTS: weights,
         SOURCE: source.model_bytes,
         CARD: card.encode("utf-8"),
@@ -94,9 +101,9 @@ def save_model(
 
 def _version(settings: StrictModel, usual: ScoreStats | None) -> int:
     """The oldest version that can say what this model is."""
-    if not schema.has_self_attention(settings):
-        return schema.VERSION
-    return schema.FIRST_VERSION if usual is None else schema.USUAL_VERSION
+    if not has_self_attention(settings):
+        return VERSION
+    return FIRST_VERSION if usual is None else USUAL_VERSION
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -22,10 +22,7 @@ from uwaga.checkpoints.card import CARD, read_card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.uwaga import int8_tokenisers
 from uwaga.checkpoints.formats.uwaga.int8_config import (
-    DECODER_ONLY_VERSION,
-    FIRST_VERSION,
     NAME,
-    USUAL_VERSION,
     VERSION,
     QuantisedConfig,
     check_layers,
@@ -43,9 +40,8 @@ from uwaga.checkpoints.formats.uwaga.int8_tokenisers import (
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, TARGET
 from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
 from uwaga.checkpoints.formats.uwaga.names import INT8_WEIGHTS as WEIGHTS
-from uwaga.checkpoints.formats.uwaga.schema import (
+from uwaga.checkpoints.formats.uwaga.read import (
     decoding_settings,
-    has_self_attention,
     model_values,
 )
 from uwaga.checkpoints.languages import Languages
@@ -87,7 +83,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
     matrices = packed.matrices
     values: dict[str, Any] = {
         "format": FORMAT,
-        "version": _version(checkpoint),
+        "version": VERSION,
         "languages": checkpoint.languages.stated,
         "tokenisers": library_of(source),
         "frame": frame_of(source),
@@ -189,16 +185,6 @@ def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> Packed:
         file.check()
         packed = replace(packed, check=file.check)
     return packed
-
-
-def _version(checkpoint: Checkpoint) -> int:
-    """The oldest version that can say what this model is."""
-    if not has_self_attention(checkpoint.settings):
-        return VERSION
-    if checkpoint.usual is not None:
-        return USUAL_VERSION
-    alone = isinstance(checkpoint.settings, DecoderOnlySettings)
-    return DECODER_ONLY_VERSION if alone else FIRST_VERSION
 
 
 def _tensors(packed: Packed) -> dict[str, NDArray[Any]]:

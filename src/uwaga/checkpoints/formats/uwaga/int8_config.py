@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
 from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
-from uwaga.checkpoints.formats.uwaga.schema import Language, SymbolIds, TokenId, Vocabulary
+from uwaga.checkpoints.formats.uwaga.read import Language, SymbolIds, TokenId, Vocabulary
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
@@ -25,9 +25,8 @@ from uwaga.tokenizers.text import TextOptions
 NAME = "uwaga int8"
 LEAST_LAYER = 1000
 """Bytes of a layer, whatever its width: the names of its weights alone take more."""
-VERSION, USUAL_VERSION, DECODER_ONLY_VERSION, FIRST_VERSION = 4, 3, 2, 1
-"""Version 2 knows decoder-only models by their settings, version 3 a model's usual score, version 4 decoders
-without self-attention; whatever an older version can say is written as that."""
+VERSION = 4
+"""Of the schema."""
 
 
 class Frame(StrictModel):
@@ -50,8 +49,7 @@ class WeightFile(StrictModel):
 class QuantisedConfig(StrictModel):
     """All of ``config.json``; ``decoding`` is of a model of ours, ``search`` of another library's.
 
-    ``frame`` is of the tokenisers of the ``tokenizers`` library. Version 1 wrote a decoder-only model as a
-    Transformer's settings and ``"kind": "decoder"``; it is read as what it means.
+    ``frame`` is of the tokenisers of the ``tokenizers`` library.
     """
 
     format: Literal["uwaga int8 model"]
@@ -89,16 +87,6 @@ class QuantisedConfig(StrictModel):
         return self.vocabulary.source, self.vocabulary.target
 
 
-NEUTRAL: Mapping[str, tuple[object, ...]] = {
-    "positions": ("learned",),
-    "decoder_heads": (None,),
-    "decoder_feed_forward": (None,),
-    "output_scale": (False,),
-}
-"""Of a decoder-only model in version 1: settings that only a translator has, with what they must be."""
-WITHOUT_MEANING = ("encoder_layers", "sinusoids", "relative_buckets", "relative_distance")
-
-
 def read_quantised_config(folder: Path) -> QuantisedConfig:
     """``config.json`` of an int8 folder.
 
@@ -110,32 +98,10 @@ def read_quantised_config(folder: Path) -> QuantisedConfig:
     if values.get("format") != FORMAT:
         raise ModelError(f'{path}: not the configuration of an int8 model ("format": "{FORMAT}")')
     version = values.get("version")
-    if isinstance(version, int) and version > VERSION:
-        raise ModelError(
-            f"{path}: written in int8 format {version}, this uwaga reads up to {VERSION}; "
-            "install a newer uwaga"
-        )
-    return check_quantised_config(_as_meant(values, path), str(path))
-
-
-def _as_meant(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """Version 1 with its decoder-only model under today's names."""
-    model = values.get("model")
-    if values.get("kind") != "decoder" or not isinstance(model, dict):
-        return values
-    old = dict(model)
-    parse_stored(TransformerSettings, old, f"{path}: model")
-    for name, neutral in NEUTRAL.items():
-        value = old.pop(name, neutral[0] if name != "positions" else "sinusoidal")
-        if value not in neutral:
-            raise ModelError(
-                f"{path}: model.{name} is {shown(value)}, which a decoder-only model does not have"
-            )
-    for name in WITHOUT_MEANING:
-        old.pop(name, None)
-    old |= {"family": "decoder-only", "layers": old.pop("decoder_layers", 6)}
-    old["tie_output"] = old.pop("tie", "all") in ("all", "decoder")
-    return {name: value for name, value in values.items() if name != "kind"} | {"model": old}
+    if isinstance(version, int) and version != VERSION:
+        way = "install a newer uwaga" if version > VERSION else "convert the model again"
+        raise ModelError(f"{path}: written in int8 format {version}, this uwaga reads {VERSION}; {way}")
+    return check_quantised_config(values, str(path))
 
 
 def check_quantised_config(values: object, where: str) -> QuantisedConfig:

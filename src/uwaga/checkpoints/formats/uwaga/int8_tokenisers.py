@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from uwaga.checkpoints.formats.uwaga.checks import read_tokeniser
 from uwaga.checkpoints.formats.uwaga.int8_config import Frame, QuantisedConfig
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
+from uwaga.checkpoints.formats.uwaga.read import read_tokeniser
 from uwaga.errors import ModelError
 from uwaga.tokenizers.codecs import TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser
