@@ -131,7 +131,7 @@ def run_uwaga(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
         batch = sources[first : first + BATCH]
         state = model.start(model.encode(batch), 1)
         start = np.full(len(batch), model.symbols.start, dtype=np.int64)
-        logits.append(model.step(start, state, Choice(count=1, whole=True)).log_probs)
+        logits.append(model.step(start, state, Choice(count=1, all_tokens=True)).log_probs)
     return {"greedy": greedy, "scores": scores, "logits": np.concatenate(logits)}
 
 

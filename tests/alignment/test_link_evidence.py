@@ -14,7 +14,7 @@ from uwaga.alignment.link_evidence import (
     second_evidence,
     word_maps,
 )
-from uwaga.alignment.piece_alignment import LEAST, PieceAlignment, align_words, chained
+from uwaga.alignment.piece_alignment import MIN_PROBABILITY, PieceAlignment, align_words, chained
 from uwaga.alignment.words import word_spans
 from uwaga.errors import ModelError
 from uwaga.results.translation import WordAlignment, noisy_or
@@ -122,7 +122,7 @@ def test_links_are_what_is_likelier_than_not_and_the_rest_is_remembered():
     made = align_words([pieces], *spans, text, model_of(1, alone, [1.0, *[0.0] * (SECOND - 1)]))
     assert made.links == ((0, 0), (1, 1))
     assert {pair for pair, chance in made.chances.items() if chance > 0.5} == set(made.links)
-    assert all(chance >= LEAST for chance in made.chances.values())
+    assert all(chance >= MIN_PROBABILITY for chance in made.chances.values())
     assert align_words([pieces], *spans).likely == ()
 
 

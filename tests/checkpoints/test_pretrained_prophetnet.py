@@ -136,7 +136,7 @@ def test_M29_steps_equal_teacher_forcing(tmp_path):
     state = model.start(model.encode(SOURCES), 2)
     for position in range(9):
         tokens = np.repeat(target[:, position].numpy(), 2)
-        step = model.step(tokens, state, Choice(37, whole=True, attention=True))
+        step = model.step(tokens, state, Choice(37, all_tokens=True, attention=True))
         np.testing.assert_allclose(step.log_probs, together[:, position].repeat_interleave(2, 0), **EXACT)
         np.testing.assert_allclose(step.attention.sum(1), 1.0, atol=1e-6)
         assert (step.attention[2:4, 3:] == 0).all()
