@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.server.api_errors import ApiError
-from uwaga.server.description_page import description_page
+from uwaga.server.page import description_page
 from uwaga.server.routing import Router, Routes, openapi
 
 

@@ -20,22 +20,21 @@ from uwaga import __version__
 from uwaga.server.api_errors import ApiError, StorageError
 from uwaga.server.auth import KeyRing
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.description_page import PAGE_HEADERS, description_page
-from uwaga.server.dialects import libretranslate, v1, v1_documents, v1_glossaries
+from uwaga.server.dialects import libretranslate, v1
 from uwaga.server.dialects.deepl import dialect as deepl
 from uwaga.server.dialects.documents import document_suffixes
+from uwaga.server.dialects.v1_stored import document_routes, glossary_routes
 from uwaga.server.document_worker import DocumentWorker
 from uwaga.server.http import json_response
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
 from uwaga.server.middleware import RequestMiddleware
 from uwaga.server.models import WORKERS
-from uwaga.server.page import page_routes
+from uwaga.server.page import PAGE_HEADERS, description_page, page_routes
 from uwaga.server.routing import JSON, Answer, Route, Router, Routes, openapi
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.store import open_stores
-from uwaga.server.suggestions import Suggestions
 
 DIALECTS: tuple[Dialect, ...] = (v1.DIALECT, libretranslate.DIALECT, deepl.DIALECT)
 """By their names in the settings; the first answers errors at paths of none."""
@@ -102,7 +101,7 @@ def create_app(
 
     routes = [route for dialect in dialects for route in dialect.routes(context).routes]
     if v1.DIALECT in dialects:
-        routes += [*v1_glossaries.routes(context).routes, *v1_documents.routes(context).routes]
+        routes += [*glossary_routes(context).routes, *document_routes(context).routes]
     routes += _operation(context).routes
     routes += _descriptions(list(routes))
     if settings.page:
@@ -135,7 +134,6 @@ def _context(
         stores=stores,
         documents=worker,
         document_suffixes=() if worker is None else document_suffixes(),
-        suggestions=None if settings.suggestions is None else Suggestions(settings.suggestions),
     )
     if settings.keys is None:
         return context

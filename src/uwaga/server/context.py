@@ -1,4 +1,4 @@
-"""What the dialects of one server share."""
+"""What the dialects of one server share: stores, clients, limits, counts."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.server.api_errors import ApiError, QuotaError, api_error, in_thread
 from uwaga.server.auth import Client, KeyRing
 from uwaga.server.document_worker import DocumentWorker
+from uwaga.server.http import address_of
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
 from uwaga.server.routing import Routes
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.store import Stores
-from uwaga.server.suggestions import Suggestions
 
 
 @dataclass(frozen=True)
 class ServerContext:
     """One server.
 
-    ``keys``: None lets everybody in. ``suggestions``: None takes none. ``documents``: translates stored
+    ``keys``: None lets everybody in. ``documents``: translates stored
     documents; None without a ``state`` folder.
     """
 
@@ -33,7 +34,6 @@ class ServerContext:
     keys: KeyRing | None = None
     limiter: RateLimiter = field(default_factory=RateLimiter)
     metrics: Metrics = field(default_factory=Metrics)
-    suggestions: Suggestions | None = None
     document_suffixes: tuple[str, ...] = ()
     stores: Stores = field(default_factory=Stores)
     documents: DocumentWorker | None = None
@@ -125,3 +125,31 @@ class Dialect:
     owns: Callable[[str], bool]
     routes: Callable[[ServerContext], Routes]
     render: Callable[[ApiError, str], Response]
+
+
+@dataclass(frozen=True)
+class HeaderAuth:
+    """By ``Authorization: SCHEME KEY``; ``scheme`` in lower case."""
+
+    scheme: str
+
+    def client(self, context: ServerContext, request: Request) -> Client:
+        """Who asks, one request counted.
+
+        Raises:
+            ApiError: the key is missing or wrong, or it is a request too many.
+        """
+        stated, _, key = request.headers.get("authorization", "").partition(" ")
+        return context.admit(key.strip() if stated.lower() == self.scheme else None, address_of(request))
+
+    def owner(self, context: ServerContext, request: Request) -> str:
+        """Whose glossaries and documents are asked for, one request counted.
+
+        Raises:
+            ApiError: as :meth:`client`.
+        """
+        return context.owner(self.client(context, request))
+
+
+BEARER = HeaderAuth("bearer")
+DEEPL = HeaderAuth("deepl-auth-key")

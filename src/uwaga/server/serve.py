@@ -1,10 +1,11 @@
-"""Run the application: one process, or several that share a socket."""
+"""Run the application in one process, or in several that share a socket; its logs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
+import json
 import logging
 import os
 import resource
@@ -12,6 +13,8 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
@@ -24,13 +27,53 @@ from uwaga.errors import SettingsError
 from uwaga.server.app import Application, create_app
 from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
 from uwaga.server.limits import RateLimiter
-from uwaga.server.logs import set_up_logs
 from uwaga.server.metrics import FOLDER, Metrics, forget_dead_workers
 from uwaga.server.models import ModelPool, loader
 from uwaga.server.served_models import read_served_models
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.store import open_stores
+
+OWN = ("uwaga.server", "uvicorn.error")
+"""Loggers that write here."""
+_USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line of JSON: time, level, event, and what was given as ``extra``."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        line: dict[str, object] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "event": record.getMessage(),
+        }
+        line |= {name: value for name, value in vars(record).items() if name not in _USUAL}
+        if record.exc_info and record.exc_info[1] is not None:
+            # Where it happened, not what it said: messages of libraries quote what they were given.
+            error = record.exc_info[1]
+            line["error"] = type(error).__name__
+            line["where"] = [
+                f"{f.filename}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)[-8:]
+            ]
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def set_up_logs(level: str) -> None:
+    """Let the server's loggers write lines of JSON to standard error.
+
+    Args:
+        level: ``debug``, ``info``, ``warning`` or ``error``.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    for name in OWN:
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level.upper())
+
 
 LOG = logging.getLogger("uwaga.server")
 SWITCH = 0.001

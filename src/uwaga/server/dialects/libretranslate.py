@@ -1,10 +1,17 @@
-"""LibreTranslate's dialect: what its clients send to version 1.9 is answered in its words and codes."""
+"""LibreTranslate's dialect, version 1.9: its paths, words and codes."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import json
+import os
 import re
+import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import UploadFile
@@ -16,10 +23,10 @@ from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_name
 from uwaga.markup.formats import Format
 from uwaga.search import SearchOverrides
-from uwaga.server.api_errors import ApiError
+from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.dialects.libretranslate_files import add_files
+from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.dialects.v1_schema import USUAL_BEAM, WIDEST
 from uwaga.server.http import (
     JSON,
@@ -30,13 +37,152 @@ from uwaga.server.http import (
     read_form,
     while_connected,
 )
-from uwaga.server.routing import Answer, Routes, openapi
+from uwaga.server.routing import DOWNLOAD, Answer, Routes, openapi
 from uwaga.server.served_models import ServedLanguage
 from uwaga.server.service import Detected, TextAnswer
 from uwaga.translator.request import build_requests
 
+LARGEST_SUGGESTIONS = 64 << 20
+"""Maximum bytes of the file of suggestions; further ones are refused."""
+
+
+def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
+    """Append a suggested translation as a line of JSON to a file that all processes append to.
+
+    Raises:
+        ApiError: the file is full, or cannot be written.
+    """
+    text = json.dumps({"time": int(time.time()), **suggestion}, ensure_ascii=False) + "\n"
+    line = text.encode("utf-8", "replace")
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            if os.fstat(handle).st_size + len(line) > LARGEST_SUGGESTIONS:
+                raise ApiError(507, "storage_full", "the file of suggestions is full")
+            os.write(handle, line)  # one call, so that lines of several processes do not mix
+        finally:
+            os.close(handle)
+    except OSError:
+        message = "suggestions cannot be stored now"
+        raise ApiError(503, "storage_unavailable", message, retry_after=60) from None
+
+
+NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
+PLACE = "/download_file/{filename}"
+FIRST, LONGEST = 0.05, 1.0
+"""Seconds between two looks whether a document is translated."""
+DISABLED = "Files translation are disabled on this server."
+
+
+class FileForm(BaseModel):
+    """What ``/translate_file`` takes beside the file."""
+
+    source: str
+    target: str
+    api_key: str | None = None
+
+
+class FileAnswer(BaseModel):
+    """Where the translation is."""
+
+    translatedFileUrl: str  # noqa: N815 (as its clients read it)
+
+
+def add_files(routes: Routes, context: ServerContext) -> None:
+    """Add the routes of documents.
+
+    Args:
+        routes: of the dialect.
+        context: of the server.
+    """
+
+    @routes.add(
+        "POST", "/translate_file", "Translate a document", body=FileForm, kind="upload", answer=FileAnswer
+    )
+    async def translate_file(request: Request) -> Response:
+        """Translate a document; the answer comes when it is done, and says where it is."""
+        if context.documents is None:
+            raise ApiError(403, "disabled", DISABLED)
+        async with read_form(request, context.settings.limits.body_bytes) as form:
+            key = form.get("api_key")
+            client = context.admit(key if isinstance(key, str) else None, address_of(request))
+            file, source, target = _given(form)
+            told = None if source == AUTO else source
+            job_id, order = await store_document(
+                context, client, file.file, file.filename or "", told, target
+            )
+            jobs = context.stores.documents
+        try:
+            async with while_connected(request):
+                await _translated(context, order.owner, job_id)
+        except BaseException:
+            with contextlib.suppress(ApiError):
+                await in_thread(jobs.remove, order.owner, job_id)
+            raise
+        base = context.settings.public_url or str(request.base_url)
+        place = f"{base.rstrip('/')}/download_file/{job_id}.{quote(order.name, safe='')}"
+        return json_response(
+            {"translatedFileUrl": f"{place}?of={quote(order.owner)}" if order.owner else place}
+        )
+
+    @routes.add("GET", PLACE, "Download a translated document", answers={200: DOWNLOAD})
+    async def download_file(request: Request, filename: str) -> Response:
+        """The translated document; its address, which nobody can guess, is all that is asked for."""
+        if context.documents is None:
+            raise ApiError(400, "disabled", DISABLED)
+        owner = request.query_params.get("of", "")
+        return await result_response(context.stores.documents, owner, _document_id(filename))
+
+    @routes.add("DELETE", PLACE, "Delete a translated document", status=204)
+    async def delete_file(request: Request, filename: str) -> Response:
+        """Delete a document and its translation, by the same URL; LibreTranslate has no such request."""
+        owner = request.query_params.get("of", "")
+        await in_thread(context.stores.documents.remove, owner, _document_id(filename))
+        return Response(status_code=204)
+
+
+def _document_id(filename: str) -> str:
+    match = NAME.fullmatch(filename)
+    if match is None:
+        raise ApiError(400, "invalid_request", "Invalid filename", "filename")
+    return match[1]
+
+
+def _given(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
+    """The file and its languages.
+
+    Raises:
+        ApiError: one is missing.
+    """
+    file, source, target = form.get("file"), form.get("source"), form.get("target")
+    for name, value, kind in (("file", file, UploadFile), ("source", source, str), ("target", target, str)):
+        if not isinstance(value, kind) or value == "":
+            raise ApiError(400, "missing", f"Invalid request: missing {name} parameter", name)
+    assert isinstance(file, UploadFile)
+    if not file.filename:
+        raise ApiError(400, "invalid_request", "Invalid request: empty file", "file")
+    return file, str(source).lower(), str(target).lower()
+
+
+async def _translated(context: ServerContext, owner: str, job_id: str) -> None:
+    """Wait until a document is translated.
+
+    Raises:
+        ApiError: it cannot be.
+    """
+    jobs, pause = context.stores.documents, FIRST
+    while True:
+        found = await in_thread(jobs.status, owner, job_id)
+        if found.state == "done":
+            return
+        if found.state == "failed":
+            raise ApiError(400, found.code or "failed", f"Cannot translate the file: {found.error}", "file")
+        await asyncio.sleep(pause)
+        pause = min(LONGEST, 1.5 * pause)
+
+
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
-DOWNLOAD = "/download_file/"
+DOWNLOAD_PATH = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
 """What its models are called by, and the codes that its answers have."""
 NO_TEXTS = "Invalid request: q must be a text or a list of texts"
@@ -176,11 +322,11 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         """Keep a suggestion in the file of the settings, where there is one."""
         fields = await read_fields(request, context)
         client = admitted(context, fields, request)
-        if context.suggestions is None:
+        if context.settings.suggestions is None:
             raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
         given = {name: needed_text(fields, name) for name in ("q", "s", "source", "target")}
         context.charge(client, list(given.values()), "q")
-        await context.suggestions.add(given)
+        await in_thread(add_suggestion, context.settings.suggestions, given)
         return json_response({"success": True})
 
 
@@ -206,7 +352,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
                 "frontendTimeout": 500,
                 "apiKeys": context.keys is not None,
                 "keyRequired": context.keys is not None,
-                "suggestions": context.suggestions is not None,
+                "suggestions": context.settings.suggestions is not None,
                 "filesTranslation": bool(files),
                 "supportedFilesFormat": list(files),
                 "language": {
@@ -340,7 +486,7 @@ def iso_code(code: str) -> str:
 
 def owns(path: str) -> bool:
     """Whether a path is the dialect's."""
-    return path in PATHS or path.startswith(DOWNLOAD)
+    return path in PATHS or path.startswith(DOWNLOAD_PATH)
 
 
 def render(problem: ApiError, number: str) -> Response:

@@ -13,10 +13,9 @@ from uwaga.languages.detection import AUTO
 from uwaga.results.translation import Translation
 from uwaga.results.views import attention_view_data
 from uwaga.search import SearchOverrides
-from uwaga.server.admission import BEARER
 from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.auth import Client
-from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.context import BEARER, Dialect, ServerContext
 from uwaga.server.dialects import v1_schema as schema
 from uwaga.server.dialects.v1_schema import DetectBody, TranslateBody
 from uwaga.server.http import (

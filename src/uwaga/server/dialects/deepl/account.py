@@ -12,9 +12,8 @@ from starlette.responses import Response
 
 from uwaga.languages.codes import base_language
 from uwaga.languages.names import language_name
-from uwaga.server.admission import DEEPL
 from uwaga.server.api_errors import in_thread
-from uwaga.server.context import ServerContext
+from uwaga.server.context import DEEPL, ServerContext
 from uwaga.server.http import Names, Parameters, json_response, read_fields
 from uwaga.server.routing import Routes
 from uwaga.server.service import Service

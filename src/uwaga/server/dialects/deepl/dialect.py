@@ -5,9 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.server.admission import DEEPL
 from uwaga.server.api_errors import ApiError
-from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.context import DEEPL, Dialect, ServerContext
 from uwaga.server.dialects.deepl.account import add_account
 from uwaga.server.dialects.deepl.documents import add_documents
 from uwaga.server.dialects.deepl.glossaries import add_glossaries

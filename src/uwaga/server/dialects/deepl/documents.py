@@ -11,10 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.languages.codes import same_language
-from uwaga.server.admission import DEEPL
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
-from uwaga.server.context import ServerContext
+from uwaga.server.context import DEEPL, ServerContext
 from uwaga.server.dialects.deepl.texts import Formality, checked_glossaries, refuse_unsupported
 from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.http import Flag, Names, Parameters, json_response, read_fields, read_upload

@@ -8,9 +8,8 @@ from starlette.responses import Response
 
 from uwaga.errors import DataError
 from uwaga.languages.codes import base_language
-from uwaga.server.admission import DEEPL
 from uwaga.server.api_errors import ApiError, in_thread
-from uwaga.server.context import ServerContext
+from uwaga.server.context import DEEPL, ServerContext
 from uwaga.server.dialects.deepl.account import glossary_pairs
 from uwaga.server.http import Parameters, json_response, read_fields
 from uwaga.server.routing import Answer, BodyKind, Routes

@@ -16,9 +16,8 @@ from uwaga.errors import SettingsError
 from uwaga.markup.xml_text import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
-from uwaga.server.admission import DEEPL
 from uwaga.server.api_errors import ApiError, api_error, in_thread
-from uwaga.server.context import ServerContext
+from uwaga.server.context import DEEPL, ServerContext
 from uwaga.server.dialects.deepl.account import listed_code
 from uwaga.server.dialects.v1_schema import USUAL_BEAM
 from uwaga.server.http import Flag, Names, Parameters, Several, json_response, read_fields, while_connected
