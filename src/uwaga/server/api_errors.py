@@ -23,35 +23,35 @@ from uwaga.errors import (
 
 
 class NotStoredError(UwagaError):
-    """There is no such glossary, dictionary or document, or it is somebody else's."""
+    """The owner has no such glossary, dictionary or document."""
 
 
 class NotReadyError(UwagaError):
-    """A document is asked for that is not translated yet."""
+    """The document is not translated yet."""
 
 
 class QuotaError(UwagaError):
-    """A client has used up what it may use or keep."""
+    """A client's limit is reached."""
 
 
 class StorageError(UwagaError):
-    """The server cannot keep it now: its disk is full, or its database does not answer."""
+    """The server cannot store something now: its disk is full, or its database is unavailable."""
 
 
 Result = TypeVar("Result")
 LONGEST_MESSAGE = 600
-"""Characters of a message: some quote what a stranger sent."""
+"""Maximum characters of a message: some quote untrusted input."""
 
 
 @dataclass(eq=False)
 class ApiError(Exception):
-    """Why a request is not answered as it was meant.
+    """An error response to a request.
 
     Attributes:
-        status: of HTTP.
-        code: one word for programs, such as ``text_too_long``.
-        message: for people, in English; says the way out.
-        parameter: what in the request is wrong, empty for nothing in particular.
+        status: HTTP status.
+        code: for programs, such as ``text_too_long``.
+        message: for people, in English; names the way out.
+        parameter: of the request that is wrong; empty if none is.
         retry_after: seconds after which the same request may succeed; None if it will not.
         allow: methods of the path, where the request's is not among them.
     """
@@ -76,12 +76,12 @@ class ApiError(Exception):
 
 
 def api_error(error: BaseException) -> ApiError:
-    """The problem that an error is to whoever sent the request.
+    """Return an error as an error response.
 
-    What the server itself lacks is told without its paths; the log has them.
+    Messages about the server itself omit its paths; the log has them.
 
     Args:
-        error: of any kind; a bug is told as ``internal_error`` and nothing more.
+        error: of any kind; a bug becomes ``internal_error`` without details.
     """
     if isinstance(error, ApiError):
         return error
@@ -90,9 +90,7 @@ def api_error(error: BaseException) -> ApiError:
         if isinstance(error, kind):
             again = error.retry_after if isinstance(error, BusyError) else None
             return ApiError(status, code, _TOLD.get(code, message), retry_after=again)
-    return ApiError(
-        500, "internal_error", "the server made a mistake; its log has more under the request's id"
-    )
+    return ApiError(500, "internal_error", "server error; its log has details under the request's id")
 
 
 async def in_thread(work: Callable[..., Result], *args: object) -> Result:

@@ -1,4 +1,4 @@
-"""Keys of clients: a file holds what they hash to, and what each may ask for."""
+"""API keys: a file holds their hashes and the limits of each client."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ PREFIX = "uwk"
 NAME = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
 KEY = re.compile(rf"{PREFIX}-([0-9a-f]{{8}})-([\w-]{{32,64}})", re.ASCII)
 LARGEST = 16 << 20
-"""Bytes of a file of keys."""
+"""Maximum bytes of a file of keys."""
 RECHECKED = 1.0
-"""Seconds until the file is looked at again."""
+"""Seconds between two checks of the file."""
 NOBODY = hashlib.sha256(b"").hexdigest()
-"""What a key of an unknown number is compared with, so that it takes as long."""
+"""Compared with a key of an unknown number, so that it takes as long."""
 
 
 @dataclass(frozen=True)
 class Client:
-    """Who asks. Of 0 there is no limit.
+    """A client and its limits; 0 for none.
 
-    ``name``: of the key, or the address where no keys are asked for. ``characters``: in all, which a dialect
-    with a usage report refuses to go beyond.
+    Attributes:
+        name: of the key, or the address on a server without keys.
+        requests_per_minute: requests.
+        characters_per_minute: characters of texts.
+        characters: in total.
     """
 
     name: str
@@ -44,7 +47,7 @@ class Client:
 
 
 class StoredKey(StrictModel):
-    """A key as the file holds it: 256 random bits need no slow hash."""
+    """A key in the file; 256 random bits need no slow hash."""
 
     name: str
     number: str
@@ -56,16 +59,16 @@ class StoredKey(StrictModel):
 
 
 class KeyFile(StrictModel):
-    """The whole file."""
+    """The file of keys."""
 
     keys: list[StoredKey] = []  # noqa: RUF012
 
 
 def read_keys(path: Path) -> list[StoredKey]:
-    """The keys of a file; none of one that is not there.
+    """Return the keys of a file; none if it does not exist.
 
     Raises:
-        SettingsError: it cannot be read, or is no such file.
+        SettingsError: it cannot be read, or is not a file of keys.
     """
     try:
         with path.open("rb") as file:
@@ -84,20 +87,20 @@ def add_key(
     characters_per_minute: int | None = None,
     characters: int = 0,
 ) -> str:
-    """Make a key and keep what it hashes to; the key itself is nowhere but in what is returned.
+    """Create a key and store its hash; only the returned string holds the key itself.
 
     Args:
-        path: the file, made if it is not there.
-        name: of who gets it, once in a file.
-        requests_per_minute: None for the server's own limit, 0 for any number.
+        path: the file, created if missing.
+        name: of the client; unique in the file.
+        requests_per_minute: None for the server's limit, 0 for none.
         characters_per_minute: likewise.
-        characters: in all, 0 for any number.
+        characters: in total; 0 for no limit.
 
     Raises:
-        SettingsError: there is a key of the name, it is no name, or the file is damaged.
+        SettingsError: the name is taken or invalid, or the file is damaged.
     """
     if not NAME.fullmatch(name):
-        raise SettingsError(f"{shown(name)}: a name of up to 64 letters, digits and . @ + - _ is needed")
+        raise SettingsError(f"{shown(name)}: not a valid name; use up to 64 letters, digits and . @ + - _")
     keys = read_keys(path)
     if any(one.name == name for one in keys):
         raise SettingsError(f"{path}: has a key for {name} already; remove that first")
@@ -117,10 +120,10 @@ def add_key(
 
 
 def remove_key(path: Path, name: str) -> None:
-    """Take a key out of a file; servers notice within a second.
+    """Revoke a key; servers notice within a second.
 
     Raises:
-        SettingsError: there is none of the name.
+        SettingsError: the file has no key of this name.
     """
     keys = read_keys(path)
     if all(one.name != name for one in keys):
@@ -138,11 +141,11 @@ def _write(path: Path, keys: list[StoredKey]) -> None:
 
 
 class KeyRing:
-    """The keys of a file, read again when it changes.
+    """Keys of a file, which is read again when it changes.
 
     Args:
         path: the file.
-        usual: what a client may ask for where its key says nothing.
+        usual: limits of a client whose key states none.
 
     Raises:
         SettingsError: the file is damaged.
@@ -154,13 +157,13 @@ class KeyRing:
         self._keys = {one.number: one for one in read_keys(path)}
 
     def client(self, key: str | None) -> Client:
-        """Whose key it is; takes as long for a wrong one, however much of it is right.
+        """Return the client of a key, in constant time.
 
         Raises:
-            ApiError: none is given, or it is wrong.
+            ApiError: the key is missing (401) or wrong (403).
         """
         if not key:
-            raise ApiError(401, "key_missing", "this server asks for an API key", "api_key")
+            raise ApiError(401, "key_missing", "this server requires an API key", "api_key")
         self._renew()
         match = KEY.fullmatch(key)
         found = self._keys.get(match[1]) if match else None
@@ -189,7 +192,7 @@ class KeyRing:
             self._keys = {one.number: one for one in read_keys(self._path)}
             self._stamp = stamp
         except SettingsError:
-            return  # half-copied by hand: those that are known stay, and it is looked at again
+            return  # half-copied by hand: keep the known keys, and look again later
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:

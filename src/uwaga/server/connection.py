@@ -1,4 +1,4 @@
-"""HTTP of one connection, whose client can neither make the server wait for ever nor make it grow."""
+"""An HTTP connection with bounds on time and memory for slow or hostile clients."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 KEEP_ALIVE = 75
-"""Seconds that a connection is kept after an answer. Clients and proxies keep theirs for less (nginx for 60),
-so that they close it, and no request meets a connection that is being closed here."""
+"""Seconds to keep an idle connection. Clients and proxies keep theirs for less (nginx 60), so that they close
+it, and no request meets a connection that the server is closing."""
 HEAD_BYTES = 64 << 10
-"""Most bytes of a request that are no body: its head, what frames its chunks, what follows them."""
+"""Maximum bytes of a request beside its body: head, chunk framing, trailers."""
 FRAMING = 8
-"""Bytes that a byte of a body may be sent in; chunks of one byte each take six."""
+"""Maximum bytes per byte of a body; chunks of one byte take six."""
 MOST_AHEAD = 64
-"""Requests that a client may send before it is answered."""
+"""Maximum pipelined requests."""
 _OVER: Any = {}
-"""In the place of what a request was once it is answered."""
+"""Replaces the scope of a request that has been answered."""
 
 
 class Standing(NamedTuple):
-    """How far a client is that is waited for; ``unread``: bytes written that it has not read."""
+    """Progress of a client that the server waits for; ``unread``: bytes it has not read."""
 
     requests: int
     in_head: bool
@@ -33,17 +33,17 @@ class Standing(NamedTuple):
 
 
 class WatchedConnection(HttpToolsProtocol):
-    """A connection that is looked at now and then, and given up where its client has not moved since.
+    """A connection that is closed when its client makes no progress between two checks.
 
-    It should send something, or the end of a head, or the end of a body that was answered before it had come,
-    or read what is written. Bodies that somebody waits for are the matter of
-    :class:`uwaga.server.middleware.RequestMiddleware`. There is one timer a connection, none a request.
+    The client must send a request, finish a head or a body that was answered early, or read the response.
+    :class:`uwaga.server.middleware.RequestMiddleware` bounds bodies that an endpoint waits for. There is one
+    timer per connection, not per request.
 
     Args:
         config: of uvicorn.
         server_state: likewise.
         app_state: likewise.
-        patience: seconds between two looks.
+        patience: seconds between two checks.
         _loop: the running one if None.
     """
 
@@ -72,7 +72,7 @@ class WatchedConnection(HttpToolsProtocol):
         """See :class:`asyncio.Protocol`."""
         if self._timer is not None:
             self._timer.cancel()
-        for cycle in self._unanswered:  # uvicorn tells the last of several only
+        for cycle in self._unanswered:  # uvicorn notifies only the last of several
             cycle.disconnected = True
             cycle.message_event.set()
         super().connection_lost(exc)
@@ -85,43 +85,43 @@ class WatchedConnection(HttpToolsProtocol):
             self._give_up(431)
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start a request."""
         self._requests, self._receiving = self._requests + 1, True
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """A request is to be answered."""
+        """Queue a request for its response."""
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         if len(self._unanswered) > MOST_AHEAD:
             self.transport.abort()
-            raise ValueError("too many requests ahead of their answers")  # nothing more of them is read
+            raise ValueError("too many requests ahead of their answers")  # read no more of them
 
     def on_response_complete(self) -> None:
-        """The one that waited for longest is answered."""
+        """Finish the oldest request."""
         answered = self._unanswered.popleft()
         super().on_response_complete()
         if answered.scope is self.scope:
             self.headers = []
-            self.scope = answered.scope = _OVER  # a connection that waits for the next needs nothing of it
+            self.scope = answered.scope = _OVER  # an idle connection needs nothing of it
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A line of a head. Those that follow a body are dropped: they would be added to its head."""
+        """Add a header; trailers are dropped, since uvicorn would add them to the head."""
         if self._in_head:
             super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
-        """Some of a body."""
+        """Count a part of a body."""
         self._overhead = max(0, self._overhead - FRAMING * len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A request is there as a whole."""
+        """Finish receiving a request."""
         self._overhead, self._receiving = 0, False
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Say that this is no HTTP, unless the connection was given up."""
+        """Refuse malformed HTTP, unless the connection is closed already."""
         if not self.transport.is_closing():
             super().send_400_response(msg)
 
@@ -130,7 +130,7 @@ class WatchedConnection(HttpToolsProtocol):
         return self._receiving and (self.cycle is None or self.cycle.scope is not self.scope)
 
     def _look(self) -> None:
-        """Give the connection up, or look again later."""
+        """Close a connection without progress, or check again later."""
         standing = self._standing()
         if standing is not None and standing == self._seen:
             self._give_up(408)
@@ -138,7 +138,7 @@ class WatchedConnection(HttpToolsProtocol):
         self._timer = self.loop.call_later(self._patience, self._look)
 
     def _standing(self) -> Standing | None:
-        """What is waited for, None while it is not the client's turn."""
+        """The client's progress; None while the server is to act."""
         closing, deaf = self.transport.is_closing(), self.flow.write_paused
         answering = self.cycle is not None and not self.cycle.response_complete
         if not closing and not deaf and (answering or self.timeout_keep_alive_task is not None):
@@ -147,7 +147,7 @@ class WatchedConnection(HttpToolsProtocol):
         return Standing(self._requests, self._in_head, closing, unread)
 
     def _give_up(self, status: int) -> None:
-        """Close it, with an answer where one can be given and read."""
+        """Close the connection, with a response if one can be sent and read."""
         if self.transport.is_closing() or self.flow.write_paused or (self._receiving and not self._in_head):
             self.transport.abort()
             return

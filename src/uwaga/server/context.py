@@ -23,10 +23,17 @@ from uwaga.server.store import Stores
 
 @dataclass(frozen=True)
 class ServerContext:
-    """One server.
+    """What the endpoints of one server share.
 
-    ``keys``: None lets everybody in. ``documents``: translates stored
-    documents; None without a ``state`` folder.
+    Attributes:
+        settings: of the server.
+        service: translates.
+        keys: of clients; None serves everybody.
+        limiter: requests and characters per minute.
+        metrics: for Prometheus.
+        document_suffixes: file name endings of supported documents.
+        stores: glossaries, usage and documents.
+        documents: translates stored documents; None without a ``state`` folder.
     """
 
     settings: ServerSettings
@@ -39,15 +46,15 @@ class ServerContext:
     documents: DocumentWorker | None = None
 
     def owner(self, client: Client) -> str:
-        """Whose glossaries, documents and counts a client's are; without keys there is one owner of all."""
+        """Return the owner of a client's glossaries, documents and usage; without keys all share one."""
         return "" if self.keys is None else client.name
 
     @asynccontextmanager
     async def spending(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
-        """Count characters and documents as used, but not where what is inside fails.
+        """Count characters and documents as used, and give them back if the block fails.
 
         Raises:
-            ApiError: they are more than the client has left (403), or cannot be counted.
+            ApiError: they exceed the client's limit (403), or cannot be counted (503).
         """
         await self.spend(client, characters, documents)
         try:
@@ -57,7 +64,7 @@ class ServerContext:
             raise
 
     async def spend(self, client: Client, characters: int, documents: int = 0) -> None:
-        """Count characters and documents as used, whatever comes of them.
+        """Count characters and documents as used.
 
         Raises:
             ApiError: as :meth:`spending`.
@@ -75,29 +82,29 @@ class ServerContext:
             raise api_error(error) from error
 
     def admit(self, key: str | None, address: str) -> Client:
-        """Who asks, one request counted.
+        """Return the client of a request, and count the request.
 
         Args:
-            key: as the dialect has it; not looked at where the server asks for none.
+            key: of the request; ignored on a server without keys.
             address: of the client.
 
         Raises:
-            ApiError: the key is missing (401) or wrong (403), or it is a request too many (429).
+            ApiError: the key is missing (401) or wrong (403), or there are too many requests (429).
         """
         client = self.visitor(address) if self.keys is None else self.keys.client(key)
         self.limiter.take(client)
         return client
 
     def visitor(self, address: str) -> Client:
-        """A client without a key."""
+        """Return a client without a key."""
         limits = self.settings.limits
         return Client(address, limits.requests_per_minute, limits.characters_per_minute)
 
     def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
-        """Check the size of a request's texts and count their characters, which it returns.
+        """Check the size of a request's texts, count their characters and return them.
 
         Raises:
-            ApiError: they are too many for a request (413) or for a minute (429).
+            ApiError: there are too many for one request (413) or one minute (429).
         """
         limits = self.settings.limits
         if len(texts) > limits.texts:
@@ -114,11 +121,13 @@ class ServerContext:
 
 @dataclass(frozen=True)
 class Dialect:
-    """A way to speak to the server.
+    """An API of the server.
 
-    ``owns``: whether a path is the dialect's, so that what goes wrong there is told in its form.
-    ``routes``: its routes for one server. ``render``: a problem in its form; the second argument is the
-    request's id.
+    Attributes:
+        name: in the settings.
+        owns: whether a path is the dialect's.
+        routes: returns its routes.
+        render: returns an error response in its form, from the error and the request's id.
     """
 
     name: str
@@ -129,21 +138,21 @@ class Dialect:
 
 @dataclass(frozen=True)
 class HeaderAuth:
-    """By ``Authorization: SCHEME KEY``; ``scheme`` in lower case."""
+    """Authentication by ``Authorization: SCHEME KEY``; ``scheme`` in lower case."""
 
     scheme: str
 
     def client(self, context: ServerContext, request: Request) -> Client:
-        """Who asks, one request counted.
+        """Return the client of a request, and count the request.
 
         Raises:
-            ApiError: the key is missing or wrong, or it is a request too many.
+            ApiError: as :meth:`ServerContext.admit`.
         """
         stated, _, key = request.headers.get("authorization", "").partition(" ")
         return context.admit(key.strip() if stated.lower() == self.scheme else None, address_of(request))
 
     def owner(self, context: ServerContext, request: Request) -> str:
-        """Whose glossaries and documents are asked for, one request counted.
+        """Return the owner of a request's glossaries and documents, and count the request.
 
         Raises:
             ApiError: as :meth:`client`.

@@ -28,22 +28,22 @@ MOST_FIELDS = 2000
 
 
 def json_response(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer of JSON.
+    """Return a JSON response.
 
     Args:
-        content: what JSON can hold.
-        status: of HTTP.
-        headers: beside the usual ones.
+        content: JSON values.
+        status: HTTP status.
+        headers: further headers.
     """
     body = to_json(content, inf_nan_mode="null")
     return Response(body, status, headers, media_type=JSON)
 
 
 async def read_json(request: Request, kind: type[Body]) -> Body:
-    """The body of a request as what it must be.
+    """Return the JSON body of a request as a model.
 
     Raises:
-        ApiError: it is not JSON (400, 415), or holds what it must not (422); names the key.
+        ApiError: it is not JSON (400, 415), or not valid (422); names the field.
     """
     stated = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if stated != JSON and not stated.endswith("+json"):
@@ -52,7 +52,7 @@ async def read_json(request: Request, kind: type[Body]) -> Body:
 
 
 def parse_json(body: bytes, kind: type[Body]) -> Body:
-    """As :func:`read_json`, of bytes."""
+    """Return JSON as a model; see :func:`read_json`."""
     try:
         return kind.model_validate_json(body)
     except ValidationError as error:
@@ -60,7 +60,7 @@ def parse_json(body: bytes, kind: type[Body]) -> Body:
 
 
 def validation_error(error: ValidationError) -> ApiError:
-    """What is wrong with a body, by its first mistake; nothing of the body is quoted."""
+    """Return the first error of a body, without quoting the body."""
     found = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(part) for part in found["loc"])[:80]
     if found["type"] == MALFORMED:
@@ -70,12 +70,12 @@ def validation_error(error: ValidationError) -> ApiError:
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from; behind a proxy that is trusted, what that says."""
+    """Return the client's address; behind a trusted proxy, the address that it forwards."""
     return request.client.host if request.client is not None else ""
 
 
 def request_id(request: Request) -> str:
-    """The id of a request."""
+    """Return the id of a request."""
     visit: RequestState = request.scope["uwaga"]
     return visit.id
 
@@ -83,11 +83,11 @@ def request_id(request: Request) -> str:
 def languages_response(
     languages: Iterable[ServedLanguage], code: Callable[[str], str] = str
 ) -> list[dict[str, object]]:
-    """The languages on offer as JSON has them.
+    """Return languages as JSON.
 
     Args:
-        languages: that can be translated from.
-        code: what a dialect calls a language, by the server's code.
+        languages: to list.
+        code: returns a dialect's code for the server's code of a language.
     """
     return [
         {"code": code(one.code), "name": one.name, "targets": [code(target) for target in one.targets]}
@@ -97,7 +97,7 @@ def languages_response(
 
 @asynccontextmanager
 async def while_connected(request: Request) -> AsyncIterator[None]:
-    """Inside, the work for a request is cancelled when its client goes; its body must have been read."""
+    """Cancel the block when the request's client disconnects; the body must have been read."""
     task = asyncio.current_task()
     assert task is not None
     visit: RequestState = request.scope["uwaga"]
@@ -116,12 +116,12 @@ async def while_connected(request: Request) -> AsyncIterator[None]:
 
 
 class EventStream(Response):
-    """An answer of server-sent events, each sent as soon as it is there; it ends when its client goes.
+    """A response of server-sent events; it ends when the client disconnects.
 
     Args:
-        request: whose body has been read.
-        events: pairs of an event's name and what JSON can hold. What it raises is told as ``error``.
-        told: what a problem is as JSON.
+        request: its body has been read.
+        events: pairs of an event's name and JSON values; an ApiError becomes an event ``error``.
+        told: returns an error as JSON values.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events."""
         async with while_connected(self._request), aclosing(self._events):
-            # What fails before the first event is an answer of its own, with its own status.
+            # An error before the first event is a response of its own, with its own status.
             first = await anext(self._events, None)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             try:
@@ -159,14 +159,14 @@ def _event(name: str, content: object) -> dict[str, Any]:
 
 @asynccontextmanager
 async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
-    """The fields of a form, of either kind; its files are closed in the end.
+    """Return the fields of a form, and close its files after the block.
 
     Args:
         request: whose body has not been read.
-        largest: bytes of one field that is no file.
+        largest: maximum bytes of a field that is not a file.
 
     Raises:
-        ApiError: it is no form, or has several files.
+        ApiError: it is not a form, or has several files.
     """
     try:
         form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=largest)
@@ -182,7 +182,7 @@ async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 LARGEST_FIELD = 16 << 20
-"""Bytes of a field that is no file."""
+"""Maximum bytes of a field that is not a file."""
 NESTED = re.compile(r"dictionaries\[(\d{1,3})\](?:\[(\w+)\]|\.(\w+))")
 FLAGS: dict[object, bool] = {
     "0": False,
@@ -197,7 +197,7 @@ Fields = TypeVar("Fields", bound=BaseModel)
 
 
 class Parameters(BaseModel):
-    """The parameters of a request; one that is not known is refused by its name."""
+    """Parameters of a request; unknown ones are refused by name."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -207,7 +207,7 @@ def _flag(value: object) -> object:
 
 
 def _names(value: object) -> object:
-    """Names in a list, or with commas between."""
+    """Return names from a list or a comma-separated string."""
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         return value
@@ -224,28 +224,29 @@ Flag = Annotated[
     BeforeValidator(_flag),
     WithJsonSchema({"anyOf": [{"type": "boolean"}, {"enum": list(FLAGS)}]}),
 ]
-"""True or False, as JSON or a form writes it."""
+"""A boolean, as JSON or a form writes it."""
 Names = Annotated[list[str], BeforeValidator(_names), WithJsonSchema(STRINGS)]
-"""Names in a list, or in one text with commas between."""
+"""Names in a list or a comma-separated string."""
 Several = Annotated[list[str], BeforeValidator(_several), WithJsonSchema(STRINGS)]
-"""Texts in a list, or one."""
+"""Several texts in a list, or one."""
 
 
 async def read_fields(request: Request, kind: type[Fields]) -> Fields:
-    """The parameters of a request.
+    """Return the parameters of a request.
 
     Raises:
-        ApiError: its body is neither JSON nor a form (400, 415), or a parameter is missing, unknown or wrong.
+        ApiError: its body is neither JSON nor a form (400, 415), or a parameter is missing, unknown or
+            invalid.
     """
     return checked(await _given(request), kind)
 
 
 @asynccontextmanager
 async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tuple[Fields, UploadFile]]:
-    """The parameters of a request with a file, and that, which is closed in the end.
+    """Return the parameters of a request and its file, which is closed after the block.
 
     Raises:
-        ApiError: as :func:`read_fields`; or there is no file.
+        ApiError: as :func:`read_fields`, or there is no file.
     """
     async with read_form(request, LARGEST_FIELD) as form:
         file = form.get("file")
@@ -256,10 +257,10 @@ async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tup
 
 
 def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
-    """Parameters as what they must be.
+    """Return parameters as a model.
 
     Raises:
-        ApiError: one is missing, unknown or wrong; names it, and quotes nothing.
+        ApiError: one is missing, unknown or invalid; names it without quoting its value.
     """
     try:
         return kind.model_validate(dict(given))
@@ -276,7 +277,7 @@ def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
 
 
 async def _given(request: Request) -> dict[str, Any]:
-    """The parameters of query and body."""
+    """The parameters of the query and the body."""
     query = _of_form(request.query_params.multi_items())
     stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if stated in FORMS:
@@ -297,7 +298,7 @@ async def _given(request: Request) -> dict[str, Any]:
 
 
 def _of_form(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
-    """Fields as JSON would have them: what comes several times is a list."""
+    """Return form fields as JSON values: a repeated field is a list."""
     found: dict[str, Any] = {}
     nested: dict[int, dict[str, object]] = {}
     for key, value in items:

@@ -1,4 +1,4 @@
-"""What Prometheus is told: requests, stages, batches. Never a text."""
+"""Metrics for Prometheus: requests, stages, batches; never a text."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from uwaga.translator.asynchronous import Outcome
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable by which workers add their figures up, which the supervisor sets."""
+"""Environment variable of the folder in which workers share their metrics, set by the supervisor."""
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
 class Metrics:
-    """The figures of one worker; read together with those of the others where there are several."""
+    """Metrics of one worker, reported together with those of the others."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._kinds: dict[tuple[str, str], tuple[Counter, Histogram]] = {}  # finding them takes a while
+        self._kinds: dict[tuple[str, str], tuple[Counter, Histogram]] = {}  # labels() is slow
         r = self.registry
         self.requests = Counter(
             "uwaga_requests", "Requests by route and status.", ["route", "status"], registry=r
@@ -67,7 +67,7 @@ class Metrics:
         )
 
     def request(self, route: str, status: str, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count a request and its latency."""
         known = self._kinds.get((route, status))
         if known is None:
             known = self.requests.labels(route, status), self.latency.labels(route)
@@ -77,16 +77,16 @@ class Metrics:
         latency.observe(seconds)
 
     def of_model(self, model: str) -> ModelFigures:
-        """What is to be told of a model's requests."""
+        """Return the observer of a model's requests."""
         return ModelFigures(self, model)
 
     def answered(self, model: str, characters: int, tokens: int) -> None:
-        """Count what was translated."""
+        """Count characters and tokens."""
         self.characters.inc(characters)
         self.tokens.labels(model).inc(tokens)
 
     def text(self) -> tuple[bytes, str]:
-        """All figures as Prometheus reads them, of every worker, and their content type."""
+        """Return the metrics of all workers in Prometheus's format, and their content type."""
         folder = os.environ.get(FOLDER)
         if not folder:
             return generate_latest(self.registry), CONTENT_TYPE_LATEST
@@ -96,7 +96,7 @@ class Metrics:
 
 
 class ModelFigures:
-    """A model's queue, as :class:`uwaga.translator.asynchronous.Observer` is told of it.
+    """Metrics of a model's queue; see :class:`uwaga.translator.asynchronous.Observer`.
 
     Args:
         metrics: where the figures go.
@@ -110,27 +110,27 @@ class ModelFigures:
         self._counted = (0, 0, 0)
 
     def queued(self, client: str) -> None:
-        """One more."""
+        """Count a request that waits."""
         self._queue.inc()
 
     def entered(self, client: str, waited: float) -> None:
-        """One is worked on."""
+        """Observe how long a request waited."""
         self._waited.observe(waited)
 
     def done(self, client: str, seconds: float, outcome: Outcome) -> None:
-        """One is over."""
+        """Observe how long a request took."""
         self._queue.dec()
         self._answered.observe(seconds)
 
     def stepped(self, steps: int, rows: int, sentences: int) -> None:
-        """What its batch has done from the beginning."""
+        """Count the batch's steps, rows and sentences, given as totals."""
         counted, self._counted = self._counted, (steps, rows, sentences)
         for counter, before, now in zip(self._batch, counted, self._counted, strict=True):
             counter.inc(max(0, now - before))
 
 
 def forget_dead_workers() -> None:
-    """Take the figures of now (not the counts) of workers that are gone out of the sums."""
+    """Remove the gauges of ended workers; their counters stay."""
     folder = os.environ.get(FOLDER)
     for path in Path(folder).glob("gauge_live*.db") if folder else ():
         pid = path.stem.rpartition("_")[2]

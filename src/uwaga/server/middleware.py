@@ -1,6 +1,4 @@
-"""What every request passes: its id, how many there are, the size and time of its body, its line in the log,
-its figures.
-"""
+"""Middleware around all endpoints: request ids, limits of bodies and concurrency, errors, logs, metrics."""
 
 from __future__ import annotations
 
@@ -24,16 +22,23 @@ from uwaga.server.settings import LimitSettings
 LOG = logging.getLogger("uwaga.server")
 REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 GONE = 499
-"""Status in the log of a request whose client went away."""
+"""Logged status of a request whose client disconnected."""
 UNKNOWN = "unknown"
-"""The route of what has none: a stranger's path might hold a text."""
+"""Logged instead of an unknown path, which might hold a text."""
 
 Render = Callable[[str, ApiError, str], Response]
 
 
 @dataclass
 class RequestState:
-    """One request on its way: ``scope["uwaga"]``. ``counted``: among those that are being answered."""
+    """State of a request, in ``scope["uwaga"]``.
+
+    Attributes:
+        id: sent by the client, or random.
+        status: of the response; 0 before it starts.
+        gone: the client has disconnected.
+        counted: among the requests being answered.
+    """
 
     id: str
     status: int = 0
@@ -42,16 +47,16 @@ class RequestState:
 
 
 class RequestMiddleware:
-    """The outermost middleware of ours.
+    """Bounds requests, renders errors, and records each request.
 
     Args:
-        app: what is behind it.
+        app: the endpoints.
         limits: of bodies.
-        metrics: where figures go.
-        render: a problem at a path as the dialect there tells it.
-        most: requests with a body that are being answered at once; further ones are refused before anything
-            is done for them. One counts from when its body is there until its answer is, so that neither slow
-            senders nor slow readers keep others out.
+        metrics: records requests.
+        render: returns an error response from the path, the error and the request's id.
+        most: maximum concurrent requests with a body; further ones are refused at once. A request counts
+            from when its body has arrived until its response is complete, so that slow clients do not keep
+            others out.
     """
 
     def __init__(
@@ -61,7 +66,7 @@ class RequestMiddleware:
         self._most, self._answering = most, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass."""
+        """Serve a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -89,7 +94,7 @@ class RequestMiddleware:
             visit.gone = True
         except Exception as error:
             if api_error(error).status == 500:
-                LOG.exception("mistake of the server", extra={"id": visit.id})
+                LOG.exception("server error", extra={"id": visit.id})
             if not visit.status:
                 response = self._render(scope["path"], api_error(error), visit.id)
                 await response(scope, receive, answered)
@@ -100,7 +105,7 @@ class RequestMiddleware:
 
     def _check_room(self) -> None:
         if self._answering >= self._most:
-            message = f"{self._answering} requests are being answered, as many as may: try again in a second"
+            message = f"{self._answering} requests are being answered, the maximum: try again in a second"
             raise ApiError(503, "busy", message, retry_after=1.0)
 
     def _uncount(self, visit: RequestState) -> None:
@@ -108,10 +113,10 @@ class RequestMiddleware:
         visit.counted = False
 
     def _bounded(self, visit: RequestState, headers: Headers, receive: Receive) -> Receive:
-        """What receives a body, and refuses one that is too large, too slow, or one too many.
+        """Return a receive function that refuses a body that is too large, too slow, or one too many.
 
         Raises:
-            ApiError: there are too many already, or it says itself that it is too large.
+            ApiError: there are too many requests, or its stated length is too large.
         """
         limits = self._limits
         if "content-length" in headers or "transfer-encoding" in headers:
@@ -132,7 +137,7 @@ class RequestMiddleware:
                 async with asyncio.timeout(max(0.0, until - time.monotonic())):
                     message = await receive()
             except TimeoutError:
-                raise ApiError(408, "body_too_slow", "the body did not come in time") from None
+                raise ApiError(408, "body_too_slow", "the body did not arrive in time") from None
             seen += len(message.get("body", b""))
             if seen > most:
                 raise too_large

@@ -1,4 +1,4 @@
-"""The models that are loaded, at start or at first use, and let go within a bound of memory."""
+"""Loaded models: loaded at start or at first use, unloaded beyond a limit of memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from uwaga.translator.asynchronous import AsyncTranslator, Observer
 
 LOG = logging.getLogger("uwaga.server")
 RETRY = 30.0
-"""Seconds until a model that did not load is tried again."""
+"""Seconds until a model that failed to load is tried again."""
 MEBIBYTE = 1 << 20
 WORKERS = 64
-"""Requests of a model that are worked on at once; further ones wait."""
+"""Concurrent requests of a model; further ones wait."""
 STATUS = Path("/proc/self/statm")
 Loader = Callable[[ServedModel], Translator]
 Way = tuple[tuple[str, str, str], ...]
@@ -33,7 +33,16 @@ Way = tuple[tuple[str, str, str], ...]
 
 @dataclass(eq=False)
 class Loaded:
-    """A translator in memory: ``uses`` requests have it now, ``used`` is when the last one began."""
+    """A translator in memory.
+
+    Attributes:
+        translator: shared by requests.
+        own: the same without the scheduler.
+        bytes: of memory that it took.
+        uses: requests that use it now.
+        used: when the last one started.
+        legs: the models of a chain.
+    """
 
     translator: AsyncTranslator
     own: Translator
@@ -44,29 +53,29 @@ class Loaded:
 
 
 class ModelObserver(Observer, Protocol):
-    """Is told of a model's requests, and after each of its steps."""
+    """Observes a model's requests and its batch."""
 
     def stepped(self, steps: int, rows: int, sentences: int) -> None:
-        """As :attr:`uwaga.translator.asynchronous.AsyncTranslator.counters` has them, from the beginning."""
+        """Receive :attr:`uwaga.translator.asynchronous.AsyncTranslator.counters`."""
         ...
 
 
 @dataclass
 class Failure:
-    """A model that could not be loaded, and when it was tried."""
+    """Why a model could not be loaded, and when."""
 
     message: str
     at: float = field(default_factory=time.monotonic)
 
 
 class ModelPool:
-    """Loaded models by what they translate.
+    """Loaded models and chains of models.
 
     Args:
-        load_offer: makes a translator of an offer; runs in a thread.
-        memory: MiB that they may take together, 0 for any. What is in use is never let go.
-        most_waiting: requests that wait for one model before more are refused.
-        observer: makes what is told of a model's requests, from the model's name.
+        load_offer: loads a served model; called in a thread.
+        memory: MiB of all models beyond which unused ones are unloaded; 0 for no limit.
+        most_waiting: requests that wait for one model before further ones are refused.
+        observer: returns the observer of a model by its name.
         nice: as of :class:`uwaga.AsyncTranslator`.
     """
 
@@ -89,10 +98,10 @@ class ModelPool:
 
     @asynccontextmanager
     async def translator(self, route: Route) -> AsyncIterator[AsyncTranslator]:
-        """The translator of a route for one request; it stays in memory as long.
+        """Return the translator of a route, and keep it loaded during the block.
 
         Raises:
-            ApiError: a model of it cannot be loaded.
+            ApiError: a model cannot be loaded.
         """
         loaded = self._loaded.get(_way(route)) or await self._made(route)
         loaded.uses += 1
@@ -107,24 +116,24 @@ class ModelPool:
                 cast("ModelObserver", observer).stepped(*loaded.translator.counters)
 
     async def preload(self, offers: list[ServedModel]) -> None:
-        """Load what the settings want at start; one that fails does not hold up the others."""
+        """Load the models that the settings preload; a failure does not stop the others."""
         for offer in offers:
             if offer.settings.preload and not offer.problem:
                 try:
                     await self._offer(offer)
                 except ApiError:
-                    continue  # it is logged, and told by :meth:`failures`
+                    continue  # logged, and listed by :meth:`failures`
 
     def failures(self) -> dict[str, str]:
-        """Why models are not there, by their names."""
+        """Return why models could not be loaded, by name."""
         return {name: failure.message for name, failure in self._failed.items()}
 
     def loaded_names(self) -> list[str]:
-        """The names of the models in memory."""
+        """Return the names of the loaded models."""
         return sorted({way[0][0] for way in self._loaded if len(way) == 1})
 
     async def close(self) -> None:
-        """Let every running sentence end, then all models go."""
+        """Finish the running sentences, then unload all models."""
         for task in self._coming.values():
             task.cancel()
         every = list(self._loaded.values())
@@ -140,7 +149,7 @@ class ModelPool:
             self._awaited.subtract(names)
         if len(route) == 1:
             return legs[0]
-        known = self._loaded.get(_way(route))  # another request may have waited for the same
+        known = self._loaded.get(_way(route))  # another request may have built it meanwhile
         if known is not None:
             return known
         first, *others = [_between(one.own, leg) for one, leg in zip(legs, route, strict=True)]
@@ -152,7 +161,7 @@ class ModelPool:
         return made
 
     async def _offer(self, offer: ServedModel) -> Loaded:
-        """A single model, loaded if it is not there; who gives up waiting does not end the loading.
+        """Return a single model, loaded if necessary; cancelling does not stop the loading.
 
         Raises:
             ApiError: it cannot be loaded.
@@ -170,7 +179,7 @@ class ModelPool:
         return await asyncio.shield(task)
 
     async def _arriving(self, offer: ServedModel) -> Loaded:
-        """Load a model, one at a time of all, so that the memory that it takes can be told."""
+        """Load a model, one at a time, so that its memory can be measured."""
         async with self._loading:
             made = self._loaded[_alone(offer)] = await self._fresh(offer)
             self._failed.pop(offer.name, None)
@@ -180,7 +189,7 @@ class ModelPool:
     def _arrived(self, offer: ServedModel, task: asyncio.Task[Loaded]) -> None:
         self._coming.pop(offer.name, None)
         if not task.cancelled():
-            task.exception()  # it has been seen, whether or not anybody still waits
+            task.exception()  # marked as retrieved, even if nobody waits for it
 
     async def _fresh(self, offer: ServedModel) -> Loaded:
         before, began = _resident(), time.monotonic()
@@ -203,7 +212,7 @@ class ModelPool:
         return AsyncTranslator(own, most_waiting=most, workers=WORKERS, observer=observer, nice=nice)
 
     async def _let_go(self, newest: Loaded) -> None:
-        """Let models go, those not used for longest first, until the others fit."""
+        """Unload the least recently used models until the others fit."""
         if not self._memory:
             return
         held = [(way[0][0], one) for way, one in self._loaded.items() if not one.legs]
@@ -214,23 +223,23 @@ class ModelPool:
             if old is newest or self._awaited[name] or any(one.uses for one in (old, *users)):
                 continue
             self._loaded = {way: one for way, one in self._loaded.items() if one not in (old, *users)}
-            LOG.info("model let go", extra={"bytes": old.bytes})
+            LOG.info("model unloaded", extra={"bytes": old.bytes})
             await asyncio.gather(*(one.translator.close(drain=True) for one in (*users, old)))
 
 
 def loader(threads: int, mapped: bool) -> Loader:
-    """What loads an offer.
+    """Return a function that loads a served model.
 
     Args:
-        threads: of the engine, where the offer does not say.
-        mapped: leave the weights of int8 folders in their files, so that processes share them.
+        threads: engine threads, unless the model's settings say.
+        mapped: memory-map the weights of int8 folders, so that processes share them.
     """
 
     def loaded(offer: ServedModel) -> Translator:
-        """Load one.
+        """Load a model.
 
         Raises:
-            ModelError, SettingsError: as :func:`uwaga.load`; or it is no translator.
+            ModelError, SettingsError: as :func:`uwaga.load`; or it is not a translator.
         """
         one = offer.settings
         for memory in ("shared", "fast") if mapped else ("fast",):
@@ -248,10 +257,10 @@ def loader(threads: int, mapped: bool) -> Loader:
             except SettingsError:
                 if memory == "fast":
                     raise
-                continue  # it is not int8: each process has its own
+                continue  # not int8: each process has its own copy
             if isinstance(made, Translator):
                 return made
-            raise ModelError(f"{one.name}: it is no translator")
+            raise ModelError(f"{one.name}: it is not a translator")
         raise AssertionError("the loop ends by itself")
 
     return loaded
@@ -278,7 +287,7 @@ def _unavailable(seconds: float) -> ApiError:
 
 
 def _resident() -> int:
-    """Bytes of memory that the process has now, 0 where the system does not tell."""
+    """Resident memory of the process in bytes; 0 if unknown."""
     try:
         return int(STATUS.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

@@ -25,14 +25,14 @@ KINDS = {
     "icon.svg": "image/svg+xml",
 }
 VIEW = "attention.js"
-"""The library's view of attention, which is fetched when somebody looks inside."""
+"""The library's attention view, loaded when it is opened."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = {
-    "cache-control": "no-cache",  # asked again each time, answered by 304 where nothing has changed
+    "cache-control": "no-cache",  # revalidated each time, 304 if unchanged
     "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "no-referrer",
@@ -43,7 +43,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class PageFile:
-    """A file of the page, plain and compressed, and what identifies its content."""
+    """A file of the page, plain and compressed, with its entity tag."""
 
     plain: bytes
     compressed: bytes
@@ -52,14 +52,14 @@ class PageFile:
 
     @classmethod
     def of(cls, plain: bytes, kind: str) -> PageFile:
-        """A file of bytes of a media type."""
+        """Return a file with this content."""
         compressed = gzip.compress(plain, 9, mtime=0)
         return cls(plain, compressed, kind, hashlib.sha256(plain).hexdigest()[:24])
 
     def response(self, request: Request) -> Response:
-        """The answer to a request: nothing where the client has it already, compressed where it may be."""
+        """Return the response to a request: 304 if the client has the file, compressed if it accepts that."""
         packed = _accepts_gzip(request.headers.get("accept-encoding", ""))
-        # Weak: it names the content, whether it comes compressed or not.
+        # Weak: the same tag, compressed or not.
         headers = HEADERS | {"etag": f'W/"{self.etag}"'} | ({"content-encoding": "gzip"} if packed else {})
         known = request.headers.get("if-none-match", "")
         if self.etag in {tag.strip().removeprefix("W/").strip('"') for tag in known.split(",")}:
@@ -69,7 +69,7 @@ class PageFile:
 
 
 def page_files() -> dict[str, PageFile]:
-    """The files of the page by their paths below the server's root."""
+    """Return the files of the page by path."""
     files = {f"page/{name}": PageFile.of((FOLDER / name).read_bytes(), kind) for name, kind in KINDS.items()}
     files[""] = files.pop("page/index.html")
     view = f"{view_script()}\nexport {{ attentionView }};\n"
@@ -78,7 +78,7 @@ def page_files() -> dict[str, PageFile]:
 
 
 def page_routes() -> Routes:
-    """The routes of the page; they need no key, since there is nothing in them to protect."""
+    """Return the routes of the page; they need no key."""
     routes = Routes()
     for path, file in page_files().items():
         for method in ("GET", "HEAD"):
@@ -88,14 +88,14 @@ def page_routes() -> Routes:
 
 def _endpoint(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        """The file."""
+        """Return the file."""
         return file.response(request)
 
     return endpoint
 
 
 def _accepts_gzip(accepted: str) -> bool:
-    """Whether a client takes gzip: named, and not with a weight of 0."""
+    """Return whether a client accepts gzip."""
     for one in accepted.lower().split(","):
         name, _, weight = one.replace(" ", "").partition(";q=")
         if name == "gzip":

@@ -35,15 +35,15 @@ from uwaga.server.settings import ServerSettings
 from uwaga.server.store import open_stores
 
 OWN = ("uwaga.server", "uvicorn.error")
-"""Loggers that write here."""
+"""Loggers that write JSON lines."""
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "color_message"}
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line of JSON: time, level, event, and what was given as ``extra``."""
+    """Formats a record as one line of JSON: time, level, event, and its ``extra``."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{int(record.msecs):03d}Z",
@@ -52,7 +52,7 @@ class JsonLines(logging.Formatter):
         }
         line |= {name: value for name, value in vars(record).items() if name not in _USUAL}
         if record.exc_info and record.exc_info[1] is not None:
-            # Where it happened, not what it said: messages of libraries quote what they were given.
+            # The place, not the message: messages of libraries quote their input.
             error = record.exc_info[1]
             line["error"] = type(error).__name__
             line["where"] = [
@@ -62,7 +62,7 @@ class JsonLines(logging.Formatter):
 
 
 def set_up_logs(level: str) -> None:
-    """Let the server's loggers write lines of JSON to standard error.
+    """Write the server's logs to standard error, as lines of JSON.
 
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``.
@@ -77,18 +77,19 @@ def set_up_logs(level: str) -> None:
 
 LOG = logging.getLogger("uwaga.server")
 SWITCH = 0.001
-"""Seconds that one thread's Python may hold up another's: long texts are taken apart beside short ones."""
+"""Seconds between switches of Python threads, so that a long text does not delay short ones."""
 DRAIN = 30
-"""Seconds that running requests have when the server is told to stop."""
+"""Seconds for running requests to finish when the server stops."""
 STUCK = 30
-"""Seconds after which a worker that says nothing is replaced; on a busy machine a healthy one takes some."""
+"""Seconds after which an unresponsive worker is replaced; on a busy machine a healthy one takes a few."""
 
 
 def run_server(settings: ServerSettings) -> None:
-    """Serve until the process is told to stop; running requests are answered first.
+    """Serve until the process is told to stop, then finish the running requests.
 
     Raises:
-        SettingsError: the address cannot be listened at, or no model can be served.
+        SettingsError: the server cannot listen on the address, no model can be served, or a store cannot be
+            written.
     """
     set_up_logs(settings.log_level)
     for model in read_served_models(settings.models):  # errors in the settings come before a port is taken
@@ -132,11 +133,11 @@ def _http(settings: ServerSettings, app: Callable[[], Application]) -> uvicorn.C
 
 
 def build_app(settings: ServerSettings, buckets: Path | None = None) -> Application:
-    """The application of one worker.
+    """Create the application of one worker.
 
     Args:
         settings: of the server.
-        buckets: the file by which workers count a client's minute together, None for one that is alone.
+        buckets: file in which workers share the limits per minute; None for a single worker.
 
     Raises:
         SettingsError: no model can be served, or the file of keys is damaged.
@@ -162,14 +163,14 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         raise SettingsError(
-            f"{host}:{port} cannot be listened at: {error.strerror}; choose another --port"
+            f"cannot listen on {host}:{port}: {error.strerror}; choose another --port"
         ) from None
     bound.set_inheritable(True)
     return bound
 
 
 def _raise_open_files() -> None:
-    """Let the process hold as many connections as the system lets it."""
+    """Raise the limit of open files, and thus connections, to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         with contextlib.suppress(ValueError, OSError):
@@ -178,7 +179,7 @@ def _raise_open_files() -> None:
 
 @contextlib.contextmanager
 def _shared_figures() -> Iterator[None]:
-    """A folder where workers add their figures up, unless there is one already."""
+    """Create a folder in which workers share their metrics, unless the environment names one."""
     if os.environ.get(FOLDER):
         yield
         return

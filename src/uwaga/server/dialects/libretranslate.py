@@ -70,12 +70,12 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
 NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
 PLACE = "/download_file/{filename}"
 FIRST, LONGEST = 0.05, 1.0
-"""Seconds between two looks whether a document is translated."""
+"""Shortest and longest seconds between two checks of a document."""
 DISABLED = "Files translation are disabled on this server."
 
 
 class FileForm(BaseModel):
-    """What ``/translate_file`` takes beside the file."""
+    """Parameters of ``/translate_file`` in addition to the file."""
 
     source: str
     target: str
@@ -83,51 +83,46 @@ class FileForm(BaseModel):
 
 
 class FileAnswer(BaseModel):
-    """Where the translation is."""
+    """URL of the translation."""
 
     translatedFileUrl: str  # noqa: N815 (as its clients read it)
 
 
 def add_files(routes: Routes, context: ServerContext) -> None:
-    """Add the routes of documents.
-
-    Args:
-        routes: of the dialect.
-        context: of the server.
-    """
+    """Add the routes of documents."""
 
     @routes.add(
         "POST", "/translate_file", "Translate a document", body=FileForm, kind="upload", answer=FileAnswer
     )
     async def translate_file(request: Request) -> Response:
-        """Translate a document; the answer comes when it is done, and says where it is."""
+        """Translate a document, and return the URL of the translation."""
         if context.documents is None:
             raise ApiError(403, "disabled", DISABLED)
         async with read_form(request, context.settings.limits.body_bytes) as form:
             key = form.get("api_key")
             client = context.admit(key if isinstance(key, str) else None, address_of(request))
-            file, source, target = _given(form)
-            told = None if source == AUTO else source
-            job_id, order = await store_document(
-                context, client, file.file, file.filename or "", told, target
+            file, source, target = _upload_fields(form)
+            content = None if source == AUTO else source
+            document_id, order = await store_document(
+                context, client, file.file, file.filename or "", content, target
             )
             jobs = context.stores.documents
         try:
             async with while_connected(request):
-                await _translated(context, order.owner, job_id)
+                await _wait(context, order.owner, document_id)
         except BaseException:
             with contextlib.suppress(ApiError):
-                await in_thread(jobs.remove, order.owner, job_id)
+                await in_thread(jobs.remove, order.owner, document_id)
             raise
         base = context.settings.public_url or str(request.base_url)
-        place = f"{base.rstrip('/')}/download_file/{job_id}.{quote(order.name, safe='')}"
+        place = f"{base.rstrip('/')}/download_file/{document_id}.{quote(order.name, safe='')}"
         return json_response(
             {"translatedFileUrl": f"{place}?of={quote(order.owner)}" if order.owner else place}
         )
 
     @routes.add("GET", PLACE, "Download a translated document", answers={200: DOWNLOAD})
     async def download_file(request: Request, filename: str) -> Response:
-        """The translated document; its address, which nobody can guess, is all that is asked for."""
+        """Download a translated document; its URL, which cannot be guessed, needs no key."""
         if context.documents is None:
             raise ApiError(400, "disabled", DISABLED)
         owner = request.query_params.get("of", "")
@@ -148,8 +143,8 @@ def _document_id(filename: str) -> str:
     return match[1]
 
 
-def _given(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
-    """The file and its languages.
+def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
+    """Return the file and its languages.
 
     Raises:
         ApiError: one is missing.
@@ -164,7 +159,7 @@ def _given(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
     return file, str(source).lower(), str(target).lower()
 
 
-async def _translated(context: ServerContext, owner: str, job_id: str) -> None:
+async def _wait(context: ServerContext, owner: str, document_id: str) -> None:
     """Wait until a document is translated.
 
     Raises:
@@ -172,7 +167,7 @@ async def _translated(context: ServerContext, owner: str, job_id: str) -> None:
     """
     jobs, pause = context.stores.documents, FIRST
     while True:
-        found = await in_thread(jobs.status, owner, job_id)
+        found = await in_thread(jobs.status, owner, document_id)
         if found.state == "done":
             return
         if found.state == "failed":
@@ -184,13 +179,13 @@ async def _translated(context: ServerContext, owner: str, job_id: str) -> None:
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
 DOWNLOAD_PATH = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
-"""What its models are called by, and the codes that its answers have."""
+"""LibreTranslate's codes, and the server's."""
 NO_TEXTS = "Invalid request: q must be a text or a list of texts"
 NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
 
 class LibreTranslateBody(BaseModel):
-    """What ``/translate`` takes; as a form too, but for lists."""
+    """Parameters of ``/translate``, as JSON or, without lists, as a form."""
 
     q: str | list[str] = Field(description="Text, or several", examples=["Hello world!"])
     source: str = Field(description="Source language code, or `auto`", examples=["en"])
@@ -201,14 +196,14 @@ class LibreTranslateBody(BaseModel):
 
 
 class LibreDetectBody(BaseModel):
-    """What ``/detect`` takes."""
+    """Parameters of ``/detect``."""
 
     q: str | list[str] = Field(description="What language is asked for", examples=["Hallo Welt!"])
     api_key: str | None = None
 
 
 class SuggestBody(BaseModel):
-    """What ``/suggest`` takes."""
+    """Parameters of ``/suggest``."""
 
     q: str = Field(description="Original text")
     s: str = Field(description="Suggested translation")
@@ -218,14 +213,14 @@ class SuggestBody(BaseModel):
 
 
 class LibreDetection(BaseModel):
-    """A language and how sure it is, in percent."""
+    """A language and its probability in percent."""
 
     confidence: float
     language: str
 
 
 class LibreTranslateAnswer(BaseModel):
-    """Of one text, or of several as lists."""
+    """Translation of a text, or of several as lists."""
 
     translatedText: str | list[str]  # noqa: N815 (as its clients read it)
     detectedLanguage: LibreDetection | list[LibreDetection] | None = None  # noqa: N815
@@ -233,7 +228,7 @@ class LibreTranslateAnswer(BaseModel):
 
 
 class LibreLanguage(BaseModel):
-    """A language that can be translated from."""
+    """A language and its targets."""
 
     code: str
     name: str
@@ -241,7 +236,7 @@ class LibreLanguage(BaseModel):
 
 
 class LibreError(BaseModel):
-    """Every answer that is no success."""
+    """An error."""
 
     model_config = ConfigDict(extra="forbid")
     error: str
@@ -251,14 +246,14 @@ ERRORS = {
     status: Answer(what, LibreError)
     for status, what in (
         (400, "Invalid request"),
-        (403, "Invalid API key, or disabled here"),
-        (404, "There is no such file"),
+        (403, "Invalid API key, or disabled"),
+        (404, "No such file"),
         (409, "The file is not ready"),
         (408, "The body came too slowly"),
         (413, "Too large"),
         (429, "Slow down"),
         (500, "Translation error"),
-        (501, "The server lacks a library"),
+        (501, "A library is not installed"),
         (503, "Busy or starting"),
         (504, "The time is over"),
     )
@@ -266,7 +261,7 @@ ERRORS = {
 
 
 def routes(context: ServerContext) -> Routes:
-    """The routes of the dialect."""
+    """Return the routes of the dialect."""
     routes = Routes("LibreTranslate", ERRORS)
     _add_texts(routes, context)
     add_files(routes, context)
@@ -287,8 +282,8 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         """Translate a text or a list of texts."""
         fields = await read_fields(request, context)
         client = admitted(context, fields, request)
-        q = needed(fields, "q")
-        source, target = needed_text(fields, "source"), needed_text(fields, "target")
+        q = required(fields, "q")
+        source, target = required_text(fields, "source"), required_text(fields, "target")
         texts = _texts(q)
         alternatives = _alternatives(fields)
         kind = _format(fields)
@@ -302,29 +297,29 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked, client=client.name, deadline=deadline)
         answer.raise_first()
-        return json_response(_told(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
+        return json_response(_response(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 
     @routes.add(
         "POST", "/detect", "Detect the language of a text", body=LibreDetectBody, kind="json or form",
         answer=list[LibreDetection],
     )  # fmt: skip
     async def detect(request: Request) -> Response:
-        """The likeliest languages, the best first."""
+        """Detect the language of a text."""
         fields = await read_fields(request, context)
         client = admitted(context, fields, request)
-        texts = _texts(needed(fields, "q"))
+        texts = _texts(required(fields, "q"))
         context.charge(client, texts, "q")
         found = await context.service.detect("\n".join(texts))
-        return json_response([_detected(one) for one in found or [Detected("en", 0.0)]])
+        return json_response([_detection_response(one) for one in found or [Detected("en", 0.0)]])
 
     @routes.add("POST", "/suggest", "Suggest a better translation", body=SuggestBody, kind="json or form")
     async def suggest(request: Request) -> Response:
-        """Keep a suggestion in the file of the settings, where there is one."""
+        """Store a suggested translation in the file that the settings name."""
         fields = await read_fields(request, context)
         client = admitted(context, fields, request)
         if context.settings.suggestions is None:
             raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
-        given = {name: needed_text(fields, name) for name in ("q", "s", "source", "target")}
+        given = {name: required_text(fields, name) for name in ("q", "s", "source", "target")}
         context.charge(client, list(given.values()), "q")
         await in_thread(add_suggestion, context.settings.suggestions, given)
         return json_response({"success": True})
@@ -333,7 +328,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
 def _add_lists(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", answer=list[LibreLanguage])
     async def languages(request: Request) -> Response:
-        """Each language with its targets; a language that is only a target has none."""
+        """List each language with its targets; a language that is only a target has none."""
         languages = context.service.languages
         sources = {language.code for language in languages.sources}
         others = [code for code in languages.codes if code not in sources]
@@ -342,7 +337,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", "/frontend/settings", "Settings for a web page")
     async def frontend_settings(request: Request) -> Response:
-        """Limits, formats and the languages to begin with."""
+        """Return limits, document formats and default languages."""
         settings, pairs = context.settings, context.service.languages.sources
         first, target = pairs[0], pairs[0].targets[0]
         files = context.document_suffixes
@@ -373,10 +368,10 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 
 
 async def read_fields(request: Request, context: ServerContext) -> Mapping[str, Any]:
-    """What a request holds, as JSON, as a form or in its query.
+    """Return the parameters of a request: JSON, a form or its query.
 
     Raises:
-        ApiError: it is none of these.
+        ApiError: its body is malformed.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == JSON:
@@ -386,24 +381,24 @@ async def read_fields(request: Request, context: ServerContext) -> Mapping[str, 
 
 
 class _AnyObject(BaseModel):
-    """An object of JSON with any keys."""
+    """A JSON object with any keys."""
 
     model_config = ConfigDict(extra="allow")
 
 
 def admitted(context: ServerContext, fields: Mapping[str, Any], request: Request) -> Client:
-    """Who asks, by the key among the fields."""
+    """Return the client by the key among the parameters, and count the request."""
     key = fields.get("api_key")
     if key is not None and not isinstance(key, str):
         raise ApiError(400, "invalid_request", "Invalid request: api_key must be a text", "api_key")
     return context.admit(key, address_of(request))
 
 
-def needed(fields: Mapping[str, Any], name: str) -> Any:
-    """A field that must be there and not empty.
+def required(fields: Mapping[str, Any], name: str) -> Any:
+    """Return a required parameter.
 
     Raises:
-        ApiError: it is not.
+        ApiError: it is missing, or not a string.
     """
     value = fields.get(name)
     if not value or isinstance(value, UploadFile):
@@ -411,13 +406,13 @@ def needed(fields: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def needed_text(fields: Mapping[str, Any], name: str) -> str:
-    """A field that must be there and a text.
+def required_text(fields: Mapping[str, Any], name: str) -> str:
+    """Return a required parameter that is a string.
 
     Raises:
-        ApiError: it is not.
+        ApiError: it is missing, or not a string.
     """
-    value = needed(fields, name)
+    value = required(fields, name)
     if not isinstance(value, str):
         raise ApiError(400, "invalid_request", f"Invalid request: {name} must be a text", name)
     return value
@@ -450,12 +445,12 @@ def _format(fields: Mapping[str, Any]) -> Format:
     return cast("Format", given)
 
 
-def _told(answer: TextAnswer, several: bool, auto: bool, alternatives: int) -> dict[str, object]:
+def _response(answer: TextAnswer, several: bool, auto: bool, alternatives: int) -> dict[str, object]:
     texts = [one.text for one in answer.translations]
-    told: dict[str, object] = {"translatedText": texts if several else texts[0]}
+    content: dict[str, object] = {"translatedText": texts if several else texts[0]}
     if auto:
-        found = [_detected(one) for one in answer.detected if one is not None]
-        told["detectedLanguage"] = found if several else found[0]
+        found = [_detection_response(one) for one in answer.detected if one is not None]
+        content["detectedLanguage"] = found if several else found[0]
     if alternatives:
         others = [
             [
@@ -465,32 +460,32 @@ def _told(answer: TextAnswer, several: bool, auto: bool, alternatives: int) -> d
             ]
             for one in answer.translations
         ]
-        told["alternatives"] = others if several else others[0]
-    return told
+        content["alternatives"] = others if several else others[0]
+    return content
 
 
-def _detected(one: Detected) -> dict[str, object]:
+def _detection_response(one: Detected) -> dict[str, object]:
     return {"confidence": round(100 * one.confidence, 1), "language": iso_code(one.code)}
 
 
 def model_code(code: str) -> str:
-    """A language as the service knows it, from LibreTranslate's code."""
+    """Return the server's code of one of LibreTranslate's codes."""
     lowered = code.lower()
     return lowered if lowered not in ("pb", "zt") else ALIASES[lowered]
 
 
 def iso_code(code: str) -> str:
-    """A language as LibreTranslate's answers call it."""
+    """Return LibreTranslate's code of one of the server's codes."""
     return ALIASES.get(code, code)
 
 
 def owns(path: str) -> bool:
-    """Whether a path is the dialect's."""
+    """Return whether a path is the dialect's."""
     return path in PATHS or path.startswith(DOWNLOAD_PATH)
 
 
 def render(problem: ApiError, number: str) -> Response:
-    """A problem as LibreTranslate tells it: it knows 400 for most, and 403 for a wrong key."""
+    """Return an error in LibreTranslate's form, with 400 for most and 403 for a wrong key."""
     if problem.code == "key_missing":
         problem = ApiError(400, "key_missing", "Please contact the server operator to get an API key")
     elif problem.code == "key_wrong":

@@ -1,4 +1,4 @@
-"""The server's own dialect: all that the library tells of a translation."""
+"""The server's own dialect: everything the library knows about a translation."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ VIEW = "view"
 ERRORS = {
     status: Answer(what, schema.ErrorAnswer)
     for status, what in (
-        (400, "Not JSON, a language or an option that there is not"),
+        (400, "Not JSON, or an unknown language or option"),
         (401, "No key"),
         (403, "A wrong key"),
-        (408, "The body came too slowly"),
+        (408, "The body arrived too slowly"),
         (413, "Too much for one request"),
         (415, "Not JSON"),
-        (422, "A key is missing, unknown or of another type"),
-        (429, "Too much for a minute; see `Retry-After`"),
-        (501, "The server lacks a library"),
-        (503, "Busy, stopping, or a model is not there; see `Retry-After`"),
-        (504, "The time is over"),
+        (422, "A field is missing, unknown or of another type"),
+        (429, "Too many requests; see `Retry-After`"),
+        (501, "A library is not installed"),
+        (503, "Busy, stopping, or a model is unavailable; see `Retry-After`"),
+        (504, "Deadline exceeded"),
     )
 }
 
@@ -56,7 +56,7 @@ NOT_FOUND = Answer("No such glossary or document of this client", schema.ErrorAn
 
 
 def routes(context: ServerContext) -> Routes:
-    """The routes of the dialect."""
+    """Return the routes of the dialect."""
     routes = Routes("v1", ERRORS, PREFIX)
     _add_translate(routes, context)
     _add_lists(routes, context)
@@ -73,8 +73,8 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
     async def translate(request: Request) -> Response:
         """Translate one text or several; each has its translation or its error.
 
-        With `stream`, events `piece` with the translation's next characters, then `done` with all that was
-        asked for, or `error`.
+        With `stream`, send events `piece` with the translation's next characters, then `done` with everything
+        requested, or `error`.
         """
         client = BEARER.client(context, request)
         body = await read_json(request, TranslateBody)
@@ -98,25 +98,25 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         "POST", "/detect", "Detect the languages of texts", body=DetectBody, answer=schema.DetectAnswer
     )
     async def detect(request: Request) -> Response:
-        """The likeliest language of each text among those on offer; null of one without letters."""
+        """Detect the language of each text among those served; null for a text without letters."""
         client = BEARER.client(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         context.charge(client, texts)
         found = [await context.service.detect(text) for text in texts]
-        return json_response({"detections": [_told_detected(one[0]) if one else None for one in found]})
+        return json_response({"detections": [_detection_response(one[0]) if one else None for one in found]})
 
 
 def _add_lists(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/languages", "List the languages", answer=schema.LanguagesAnswer)
     async def languages(request: Request) -> Response:
-        """Each language that can be translated from, and those it can be translated to."""
+        """List each source language with its targets."""
         BEARER.client(context, request)
         return json_response({"languages": languages_response(context.service.languages.sources)})
 
     @routes.add("GET", "/models", "List the models", answer=schema.ModelsAnswer)
     async def models(request: Request) -> Response:
-        """Each model, the languages by its own codes, whether it is in memory, and whether it can be."""
+        """List each model with its own language codes, and whether it is loaded and available."""
         BEARER.client(context, request)
         store = context.service.pool
         loaded, failed = store.loaded_names(), store.failures()
@@ -136,7 +136,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 async def _events(
     context: ServerContext, asked: TextRequest, body: TranslateBody, how: Caller
 ) -> AsyncGenerator[tuple[str, object], None]:
-    """What a stream sends: the pieces, then all that was asked for of the same translation."""
+    """Yield the pieces of a translation, then everything requested of it."""
     [found] = await context.service.sources([asked])
     named = replace(asked, source=found.code)
     pieces = []
@@ -149,18 +149,18 @@ async def _events(
     else:
         done = {"text": "".join(pieces)}
     if asked.source in (None, AUTO):
-        done["detected_source"] = _told_detected(found)
+        done["detected_source"] = _detection_response(found)
     yield "done", done
 
 
 def check_streams(body: TranslateBody) -> None:
-    """Refuse what no stream can do.
+    """Refuse options that a stream does not support.
 
     Raises:
         ApiError: names the key.
     """
     if not isinstance(body.text, str):
-        raise ApiError(400, "no_stream", "a stream is of one text, and this is a list", "text")
+        raise ApiError(400, "no_stream", "a stream translates one text, not a list", "text")
     search = body.search_options()
     refused = {
         "nbest": search.get("nbest", 1) > 1,
@@ -175,15 +175,15 @@ def check_streams(body: TranslateBody) -> None:
 
 
 async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
-    """The terms of the glossary that a body names by its id.
+    """Return the terms of the stored glossary that a body names.
 
     Raises:
-        ApiError: there is none, or not of these languages, or the body names none or has terms of its own.
+        ApiError: there is none for these languages, or the body names no source or has a glossary of its own.
     """
     if body.glossary is not None:
-        raise ApiError(400, "two_glossaries", "give a glossary or the id of one, not both", "glossary_id")
+        raise ApiError(400, "two_glossaries", "give either glossary or glossary_id", "glossary_id")
     if body.source in (None, AUTO):
-        message = "a glossary that the server keeps is of two languages: name the source"
+        message = "a stored glossary needs the source language: name it"
         raise ApiError(400, "source_missing", message, "source")
     ids, service = (body.glossary_id or "",), context.service
     languages = service.language(body.source or "", "source"), service.language(body.target, "target")
@@ -191,7 +191,7 @@ async def stored_terms(context: ServerContext, client: Client, body: TranslateBo
 
 
 class Caller(TypedDict):
-    """The client of a request, and in how many seconds it must be answered."""
+    """The client of a request, and its deadline in seconds."""
 
     client: str
     deadline: float
@@ -200,7 +200,7 @@ class Caller(TypedDict):
 def text_requests(
     body: TranslateBody, texts: Sequence[str], terms: Glossary | None = None
 ) -> list[TextRequest]:
-    """What a body asks of the service; ``terms`` are those of its ``glossary_id``."""
+    """Return the requests to the service; ``terms`` are those of the body's ``glossary_id``."""
     common = TextRequest(
         "",
         target=body.target,
@@ -229,7 +229,7 @@ def _search(body: TranslateBody) -> SearchOverrides:
 
 
 def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
-    """The translations as JSON has them."""
+    """Return translations as JSON."""
     every = zip(answer.translations, answer.detected, strict=True)
     return [translation_response(one, body, detected) for one, detected in every]
 
@@ -237,24 +237,24 @@ def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[
 def translation_response(
     one: Translation, body: TranslateBody, detected: Detected | None
 ) -> dict[str, object]:
-    """A translation as JSON has it: always its text, and what was asked for."""
-    told: dict[str, object] = {"text": one.text, "score": one.score if one.token_scores else None}
+    """Return a translation as JSON: its text, and what was requested."""
+    content: dict[str, object] = {"text": one.text, "score": one.score if one.token_scores else None}
     if detected is not None:
-        told["detected_source"] = _told_detected(detected)
+        content["detected_source"] = _detection_response(detected)
     if one.error is not None:
         problem = api_error(one.error)
-        told["error"] = {"code": problem.code, "message": problem.message}
+        content["error"] = {"code": problem.code, "message": problem.message}
     if one.warnings:
-        told["warnings"] = list(one.warnings)
+        content["warnings"] = list(one.warnings)
     wanted = [name for name, asked in _ASKED if getattr(body, asked) not in (False, VIEW)]
     if wanted:
         whole = one.to_dict(confidence=body.scores)
-        told |= {name: whole[name] for name in wanted if name in whole}
+        content |= {name: whole[name] for name in wanted if name in whole}
     if body.attention == VIEW and one.attentions is not None:
-        told["attention_view"] = attention_view_data(one.attentions, one.source_tokens, one.tokens)
+        content["attention_view"] = attention_view_data(one.attentions, one.source_tokens, one.tokens)
     if one.alternatives:
-        told["alternatives"] = [translation_response(other, body, None) for other in one.alternatives]
-    return told
+        content["alternatives"] = [translation_response(other, body, None) for other in one.alternatives]
+    return content
 
 
 _ASKED = (
@@ -267,15 +267,15 @@ _ASKED = (
     ("attentions", "attention"),
     ("alignment", "alignment"),
 )
-"""What a translation is told to hold, and what must have been asked for."""
+"""Parts of a translation, and the field of the body that requests each."""
 
 
-def _told_detected(one: Detected) -> dict[str, object]:
+def _detection_response(one: Detected) -> dict[str, object]:
     return {"code": one.code, "confidence": round(one.confidence, 4)}
 
 
 def error_response(problem: ApiError, number: str) -> dict[str, object]:
-    """A problem as this dialect tells it."""
+    """Return an error as JSON."""
     error = {"code": problem.code, "message": problem.message, "request_id": number}
     if problem.parameter:
         error["parameter"] = problem.parameter
@@ -283,7 +283,7 @@ def error_response(problem: ApiError, number: str) -> dict[str, object]:
 
 
 def render(problem: ApiError, number: str) -> Response:
-    """A problem as an answer of this dialect."""
+    """Return an error response."""
     return json_response(error_response(problem, number), problem.status)
 
 

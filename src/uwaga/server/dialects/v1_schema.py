@@ -23,7 +23,7 @@ LanguageCode = Annotated[str, Field(min_length=1, max_length=32, examples=["en"]
 
 
 def _whole(value: object) -> object:
-    """JSON has one kind of number: 7.0 is whole."""
+    """Return 7.0 as 7: JSON has one kind of number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -122,7 +122,7 @@ else:
 
 
 class DetectBody(BaseModel):
-    """Texts whose languages are asked for."""
+    """Texts whose languages to detect."""
 
     model_config = Closed
     text: str | list[str] = Field(examples=["Guten Morgen!"])
@@ -136,14 +136,14 @@ class Detection(BaseModel):
 
 
 class ItemError(BaseModel):
-    """Why a text has no translation."""
+    """The error of a text."""
 
     code: str
     message: str
 
 
 class Translated(BaseModel):
-    """A translation; what was not asked for is left out."""
+    """A translation, without what was not requested."""
 
     text: str
     score: float | None = None
@@ -170,13 +170,13 @@ class TranslateAnswer(BaseModel):
 
 
 class DetectAnswer(BaseModel):
-    """The language of each text, null of one without letters."""
+    """The language of each text; null for a text without letters."""
 
     detections: list[Detection | None]
 
 
 class ServedLanguageAnswer(BaseModel):
-    """A language that can be translated from."""
+    """A source language with its targets."""
 
     code: str
     name: str
@@ -184,13 +184,13 @@ class ServedLanguageAnswer(BaseModel):
 
 
 class LanguagesAnswer(BaseModel):
-    """The languages on offer."""
+    """The served languages."""
 
     languages: list[ServedLanguageAnswer]
 
 
 class ModelAnswer(BaseModel):
-    """A model on offer."""
+    """A served model."""
 
     name: str
     sources: list[str]
@@ -200,13 +200,13 @@ class ModelAnswer(BaseModel):
 
 
 class ModelsAnswer(BaseModel):
-    """The models on offer."""
+    """The served models."""
 
     models: list[ModelAnswer]
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong."""
+    """An error."""
 
     code: str
     message: str
@@ -215,6 +215,6 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """Every answer that is no success."""
+    """The body of an error response."""
 
     error: ErrorDetail

@@ -26,7 +26,7 @@ LanguageCode = Annotated[str, Field(min_length=2, max_length=16, examples=["en"]
 
 
 class DictionaryBody(BaseModel):
-    """The terms from one language to another; a target may have several forms, the usual one first."""
+    """Entries for a language pair; a target may have several forms, the most common first."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -39,7 +39,7 @@ class DictionaryBody(BaseModel):
 
 
 class GlossaryBody(BaseModel):
-    """A glossary to make."""
+    """A new glossary."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,7 +48,7 @@ class GlossaryBody(BaseModel):
 
 
 class ChangeBody(BaseModel):
-    """What is to become of a glossary: another name, dictionaries in the place of others."""
+    """Changes of a glossary: a new name, dictionaries to add or replace."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,7 +62,7 @@ def glossary_routes(context: ServerContext) -> Routes:
 
     @routes.add("POST", "", "Create a glossary", body=GlossaryBody, status=201)
     async def create(request: Request) -> Response:
-        """Keep a glossary; its id is for `glossary_id`."""
+        """Store a glossary; use its id as `glossary_id`."""
         owner = BEARER.owner(context, request)
         body = await read_json(request, GlossaryBody)
         made: StoredGlossary = await in_thread(
@@ -73,21 +73,21 @@ def glossary_routes(context: ServerContext) -> Routes:
 
     @routes.add("GET", "", "List the glossaries")
     async def every(request: Request) -> Response:
-        """All glossaries of the key, without their entries."""
+        """List the key's glossaries, without entries."""
         owner = BEARER.owner(context, request)
         found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
         return json_response({"glossaries": [glossary_response(one) for one in found]})
 
     @routes.add("GET", "/{glossary_id}", "A glossary with its entries")
     async def one(request: Request, glossary_id: str) -> Response:
-        """A glossary with its entries."""
+        """Return a glossary with its entries."""
         owner = BEARER.owner(context, request)
         found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
         return json_response(glossary_response(found, entries=True))
 
     @routes.add("PATCH", "/{glossary_id}", "Change a glossary", body=ChangeBody)
     async def change(request: Request, glossary_id: str) -> Response:
-        """Give it another name, or other dictionaries."""
+        """Rename a glossary, and add or replace dictionaries."""
         owner = BEARER.owner(context, request)
         body = await read_json(request, ChangeBody)
         new = [_dictionary(one) for one in body.dictionaries]
@@ -112,22 +112,22 @@ def glossary_routes(context: ServerContext) -> Routes:
 
 
 def glossary_response(one: StoredGlossary, entries: bool = False) -> dict[str, object]:
-    """A glossary as JSON has it; a target of one form is that, one of several a list."""
+    """Return a glossary as JSON; a target with several forms is a list."""
     dictionaries: list[dict[str, object]] = []
     for dictionary in one.dictionaries:
-        told: dict[str, object] = {"source": dictionary.source, "target": dictionary.target}
-        told["count"] = len(dictionary.entries)
+        content: dict[str, object] = {"source": dictionary.source, "target": dictionary.target}
+        content["count"] = len(dictionary.entries)
         if entries:
-            told["entries"] = {
+            content["entries"] = {
                 source: targets[0] if len(targets) == 1 else targets for source, targets in dictionary.entries
             }
-        dictionaries.append(told)
+        dictionaries.append(content)
     created = one.created.isoformat(timespec="milliseconds")
     return {"id": one.id, "name": one.name, "created": created, "dictionaries": dictionaries}
 
 
 def _dictionary(body: DictionaryBody) -> Dictionary:
-    """A dictionary from a body.
+    """Return a dictionary from a body.
 
     Raises:
         ApiError: an entry is impossible.
@@ -150,12 +150,12 @@ DocumentLanguage = Annotated[str, Field(min_length=2, max_length=32, examples=["
 
 
 class DocumentForm(BaseModel):
-    """What is said of a document beside the file itself."""
+    """Parameters of a document in addition to the file."""
 
     model_config = ConfigDict(extra="forbid")
 
     target: DocumentLanguage
-    source: DocumentLanguage | None = Field(None, description="Found out if `auto` or left out.")
+    source: DocumentLanguage | None = Field(None, description="Detected if `auto` or omitted.")
     glossary_id: str | None = None
 
 
@@ -165,7 +165,7 @@ def document_routes(context: ServerContext) -> Routes:
 
     @routes.add("POST", "", "Upload a document", body=DocumentForm, kind="upload", status=202)
     async def upload(request: Request) -> Response:
-        """Take in a document that is to be translated; `GET /v1/documents/{id}` tells how far it is."""
+        """Upload a document to translate; `GET /v1/documents/{id}` returns its state."""
         client = BEARER.client(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
         async with read_upload(request, DocumentForm) as (asked, file):
@@ -177,7 +177,7 @@ def document_routes(context: ServerContext) -> Routes:
 
     @routes.add("GET", "/{document_id}", "State of a document")
     async def status(request: Request, document_id: str) -> Response:
-        """Its state, how many of its texts are done, and why it failed if it did."""
+        """Return its state, the number of translated texts, and its error if it failed."""
         owner = BEARER.owner(context, request)
         return json_response(
             document_response(await in_thread(context.stores.documents.status, owner, document_id))
@@ -190,13 +190,13 @@ def document_routes(context: ServerContext) -> Routes:
         answers={200: DOWNLOAD, 409: Answer("Not translated", ErrorAnswer)},
     )
     async def result(request: Request, document_id: str) -> Response:
-        """The translated document, as often as it is asked for while it is kept."""
+        """Download the translated document; repeatable until it is deleted."""
         owner = BEARER.owner(context, request)
         return await result_response(context.stores.documents, owner, document_id)
 
     @routes.add("DELETE", "/{document_id}", "Delete a document", status=204)
     async def delete(request: Request, document_id: str) -> Response:
-        """Delete a document and its translation; one that is being translated is left."""
+        """Delete a document and its translation, in any state."""
         owner = BEARER.owner(context, request)
         await in_thread(context.stores.documents.remove, owner, document_id)
         return Response(status_code=204)
@@ -205,10 +205,10 @@ def document_routes(context: ServerContext) -> Routes:
 
 
 def document_response(found: DocumentStatus) -> dict[str, object]:
-    """A job as JSON has it."""
-    told: dict[str, object] = {"id": found.id, "state": found.state, "done": found.done, "of": found.of}
+    """Return the state of a document as JSON."""
+    content: dict[str, object] = {"id": found.id, "state": found.state, "done": found.done, "of": found.of}
     if found.characters is not None:
-        told["characters"] = found.characters
+        content["characters"] = found.characters
     if found.state == "failed":
-        told["error"] = {"code": found.code, "message": found.error}
-    return told
+        content["error"] = {"code": found.code, "message": found.error}
+    return content

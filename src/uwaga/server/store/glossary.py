@@ -25,36 +25,36 @@ CONTROLS = frozenset(map(chr, (*range(32), 127, *range(128, 160), 0x2028, 0x2029
 
 
 class GlossaryEntry(NamedTuple):
-    """A term and the forms that its translation may take, the usual one first."""
+    """A term and the forms of its translation, the most common first."""
 
     source: str
     targets: tuple[str, ...]
 
 
 def read_entries(text: str, format: EntriesFormat, languages: tuple[str, str]) -> tuple[GlossaryEntry, ...]:  # noqa: A002
-    """The entries of a text.
+    """Parse entries, one per line.
 
     Args:
-        text: an entry a line; empty lines do not count.
+        text: one entry per line; empty lines are ignored.
         format: ``tsv``: source, tab, target. ``csv``: source, target and, if wanted, the codes of their
             languages; a line of other languages is another dictionary's and left out.
         languages: codes of source and target.
 
     Raises:
-        DataError: a line is no entry, two have one source, or there is none at all; names the line.
+        DataError: a line is not an entry, two have the same source, or there are none; names the line.
     """
     lines = _tab_separated(text) if format == "tsv" else _comma_separated(text, languages)
     return check_entries(lines)
 
 
 def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[GlossaryEntry, ...]:
-    """The same entries, if they may stand together in a dictionary.
+    """Check the entries of a dictionary, and return them.
 
     Args:
-        entries: each with what messages call it.
+        entries: each with its name in messages.
 
     Raises:
-        DataError: an entry is impossible, two have one source, or there is none at all.
+        DataError: an entry is invalid, two have the same source, or there are none.
     """
     known: dict[str, str] = {}
     found = []
@@ -73,19 +73,19 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
 
 
 def merged(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
-    """The old entries with the new ones: those of one source are the new."""
+    """Return the old entries updated with the new ones."""
     by_source = {entry.source: entry for entry in old}
     by_source.update((entry.source, entry) for entry in new)
     return tuple(by_source.values())
 
 
 def written_entries(entries: Iterable[GlossaryEntry]) -> str:
-    """The entries as TSV; several forms of a target with ``|`` between."""
+    """Return entries as TSV; forms of a target are separated by ``|``."""
     return "\n".join(f"{source}\t{SEPARATOR.join(targets)}" for source, targets in entries)
 
 
 def check_name(name: str, what: str = "name") -> str:
-    """A name that people see, without white space around it.
+    """Check a name, and return it without surrounding white space.
 
     Raises:
         DataError: it is empty, too long, or holds control characters.
@@ -153,20 +153,20 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The entries from one language to another, by their codes in lower case."""
+    """Entries for a language pair, by codes in lower case."""
 
     source: str
     target: str
     entries: tuple[GlossaryEntry, ...]
 
     def translates(self, source: str, target: str) -> bool:
-        """Whether it is of these languages; regions do not count, ``en`` is ``en-GB`` too."""
+        """Return whether it is for these languages; regions are ignored, so that ``en`` matches ``en-GB``."""
         return same_language(self.source, source) and same_language(self.target, target)
 
 
 @dataclass(frozen=True)
 class StoredGlossary:
-    """A glossary with its name and when it was made; ``version`` is another after every change."""
+    """A glossary with its name and time of creation; ``version`` changes with every change."""
 
     id: str
     name: str
@@ -176,15 +176,15 @@ class StoredGlossary:
 
     @classmethod
     def new(cls, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
-        """A new one.
+        """Create a glossary.
 
         Raises:
             DataError: its name or an entry is impossible, two dictionaries are of the same languages, or
-                there is none.
+                it has none.
         """
         made = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
         if not dictionaries:
-            raise DataError("a glossary has a dictionary at least")
+            raise DataError("a glossary needs at least one dictionary")
         for number, one in enumerate(dictionaries):
             if any(one.translates(other.source, other.target) for other in dictionaries[:number]):
                 raise DataError(f"two dictionaries from {one.source} to {one.target}; make them one")
@@ -192,10 +192,10 @@ class StoredGlossary:
         return made
 
     def dictionary(self, source: str, target: str) -> Dictionary:
-        """The dictionary of two languages.
+        """Return the dictionary of a language pair.
 
         Raises:
-            NotStoredError: there is none.
+            NotStoredError: it has none.
         """
         for one in self.dictionaries:
             if one.translates(source, target):
@@ -203,21 +203,21 @@ class StoredGlossary:
         raise NotStoredError(f"the glossary has no dictionary from {source} to {target}")
 
     def renamed(self, name: str) -> StoredGlossary:
-        """The same with another name.
+        """Return the glossary with a new name.
 
         Raises:
-            DataError: it cannot be one.
+            DataError: it is invalid.
         """
         return self._changed(name=check_name(name))
 
     def with_dictionary(self, new: Dictionary) -> StoredGlossary:
-        """The same with a dictionary in the place of that of its languages, or as a further one.
+        """Return the glossary with a dictionary added, or replaced if it has one for these languages.
 
         Raises:
-            DataError: its languages are one, or its terms contradict each other.
+            DataError: both languages are the same, or its terms contradict each other.
         """
         if same_language(new.source, new.target):
-            raise DataError(f"a dictionary from {new.source} to {new.target} translates nothing")
+            raise DataError(f"a dictionary from {new.source} to {new.target} has one language only")
         for code in (new.source, new.target):
             check_language(code)
         Glossary(_terms(self.name, new))
@@ -225,7 +225,7 @@ class StoredGlossary:
         return self._changed(dictionaries=(*kept, new))
 
     def with_entries(self, new: Dictionary) -> StoredGlossary:
-        """The same with further entries in the dictionary of their languages; of one source the new counts.
+        """Return the glossary with further entries; an existing source gets its new translation.
 
         Raises:
             DataError: as :meth:`with_dictionary`.
@@ -234,10 +234,10 @@ class StoredGlossary:
         return self.with_dictionary(replace(new, entries=merged(old, new.entries)))
 
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
-        """The same without the dictionary of two languages.
+        """Return the glossary without the dictionary of a language pair.
 
         Raises:
-            NotStoredError: there is none.
+            NotStoredError: it has none.
         """
         gone = self.dictionary(source, target)
         return self._changed(dictionaries=tuple(one for one in self.dictionaries if one is not gone))
@@ -253,7 +253,7 @@ class StoredGlossary:
         )
 
     def as_json(self) -> str:
-        """How it is stored."""
+        """Return the glossary as stored."""
         return json.dumps(
             {
                 "format": FORMAT,
@@ -269,10 +269,10 @@ class StoredGlossary:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StoredGlossary:
-        """A glossary as :meth:`as_json` writes it.
+        """Parse what :meth:`as_json` returns.
 
         Raises:
-            StorageError: it is none, or a later version's.
+            StorageError: it is damaged, or from a later version.
         """
         try:
             found = json.loads(text)
@@ -291,16 +291,14 @@ class StoredGlossary:
                 ),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise StorageError(
-                "a stored glossary is damaged; the operator of the server must see to it"
-            ) from None
+            raise StorageError("a stored glossary is damaged; contact the operator of the server") from None
 
 
 def check_language(code: str) -> str:
-    """A code of a language in lower case.
+    """Check a language code, and return it in lower case.
 
     Raises:
-        DataError: it is none.
+        DataError: it is not one.
     """
     base = base_language(code)
     if not (code.isascii() and 2 <= len(code) <= 16 and base.isalpha()):
@@ -309,7 +307,7 @@ def check_language(code: str) -> str:
 
 
 def together(glossaries: Iterable[StoredGlossary], source: str, target: str) -> Glossary:
-    """The terms of glossaries for two languages, all in one.
+    """Return the terms of several glossaries for a language pair as one glossary.
 
     Raises:
         NotStoredError: one has no dictionary of them.

@@ -22,13 +22,13 @@ VARIANTS = {
     "en": (("EN-GB", "English (British)"), ("EN-US", "English (American)")),
     "pt": (("PT-BR", "Portuguese (Brazilian)"), ("PT-PT", "Portuguese (European)")),
 }
-"""Targets that DeepL's clients ask for by their variant alone; a model has one of them, whichever it is."""
+"""Targets that DeepL's clients request as a variant only; a model has one of them, whichever it is."""
 OTHER_NAMES = {"no": "NB"}
 
 
 @dataclass(frozen=True)
 class ListedLanguage:
-    """A language as a list has it: ``code`` as DeepL's, ``own`` as the server's."""
+    """A listed language: ``code`` is DeepL's, ``own`` the server's."""
 
     code: str
     name: str
@@ -36,17 +36,17 @@ class ListedLanguage:
 
 
 def listed_code(own: str) -> str:
-    """The code of a language of the server's as DeepL writes it: ``EN``, ``ZH-HANT``."""
+    """Return DeepL's code of a language: ``EN``, ``ZH-HANT``."""
     return OTHER_NAMES.get(own, own.upper())
 
 
 def source_languages(service: Service) -> list[ListedLanguage]:
-    """The languages that can be translated from."""
+    """Return the source languages."""
     return [ListedLanguage(listed_code(one.code), one.name, one.code) for one in service.languages.sources]
 
 
 def target_languages(service: Service) -> list[ListedLanguage]:
-    """The languages that can be translated to, English and Portuguese by their variants."""
+    """Return the target languages, English and Portuguese as variants."""
     found: list[ListedLanguage] = []
     for own in sorted({target for one in service.languages.sources for target in one.targets}):
         usual = ((listed_code(own), language_name(own)),)
@@ -56,7 +56,7 @@ def target_languages(service: Service) -> list[ListedLanguage]:
 
 
 def glossary_pairs(service: Service) -> list[tuple[str, str]]:
-    """The pairs of languages that one model translates between: a glossary holds for one model."""
+    """Return the language pairs of single models: a glossary applies to one model."""
     return [
         (one.code, target)
         for one in service.languages.sources
@@ -66,25 +66,25 @@ def glossary_pairs(service: Service) -> list[tuple[str, str]]:
 
 
 UNLIMITED = 1_000_000_000_000
-"""What DeepL reports as the limit of an account without one."""
+"""DeepL's limit of an unlimited account."""
 FEATURES: dict[str, tuple[str, ...]] = {
     "translate_text": ("tag_handling", "glossary", "auto_detection"),
     "translate_document": ("glossary", "auto_detection"),
     "glossary": (),
 }
-"""What can be had with languages here, by resource."""
+"""Supported features by resource."""
 ON_ONE_SIDE = {"tag_handling": ("target",), "auto_detection": ("source",)}
-"""Features that only the languages of one side must have; all others both."""
+"""Features of one side; all others need both."""
 
 
 class LanguagesParameters(Parameters):
-    """Which side."""
+    """Parameters of ``/v2/languages``."""
 
     type: Literal["source", "target"] = "source"
 
 
 class ResourceParameters(Parameters):
-    """What the languages are asked for."""
+    """Parameters of ``/v3/languages``."""
 
     resource: Literal[
         "translate_text",
@@ -99,14 +99,14 @@ class ResourceParameters(Parameters):
 
 
 def add_account(routes: Routes, context: ServerContext) -> None:
-    """Add the routes."""
+    """Add the routes of languages and usage."""
 
     @routes.add("GET", "/v2/languages", "Languages of one side", body=LanguagesParameters, kind="query")
     async def languages(request: Request) -> Response:
-        """The languages to translate from, or to."""
+        """List the source or the target languages."""
         DEEPL.client(context, request)
-        asked = await read_fields(request, LanguagesParameters)
-        if asked.type == "source":
+        fields = await read_fields(request, LanguagesParameters)
+        if fields.type == "source":
             return json_response(
                 [{"language": one.code, "name": one.name} for one in source_languages(context.service)]
             )
@@ -119,20 +119,20 @@ def add_account(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", "/v3/languages", "Languages", body=ResourceParameters, kind="query")
     async def of_resource(request: Request) -> Response:
-        """The languages of a resource, and what can be had with them."""
+        """List the languages of a resource, with their features."""
         DEEPL.client(context, request)
-        asked = await read_fields(request, ResourceParameters)
-        return json_response(_languages(context, asked.resource))
+        fields = await read_fields(request, ResourceParameters)
+        return json_response(_languages(context, fields.resource))
 
     @routes.add("GET", "/v3/languages/resources", "Resources with languages")
     async def resources(request: Request) -> Response:
-        """What the languages can be asked for, and what can be had with them."""
+        """List the resources and their features."""
         DEEPL.client(context, request)
         return json_response([{"name": name, "features": _features(name)} for name in FEATURES])
 
     @routes.add("GET", "/v2/usage", "Usage of the key")
     async def usage(request: Request) -> Response:
-        """Characters and documents since the key was first used, and its limit."""
+        """Return characters and documents since the key was first used, and its limit."""
         client = DEEPL.client(context, request)
         found = await in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
@@ -142,7 +142,7 @@ def add_account(routes: Routes, context: ServerContext) -> None:
             ("api_key_unit_count", "account_unit_count", "api_key_character_count", "character_count"),
             found.characters,
         )
-        told: dict[str, object] = {
+        content: dict[str, object] = {
             "character_count": found.characters,
             "character_limit": limit,
             "api_key_character_count": found.characters,
@@ -151,11 +151,11 @@ def add_account(routes: Routes, context: ServerContext) -> None:
             "document_limit": UNLIMITED,
             "products": [{**product, **counts}],
         }
-        return json_response(told | ({"start_time": started} if found.since else {}))
+        return json_response(content | ({"start_time": started} if found.since else {}))
 
 
 def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]:
-    """The languages of a resource; none of one that is not here."""
+    """The languages of a resource; none if it is not supported."""
     if resource not in FEATURES:
         return []
     if resource == "glossary":

@@ -1,4 +1,4 @@
-"""The dialect as a server mounts it: its routes, and how it tells what goes wrong."""
+"""DeepL's dialect: its routes, and the form of its errors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from uwaga.server.routing import Answer, Routes
 
 QUOTA = 456
 STATUS_OF_CODE = {"quota_exceeded": QUOTA, "not_ready": 503, "busy": 429, "not_available": 400}
-"""What DeepL's clients know some problems by."""
+"""DeepL's statuses of some errors."""
 STATUS = {401: 403, 408: 400, 422: 400}
 RETRY = 1.0
-"""Seconds after which what has no better time is tried again."""
+"""Default of ``Retry-After``, in seconds."""
 ELSEWHERE = ("write", "admin", "style_rules", "translation_memories", "voice", "quality-evaluation")
 
 MESSAGE = {
@@ -30,9 +30,9 @@ MESSAGE = {
 ERRORS = {
     status: Answer(what, content={"application/json": {"schema": MESSAGE}})
     for status, what in (
-        (400, "A parameter is missing, unknown, impossible, or cannot be done here"),
+        (400, "A parameter is missing, unknown, invalid or not supported"),
         (403, "No key, or a wrong one"),
-        (404, "There is no such glossary or document"),
+        (404, "No such glossary or document"),
         (413, "Too much for one request"),
         (415, "Neither JSON nor a form"),
         (429, "Too much for a minute, or the queue is full; see `Retry-After`"),
@@ -44,7 +44,7 @@ ERRORS = {
 
 
 def routes(context: ServerContext) -> Routes:
-    """The routes of the dialect."""
+    """Return the routes of the dialect."""
     routes, hidden = Routes("deepl", ERRORS), Routes()
     add_translate(routes, context)
     add_account(routes, context)
@@ -52,10 +52,10 @@ def routes(context: ServerContext) -> Routes:
     add_documents(routes, context)
 
     async def elsewhere(request: Request, rest: str = "") -> Response:
-        """What DeepL has beside translation."""
+        """Refuse DeepL's other resources."""
         DEEPL.client(context, request)
         name = request.url.path.split("/")[2]
-        raise ApiError(404, "not_supported", f"this server has no {name}: it translates, and nothing else")
+        raise ApiError(404, "not_supported", f"{name} is not supported: this server only translates")
 
     for version in ("v2", "v3"):
         for name in ELSEWHERE:
@@ -67,7 +67,7 @@ def routes(context: ServerContext) -> Routes:
 
 
 def render(problem: ApiError, number: str) -> Response:
-    """A problem as DeepL tells it."""
+    """Return an error in DeepL's form."""
     status = STATUS_OF_CODE.get(problem.code, STATUS.get(problem.status, problem.status))
     message = problem.message
     if status == QUOTA:

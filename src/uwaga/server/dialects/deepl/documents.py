@@ -25,12 +25,12 @@ STATES = {"queued": "queued", "running": "translating", "done": "done", "failed"
 
 
 class DocumentParameters(Parameters):
-    """What is said of a document beside the file itself."""
+    """Parameters of a document in addition to the file."""
 
     target_lang: str = Field(min_length=2, max_length=16, examples=["DE"])
     source_lang: str | None = Field(None, min_length=2, max_length=16, examples=["EN"])
     filename: str | None = Field(None, max_length=1024, examples=["letter.docx"])
-    output_format: str | None = Field(None, max_length=16, description="The document's own, no other.")
+    output_format: str | None = Field(None, max_length=16, description="Only the document's own format.")
     formality: Formality = "default"
     glossary_id: str | None = None
     glossary_ids: Names = Field([], max_length=5)
@@ -41,94 +41,94 @@ class DocumentParameters(Parameters):
 
 
 class KeyParameters(Parameters):
-    """The key of a document."""
+    """The key of one document."""
 
     document_key: str = Field(min_length=1, max_length=256)
 
 
 def add_documents(routes: Routes, context: ServerContext) -> None:
-    """Add the routes."""
+    """Add the routes of documents."""
 
     @routes.add("POST", "/v2/document", "Upload a document", body=DocumentParameters, kind="upload")
     async def upload(request: Request) -> Response:
-        """Take in a document that is to be translated."""
+        """Upload a document to translate."""
         client = DEEPL.client(context, request)
         context.stores.documents  # noqa: B018 (refuse before the upload is read)
-        async with read_upload(request, DocumentParameters) as (asked, file):
+        async with read_upload(request, DocumentParameters) as (fields, file):
             named = {
-                "style_id": asked.style_id,
-                "translation_memory_id": asked.translation_memory_id,
-                "translation_memory_threshold": asked.translation_memory_threshold,
+                "style_id": fields.style_id,
+                "translation_memory_id": fields.translation_memory_id,
+                "translation_memory_threshold": fields.translation_memory_threshold,
             }
-            refuse_unsupported(asked.formality, named)
+            refuse_unsupported(fields.formality, named)
             key = secrets.token_hex(32).upper()
-            job_id = await _stored(context, client, asked, file, key)
-        return json_response({"document_id": job_id.upper(), "document_key": key})
+            document_id = await _store(context, client, fields, file, key)
+        return json_response({"document_id": document_id.upper(), "document_key": key})
 
     @routes.add("POST", PLACE, "State of a document", body=KeyParameters, kind="json or form")
     async def status(request: Request, document_id: str) -> Response:
-        """How far a document is."""
+        """Return the state of a document."""
         owner = DEEPL.owner(context, request)
-        asked = await read_fields(request, KeyParameters)
+        fields = await read_fields(request, KeyParameters)
         jobs = context.stores.documents
-        found = await in_thread(jobs.status, owner, document_id, asked.document_key)
-        return json_response(status_response(found))
+        document = await in_thread(jobs.status, owner, document_id, fields.document_key)
+        return json_response(status_response(document))
 
     @routes.add(
         "POST", PLACE + "/result", "Download a translated document", body=KeyParameters, kind="json or form",
         answers={200: DOWNLOAD},
     )  # fmt: skip
     async def result(request: Request, document_id: str) -> Response:
-        """The translated document, as often as it is asked for while it is kept."""
+        """Download the translated document; repeatable until it is deleted."""
         owner = DEEPL.owner(context, request)
-        asked = await read_fields(request, KeyParameters)
-        return await result_response(context.stores.documents, owner, document_id, asked.document_key)
+        fields = await read_fields(request, KeyParameters)
+        return await result_response(context.stores.documents, owner, document_id, fields.document_key)
 
     @routes.add("DELETE", PLACE, "Delete a document", body=KeyParameters, kind="query", status=204)
     async def delete(request: Request, document_id: str) -> Response:
         """Delete a document and its translation; DeepL has no such request."""
         owner = DEEPL.owner(context, request)
-        asked = await read_fields(request, KeyParameters)
-        await in_thread(context.stores.documents.remove, owner, document_id, asked.document_key)
+        fields = await read_fields(request, KeyParameters)
+        await in_thread(context.stores.documents.remove, owner, document_id, fields.document_key)
         return Response(status_code=204)
 
 
-def status_response(found: DocumentStatus) -> dict[str, object]:
-    """A job as DeepL tells it."""
-    told: dict[str, object] = {"document_id": found.id.upper(), "status": STATES[found.state]}
-    if found.state == "running":
-        told["seconds_remaining"] = _seconds_left(found)
-    elif found.state == "done":
-        told |= {"seconds_remaining": 0, "billed_characters": found.characters or 0}
-    elif found.state == "failed":
-        told |= {"error_message": found.error, "message": found.error}
-    return told
+def status_response(document: DocumentStatus) -> dict[str, object]:
+    """Return the state of a document in DeepL's form."""
+    content: dict[str, object] = {"document_id": document.id.upper(), "status": STATES[document.state]}
+    if document.state == "running":
+        content["seconds_remaining"] = _seconds_left(document)
+    elif document.state == "done":
+        content |= {"seconds_remaining": 0, "billed_characters": document.characters or 0}
+    elif document.state == "failed":
+        content |= {"error_message": document.error, "message": document.error}
+    return content
 
 
-def _seconds_left(found: DocumentStatus) -> int:
-    """What is left, if it goes on as it has so far."""
-    if not found.done:
-        return max(1, found.of // 50)
-    return round((time.time() - found.started) * (found.of - found.done) / found.done)
+def _seconds_left(document: DocumentStatus) -> int:
+    """Estimate the remaining seconds from the progress so far."""
+    if not document.done:
+        return max(1, document.of // 50)
+    return round((time.time() - document.started) * (document.of - document.done) / document.done)
 
 
-async def _stored(
-    context: ServerContext, client: Client, asked: DocumentParameters, file: UploadFile, key: str
+async def _store(
+    context: ServerContext, client: Client, fields: DocumentParameters, file: UploadFile, key: str
 ) -> str:
     """Store a document, and return its id.
 
     Raises:
-        ApiError: its format or its languages are not on offer, or a glossary is not there.
+        ApiError: its format or its languages are not supported, or a glossary does not exist.
     """
-    name = asked.filename or file.filename or ""
-    wanted = asked.output_format
-    if wanted is not None and not name.lower().endswith(f".{wanted.lower()}"):
-        message = "output_format not supported: a document stays what it is."
+    name = fields.filename or file.filename or ""
+    output_format = fields.output_format
+    if output_format is not None and not name.lower().endswith(f".{output_format.lower()}"):
+        message = "output_format not supported: a document keeps its format."
         raise ApiError(400, "not_supported", message, "output_format")
-    if asked.source_lang is not None and same_language(asked.source_lang, asked.target_lang):
+    if fields.source_lang is not None and same_language(fields.source_lang, fields.target_lang):
         message = "Source and target language are equal."
         raise ApiError(400, "unsupported_languages", message, "target_lang")
-    ids = checked_glossaries(asked.glossary_id, asked.glossary_ids, asked.source_lang)
-    languages = asked.source_lang, asked.target_lang
+    ids = checked_glossaries(fields.glossary_id, fields.glossary_ids, fields.source_lang)
+    languages = fields.source_lang, fields.target_lang
     stored = await store_document(context, client, file.file, name, *languages, ids, key_hash(key))
     return stored[0]

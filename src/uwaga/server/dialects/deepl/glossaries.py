@@ -1,4 +1,4 @@
-"""Glossaries: of one pair of languages (``/v2``) and of several (``/v3``), over one store."""
+"""Glossaries with one language pair (``/v2``) and with several (``/v3``), in one store."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MultilingualParameters(Parameters):
 
 
 class ChangeParameters(Parameters):
-    """What is to become of a glossary: another name, further entries."""
+    """Changes of a glossary: a new name, further entries."""
 
     name: str | None = Field(None, min_length=1, max_length=1024)
     dictionaries: list[DictionaryParameters] = Field([], max_length=200)
@@ -71,30 +71,32 @@ def add_glossaries(routes: Routes, context: ServerContext) -> None:
 def _add_version_2(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossary-language-pairs", "Language pairs of glossaries")
     async def pairs(request: Request) -> Response:
-        """The pairs of languages that a glossary can be of."""
+        """List the language pairs that a glossary can have."""
         DEEPL.client(context, request)
         every = [{"source_lang": one, "target_lang": other} for one, other in glossary_pairs(context.service)]
         return json_response({"supported_languages": every})
 
     @routes.add("POST", "/v2/glossaries", "Create a glossary", body=GlossaryParameters, kind=BODY, status=201)
     async def create(request: Request) -> Response:
-        """Make a glossary of one pair of languages."""
+        """Create a glossary with one language pair."""
         owner = DEEPL.owner(context, request)
-        asked = await read_fields(request, GlossaryParameters)
-        made = await _made(context, owner, asked.name, [asked])
-        return json_response(_told_2(made), 201)
+        fields = await read_fields(request, GlossaryParameters)
+        glossary = await _create(context, owner, fields.name, [fields])
+        return json_response(_pair_response(glossary), 201)
 
     @routes.add("GET", "/v2/glossaries", "List the glossaries of one pair")
     async def every(request: Request) -> Response:
-        """The glossaries of one pair of languages."""
+        """List the glossaries with one language pair."""
         owner = DEEPL.owner(context, request)
-        found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
-        return json_response({"glossaries": [_told_2(one) for one in found if len(one.dictionaries) == 1]})
+        glossary: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
+        return json_response(
+            {"glossaries": [_pair_response(one) for one in glossary if len(one.dictionaries) == 1]}
+        )
 
     @routes.add("GET", "/v2/glossaries/{glossary_id}", "A glossary")
     async def one(request: Request, glossary_id: str) -> Response:
-        """What a glossary is."""
-        return json_response(_told_2(await _of_one_pair(context, request, glossary_id)))
+        """Return a glossary's name and dictionaries."""
+        return json_response(_pair_response(await _of_one_pair(context, request, glossary_id)))
 
     @routes.add(
         "GET",
@@ -103,14 +105,16 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         answers={200: Answer("An entry per line", content={TSV: {"schema": {"type": "string"}}})},
     )
     async def entries(request: Request, glossary_id: str) -> Response:
-        """An entry a line."""
-        wanted = [part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")]
-        if not {TSV, "text/*", "*/*"} & set(wanted):
+        """Return the entries, one per line."""
+        accepted = [
+            part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")
+        ]
+        if not {TSV, "text/*", "*/*"} & set(accepted):
             raise ApiError(
                 415, "unsupported_media_type", "No supported media type specified in Accept header"
             )
-        found = await _of_one_pair(context, request, glossary_id)
-        return Response(written_entries(found.dictionaries[0].entries), media_type=TSV)
+        glossary = await _of_one_pair(context, request, glossary_id)
+        return Response(written_entries(glossary.dictionaries[0].entries), media_type=TSV)
 
     @routes.add("DELETE", "/v2/glossaries/{glossary_id}", "Delete a glossary", status=NO_CONTENT)
     async def delete(request: Request, glossary_id: str) -> Response:
@@ -125,44 +129,46 @@ def _add_version_3(routes: Routes, context: ServerContext) -> None:
         "POST", "/v3/glossaries", "Create a glossary", body=MultilingualParameters, kind=BODY, status=201
     )
     async def create(request: Request) -> Response:
-        """Make a glossary of any pairs of languages."""
+        """Create a glossary."""
         owner = DEEPL.owner(context, request)
-        asked = await read_fields(request, MultilingualParameters)
-        return json_response(_told_3(await _made(context, owner, asked.name, asked.dictionaries)), 201)
+        fields = await read_fields(request, MultilingualParameters)
+        return json_response(
+            _glossary_response(await _create(context, owner, fields.name, fields.dictionaries)), 201
+        )
 
     @routes.add("GET", "/v3/glossaries", "List the glossaries")
     async def every(request: Request) -> Response:
-        """All glossaries."""
+        """List the glossaries."""
         owner = DEEPL.owner(context, request)
-        found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
-        return json_response({"glossaries": [_told_3(one) for one in found]})
+        glossary: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
+        return json_response({"glossaries": [_glossary_response(one) for one in glossary]})
 
     @routes.add("GET", "/v3/glossaries/{glossary_id}", "A glossary")
     async def one(request: Request, glossary_id: str) -> Response:
-        """What a glossary is."""
+        """Return a glossary's name and dictionaries."""
         owner = DEEPL.owner(context, request)
-        found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
-        return json_response(_told_3(found))
+        glossary: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
+        return json_response(_glossary_response(glossary))
 
     @routes.add(
         "PATCH", "/v3/glossaries/{glossary_id}", "Change a glossary", body=ChangeParameters, kind=BODY
     )
     async def change(request: Request, glossary_id: str) -> Response:
-        """Give a glossary another name, and its dictionaries further entries."""
+        """Rename a glossary, and add entries to its dictionaries."""
         owner = DEEPL.owner(context, request)
-        asked = await read_fields(request, ChangeParameters)
-        new = [_dictionary(context, one) for one in asked.dictionaries]
-        if asked.name is None and not new:
+        fields = await read_fields(request, ChangeParameters)
+        new = [_dictionary(context, one) for one in fields.dictionaries]
+        if fields.name is None and not new:
             raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
 
         def changed(old: StoredGlossary) -> StoredGlossary:
-            made = old if asked.name is None else old.renamed(asked.name)
+            glossary = old if fields.name is None else old.renamed(fields.name)
             for one in new:
-                made = made.with_entries(one)
-            return made
+                glossary = glossary.with_entries(one)
+            return glossary
 
         return json_response(
-            _told_3(await in_thread(context.stores.glossaries.change, owner, glossary_id, changed))
+            _glossary_response(await in_thread(context.stores.glossaries.change, owner, glossary_id, changed))
         )
 
     @routes.add("DELETE", "/v3/glossaries/{glossary_id}", "Delete a glossary", status=NO_CONTENT)
@@ -181,23 +187,27 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("GET", entries_of, "The entries of a pair", body=PairParameters, kind="query")
     async def entries(request: Request, glossary_id: str) -> Response:
-        """The entries of one dictionary, as TSV in JSON."""
+        """Return the entries of one dictionary, as TSV in JSON."""
         owner = DEEPL.owner(context, request)
-        asked = await read_fields(request, PairParameters)
-        found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
-        one: Dictionary = await in_thread(found.dictionary, asked.source_lang, asked.target_lang)
-        told = {"source_lang": one.source, "target_lang": one.target, "entries": written_entries(one.entries)}
-        return json_response({"dictionaries": [{**told, "entries_format": "tsv"}]})
+        fields = await read_fields(request, PairParameters)
+        glossary: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
+        one: Dictionary = await in_thread(glossary.dictionary, fields.source_lang, fields.target_lang)
+        content = {
+            "source_lang": one.source,
+            "target_lang": one.target,
+            "entries": written_entries(one.entries),
+        }
+        return json_response({"dictionaries": [{**content, "entries_format": "tsv"}]})
 
     @routes.add("PUT", dictionaries, "Replace a dictionary", body=DictionaryParameters, kind=BODY)
     async def put(request: Request, glossary_id: str) -> Response:
-        """Make a dictionary, or put it in the place of the one of its languages."""
+        """Add a dictionary, or replace the one with its languages."""
         owner = DEEPL.owner(context, request)
         new = _dictionary(context, await read_fields(request, DictionaryParameters))
-        made: StoredGlossary = await in_thread(
+        glossary: StoredGlossary = await in_thread(
             context.stores.glossaries.change, owner, glossary_id, lambda old: old.with_dictionary(new)
         )
-        return json_response(_told(made.dictionary(new.source, new.target)))
+        return json_response(_dictionary_response(glossary.dictionary(new.source, new.target)))
 
     @routes.add(
         "DELETE", dictionaries, "Delete a dictionary", body=PairParameters, kind="query", status=NO_CONTENT
@@ -205,67 +215,67 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
     async def delete(request: Request, glossary_id: str) -> Response:
         """Delete a dictionary of a glossary."""
         owner = DEEPL.owner(context, request)
-        asked = await read_fields(request, PairParameters)
+        fields = await read_fields(request, PairParameters)
         await in_thread(
             context.stores.glossaries.change,
             owner,
             glossary_id,
-            lambda old: old.without_dictionary(asked.source_lang, asked.target_lang),
+            lambda old: old.without_dictionary(fields.source_lang, fields.target_lang),
         )
         return Response(status_code=NO_CONTENT)
 
 
-async def _made(
-    context: ServerContext, owner: str, name: str, asked: list[DictionaryParameters]
+async def _create(
+    context: ServerContext, owner: str, name: str, fields: list[DictionaryParameters]
 ) -> StoredGlossary:
-    made: StoredGlossary = await in_thread(
-        StoredGlossary.new, name, [_dictionary(context, one) for one in asked]
+    glossary: StoredGlossary = await in_thread(
+        StoredGlossary.new, name, [_dictionary(context, one) for one in fields]
     )
-    await in_thread(context.stores.glossaries.add, owner, made)
-    return made
+    await in_thread(context.stores.glossaries.add, owner, glossary)
+    return glossary
 
 
-def _dictionary(context: ServerContext, asked: DictionaryParameters) -> Dictionary:
-    """A dictionary from what a request says.
+def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Dictionary:
+    """Return a dictionary from the parameters of a request.
 
     Raises:
-        ApiError: the server has no model of the languages, or an entry is impossible.
+        ApiError: no model translates the languages, or an entry is invalid.
     """
-    pair = base_language(asked.source_lang), base_language(asked.target_lang)
+    pair = base_language(fields.source_lang), base_language(fields.target_lang)
     if pair not in {
         (base_language(one), base_language(other)) for one, other in glossary_pairs(context.service)
     }:
         message = "Unsupported glossary source and target language pair"
         raise ApiError(400, "unsupported_languages", message, "target_lang")
     try:
-        return Dictionary(*pair, read_entries(asked.entries, asked.entries_format, pair))
+        return Dictionary(*pair, read_entries(fields.entries, fields.entries_format, pair))
     except DataError as error:
         raise ApiError(400, "invalid_entries", f"{INVALID_ENTRIES}: {error}", "entries") from None
 
 
 async def _of_one_pair(context: ServerContext, request: Request, glossary_id: str) -> StoredGlossary:
     owner = DEEPL.owner(context, request)
-    found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
-    if len(found.dictionaries) != 1:
-        raise ApiError(404, "not_found", "the glossary is of several pairs of languages: ask /v3/glossaries")
-    return found
+    glossary: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
+    if len(glossary.dictionaries) != 1:
+        raise ApiError(404, "not_found", "the glossary has several language pairs: use /v3/glossaries")
+    return glossary
 
 
 def _created(one: StoredGlossary) -> str:
     return one.created.strftime("%Y-%m-%dT%H:%M:%S.") + f"{one.created.microsecond // 1000:03}Z"
 
 
-def _told(one: Dictionary) -> dict[str, object]:
+def _dictionary_response(one: Dictionary) -> dict[str, object]:
     return {"source_lang": one.source, "target_lang": one.target, "entry_count": len(one.entries)}
 
 
-def _told_2(one: StoredGlossary) -> dict[str, object]:
-    told = {"glossary_id": one.id, "name": one.name, "ready": True}
-    return {**told, **_told(one.dictionaries[0]), "creation_time": _created(one)}
+def _pair_response(one: StoredGlossary) -> dict[str, object]:
+    content = {"glossary_id": one.id, "name": one.name, "ready": True}
+    return {**content, **_dictionary_response(one.dictionaries[0]), "creation_time": _created(one)}
 
 
-def _told_3(one: StoredGlossary) -> dict[str, object]:
-    dictionaries = [_told(dictionary) for dictionary in one.dictionaries]
+def _glossary_response(one: StoredGlossary) -> dict[str, object]:
+    dictionaries = [_dictionary_response(dictionary) for dictionary in one.dictionaries]
     return {
         "glossary_id": one.id,
         "name": one.name,

@@ -32,12 +32,12 @@ STOPS = ".。"
 
 
 def in_one_line(text: str) -> str:
-    """A text whose line breaks are spaces."""
+    """Return a text with spaces instead of line breaks."""
     return LINE_BREAK.sub(" ", text)
 
 
 def preserved(source: str, translation: str) -> str:
-    """A translation with the white space of its source around each line, and its punctuation at the end.
+    """Return a translation with its source's white space around each line and final punctuation.
 
     Args:
         source: the text.
@@ -66,13 +66,13 @@ def _line(old: str, new: str) -> str:
 
 MOST_GLOSSARIES = 5
 VERSION = "v2"
-"""The strict one: there is no other here, and XML that is not well-formed is refused."""
+"""The strict algorithm, the only one here: malformed XML is refused."""
 Formality = Literal["default", "more", "less", "prefer_more", "prefer_less"]
 ModelType = Literal["quality_optimized", "prefer_quality_optimized", "latency_optimized"]
 
 
 class TranslateParameters(Parameters):
-    """As DeepL documents them."""
+    """Parameters of ``/v2/translate``, as DeepL documents them."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -81,14 +81,14 @@ class TranslateParameters(Parameters):
         },
     )
 
-    text: Several = Field(min_length=1, description="Texts, each translated by itself.")
+    text: Several = Field(min_length=1, description="Texts, each translated on its own.")
     target_lang: str = Field(min_length=2, max_length=16, examples=["DE"])
     source_lang: str | None = Field(None, min_length=2, max_length=16, examples=["EN"])
-    context: str | None = Field(None, description="Helps to find out the language; it is not translated.")
+    context: str | None = Field(None, description="Helps to detect the language; not translated.")
     show_billed_characters: Flag = False
     split_sentences: Literal["0", "1", "nonewlines"] | None = None
     preserve_formatting: Flag = False
-    formality: Formality = Field("default", description="`more` and `less` are refused: no model here can.")
+    formality: Formality = Field("default", description="`more` and `less` are refused: unsupported.")
     model_type: ModelType | None = None
     glossary_id: str | None = None
     glossary_ids: Names = Field([], max_length=MOST_GLOSSARIES)
@@ -106,69 +106,69 @@ class TranslateParameters(Parameters):
 
 
 def add_translate(routes: Routes, context: ServerContext) -> None:
-    """Add the route."""
+    """Add the route of texts."""
 
     @routes.add("POST", "/v2/translate", "Translate texts", body=TranslateParameters, kind="json or form")
     async def translate(request: Request) -> Response:
         """Translate texts."""
         client = DEEPL.client(context, request)
-        asked = await read_fields(request, TranslateParameters)
-        refuse_unsupported(asked.formality, _named(asked))
-        characters = context.charge(client, asked.text)
-        ids = checked_glossaries(asked.glossary_id, asked.glossary_ids, asked.source_lang)
+        fields = await read_fields(request, TranslateParameters)
+        refuse_unsupported(fields.formality, _unsupported(fields))
+        characters = context.charge(client, fields.text)
+        ids = checked_glossaries(fields.glossary_id, fields.glossary_ids, fields.source_lang)
         glossary = None
         if ids:
-            languages = asked.source_lang, asked.target_lang
+            languages = fields.source_lang, fields.target_lang
             glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
-        made = text_requests(asked, glossary)
+        made = text_requests(fields, glossary)
         async with context.spending(client, characters), while_connected(request):
-            found = await _translated(context, asked, made, client.name)
+            found = await _translated(context, fields, made, client.name)
         return json_response(
-            {"translations": [_told(asked, *one) for one in zip(asked.text, *found, strict=True)]}
+            {"translations": [_response(fields, *one) for one in zip(fields.text, *found, strict=True)]}
         )
 
 
-def text_requests(asked: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:
-    """What the parameters ask of the service.
+def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:
+    """Return the requests to the service.
 
     Raises:
-        ApiError: parameters do not go together.
+        ApiError: parameters exclude each other.
     """
-    tags = asked.tag_handling
-    newlines = asked.split_sentences in (None, "1") and tags != "html"
+    tags = fields.tag_handling
+    newlines = fields.split_sentences in (None, "1") and tags != "html"
     options: SearchOverrides = {}
-    if asked.model_type is not None:
-        options["beam"] = 1 if asked.model_type == "latency_optimized" else USUAL_BEAM
+    if fields.model_type is not None:
+        options["beam"] = 1 if fields.model_type == "latency_optimized" else USUAL_BEAM
     for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
-        if getattr(asked, name) and (tags is None or (tags == "html" and name != "ignore_tags")):
+        if getattr(fields, name) and (tags is None or (tags == "html" and name != "ignore_tags")):
             raise ApiError(400, "invalid_request", f"Parameter '{name}' needs tag_handling=xml.", name)
     split: Split = "auto"
-    if asked.split_sentences is not None:
-        split = "never" if asked.split_sentences == "0" else "sentences"
+    if fields.split_sentences is not None:
+        split = "never" if fields.split_sentences == "0" else "sentences"
     common = TextRequest(
         "",
-        target=asked.target_lang,
-        source=asked.source_lang,
+        target=fields.target_lang,
+        source=fields.source_lang,
         format=tags or "text",
         search=options,
         glossary=glossary,
-        ignore_tags=asked.ignore_tags,
-        outline=_outline(asked, newlines) if tags == "xml" else None,
+        ignore_tags=fields.ignore_tags,
+        outline=_outline(fields, newlines) if tags == "xml" else None,
         split=split,
     )
-    texts = asked.text if newlines or tags else [in_one_line(text) for text in asked.text]
+    texts = fields.text if newlines or tags else [in_one_line(text) for text in fields.text]
     return [replace(common, text=text, name=f"text {number}") for number, text in enumerate(texts, start=1)]
 
 
 def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> None:
-    """Refuse what no model here can.
+    """Refuse unsupported parameters.
 
     Args:
-        formality: as asked for.
-        named: further parameters, those that are not asked for with nothing.
+        formality: of the request.
+        named: further parameters, None if not given.
 
     Raises:
-        ApiError: one is asked for.
+        ApiError: one is given.
     """
     if formality in ("more", "less"):
         message = "'formality' is not supported for given 'target_lang'; prefer_more is taken."
@@ -181,10 +181,10 @@ def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> No
 def checked_glossaries(
     glossary_id: str | None, glossary_ids: list[str], source: str | None
 ) -> tuple[str, ...]:
-    """The ids of the glossaries that a request asks for.
+    """Return the ids of a request's glossaries.
 
     Raises:
-        ApiError: it says both, or not the language of its texts.
+        ApiError: it has both parameters, or no source language.
     """
     if glossary_id is not None and glossary_ids:
         message = "Parameters 'glossary_id' and 'glossary_ids' cannot be used together."
@@ -196,31 +196,31 @@ def checked_glossaries(
     return ids
 
 
-def _named(asked: TranslateParameters) -> dict[str, object]:
+def _unsupported(fields: TranslateParameters) -> dict[str, object]:
     return {
-        "style_id": asked.style_id,
-        "translation_memory_id": asked.translation_memory_id,
-        "translation_memory_threshold": asked.translation_memory_threshold,
-        "custom_instructions": asked.custom_instructions,
+        "style_id": fields.style_id,
+        "translation_memory_id": fields.translation_memory_id,
+        "translation_memory_threshold": fields.translation_memory_threshold,
+        "custom_instructions": fields.custom_instructions,
     }
 
 
-def _outline(asked: TranslateParameters, newlines: bool) -> XmlOutline:
+def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
     try:
         return XmlOutline.of(
-            asked.outline_detection, asked.splitting_tags, asked.non_splitting_tags, newlines
+            fields.outline_detection, fields.splitting_tags, fields.non_splitting_tags, newlines
         )
     except SettingsError as error:
         raise api_error(error) from error
 
 
 async def _translated(
-    context: ServerContext, asked: TranslateParameters, made: Sequence[TextRequest], client: str
+    context: ServerContext, fields: TranslateParameters, made: Sequence[TextRequest], client: str
 ) -> tuple[list[Translation], list[str]]:
-    """The translations, and the language of each text."""
-    sources = [asked.source_lang] * len(asked.text)
-    if asked.source_lang is None and asked.context:
-        sources = [await _detected(context, f"{asked.context}\n{text}") for text in asked.text]
+    """Return the translations, and the language of each text."""
+    sources = [fields.source_lang] * len(fields.text)
+    if fields.source_lang is None and fields.context:
+        sources = [await _detected(context, f"{fields.context}\n{text}") for text in fields.text]
     groups: dict[str | None, list[int]] = {}
     for at, source in enumerate(sources):
         groups.setdefault(source, []).append(at)
@@ -245,19 +245,19 @@ async def _detected(context: ServerContext, text: str) -> str | None:
     return found[0].code if found else None
 
 
-def _told(asked: TranslateParameters, text: str, made: Translation, source: str) -> dict[str, object]:
-    """A translation as DeepL tells it."""
-    keeps = asked.preserve_formatting and asked.tag_handling is None
-    if keeps and asked.split_sentences not in (None, "1"):
+def _response(fields: TranslateParameters, text: str, made: Translation, source: str) -> dict[str, object]:
+    """Return a translation in DeepL's form."""
+    keeps = fields.preserve_formatting and fields.tag_handling is None
+    if keeps and fields.split_sentences not in (None, "1"):
         text = in_one_line(text)
     told: dict[str, object] = {
         "detected_source_language": listed_code(source),
         "text": preserved(text, made.text) if keeps else made.text,
     }
-    if asked.show_billed_characters:
+    if fields.show_billed_characters:
         told["billed_characters"] = len(text)
-    if asked.model_type is not None:
-        told["model_type_used"] = asked.model_type.removeprefix("prefer_")
-    if asked.tag_handling is not None:
+    if fields.model_type is not None:
+        told["model_type_used"] = fields.model_type.removeprefix("prefer_")
+    if fields.tag_handling is not None:
         told["tag_handling_version"] = VERSION
     return told
