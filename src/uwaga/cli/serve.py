@@ -1,4 +1,4 @@
-"""``uwaga serve``: the translation server, and the keys of its clients."""
+"""``uwaga serve``: the translation server and its API keys."""
 
 from __future__ import annotations
 
@@ -13,26 +13,28 @@ from uwaga.errors import SettingsError
 serve = typer.Typer(
     name="serve",
     add_completion=False,
-    help="Serve translations over HTTP, or manage the `keys` of the clients.",
+    help="Serve translations over HTTP, or manage API `keys`.",
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
 )
-keys = typer.Typer(name="keys", help="Add, list and remove the keys of clients.", no_args_is_help=True)
+keys = typer.Typer(name="keys", help="Add, list and revoke API keys.", no_args_is_help=True)
 
 SettingsFile = Annotated[
     Path | None,
-    typer.Option("--settings", help="A YAML file; options here come before it.", show_default=False),
+    typer.Option(
+        "--settings", show_default=False, help="YAML settings file; command-line options override it."
+    ),
 ]
 ModelNames = Annotated[
     list[str] | None,
     typer.Option(
         "--model", "-m", show_default=False,
-        help="A model folder, a name, or two languages (en-pt); again for more. The bundled one if none.",
+        help="Model folder, name, or language pair (en-pt); repeatable. Default: the bundled model.",
     ),
 ]  # fmt: skip
-KeyFile = Annotated[Path, typer.Option("--file", help="The file of keys.")]
-KeyName = Annotated[str, typer.Argument(help="Who the key is for.", show_default=False)]
+KeyFile = Annotated[Path, typer.Option("--file", help="File of API keys.")]
+KeyName = Annotated[str, typer.Argument(help="Client of the key.", show_default=False)]
 
 
 @serve.callback()
@@ -41,23 +43,24 @@ def run(
     context: typer.Context,
     settings: SettingsFile = None,
     model: ModelNames = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen at.", show_default="127.0.0.1")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen at.", show_default="5000")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes.", show_default="1")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.", show_default="5000")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes.", show_default="1")] = None,
     threads: Annotated[
-        int | None, typer.Option(help="Of the engine, each.", show_default="all cores")
+        int | None, typer.Option(help="Engine threads per process.", show_default="all cores")
     ] = None,
     keys_file: Annotated[
-        Path | None, typer.Option("--keys", help="Ask for keys: the file of them.", show_default="no keys")
+        Path | None, typer.Option("--keys", help="Require an API key of this file.", show_default="no keys")
     ] = None,
     cors: Annotated[
-        list[str] | None, typer.Option(help="Origin whose pages may call, * for any.", show_default=False)
+        list[str] | None,
+        typer.Option(help="Origin whose pages may call the server; * for any.", show_default=False),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show-settings", help="Print all settings as YAML and leave.")
+        bool, typer.Option("--show-settings", help="Print all settings as YAML and exit.")
     ] = False,
 ) -> None:
-    """Serve translations over HTTP: LibreTranslate's and DeepL's dialects, an own one, and a page.
+    """Serve translations over HTTP: uwaga's own API, LibreTranslate's, DeepL's, and a web page.
 
     **Examples**
 
@@ -101,9 +104,9 @@ def add(
     file: KeyFile = Path("keys.json"),
     requests_per_minute: Annotated[int | None, typer.Option(show_default="the server's")] = None,
     characters_per_minute: Annotated[int | None, typer.Option(show_default="the server's")] = None,
-    characters: Annotated[int, typer.Option(help="In all, 0 for any number.")] = 0,
+    characters: Annotated[int, typer.Option(help="Characters in total; 0 for no limit.")] = 0,
 ) -> None:
-    """Make a key and print it. The file holds what it hashes to: it cannot be printed again.
+    """Create an API key and print it. Only its hash is stored, so it cannot be shown again.
 
     **Examples**
 
@@ -119,7 +122,7 @@ def add(
 @keys.command("list")
 @reported
 def list_(file: KeyFile = Path("keys.json")) -> None:
-    """List who has a key, since when, and what for.
+    """List the clients with a key, with its date and limits.
 
     **Examples**
 
@@ -131,13 +134,13 @@ def list_(file: KeyFile = Path("keys.json")) -> None:
         limits = {"requests/min": one.requests_per_minute, "characters/min": one.characters_per_minute}
         limits |= {"characters": one.characters or None}
         told = ", ".join(f"{value} {what}" for what, value in limits.items() if value is not None)
-        typer.echo(f"{one.name}\t{one.created}\t{told or 'as the server says'}")
+        typer.echo(f"{one.name}\t{one.created}\t{told or 'default limits'}")
 
 
 @keys.command("remove")
 @reported
 def remove(name: KeyName, file: KeyFile = Path("keys.json")) -> None:
-    """Take a key away; a running server notices within a second.
+    """Revoke an API key; a running server notices within a second.
 
     **Examples**
 
