@@ -32,6 +32,11 @@ def test_texts_are_the_translators_own(server: RunningServer, translator: uwaga.
     assert answer.json()["model"] == "bundled"
 
 
+def test_no_texts_have_no_translations(server: RunningServer):
+    answer = httpx.post(f"{server.url}/v1/translate", json={"text": [], "source": "en", "target": "de"})
+    assert (answer.status_code, answer.json()["translations"]) == (200, [])
+
+
 def test_one_text_that_is_no_list(server: RunningServer, translator: uwaga.Translator):
     answer = httpx.post(f"{server.url}/v1/translate", json={"text": TEXTS[0], "target": "de"}).json()
     assert answer["translations"][0]["text"] == translator.translate(TEXTS[0]).text

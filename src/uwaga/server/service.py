@@ -111,6 +111,8 @@ class Service:
         Raises:
             ApiError: the request as a whole cannot be answered.
         """
+        if not requests:
+            return TextAnswer((), (), (), "")
         first = requests[0]
         target = self.language(first.target or "", "target")
         detected = await self.sources(requests)
