@@ -1,4 +1,4 @@
-"""``uwaga average``: a model folder of a run's newest checkpoints."""
+"""``uwaga average``: average a run's latest checkpoints."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import typer
 from uwaga.cli.errors import needing
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a run of `uwaga train`.", show_default=False)]
-ModelFolder = Annotated[Path, typer.Argument(help="The model folder to make.", show_default=False)]
+ModelFolder = Annotated[Path, typer.Argument(help="The model folder to write.", show_default=False)]
 Last = Annotated[
     int | None,
     typer.Option(
-        min=1, help="How many of the newest checkpoints.", show_default="the run's training.average"
+        min=1, help="Number of latest checkpoints to average.", show_default="the run's training.average"
     ),
 ]
 
 
 def average(run: RunFolder, folder: ModelFolder, last: Last = None) -> None:
-    """Make a model of a run's newest checkpoints: their mean, as `uwaga train` makes at its end.
+    """Average a run's latest checkpoints into a model, as `uwaga train` does at its end.
 
-    It works while a run goes on, and after one that was stopped, and reads no corpus.
+    This works during a run and after one that was stopped, and reads no corpus.
 
     **Examples**
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uwaga.library import CatalogueEntry, Listing
 
 MOST_PROBLEMS = 5
-"""Refused entries that are named."""
+"""Refused entries that are printed."""
 
 Source = Annotated[
     str | None, typer.Option("--from", help="The language to translate from.", show_default=False)
@@ -30,21 +30,21 @@ Target = Annotated[str | None, typer.Option("--to", help="The language to transl
 FromSource = Annotated[
     str | None,
     typer.Option(
-        help="The catalogue to ask: firefox, argos, opus-mt, firefox-records, folder or packages.",
+        help="The catalogue: firefox, argos, opus-mt, firefox-records, folder or packages.",
         show_default="firefox",
     ),
 ]
 Mirror = Annotated[
     str | None,
     typer.Option(
-        help="A URL or a folder to ask instead of the catalogue's own address.",
+        help="A URL or a folder to read instead of the catalogue's own address.",
         show_default=False,
     ),
 ]
 Every = Annotated[
-    bool, typer.Option("--all", help="Also what is not released, and every catalogue if none is named.")
+    bool, typer.Option("--all", help="Include unreleased models, and every catalogue if none is named.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 Wanted = Annotated[
     str,
     typer.Argument(
@@ -56,14 +56,16 @@ Wanted = Annotated[
 Architecture = Annotated[
     str | None,
     typer.Option(
-        help="Of several models of a pair this one: tiny, base-memory, base.", show_default="the best"
+        help="Of several models of a pair: tiny, base-memory or base.",
+        show_default="the best",
     ),
 ]
 Update = Annotated[
-    bool, typer.Option("--update", help="Replace an installed model if the catalogue has another version.")
+    bool,
+    typer.Option("--update", help="Replace an installed model of another version than the catalogue's."),
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Agree to the licence, which is shown, without being asked.")
+    bool, typer.Option("--yes", "-y", help="Accept the licence, which is shown, without a prompt.")
 ]
 Name = Annotated[str, typer.Argument(help="A name that `uwaga models` lists.", show_default=False)]
 
@@ -78,8 +80,8 @@ def list_available(
 ) -> None:
     """List the models that can be downloaded, the best of a pair first.
 
-    Only the catalogue is asked for. Without `--all` it is Firefox's released models. The score is the mean
-    of what the catalogue states (BLEU, chrF, COMET).
+    Only the catalogue is downloaded. Without `--all` it lists Firefox's released models. The score is the
+    mean of the scores that the catalogue states (BLEU, chrF, COMET).
 
     **Examples**
 
@@ -96,7 +98,7 @@ def list_available(
             typer.echo(json.dumps(one.to_dict(), ensure_ascii=False))
     elif entries:
         _print(entries)
-    _tell_problems([problem for listing in found for problem in listing.problems], every)
+    _print_problems([problem for listing in found for problem in listing.problems], every)
     if failures and not entries:
         raise failures[0]
     for failure in failures:
@@ -117,11 +119,10 @@ def download(
     update: Update = False,
     yes: Yes = False,
 ) -> None:
-    """Download a model and print its place. Nothing else is fetched.
+    """Download a model and print its path. Nothing else is downloaded.
 
-    Its licence is shown first, and you are asked whether to go on; `--yes` agrees beforehand, which a script
-    needs. Hashes and sizes are verified; what breaks off is gone on with the next time. It is then a name for
-    `--model`.
+    Its licence is shown first and has to be accepted; `--yes` accepts it without a prompt, as a script needs.
+    Hashes and sizes are verified; interrupted downloads are resumed. `--model` then accepts its name.
 
     **Examples**
 
@@ -144,7 +145,7 @@ def fetch_model(
     update: bool = False,
     yes: bool = False,
 ) -> Path:
-    """The place of a model that is downloaded, its licence shown and agreed to, and a bar drawn.
+    """Download a model with a prompt for its licence and a progress bar, and return its path.
 
     Raises:
         CatalogueError, ModelError, MissingExtraError: as :func:`uwaga.library.download`.
@@ -173,7 +174,7 @@ def fetch_model(
 
 
 def remove(name: Name) -> None:
-    """Remove a model that was downloaded, and what is kept of downloads of it that broke off.
+    """Remove a downloaded model, and any partial download of it.
 
     **Examples**
 
@@ -185,7 +186,7 @@ def remove(name: Name) -> None:
 
 
 def path(name: Name) -> None:
-    """Print the place of an installed model.
+    """Print the path of an installed model.
 
     **Examples**
 
@@ -199,7 +200,7 @@ def path(name: Name) -> None:
 def _listings(
     source: str | None, target: str | None, every: bool, from_source: str | None, mirror: str | None
 ) -> tuple[list[Listing], list[UwagaError]]:
-    """What the catalogue that is meant lists, or all that have an address; and why some of these do not."""
+    """The models of one catalogue, or of all that have an address, and the errors of those that fail."""
     from uwaga import library as catalogue
 
     if not every or from_source is not None or mirror is not None:
@@ -215,7 +216,7 @@ def _listings(
 
 
 def _agree(entry: CatalogueEntry, yes: bool) -> bool:
-    """Show whose model it is and under which licence, and ask, where there is somebody to be asked."""
+    """Show the model and its licence, and ask for acceptance if input is a terminal."""
     from uwaga.library.card import licence_notice
 
     size = f", {readable_size(entry.size)}" if entry.size else ""
@@ -226,7 +227,7 @@ def _agree(entry: CatalogueEntry, yes: bool) -> bool:
         return True
     if not sys.stdin.isatty():
         raise CatalogueError(
-            f"{entry.name}: nobody is there to be asked about the licence; --yes agrees to it"
+            f"{entry.name}: input is not a terminal, so the licence cannot be accepted; --yes accepts it"
         )
     typer.echo("Download it under this licence? [y/N] ", err=True, nl=False)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -255,9 +256,9 @@ def _print(entries: Sequence[CatalogueEntry]) -> None:
     Console(highlight=False, width=None if sys.stdout.isatty() else PIPED).print(table)
 
 
-def _tell_problems(problems: Sequence[str], every: bool) -> None:
+def _print_problems(problems: Sequence[str], every: bool) -> None:
     if problems and not every:
-        typer.echo(f"refused entries: {len(problems)}; --all names them", err=True)
+        typer.echo(f"refused entries: {len(problems)}; --all lists them", err=True)
         return
     for problem in problems[:MOST_PROBLEMS]:
         typer.echo(f"refused: {problem}", err=True)

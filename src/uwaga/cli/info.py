@@ -1,4 +1,4 @@
-"""``uwaga info``: what a model is."""
+"""``uwaga info``: describe a model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from uwaga.checkpoints.description import Description
 
 SHOWN = 24
-"""Languages of a side in the table; ``--json`` lists all."""
+"""Languages of each side shown in the table; ``--json`` lists all."""
 PIPED = 160
-"""Columns where nobody looks at a terminal."""
+"""Columns of output that does not go to a terminal."""
 UNITS = ("bytes", "kB", "MB", "GB")
 
 
@@ -28,13 +28,13 @@ Place = Annotated[
         show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, every language listed.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every language.")]
 
 
 def info(model: Place = None, as_json: AsJson = False) -> None:
-    """Print what a model is: family, sizes, parameters, vocabulary, languages, licence, decoding defaults.
+    """Describe a model: family, settings, parameters, vocabulary, languages, licence, decoding defaults.
 
-    Only settings and the headers of weight files are read, so that it takes no time and no memory.
+    No weights are read, only settings, tokenisers and the headers of weight files.
 
     **Examples**
 
@@ -94,7 +94,7 @@ def _rows(found: Description) -> Iterator[tuple[str, str]]:
 
 
 def readable_size(count: int) -> str:
-    """Bytes in units that are easily read."""
+    """Return a number of bytes in readable units."""
     value, unit = float(count), 0
     while value >= 1000 and unit + 1 < len(UNITS):
         value, unit = value / 1000, unit + 1

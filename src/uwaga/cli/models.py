@@ -1,4 +1,4 @@
-"""``uwaga models``: what is on this machine, and what can be downloaded to it."""
+"""``uwaga models``: list, download and remove models."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from uwaga.library.installed import InstalledModel
 
 SHOWN = 4
-"""Languages of a side in the table."""
+"""Languages of each side shown in the table."""
 COMMANDS = ("installed", "list", "download", "remove", "path")
 ALONE = COMMANDS[0]
-"""The command that ``uwaga models`` is without another."""
+"""The default command of ``uwaga models``."""
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Argument(help="Folders to look in too, such as `runs`.", show_default=False),
+    typer.Argument(help="Further folders to search, such as `runs`.", show_default=False),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object per line, every language listed.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with every language.")]
 
 
 class Models(TyperGroup):
-    """Commands of which one needs no name: what names none of them are its arguments."""
+    """Commands with a default: arguments that name no command are given to it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take the arguments apart."""
+        """Insert the default command."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
             args = [ALONE, *args]
         return super().parse_args(ctx, args)
@@ -48,26 +48,26 @@ models = typer.Typer(
     name="models",
     add_completion=False,
     cls=Models,
-    help="List the models on this machine, and `list`, `download` and `remove` those of catalogues.\n\n"
-    "Alone, or with folders to look in too, it lists what is on this machine and asks no network. "
-    "A folder that is called like a command is given as `./list`.\n\n"
+    help="List the models on this machine; `list`, `download` and `remove` those of catalogues.\n\n"
+    "Without a command, or with folders to search, it lists the models on this machine and uses no network. "
+    "Give a folder that is named like a command as `./list`.\n\n"
     "**Examples**\n\n    uwaga models\n\n    uwaga models list --from en\n\n"
-    "    uwaga models download en-pt\n\n    uwaga models runs    # what was trained there, too",
+    "    uwaga models download en-pt\n\n    uwaga models runs    # also those trained there",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def installed(folders: Folders = None, as_json: AsJson = False) -> None:
-    """List the models that are on this machine: the same as `uwaga models` alone.
+    """List the models on this machine: the same as `uwaga models` without a command.
 
-    Those that are bundled, downloaded, shipped by installed packages, in the Hugging Face cache, and Argos
-    Translate's. Nothing is fetched. A damaged model is listed with what is wrong with it.
+    Bundled and downloaded models, and those of installed packages, of the Hugging Face cache and of Argos
+    Translate. Nothing is downloaded. A model that cannot be used is listed with the reason.
 
     **Examples**
 
         uwaga models
 
-        uwaga models runs                        # what was trained there, too
+        uwaga models runs                        # also those trained there
 
         uwaga models --json | jq -r .name
     """
@@ -111,7 +111,7 @@ def _print(found: Sequence[InstalledModel]) -> None:
 
 def _cells(one: InstalledModel) -> list[str]:
     source, target = (_codes(codes) for codes in one.languages)
-    family, precision = "damaged", ""
+    family, precision = "unusable", ""
     if one.description is not None:
         family, precision = one.description.family, " ".join(one.description.weights.formats)
     licence = one.licence or ("not stated" if one.description is not None else "")
