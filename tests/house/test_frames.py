@@ -90,3 +90,70 @@ def test_the_page_prints_frames_of_the_way(title: str, engine: str, monkeypatch:
     frames = iter(stack(on_command_line, engine, monkeypatch))
     for line in printed(title):
         assert line in frames, f"{PAGE}, {title!r}: {line} is not on the way, or not in this order"
+
+
+STOREYS = (
+    ("errors", "decoder", "results"),
+    ("settings", "files", "languages"),
+    ("tokenizers", "models", "engine", "search", "alignment"),
+    ("checkpoints", "library"),
+    ("terms", "markup", "translator", "scheduling", "documents", "data", "training", "evaluation"),
+)
+
+
+def entered(run: Callable[[], object], carries: Callable[[FrameType], bool]) -> tuple[set[str], set[str]]:
+    """The modules that calls enter whose arguments carry something, and the calls to a higher storey."""
+    modules: set[str] = set()
+    climbs: set[str] = set()
+
+    def storey(module: str) -> int:
+        return next(at for at, packages in enumerate(STOREYS) if module.split(".")[1] in packages)
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if event != "call" or not module.startswith("uwaga.") or not carries(frame):
+            return
+        modules.add(module)
+        caller = frame.f_back
+        while caller is not None and not str(caller.f_globals.get("__name__", "")).startswith("uwaga."):
+            caller = caller.f_back
+        above = "" if caller is None else str(caller.f_globals["__name__"])
+        if above and storey(module) > storey(above):
+            climbs.add(f"{above} to {module}")
+
+    sys.setprofile(watch)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return modules, climbs
+
+
+def test_a_text_enters_few_files_and_climbs_no_stairs() -> None:
+    translator = uwaga.Translator.load(MODEL, engine="native")
+    text = "forty-two"
+    ids = translator.model.segmenter().ids(text)
+
+    def carries(frame: FrameType) -> bool:
+        code = frame.f_code
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        return any(holds(frame.f_locals.get(name)) for name in names)
+
+    def holds(value: object, depth: int = 3) -> bool:
+        if isinstance(value, str):
+            return text in value
+        if isinstance(value, list | tuple):
+            return tuple(value) == ids or (depth > 0 and any(holds(one, depth - 1) for one in value))
+        return depth > 0 and any(holds(one, depth - 1) for one in getattr(value, "__dict__", {}).values())
+
+    translator.translate(text)
+    modules, climbs = entered(lambda: translator.translate(text), carries)
+    assert len(modules) <= 20, sorted(modules)
+    assert len(climbs) <= 3, climbs
+
+
+def test_a_name_enters_few_files_until_it_is_a_model() -> None:
+    uwaga.load("bundled")
+    modules, climbs = entered(lambda: uwaga.load("bundled"), lambda frame: True)
+    assert len(modules) <= 40, sorted(modules)
+    assert len(climbs) <= 8, climbs
