@@ -151,18 +151,18 @@ def test_what_is_not_there_is_said_with_the_way_out(machine):
         uwaga.load("qaa-qab")
     for part in (
         "no installed model translates qaa to qab, nor do several one after the other",
-        "`uwaga models download qaa-qab`, or to go through en `uwaga models download en-qab`, or name a",
+        "`uwaga models download qaa-qab`, or to go through en `uwaga models download en-qab`, or name your",
         "qaa to en",
     ):
         assert part in str(error.value)
-    with pytest.raises(ModelError, match="get what is missing with `uwaga models download qab-en`, or name"):
+    with pytest.raises(ModelError, match="download a model with `uwaga models download qab-en`, or name"):
         uwaga.load("qab-en")
     with pytest.raises(
         ModelError, match=r"by way of qac; .* download qaa-qac` and `uwaga models download qac-en`"
     ):
         uwaga.load("qaa-en", via="qac")
     with pytest.raises(
-        ModelError, match=r"by way of en; get what is missing with `uwaga models download en-qab`,"
+        ModelError, match=r"by way of en; download a model with `uwaga models download en-qab`,"
     ):
         uwaga.load("qaa-qab", via="en")
 

@@ -1,4 +1,4 @@
-"""Glossaries: what terms of a text are to become, and how a translation is made to hold them."""
+"""Glossaries: terms, where texts contain them, and how translations are made to contain them."""
 
 from uwaga.terms.files import Term
 from uwaga.terms.glossary import Glossary, Match

@@ -1,4 +1,4 @@
-"""A glossary for one model: what the target of a sentence must contain, and whether it does."""
+"""A glossary applied to one model: the phrases that a translation must contain, and whether it does."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _spelt: WeakKeyDictionary[Glossary, WeakSet[Subwords]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class SentenceTerms:
-    """The terms of one sentence: where they are, the forms that they may take, and which phrase they are."""
+    """The terms of a sentence: their places, the forms that each may take, and the phrase of each."""
 
     matches: tuple[Match, ...]
     forms: tuple[tuple[str, ...], ...]
@@ -43,7 +43,7 @@ class SentenceTerms:
     phrases: Phrases
 
     def uses(self, tokens: Sequence[int], text: str) -> list[TermUse]:
-        """What has become of each in a translation.
+        """Return the use of each term in a translation.
 
         Args:
             tokens: of the target.
@@ -66,7 +66,7 @@ class SentenceTerms:
 
 
 class TermFinder:
-    """A glossary and the tokeniser of a model's target side.
+    """A glossary with the tokeniser of a model's target side.
 
     Args:
         glossary: the terms.
@@ -96,7 +96,7 @@ class TermFinder:
             _check_spelt(glossary, target)
 
     def terms_of(self, sentence: str) -> SentenceTerms | None:
-        """The terms of a sentence; None where there are none."""
+        """Return the terms of a sentence, or None if it has none."""
         matches = self.glossary.find(sentence)
         if not self.last:
             matches = [one for one in matches if one.term.kept and self._spells(*_forms_of(one, sentence))]
@@ -122,7 +122,9 @@ class TermFinder:
         return self._target.symbols.unknown not in self._target.encode(form)
 
     def _spellings(self, form: str, glued: bool) -> list[tuple[int, ...]]:
-        """The tokens of a form behind a space; of one that is glued to what stands before it also without."""
+        """Return the tokens of a form after a space; if it is attached to the text before it, also without a
+        space.
+        """
         unknown = self._target.symbols.unknown
         ways = [tuple(self._target.encode(form))]
         if glued:
@@ -144,7 +146,7 @@ def with_terms(
     hypotheses: Sequence[Hypothesis],
     texts: Sequence[str],
 ) -> Translation:
-    """A translation with what has become of the terms of its sentences, and warnings of those it lacks.
+    """Return a translation with the use of its sentences' terms, and a warning for each that is missing.
 
     Args:
         translation: of several sentences.
@@ -165,7 +167,7 @@ def with_terms(
 
 
 def word_parts(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
-    """(vocabulary,) the tokens that go on with a word that stands before them."""
+    """Return (vocabulary,) True for the tokens that continue a word before them."""
     known = _inside.get(target)
     if known is None or len(known) != vocabulary:
         letter = target.encode("a")[-1:]
@@ -182,7 +184,7 @@ def word_parts(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
 
 
 def _check_spelt(glossary: Glossary, target: Subwords) -> None:
-    """Refuse terms that a tokeniser cannot spell, once for each glossary and tokeniser."""
+    """Refuse terms that a tokeniser cannot spell; checked once for each glossary and tokeniser."""
     spelt = _spelt.setdefault(glossary, WeakSet())
     if target in spelt:
         return
@@ -198,7 +200,7 @@ def _check_spelt(glossary: Glossary, target: Subwords) -> None:
 
 
 def _forms_of(match: Match, sentence: str) -> tuple[str, ...]:
-    """The forms that a term may take: of one that begins a sentence, with a capital too."""
+    """Return the forms that a term may take; at the beginning of a sentence also with a capital."""
     if match.term.kept:
         return (PATTERN.sub(" ", sentence[match.start : match.end]),)
     forms = match.term.targets
@@ -208,7 +210,7 @@ def _forms_of(match: Match, sentence: str) -> tuple[str, ...]:
 
 
 def _with_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """Phrases that others hold are asked for as often as in these, too: one place counts for both."""
+    """Require phrases that other phrases contain that many times more: one place counts for both."""
     if len(phrases) == 1:
         return list(phrases)
     made = []
@@ -224,6 +226,6 @@ def _with_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
 
 
 def _written(form: str, text: str) -> list[str]:
-    """The places at which a form stands in a text as words of their own."""
+    """Return the occurrences of a form in a text as whole words."""
     before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
     return re.findall(before + r"\s+".join(map(re.escape, form.split())) + after, text)

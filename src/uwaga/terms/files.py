@@ -27,9 +27,9 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True)
 class Term:
-    """A term and the forms that its translation may take, the first one the usual; ``where`` it was written.
+    """A term and the forms that its translation may take, the most common first; ``where`` it is defined.
 
-    ``kept``: it is not translated, and stays as it stands in the text.
+    ``kept``: the term is not translated.
     """
 
     source: str
@@ -38,12 +38,12 @@ class Term:
 
     @property
     def kept(self) -> bool:
-        """Whether it stays as it is."""
+        """True if the term is not translated."""
         return self.targets == (self.source,)
 
 
 def forms(target: str) -> tuple[str, ...]:
-    """The forms of a target as files write them, ``|`` between; a form twice counts once."""
+    """Return the forms of a target as files write them, separated by ``|``, without duplicates."""
     return tuple(dict.fromkeys(" ".join(form.split()) for form in target.split(SEPARATOR) if form.strip()))
 
 
@@ -53,7 +53,7 @@ ENTRIES, LANGUAGES = {"termEntry", "conceptEntry"}, {"langSet", "langSec"}
 
 
 def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator[Term]:
-    """The terms of a file, each with its place.
+    """Read the terms of a file, each with its line.
 
     Args:
         path: of the file.
@@ -120,7 +120,7 @@ def _tbx(path: Path, languages: tuple[str, str]) -> Iterator[Term]:
 
 
 class _Entries(XmlItems[Term]):
-    """The terms of the entries that are whole, and the one that is open."""
+    """The terms of the complete entries, and the entry that is being read."""
 
     kind = "TBX"
     roots = frozenset({"martif", "tbx"})
@@ -134,15 +134,15 @@ class _Entries(XmlItems[Term]):
         self._text: list[str] | None = None
 
     def reached(self) -> str:
-        """The line."""
+        """Return the position as a line."""
         return f"after line {self.line}"
 
     def not_whole(self, what: str, line: int) -> DataError:
-        """With the line first."""
+        """Return the error of an incomplete file, line first."""
         return DataError(f"{self.file}, line {line}: not a whole TBX file: {what}")
 
     def too_deep(self, what: str, line: int) -> DataError:
-        """With the line first."""
+        """Return the error of a file that is nested too deeply, line first."""
         return DataError(f"{self.file}, line {line}: {what}")
 
     def check(self) -> None:
@@ -154,7 +154,7 @@ class _Entries(XmlItems[Term]):
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An entry, a language of it or a term begins."""
+        """Begin an entry, a language of it or a term."""
         if name in ENTRIES:
             self._terms = ({}, {})
         elif name in LANGUAGES:
@@ -165,12 +165,12 @@ class _Entries(XmlItems[Term]):
             self._text = []
 
     def characters(self, text: str) -> None:
-        """Kept within a term."""
+        """Collect the text of a term."""
         if self._text is not None:
             self._text.append(text)
 
     def end(self, name: str) -> None:
-        """A term, a language or an entry is whole."""
+        """End a term, a language or an entry."""
         if name == "term" and self._text is not None and self._side is not None:
             text = " ".join("".join(self._text).split())
             if text:

@@ -1,4 +1,4 @@
-"""Terms with their translations, and where they stand in a text."""
+"""Glossaries: terms with their translations, found in texts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uwaga.settings.options import check_flag
 from uwaga.terms.files import SEPARATOR, Term, forms, read_terms
 
 UNSPACED = r"\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Characters of scripts without spaces between words: each stands for itself."""
+"""Characters of scripts without spaces between words: each is a word."""
 WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+|[^\w\s]")
 SENTENCE_BEGINS = re.compile(r"(?:^|[.!?…:]['\"»”’)]*\s)[\s'\"«„“‚‘(\[¿¡-]*$")
 LONGEST_TERM = 1000
@@ -23,7 +23,7 @@ LONGEST_TERM = 1000
 
 @dataclass(frozen=True)
 class Match:
-    """A term that stands in a text from ``start`` to before ``end``, in characters.
+    """A term found in a text, from ``start`` up to ``end``, in characters.
 
     ``lowered``: the text writes its first letter as a capital, the glossary does not.
     """
@@ -35,7 +35,7 @@ class Match:
 
 
 class Glossary:
-    """Terms to be found in texts: at word borders, the longest first.
+    """Terms that are found in texts at word boundaries, the longest first.
 
     A term is found as it is written, and at the beginning of a sentence with a capital too. White space
     within it may be any.
@@ -76,7 +76,7 @@ class Glossary:
 
     @classmethod
     def of(cls, given: object, languages: tuple[str, str] | None = None) -> Glossary:
-        """A glossary from what a call is given.
+        """Return a glossary from the argument of a call.
 
         Args:
             given: a glossary; a mapping from terms to a translation each, with ``|`` between its forms, or
@@ -112,7 +112,7 @@ class Glossary:
         return cls(read_terms(Path(path), languages), ignore_case)
 
     def find(self, text: str) -> list[Match]:
-        """The terms in a text, in the order of their places; none overlaps another.
+        """Return the terms in a text in order; no two overlap.
 
         Of those that overlap the one of most words is taken, of equals the first.
         """
@@ -128,13 +128,13 @@ class Glossary:
         return sorted(found, key=lambda one: one.start)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """The places of the terms in a text, in characters."""
+        """Return the places of the terms in a text, in characters."""
         return [(one.start, one.end) for one in self.find(text)]
 
     def _all(
         self, text: str, places: Sequence[tuple[int, int]], words: Sequence[str]
     ) -> Iterator[tuple[int, int, Term, bool]]:
-        """Every term that stands in a text: its first word, the one behind its last, and as in a match."""
+        """Yield every term in a text: its first word, the word after its last, and the fields of a match."""
         for first, word in enumerate(words):
             for variant in self._variants(text, places[first][0], word):
                 node, at = self._root.get(variant), first

@@ -1,4 +1,4 @@
-"""Text in, translations out: the face of uwaga."""
+"""Requests in, translations out: translators, text generators and mask fillers."""
 
 from uwaga.translator.attention import AttendedText
 from uwaga.translator.fill import Encoding, Filling, MaskFiller

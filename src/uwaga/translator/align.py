@@ -32,7 +32,7 @@ def with_alignments(
     lists: Sequence[Sequence[Hypothesis]],
     start: int | None = None,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses with their ``alignment`` and ``link_maps``, all else as it is.
+    """Return hypotheses with their ``alignment`` and ``link_maps``.
 
     Args:
         decoder: the model.
@@ -61,8 +61,8 @@ def token_alignments(
     targets: Sequence[Sequence[int]],
     start: int | None = None,
 ) -> list[tuple[Floats, Floats | None]]:
-    """How much of each target token comes from each source token: (target, source), rows sum to 1; and
-    (heads, target, source) the same of the heads that link words together, None if one does so alone.
+    """Return the share of each source token in each target token: (target, source), rows sum to 1; and, if
+    several heads link words together, (heads, target, source) the same of each, or else None.
 
     Args:
         decoder: the model.
@@ -101,7 +101,7 @@ def token_alignments(
 
 
 def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
-    """(heads, tokens, source) of the heads that a model asks for."""
+    """Return (heads, tokens, source) attention of the heads that a link model uses."""
     maps = [
         _rows(select_head(cross, layer - 1, head - 1), tokens, step == "reading")
         for layer, head, step in model.heads
@@ -110,7 +110,9 @@ def _link_maps(cross: Floats, model: LinkModel, tokens: int) -> Floats:
 
 
 def _rows(weights: Floats, tokens: int, reading: bool) -> Floats:
-    """Those of the tokens; one that no step may read, at the longest target, has that which predicts it."""
+    """Return the rows of the tokens. A token at the longest target that no step may read has the row that
+    predicts it.
+    """
     if not reading or not tokens:
         return weights[:tokens]
     rows = weights[1 : tokens + 1]
@@ -126,7 +128,7 @@ def align_pairs(
     start: int | None,
     words: WordKind,
 ) -> list[WordAlignment]:
-    """The links between texts and translations that are known.
+    """Link the words of texts with those of given translations.
 
     Args:
         decoder: the model.

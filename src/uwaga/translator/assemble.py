@@ -52,20 +52,20 @@ def assemble(stage: Stage, searched: SearchedPassage) -> TranslatedPassage:
 def join_sentences(
     passage: Passage, lists: Sequence[Sequence[Hypothesis]], nbest: int, source: Subwords, target: Subwords
 ) -> Translation:
-    """One translation, with up to ``nbest - 1`` alternatives, from the n-best list of each sentence.
+    """Join the n-best lists of sentences into one translation with up to ``nbest - 1`` alternatives.
 
-    Several sentences are put together so that a translation reads as if it were of one sentence:
-    between the pieces of two sentences stands the end symbol's, ``token_scores`` and the rows and columns
-    of ``attention`` and ``attentions`` (zero outside each sentence's own block) follow. ``log_prob`` is the
-    sum and ``score`` the mean over the sentences. Sentences that are copied, for which a list holds
-    :data:`COPIED`, have no tokens and do not count. A text without others has score 0.
+    The result reads as if it were of one sentence: the end symbol separates the pieces of two sentences, and
+    ``token_scores`` and the rows and columns of ``attention`` and ``attentions`` (zero outside each
+    sentence's block) are concatenated. ``log_prob`` is the sum and ``score`` the mean over the sentences.
+    Sentences that are copied, whose list is :data:`COPIED`, have no tokens and do not count. A text without
+    others has score 0.
     """
     ways = [_together(passage, way, source, target) for way in best_ways(lists, nbest)]
     return replace(ways[0], alternatives=tuple(ways[1:])) if len(ways) > 1 else ways[0]
 
 
 def best_ways(lists: Sequence[Sequence[Hypothesis]], nbest: int) -> list[tuple[Hypothesis, ...]]:
-    """The ``nbest`` ways to take one hypothesis of each sentence whose scores sum highest, best first.
+    """Return the ``nbest`` choices of one hypothesis per sentence with the highest total score, best first.
 
     Exact: a way among the best of all sentences is among the best of the sentences before its last.
     """
@@ -116,11 +116,11 @@ def with_word_alignment(
     target: Subwords,
     links: LinkModel | None = None,
 ) -> tuple[Translation, tuple[PieceAlignment, ...]]:
-    """A translation, its alternatives too, with ``alignment``; and the pieces that its own was made of.
+    """Return a translation and its alternatives with ``alignment``, and the aligned pieces of the best one.
 
     Args:
         translation: from :func:`join_sentences`.
-        passage: its text taken apart.
+        passage: its text, split into sentences.
         lists: what it was made of, each hypothesis with its ``alignment``.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
@@ -146,10 +146,10 @@ def with_word_alignment(
 def sentence_alignments(
     passage: Passage, way: Sequence[Hypothesis], source: Subwords, target: Subwords
 ) -> tuple[PieceAlignment, ...]:
-    """The pieces of each sentence of a translated text, copied ones too, and where they come from.
+    """Align the pieces of each sentence of a translation, copied sentences too, with their source.
 
     Args:
-        passage: the text taken apart.
+        passage: the text, split into sentences.
         way: of each sentence the hypothesis that was taken, with its ``alignment``, or ``COPIED``.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
@@ -184,7 +184,7 @@ def _moved(spans: Sequence[Span | None], by: int) -> tuple[Span | None, ...]:
 
 
 def _all_blocks(parts: Sequence[Attentions | None]) -> Attentions | None:
-    """Every matrix of a whole text from those of its sentences, which do not see each other."""
+    """Return every attention matrix of a text from those of its sentences."""
     known = [part for part in parts if part is not None]
     if not known:
         return None
@@ -197,7 +197,7 @@ def _all_blocks(parts: Sequence[Attentions | None]) -> Attentions | None:
 
 
 def _blocks(parts: Sequence[Floats | None]) -> Floats | None:
-    """Block-diagonal attention (..., target, source) from that of each sentence."""
+    """Return the block-diagonal attention (..., target, source) of several sentences."""
     known = [part for part in parts if part is not None]
     if not known:
         return None

@@ -1,4 +1,4 @@
-"""Translating with asyncio: any number of calls at once, which share one running batch of the model."""
+"""Translation with asyncio: any number of concurrent calls share one running batch of the model."""
 
 from __future__ import annotations
 
@@ -33,36 +33,35 @@ Made = TypeVar("Made")
 
 
 class Observer(Protocol):
-    """Is told of every request, from whatever thread: it must be quick, and raise nothing."""
+    """Receives the events of every request, from any thread; it must be fast, and must not raise."""
 
     def queued(self, client: str) -> None:
-        """A request was taken on."""
+        """Called when a request is accepted."""
         ...
 
     def entered(self, client: str, waited: float) -> None:
-        """A request is being worked on, after so many seconds."""
+        """Called when a request begins to be translated, with the seconds that it waited."""
         ...
 
     def done(self, client: str, seconds: float, outcome: Outcome) -> None:
-        """A request is over, so many seconds after it was taken on."""
+        """Called when a request ends, with the seconds since it was accepted."""
         ...
 
 
 class AsyncTranslator:
-    """A translator for asyncio, whose calls share the model: what one leaves idle another uses.
+    """A translator for asyncio, whose calls share the model's batch.
 
-    Answers are those of :meth:`uwaga.translator.Translator.translate`, whatever else is being translated.
-    A task that is cancelled takes its sentences out of the batch.
+    Results equal those of :meth:`uwaga.translator.Translator.translate`, whatever else is being translated.
+    Cancelling a task removes its sentences from the batch.
 
     Args:
-        translator: a :class:`uwaga.translator.Translator`, several one after the other, or what
-            :func:`uwaga.load` takes.
+        translator: a :class:`uwaga.translator.Translator`, or the name of a model for :func:`uwaga.load`.
         most_waiting: most requests that wait; further ones are refused.
-        workers: most requests that are worked on at once; each has a thread, which waits for the model most
-            of the time.
-        observer: is told of requests.
-        nice: by how much the engine's threads step back where cores are busy, as nice(1) has it, so that
-            those that take requests and give answers are not kept waiting; on Linux.
+        workers: most requests that are processed at once; each has a thread, which mostly waits for the
+            model.
+        observer: receives the events of requests.
+        nice: niceness of the engine's threads, as of nice(1), so that the threads that serve requests get a
+            core when all are busy; on Linux.
 
     Raises:
         SettingsError: an impossible number.
@@ -98,17 +97,17 @@ class AsyncTranslator:
 
     @property
     def waiting(self) -> int:
-        """Requests that have not begun."""
+        """The number of requests that have not begun."""
         return self._workers.waiting
 
     @property
     def running(self) -> int:
-        """Requests that are being translated."""
+        """The number of requests that are being translated."""
         return len(self._requests) - self._workers.waiting
 
     @property
     def counters(self) -> tuple[int, int, int]:
-        """Of all models: steps made, their rows added up, and sentences done."""
+        """Decoding steps, rows of all steps, and finished sentences, over all models."""
         each = [(0, 0, 0), *(one.counters for one in self._models.batches)]
         steps, rows, sentences = (sum(column) for column in zip(*each, strict=True))
         return steps, rows, sentences
@@ -228,18 +227,19 @@ class AsyncTranslator:
         client: str = "",
         deadline: float | None = None,
     ) -> Made:
-        """Have a function called in a thread with a translator whose searches belong to this request.
+        """Call a function in a thread, with a translator whose searches belong to this request.
 
-        It is for what is more than translating texts: documents, alignment, scores.
+        For work other than translating texts: documents, alignment, scores.
 
         Args:
-            function: gets the translator and then ``args``; its searches raise where it is given up.
-            *args: what it is called with.
-            client: who asks.
-            deadline: in how many seconds it must be done.
+            function: called with the translator and ``args``; its searches raise once the request is
+                cancelled.
+            *args: further arguments.
+            client: the name of the client.
+            deadline: in how many seconds the result is due.
 
         Raises:
-            BusyError: too many requests wait already.
+            BusyError: too many requests are waiting.
             DeadlineError: the time is over.
             CancelledRequestError: the translator was closed.
         """
@@ -279,7 +279,7 @@ class AsyncTranslator:
             del outcome, job  # as in :meth:`_work`
 
     async def close(self, drain: bool = True) -> None:
-        """Take no more requests, and end the threads.
+        """Refuse further requests, and end the threads.
 
         Args:
             drain: answer what has been taken on; False cancels it.
@@ -312,7 +312,7 @@ class AsyncTranslator:
             request.check()
             made = function(self.translator.searched_by(self._models.decoder_for(request)))
         except BaseException as error:
-            with suppress(InvalidStateError):  # nobody waits any more
+            with suppress(InvalidStateError):  # the request was cancelled
                 outcome.set_exception(error)
         else:
             with suppress(InvalidStateError):

@@ -16,9 +16,9 @@ from uwaga.translator.score import force
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AttendedText(JsonRecord):
-    """Where a model without a second side looks: of an encoder's text, or a decoder's.
+    """The self-attention of an encoder or a decoder over a text.
 
-    ``tokens`` are the pieces of ``text``, special ones included: what rows and columns of ``attentions`` are.
+    ``tokens`` are the pieces of ``text``, special ones included, and the axes of ``attentions``.
     """
 
     text: str
@@ -35,14 +35,14 @@ class AttendedText(JsonRecord):
         return hash((self.text, self.tokens))
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: lines between tokens, heat maps, every head."""
+        """Return the HTML that a notebook shows: lines between tokens, heat maps, every head."""
         from uwaga.results.views import attention_view
 
         alone = self.attentions.encoder is None  # a decoder, which has no source
         return attention_view(self.attentions, () if alone else self.tokens, self.tokens if alone else ())
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the same names."""
+        """Return the fields as JSON values."""
         return {"text": self.text, "tokens": list(self.tokens), "attentions": self.attentions.to_dict()}
 
 
@@ -52,7 +52,7 @@ def with_attentions(
     lists: Sequence[Sequence[Hypothesis]],
     start: int | None = None,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses with their ``attentions`` and ``attention``, all else as it is.
+    """Return hypotheses with their ``attentions`` and ``attention``.
 
     Args:
         decoder: the model.
@@ -71,8 +71,7 @@ def with_attentions(
 
 
 def recorder(decoder: Decoder, *, whole: bool) -> Decoder:
-    """The decoder that is to search where all its attentions, or only some of the cross-attention, will be
-    asked for.
+    """Return the decoder for a search whose attention will be recorded, all of it or cross-attention alone.
 
     Raises:
         SettingsError: the decoder is an ensemble, and all are asked for.
@@ -83,7 +82,7 @@ def recorder(decoder: Decoder, *, whole: bool) -> Decoder:
 
 
 def no_attentions() -> SettingsError:
-    """What to say to a user who wants to see every attention of an ensemble."""
+    """Return the error for all attention matrices of an ensemble."""
     return SettingsError(
         "attention 'all' is of one model, and an ensemble's members look each in its own way: load one of "
         "them alone, or ask for attention=True, the mean of their cross-attentions"
@@ -93,7 +92,7 @@ def no_attentions() -> SettingsError:
 def all_attentions(
     decoder: Decoder, sources: Sequence[Sequence[int]], fed: Sequence[Sequence[int]]
 ) -> list[Attentions]:
-    """:attr:`uwaga.decoder.Decoder.attentions` of any number of sentences.
+    """Return :attr:`uwaga.decoder.Decoder.attentions` of any number of sentences.
 
     Raises:
         SettingsError: the decoder is an ensemble.
@@ -106,13 +105,15 @@ def all_attentions(
 def force_recorded(
     decoder: Decoder, source: Sequence[int], target: Sequence[int], start: int | None = None
 ) -> Hypothesis:
-    """As :func:`uwaga.translator.score.force`, with ``attentions`` too where a decoder can tell."""
+    """Force a target as :func:`uwaga.translator.score.force` does, with ``attentions`` if the decoder has
+    them.
+    """
     led = force(decoder, source, target, start)
     return led if decoder.attentions is None else with_attentions(decoder, [source], [[led]], start)[0][0]
 
 
 def mean_of_heads(cross: Floats) -> Floats:
-    """The cross-attention (target, source) of a translation: the mean over the heads of the last layer.
+    """Return the cross-attention (target, source) of a translation: the mean over the last layer's heads.
 
     One head is added to the next, as the engine does it: the same bits as of its steps.
 
@@ -126,14 +127,14 @@ def mean_of_heads(cross: Floats) -> Floats:
 
 
 def _seen(one: Hypothesis, found: Attentions) -> Hypothesis:
-    if not one.token_scores:  # a limit left no step: the pass needs one, and nobody took it
+    if not one.token_scores:  # a limit allowed no step, but the pass needs one
         found = Attentions(found.encoder, _stepless(found.decoder, 2), _stepless(found.cross, 1))
     mean = None if found.cross is None else mean_of_heads(found.cross)
     return replace(one, attention=mean, attentions=found or None)
 
 
 def _stepless(table: Floats | None, axes: int) -> Floats | None:
-    """Nothing of the target on its axes: of cross-attention the queries, of self-attention the keys too."""
+    """Return a matrix without target positions: without queries, and in self-attention without keys."""
     if table is None:
         return None
     return table[:, :, :0, :0] if axes == 2 else table[:, :, :0]

@@ -25,19 +25,19 @@ UNLIKE = "unlike what the model knows"
 
 
 def translates(languages: tuple[str, str]) -> bool:
-    """Whether a model is known to go from one language to another."""
+    """Return True if a model is known to translate between two different languages."""
     source, target = map(base_language, languages)
     return source != target and source not in UNNAMED and target not in UNNAMED
 
 
 def is_copied(text: str) -> bool:
-    """Whether a text is the same in every language: it has no letter, or is one address or e-mail address."""
+    """Return True if a text is the same in every language: without letters, or a single address."""
     text = text.strip()
     return not any(map(str.isalpha, text)) or ADDRESS.fullmatch(text) is not None
 
 
 def unlike_language(text: str, language: str) -> str | None:
-    """A warning where most letters of a text are not of the language's script, None where they are."""
+    """Return a warning if most letters of a text are not in a script of the language, else None."""
     wanted = scripts_of(language)
     if wanted is None or (wanted == LATIN and text.isascii()):
         return None
@@ -50,7 +50,7 @@ def unlike_language(text: str, language: str) -> str | None:
 
 
 def loops(tokens: Sequence[int]) -> bool:
-    """Whether the same few tokens follow each other again and again."""
+    """Return True if the same few tokens repeat again and again."""
     if len(tokens) - len(set(tokens)) < FEWEST_AGAIN:
         return False
     return any(
@@ -60,7 +60,7 @@ def loops(tokens: Sequence[int]) -> bool:
 
 
 def _longest_run(tokens: Sequence[int], period: int) -> int:
-    """Most tokens on end that equal the one ``period`` before them."""
+    """Return the longest run of tokens that equal the one ``period`` before them."""
     longest = run = 0
     for before, token in zip(tokens, tokens[period:], strict=False):
         run = run + 1 if before == token else 0
@@ -71,7 +71,7 @@ def _longest_run(tokens: Sequence[int], period: int) -> int:
 def quality_warnings(
     sources: Sequence[Sequence[int]], hypotheses: Sequence[Hypothesis], stats: ScoreStats | None
 ) -> list[str]:
-    """What makes the translations of a text's sentences doubtful, each once.
+    """Return warnings about the translations of a text's sentences, without duplicates.
 
     Args:
         sources: tokens of each sentence.
@@ -91,5 +91,5 @@ def quality_warnings(
 
 
 def mean_score(hypothesis: Hypothesis) -> float:
-    """The log-probability of a hypothesis per token, end symbol counted."""
+    """Return the log-probability of a hypothesis per token, end symbol counted."""
     return hypothesis.log_prob / max(1, len(hypothesis.token_scores))

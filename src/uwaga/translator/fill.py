@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 MASK = "[MASK]"
 INSIDE = "##"
-"""What begins a piece that goes on a word."""
+"""The prefix of a piece that continues a word."""
 
 BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True)
 class Filling(JsonRecord):
-    """What a gap may hold: a ``token`` of this ``probability``, and the ``text`` with it in the gap."""
+    """A candidate for a gap: a ``token``, its ``probability``, and the ``text`` with it in the gap."""
 
     token: str
     probability: float
@@ -42,13 +42,13 @@ class Filling(JsonRecord):
         return self.text
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the same names; the probability to six decimals."""
+        """Return the fields as JSON values, the probability to six decimals."""
         return {"token": self.token, "probability": json_number(self.probability), "text": self.text}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Encoding:
-    """A text to the encoder: its ``tokens``, special ones included, and their ``states`` (tokens, width)."""
+    """The ``tokens`` of a text, special ones included, and the encoder's ``states`` (tokens, width)."""
 
     tokens: tuple[str, ...]
     states: Floats
@@ -64,7 +64,7 @@ class Encoding:
 
 
 class MaskFiller:
-    """An encoder with its tokeniser: fills gaps in texts, and gives the states of their tokens.
+    """An encoder with its tokeniser: fills gaps in texts, and returns the states of their tokens.
 
     What comes out for a text does not depend on the texts it comes with.
 
@@ -106,7 +106,7 @@ class MaskFiller:
     def fill(self, text: Sequence[str], k: int = ...) -> list[list[list[Filling]]]: ...
 
     def fill(self, text: str | Sequence[str], k: int = 5) -> list[list[Filling]] | list[list[list[Filling]]]:
-        """What may stand where a text, or each of several, has ``[MASK]``.
+        """Return the most probable tokens for each ``[MASK]`` of a text, or of several.
 
         Args:
             text: one text, or a sequence of them. It may have several gaps: each is filled on its own.
@@ -126,7 +126,7 @@ class MaskFiller:
         return self.fill_all(text, k, [f"text {number}" for number in range(1, len(text) + 1)])
 
     def fill_all(self, texts: Sequence[str], k: int, names: Sequence[str]) -> list[list[list[Filling]]]:
-        """As :meth:`fill`; ``names`` are for error messages."""
+        """Fill the gaps of texts as :meth:`fill` does; ``names`` are for error messages."""
         head = self.model.head
         if head is None:
             raise ModelError(
@@ -159,7 +159,7 @@ class MaskFiller:
     def encode(self, text: Sequence[str]) -> list[Encoding]: ...
 
     def encode(self, text: str | Sequence[str]) -> Encoding | list[Encoding]:
-        """The tokens of a text, or of several, and the encoder's last state of each.
+        """Return the tokens of a text, or of several, with the encoder's last state of each.
 
         Raises:
             TextTooLongError: a text is longer than the model can take.
@@ -184,7 +184,7 @@ class MaskFiller:
     def attend(self, text: Sequence[str]) -> list[AttendedText]: ...
 
     def attend(self, text: str | Sequence[str]) -> AttendedText | list[AttendedText]:
-        """Where the encoder looks: every self-attention matrix of a text, or of each of several.
+        """Return every self-attention matrix of a text, or of each of several.
 
         Returns:
             the tokens, special ones included, and ``attentions`` whose ``encoder`` is (layers, heads, query,
@@ -205,7 +205,7 @@ class MaskFiller:
         return ordered[0] if isinstance(text, str) else ordered
 
     def _states(self, ids: Sequence[Sequence[int]]) -> list[tuple[list[int], list[Tensor]]]:
-        """Texts of like length together: their indices and states."""
+        """Encode texts of similar length together; return their indices and states."""
         return [
             (indices, self.model.encode([ids[index] for index in indices]))
             for indices in length_batches([len(row) for row in ids], 1, BATCH_TOKENS)
@@ -238,7 +238,7 @@ class MaskFiller:
 
 
 def _filled(text: str, gap: int, piece: str) -> str:
-    """The text with a piece in one of its gaps; one that goes on a word is put to that word."""
+    """Return the text with a piece in one of its gaps; a piece that continues a word is joined to it."""
     parts = text.split(MASK)
     before, after = MASK.join(parts[: gap + 1]), MASK.join(parts[gap + 1 :])
     if piece.startswith(INSIDE):

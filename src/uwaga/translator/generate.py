@@ -20,7 +20,7 @@ UNFINISHED = "\ufffd"
 
 
 class GrowingText:
-    """Turns a growing list of tokens into pieces of text that are never taken back.
+    """Text pieces of a growing list of tokens; a piece is never changed afterwards.
 
     Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
     until it is whole.
@@ -32,13 +32,13 @@ class GrowingText:
         self._given = 0
 
     def add(self, token: int) -> str:
-        """The text that is certain with this token, which may be none yet."""
+        """Return the text that is certain with this token; it may be empty."""
         self._tokens.append(token)
         text = self._decode(self._tokens)
         return self._give(text[: len(text.rstrip(UNFINISHED))])
 
     def finish(self, tokens: Sequence[int]) -> str:
-        """The rest, once all tokens are known."""
+        """Return the rest of the text, given all tokens."""
         return self._give(self._decode(tokens))
 
     def _give(self, text: str) -> str:
@@ -54,7 +54,7 @@ def grow(
     decode: Callable[[Sequence[int]], str],
     prefix: Sequence[int] = (),
 ) -> Generator[str, None, bool]:
-    """Search one target and give out its text as it grows; no piece is empty.
+    """Search one target and yield its text as it grows; no piece is empty.
 
     Args:
         decoder: the model.
@@ -84,13 +84,13 @@ def grow(
 
 @dataclass(frozen=True, repr=False)
 class Continuation(JsonRecord):
-    """What a model wrote after a prompt.
+    """The continuation of a prompt.
 
-    ``text``, which is also its ``str()``, is what is new, with its white space in front. ``token_scores`` are
+    ``text``, which is also its ``str()``, is the new text with its leading white space. ``token_scores`` are
     the natural log-probabilities of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol;
-    ``log_prob`` is their sum and ``score`` that sum after length normalisation; ``entropies``, where asked
-    for, are those of the distributions that they were taken from, in nats. ``alternatives`` holds the rest of
-    the n-best list.
+    ``log_prob`` is their sum and ``score`` that sum after length normalisation; ``entropies``, if asked for,
+    are those of the model's distribution at each token, in nats. ``alternatives`` holds the rest of the
+    n-best list.
     """
 
     prompt: str
@@ -114,11 +114,11 @@ class Continuation(JsonRecord):
 
     @property
     def whole(self) -> str:
-        """The prompt with its continuation."""
+        """The prompt and its continuation."""
         return self.prompt + self.text
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the same names; ``alternatives`` if there are any.
+        """Return the fields as JSON values; ``alternatives`` if there are any.
 
         Numbers are rounded to six decimals, and an infinite score, an impossible token's, is None.
         """
@@ -199,7 +199,7 @@ class TextGenerator:
                 - ``beam``: width of the beam, 1 for greedy.
                 - ``nbest``: how many continuations of a prompt; the others are its ``alternatives``.
                 - ``length_penalty``: exponent of the length that scores are divided by.
-                - ``no_repeat_ngram``: no n-gram of this size twice in what is new, 0 for off.
+                - ``no_repeat_ngram``: no n-gram of this size twice in the new text, 0 for off.
                 - ``sample``: draw ``nbest`` continuations at random instead of searching for the best.
                 - ``temperature``: of the distribution drawn from.
                 - ``top_k``: draw from the k most probable tokens only, 0 for all.
@@ -208,7 +208,7 @@ class TextGenerator:
                 - ``entropy``: return the entropy of the model's distribution at each token.
                 - ``batch_tokens``: prompt tokens worked on together, padding and beams counted.
 
-                Seldom needed, and told in full by :class:`uwaga.search.SearchOptions`:
+                Rarely needed, and described by :class:`uwaga.search.SearchOptions`:
 
                 - ``length_formula``: ``average``, ``gnmt`` or ``none``: how the length enters a score.
                 - ``early_stopping``: True, False or ``estimate``: when a beam is done.
@@ -236,7 +236,7 @@ class TextGenerator:
         return self.continue_all(prompt, wanted, [f"prompt {n}" for n in range(1, len(prompt) + 1)])
 
     def options(self, **options: Any) -> SearchOptions:
-        """The model's own decoding settings with what a call asks for instead; see :meth:`generate`.
+        """Return the model's own search options, changed by those given; see :meth:`generate`.
 
         Raises:
             SettingsError: an unknown name, or an impossible value.
@@ -246,7 +246,9 @@ class TextGenerator:
     def continue_all(
         self, prompts: Sequence[str], options: SearchOptions, names: Sequence[str]
     ) -> list[Continuation]:
-        """As :meth:`generate`, with options from :meth:`options`; ``names`` are for error messages."""
+        """Continue prompts as :meth:`generate` does, with options from :meth:`options`; ``names`` are for
+        error messages.
+        """
         _check_prompted(options)
         sources = [self._ids(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
         bounded = [self._bounded(options, len(source)) for source in sources]
@@ -268,14 +270,14 @@ class TextGenerator:
     def attend(self, text: Sequence[str]) -> list[AttendedText]: ...
 
     def attend(self, text: str | Sequence[str]) -> AttendedText | list[AttendedText]:
-        """Where the model looks while it reads a text, or each of several: every self-attention matrix.
+        """Return every self-attention matrix of a text, or of each of several.
 
         Args:
             text: a prompt, or a prompt with its continuation (:attr:`Continuation.whole`).
 
         Returns:
             the tokens, and ``attentions`` whose ``decoder`` is (layers, heads, query, key) over them: a
-            query is the step that reads a token and predicts the next, and sees nothing behind it.
+            query is the step that reads a token and predicts the next, and sees nothing after it.
 
         Raises:
             TextTooLongError: a text is longer than the model's positions.
@@ -292,7 +294,7 @@ class TextGenerator:
         return found[0] if isinstance(text, str) else found
 
     def stream(self, prompt: str, **options: Any) -> Generator[str, None, bool]:
-        """Continue a text and give out what is new piece by piece as it grows.
+        """Continue a text and yield the new text piece by piece as it grows.
 
         Joined, the pieces are ``generate(prompt, beam=1, ...).text``, or where the options or the model's own
         settings say ``sample``, that of the same seed. The options are those of :meth:`generate`, for one
@@ -304,7 +306,9 @@ class TextGenerator:
         return self.stream_prompt(prompt, self.decoding.for_stream(options), "the prompt")
 
     def stream_prompt(self, prompt: str, options: SearchOptions, name: str) -> Generator[str, None, bool]:
-        """As :meth:`stream`, with ``decoding.for_stream``'s options; ``name`` is for error messages."""
+        """Continue a text as :meth:`stream` does, with options of ``for_stream``; ``name`` is for error
+        messages.
+        """
         options.check_streams()
         _check_prompted(options)
         source = self._ids(prompt, name)
@@ -324,7 +328,7 @@ class TextGenerator:
         return ids
 
     def _bounded(self, options: SearchOptions, prompt: int) -> SearchOptions:
-        """The options with lengths for which there are positions: the last token made needs none."""
+        """Return options whose lengths fit the model's positions; the last new token needs none."""
         if self.decoder.max_source is None:
             return options
         room = self.decoder.max_source - prompt + 1
@@ -350,10 +354,10 @@ class TextGenerator:
 
 
 def _check_prompted(options: SearchOptions) -> None:
-    """Refuse what only a decoder beside an encoder can be asked for."""
+    """Refuse options that need a source."""
     if options.attention or options.alignment or options.start is not None:
         raise SettingsError(
-            "attention, alignment and start are a translator's: a continuation has no source, and goes on "
+            "attention, alignment and start are for translators: a continuation has no source, and begins "
             "where its prompt ends; leave them out (`attend` shows where the model looks in a text)"
         )
     if options.mbr:

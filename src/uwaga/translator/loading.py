@@ -147,7 +147,7 @@ class LoadOptions:
 
 
 def model_names(names: Iterable[str | Path]) -> list[str]:
-    """The names of the models of an ensemble.
+    """Return the names of the models of an ensemble.
 
     Raises:
         SettingsError: it is not a sequence of names.
@@ -164,7 +164,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
 
 
 def named_by(adapter: str | Path | None, name: Named) -> Named | str:
-    """The model that is named, or without a name the one that an adapter says it belongs to.
+    """Return the model's name; without one, the name that an adapter holds.
 
     Raises:
         ModelError: the adapter is damaged, or none.
@@ -179,7 +179,7 @@ def named_by(adapter: str | Path | None, name: Named) -> Named | str:
 def read_model(
     name: Name, task: Task | None = None, memory: str = "fast", adapter: str | Path | None = None
 ) -> Checkpoint:
-    """The model of a name, read and checked, nothing of it in memory yet.
+    """Read and check a model's files, without loading its weights.
 
     Args:
         name: as in :func:`uwaga.library.hub.find_model`.
@@ -210,7 +210,7 @@ def read_model(
 
 
 def load_named(name: str | Path | Sequence[str | Path] | None, wanted: LoadOptions) -> Model:
-    """One model, or an ensemble of several; errors are those of :meth:`Translator.load`."""
+    """Load one model, or an ensemble of several; raises as :meth:`Translator.load`."""
     if name is None or isinstance(name, (str, Path)):
         return load_model(name, wanted)
     names = model_names(name)
@@ -239,7 +239,7 @@ def _together(names: Sequence[str], wanted: LoadOptions) -> Model:
 
 
 def load_model(name: Name, wanted: LoadOptions) -> Model:
-    """One model and its scorer; errors are those of :meth:`Translator.load`."""
+    """Load one translation model with its scorer; raises as :meth:`Translator.load`."""
     checkpoint = read_model(name, "translate", wanted.memory, wanted.adapter)
     languages = checkpoint.languages.chosen(wanted.source, wanted.target)
     stated = languages.stated
@@ -272,7 +272,7 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
 
 
 def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
-    """The options with batches that suffice with a shortlist: larger ones take more memory for nothing."""
+    """Return options with smaller batches for a model with a shortlist; larger ones only take memory."""
     if not isinstance(decoder, NativeModel) or decoder.shortlist is None:
         return options
     most = LISTED_TOKENS if decoder.threads == 1 else SHARED_LISTED_TOKENS
@@ -280,7 +280,7 @@ def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
 
 
 def load_generator(name: Name, wanted: LoadOptions) -> tuple[Decoder, Subwords, SearchOptions]:
-    """A decoder-only model, its tokeniser and its decoding settings.
+    """Load a decoder-only model with its tokeniser and search options.
 
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
@@ -295,7 +295,7 @@ def load_generator(name: Name, wanted: LoadOptions) -> tuple[Decoder, Subwords, 
 
 
 def load_filler(name: Name, wanted: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:
-    """An encoder-only model and its tokeniser.
+    """Load an encoder-only model with its tokeniser.
 
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.MaskFiller.load`.
@@ -306,7 +306,7 @@ def load_filler(name: Name, wanted: LoadOptions) -> tuple[MaskedEncoder, FramedT
 
 
 def _natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
-    """Whether the native engine is to run a model.
+    """Return True if the native engine is to run a model.
 
     Raises:
         SettingsError: it is asked for, or for what it alone does, together with what it does not do.
@@ -320,7 +320,7 @@ def _natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
 
 
 def _runs_natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
-    """Whether the native engine is what this model runs on unless told otherwise."""
+    """Return True if ``engine="auto"`` means the native engine for this model."""
     if wanted.dtype == "int8" or checkpoint.packed is not None or wanted.shortlist is not None:
         return wanted.device in ("auto", "cpu")
     if wanted.dtype == "float16" or wanted.device not in ("auto", "cpu"):
@@ -339,7 +339,7 @@ def _native(checkpoint: Checkpoint, wanted: LoadOptions) -> Decoder:
 
 
 def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) -> NativeModel:
-    """The same model with the shortlist of a file.
+    """Return the model limited to the shortlist of a file.
 
     Raises:
         SettingsError: the model does not run on the native engine.
@@ -351,7 +351,7 @@ def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) ->
 
 
 def native_of(decoder: Decoder) -> NativeModel:
-    """The decoder, if it is the native engine's.
+    """Return a decoder of the native engine, or refuse it.
 
     Raises:
         SettingsError: it is not.
@@ -365,7 +365,7 @@ def native_of(decoder: Decoder) -> NativeModel:
 
 
 def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEncoder:
-    """The model in torch, on the device that is asked for.
+    """Load the model in torch on the device asked for.
 
     Raises:
         SettingsError: an impossible device, or int8.
@@ -392,7 +392,9 @@ def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEn
 
 
 def _has_gpu() -> bool:
-    """Whether torch has a GPU here. It takes a second to import: it is asked only if there may be one."""
+    """Return True if torch has a GPU. Importing torch takes a second, so it is imported only if a GPU may
+    exist.
+    """
     if not any(os.path.exists(place) for place in GPUS):  # noqa: PTH110
         return False
     try:
@@ -403,7 +405,7 @@ def _has_gpu() -> bool:
 
 
 def _device(device: str, has_gpu: bool, gpus: int) -> str:
-    """The device that ``device`` means on this machine."""
+    """Return the device that ``device`` means on this machine."""
     kind, _, index = device.partition(":")
     if kind == "auto":
         return "cuda" if has_gpu else "cpu"
@@ -414,7 +416,7 @@ def _device(device: str, has_gpu: bool, gpus: int) -> str:
 
 
 def with_threads(model: Module, threads: int) -> None:
-    """Let a model's calls run on so many threads, whatever the process does elsewhere.
+    """Make a torch model compute with a number of threads, independently of the process.
 
     torch keeps the number for each thread that calls it, so a call sets it and puts back what its own
     thread had. (Of the libraries below torch one keeps it for the process: calls of two models at the same

@@ -1,4 +1,4 @@
-"""From two languages to the installed models that translate between them."""
+"""The installed models that translate between two languages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_SHOWN = 8
 
 @dataclass(frozen=True)
 class ChosenModels:
-    """Installed models, each read and checked, that translate one after the other; most often it is one."""
+    """Installed models, read and checked, that translate one after the other; usually one."""
 
     legs: tuple[RouteStep[InstalledModel], ...]
     checkpoints: tuple[Checkpoint, ...]
@@ -42,7 +42,7 @@ class ChosenModels:
         return f"{' → '.join(codes)} by {', '.join(leg.model.name for leg in self.legs)}"
 
     def load(self, wanted: LoadOptions) -> Translator:
-        """The translator; a model that translates twice is loaded once.
+        """Load the translator; a model that translates twice is loaded once.
 
         Args:
             wanted: how to load every model; its languages are not looked at.
@@ -71,7 +71,7 @@ def choose_for(
     wanted: LoadOptions,
     via: str | Sequence[str] | None = None,
 ) -> ChosenModels | None:
-    """The models that a pair of languages chooses, None where a model is named or the bundled one is meant.
+    """Choose models by a pair of languages; None if a model is named, or the bundled one is meant.
 
     Args:
         name: as :meth:`uwaga.translator.Translator.load` has it, or a pair of languages such as ``en-pt``.
@@ -105,7 +105,7 @@ def choose_for(
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
-    """Where nothing is named and only one language, it must be the bundled model's.
+    """Check that the only language given is the bundled model's.
 
     Raises:
         SettingsError: it is another.
@@ -118,7 +118,7 @@ def _check_bundled(source: str | None, target: str | None) -> None:
 
 
 def language_pair(name: object) -> tuple[str, str] | None:
-    """The languages that a model's name such as ``en-pt`` means, None where it means something else."""
+    """Return the languages of a name such as ``en-pt``, or None if it means something else."""
     if not isinstance(name, str) or os.path.lexists(name):
         return None
     parts = name.split("-")
@@ -138,7 +138,7 @@ def choose_models(
     memory: str = "fast",
     environment: Mapping[str, str] = os.environ,
 ) -> ChosenModels:
-    """The best installed models from one language to another; :func:`uwaga.library.routes.find_route`.
+    """Choose the best installed models between two languages; see :func:`uwaga.library.routes.find_route`.
 
     Args:
         source: code of a language.
@@ -176,7 +176,7 @@ def choose_models(
 
 
 def _does(checkpoint: Checkpoint, leg: RouteStep[InstalledModel]) -> bool:
-    """Whether a model does what its description lets one think."""
+    """Return True if a model's files support what its description says."""
     if checkpoint.task != "translate":
         return False
     origin, stated = leg.model.origin, checkpoint.languages.stated
@@ -186,7 +186,7 @@ def _does(checkpoint: Checkpoint, leg: RouteStep[InstalledModel]) -> bool:
 
 
 def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
-    """Why no models were found, and what to do."""
+    """Return the error for languages without models, with what to install."""
     source, *between, target = codes
     way = f" by way of {', '.join(between)}" if between else ", nor do several one after the other"
     missing = _missing(codes, models) if between else [(source, target)]
@@ -196,7 +196,7 @@ def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInsta
         fetched += f", or to go through {PIVOT} {_download(missing)}"
     notes = [
         f"no installed model translates {source} to {target}{way}",
-        f"get what is missing with {fetched}, or name a model of your own (--model)",
+        f"download a model with {fetched}, or name your own (--model)",
     ]
     known = sorted({f"{one[0]} to {other[0]}" for one, other in map(_pair, models) if one and other})
     if known:
@@ -213,12 +213,12 @@ def _download(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The languages of a model of one pair, else none."""
+    """Return the languages of a model of one pair, else none."""
     return model.languages if all(len(codes) == 1 for codes in model.languages) else ((), ())
 
 
 def _missing(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tuple[str, str]]:
-    """The parts of a way for which there is no model."""
+    """Return the parts of a route without a model."""
     parts = list(pairwise(codes))
     direct = [len(find_route(*part, models) or ()) == 1 for part in parts]
     return [part for part, there in zip(parts, direct, strict=True) if not there] or parts

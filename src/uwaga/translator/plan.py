@@ -24,11 +24,11 @@ MOST_SHOWN = 8
 
 
 def known_source(source: str | None, text: str | Sequence[str], languages: LanguagePair) -> str | None:
-    """The source language as a model calls it; ``auto`` is that of the texts, which are taken to be of one.
+    """Return the source language as the model names it; ``auto`` detects that of all texts together.
 
     Args:
-        source: as the call has it.
-        text: what is to be translated: one text, or several.
+        source: of the request.
+        text: one text, or several.
         languages: those of the model.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Texts read by their format: the parts to translate, placeholders as tags, ICU messages taken apart."""
+"""Texts read by their format: the parts to translate, placeholders as tags, branches of ICU messages."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def has_inner_tags(stripped: StrippedText) -> bool:
 
 
 class Messages:
-    """ICU messages inside texts: their branches are texts of their own, to any depth."""
+    """The ICU messages inside texts; their branches are translated as texts of their own, at any depth."""
 
     def __init__(self, placeholders: Placeholders | None) -> None:
         self.units: list[Inline] = []
@@ -78,7 +78,7 @@ class Messages:
         self._made: list[TranslatedInline] = []
 
     def take_apart(self, inline: Inline, name: str, counts: bool = False) -> Inline:
-        """The same text, each message in it a tag of its own, whose branches are noted.
+        """Return a text whose messages are tags of their own, and record their branches.
 
         ``counts``: it is inside a plural, where ``#`` is the number.
         """
@@ -106,11 +106,11 @@ class Messages:
         return tuple(parts)
 
     def translated(self, made: Sequence[TranslatedInline]) -> None:
-        """Take the translations of the branches."""
+        """Store the translations of the branches."""
         self._made = list(made)
 
     def put_together(self, one: TranslatedInline) -> TranslatedInline:
-        """A translation with its messages' branches translated; it has their warnings too."""
+        """Return a translation with the branches of its messages translated, and their warnings."""
         if not self._branches:
             return one
         warnings = list(one.translation.warnings)
@@ -140,7 +140,7 @@ class Messages:
 
 
 def _numbers_kept(inline: Inline) -> Inline:
-    """A branch of a plural with every ``#`` kept."""
+    """Return a branch of a plural with every ``#`` as a kept tag."""
     parts: list[str | Tag] = []
     for part in inline:
         if isinstance(part, Tag):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ForcedStep:
-    """One position of all targets that are so long.
+    """One position of all targets that are at least that long.
 
     ``indices`` (running,) says which targets these are, the longest first; ``tokens`` and ``log_probs``
     (running,) are theirs at this position; ``attention`` (running, source) where asked for, padding 0.
@@ -44,7 +44,7 @@ def forced_steps(
     start: int | None = None,
     attention: bool = False,
 ) -> Iterator[ForcedStep]:
-    """Feed known targets token by token, all together; a target that is done is taken out.
+    """Feed known targets token by token, all together; finished targets are removed.
 
     Args:
         decoder: the model.
@@ -103,7 +103,7 @@ def force(
 
 
 def no_attention() -> SettingsError:
-    """What to say to a user who wants to see the attention of a model that has none."""
+    """Return the error for the attention of a model that has none."""
     return SettingsError(
         "the model has no attention to look at: its decoder gets one vector for the whole sentence, as in "
         "Cho 2014 and Sutskever 2014; choose one with attention, such as Bahdanau, Luong or a Transformer"
@@ -114,7 +114,7 @@ LARGEST_EXPONENT = 709.0
 
 
 class Scorer(Protocol):
-    """From sources and targets, all with their end symbols, to the log-probability of each target token.
+    """Maps sources and targets, with end symbols, to the log-probability of each target token.
 
     ``start`` is the token that decoding starts from, None for the model's own.
     """
@@ -129,7 +129,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Score(JsonRecord):
-    """What a model thinks of a given target: ``p(Y | X) = Π_i p(y_i | Y_<i, X)``.
+    """The probability of a given target: ``p(Y | X) = Π_i p(y_i | Y_<i, X)``.
 
     ``token_scores`` are the natural log-probabilities of ``tokens`` and, last, of the end symbol;
     ``log_prob`` is their sum. ``source`` and ``target`` are the texts.
@@ -162,7 +162,7 @@ class Score(JsonRecord):
         return math.exp(-self.mean) if -self.mean < LARGEST_EXPONENT else math.inf
 
     def to_dict(self) -> dict[str, object]:
-        """What JSON can hold of it, under the same names, with ``mean`` and ``perplexity``.
+        """Return the fields as JSON values, with ``mean`` and ``perplexity``.
 
         Numbers are rounded to six decimals; an infinite one is None.
         """
@@ -186,7 +186,9 @@ def as_score(
     source: Subwords,
     target: Subwords,
 ) -> Score:
-    """The score of a pair of texts from the ids of both sides and the log-probabilities of the target's."""
+    """Return the score of a pair of texts from the token ids of both sides and the target's log-
+    probabilities.
+    """
     pieces, source_pieces = tuple(target.pieces(wanted[:-1])), tuple(source.pieces(given[:-1]))
     return Score(sum(scores), pieces, tuple(scores), source_pieces, *texts)
 
@@ -198,7 +200,7 @@ def in_batches(
     batch_tokens: int,
     start: int | None = None,
 ) -> list[list[float]]:
-    """Score pairs of like length together, at most ``batch_tokens`` of the longer side at a time.
+    """Score pairs of similar length together, at most ``batch_tokens`` of the longer side at a time.
 
     Raises:
         SettingsError: ``batch_tokens`` is no number of tokens.
@@ -214,7 +216,7 @@ def in_batches(
 
 
 def step_scorer(decoder: Decoder) -> Scorer:
-    """Scoring with any decoder: each step is forced to take the target's next token."""
+    """Return a scorer for any decoder: each step is forced to the target's next token."""
 
     def score(
         sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], start: int | None = None
@@ -233,7 +235,7 @@ ROWS = 256
 
 
 def parallel_scorer(model: Seq2Seq) -> Scorer:
-    """Scoring by the training path; equals :func:`uwaga.translator.score.step_scorer` of the model."""
+    """Return a scorer that uses the training path; equals :func:`step_scorer` of the same model."""
     import torch
 
     from uwaga.models.base import pad

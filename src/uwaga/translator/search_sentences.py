@@ -1,4 +1,4 @@
-"""The search of a call: the sentences of all its texts together, each with all that was asked of it."""
+"""The search of a call: the sentences of all its texts together."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 CLAUSE = re.compile(r"(?<=[,;:–—])(?=\s)|(?<=[،؛、，；：])")
-"""Behind the punctuation of a clause; where a script puts spaces, one must follow."""
+"""After the punctuation of a clause; where a script puts spaces, one must follow."""
 WORD = re.compile(r"(?<=\s)(?=\S)")
 FINENESS = 4
 """Pieces of a word that is too long for a part: with more of them parts are more even."""
@@ -32,15 +32,16 @@ JOINERS = frozenset("\u200c\u200d\ufe0e\ufe0f")
 
 
 def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
-    """A text in few parts that fit, as even as can be; joined, they are the text.
+    """Split a text into as few and as even parts as fit; joined, they are the text.
 
-    It is cut behind the punctuation of clauses, a clause that is too long at spaces, and a word that is too
-    long between characters. What is counted grows with the length of the text, however it is made.
+    It is split after the punctuation of clauses, a clause that is too long at spaces, and a word that is too
+    long between characters. The work grows linearly with the length of the text.
 
     Args:
         text: the text.
         limit: most tokens of a part.
-        count: tokens of a text, end symbol included; what has none by itself may have some between others.
+        count: tokens of a text, end symbol included; a part without tokens of its own may have some between
+            others.
 
     Raises:
         TextTooLongError: a single character has more tokens than that.
@@ -60,12 +61,12 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
 def share_out(
     text: str, sizes: Sequence[int], whole: Callable[[str], Sequence[tuple[int, int]]] | None = None
 ) -> list[str]:
-    """A text in parts that are about as long to each other as ``sizes``; joined, they are the text.
+    """Split a text into parts of about the relative lengths ``sizes``; joined, they are the text.
 
     Args:
         text: the text.
         sizes: one for each part; none for no part at all.
-        whole: from the text to the places in it that no part may end in.
+        whole: returns the spans of the text that no split may fall in.
     """
     if len(sizes) < 2:
         return [text] * len(sizes)
@@ -83,7 +84,7 @@ def share_out(
 def _pieces(
     text: str, limit: int, count: Callable[[str], int], cuts: Sequence[re.Pattern[str]]
 ) -> Iterator[tuple[str, int]]:
-    """Clauses, words of those that do not fit, and parts of words that do not, each with its tokens."""
+    """Yield clauses, words of clauses that do not fit, and parts of words that do not, with their tokens."""
     if not cuts:
         yield from _fitting(_characters(text), limit, max(1, limit // FINENESS), count)
         return
@@ -98,7 +99,7 @@ def _pieces(
 def _fitting(
     units: Sequence[str], limit: int, wanted: int, count: Callable[[str], int]
 ) -> Iterator[tuple[str, int]]:
-    """Units put together, and their tokens; those that are too many in as many groups as ``wanted`` asks for.
+    """Yield units joined as far as they fit, with their tokens; others in groups of ``wanted``.
 
     A group is split again by what it was found to have, so that one that is far too long is not counted a
     dozen times on the way to what fits.
@@ -119,7 +120,7 @@ def _fitting(
 
 
 def _characters(text: str) -> list[str]:
-    """The characters of a text, marks with their letters."""
+    """Return the characters of a text, combining marks with their letters."""
     starts = [at for at in range(1, len(text)) if not _belongs(text[at - 1], text[at])]
     return [text[first:last] for first, last in pairwise([0, *starts, len(text)])]
 
@@ -129,7 +130,7 @@ def _belongs(before: str, character: str) -> bool:
 
 
 def _even(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Ranges of pieces of at most ``limit`` together: as few as can be, and then the longest the shortest."""
+    """Return ranges of pieces of at most ``limit`` tokens: as few as possible, then as even as possible."""
     best = _packed(sizes, limit)
     least, most = 0, limit
     while least < most:
@@ -168,10 +169,10 @@ INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf"})
 class Sentence:
     """One input of the model.
 
-    ``ids`` are its tokens, end symbol included; ``after`` stands between its translation and the next.
-    ``copy`` is its translation where that is the text itself, else None. ``glued``: it is a part of a
-    sentence that was cut inside a word, which goes on in the next. ``place`` is where it stands in the text,
-    ``text`` what stands there; ``origin`` what the first of several models was given for it, None there.
+    ``ids`` are its tokens, end symbol included; ``after`` separates its translation from the next. ``copy``
+    is its translation if that is the text itself, else None. ``glued``: the sentence was split inside a word
+    that continues in the next part. ``place`` is its span in the text, ``text`` the text of the span;
+    ``origin`` is the first model's input for it in a chain, None for the first model.
     """
 
     ids: tuple[int, ...]
@@ -185,10 +186,10 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Passage:
-    """A ``text`` taken apart.
+    """A ``text`` split into sentences.
 
-    ``before`` are the line breaks in front of the first sentence; ``warnings`` say what else was done to the
-    text, or what is strange about it.
+    ``before`` are the line breaks before the first sentence; ``warnings`` report unusual input, and sentences
+    that had to be split.
     """
 
     before: str
@@ -213,11 +214,11 @@ class TranslatedPassage:
 
 @dataclass(frozen=True)
 class Segmenter:
-    """How texts are taken apart for one model.
+    """Splits texts into sentences for one model.
 
     ``limit``: most source tokens of the model, end symbol included, None for no limit. ``languages``: codes
-    of source and target. ``options``: how the model wants its texts. ``whole``: from a line to the places in
-    it, in characters, that no sentence may end in.
+    of source and target. ``options``: how the model expects its texts. ``whole`` returns the spans of a line,
+    in characters, that no split may fall in.
     """
 
     source: Subwords
@@ -227,16 +228,16 @@ class Segmenter:
     whole: Callable[[str], Sequence[tuple[int, int]]] | None = None
 
     def cut(self, text: str, split: Split, name: str) -> Passage:
-        """Take a text apart.
+        """Split a text into sentences.
 
-        Lines are translated apart and their breaks kept. A line is split into sentences where it is
-        longer than ``limit`` or ``options.split_above`` (``auto``), always (``sentences``) or never. A
-        sentence beyond ``limit`` is cut further, which the passage's warnings say. White
-        space at the ends of a line goes, and a run of blanks inside it becomes one space. Of a model that
-        is known to go from one language to another, what is the same in both is marked to be copied.
+        Lines are translated separately and their breaks kept. A line is split into sentences if it is longer
+        than ``limit`` or ``options.split_above`` (``auto``), always (``sentences``) or never. A sentence
+        beyond ``limit`` is split further, with a warning. White space at the ends of a line is dropped, and a
+        run of blanks inside it becomes one space. If the model's two languages are known, sentences that are
+        the same in both are marked to be copied.
 
         Raises:
-            TextTooLongError: a line that must not be split is longer than the model can take; it belongs to
+            TextTooLongError: a line that must not be split is longer than the model accepts; it belongs to
                 ``name``.
             SettingsError: there is no such ``split``.
         """
@@ -253,7 +254,7 @@ class Segmenter:
     def cut_translated(
         self, passage: Passage, sentences: Sequence[str], text: str, split: Split, name: str
     ) -> Passage:
-        """Take apart what another model has made of a passage, where that was taken apart.
+        """Split another model's translation of a passage at the passage's sentences.
 
         What stood between its sentences stays. One is cut as a line is (see :meth:`cut`), so that it becomes
         several only where this model cannot take it whole.
@@ -261,7 +262,7 @@ class Segmenter:
         Args:
             passage: the text that was translated.
             sentences: the translation of each of its sentences.
-            text: those put together.
+            text: the whole translation.
             split: ``auto`` or ``never``.
             name: of the text, for error messages.
 
@@ -286,7 +287,7 @@ class Segmenter:
         return Passage(before, cut, tuple(warnings), text)
 
     def ids(self, line: str) -> tuple[int, ...]:
-        """The tokens of a line or sentence, end symbol included; none where it holds nothing to read."""
+        """Return the tokens of a line or sentence, end symbol included; none if there is nothing to read."""
         if all(unicodedata.category(character) in INVISIBLE for character in line):
             return ()
         text = BLANKS.sub(" ", line.strip())
@@ -296,7 +297,7 @@ class Segmenter:
     def _line(
         self, line: str, start: int, split: Split, name: str, warnings: list[str]
     ) -> Iterator[Sentence]:
-        """The sentences of a line that begins at a place of the text."""
+        """Yield the sentences of a line that begins at a position of the text."""
         whole = self.ids(line)
         if not whole:
             return
@@ -329,7 +330,7 @@ class Segmenter:
             yield from parts
 
     def _split(self, line: str) -> list[str]:
-        """The sentences of a line; one that would end within what is whole goes on."""
+        """Return the sentences of a line, joined if a boundary would fall inside a term."""
         parts = split_sentences(line, self.languages[0])
         if self.whole is None or len(parts) < 2:
             return parts
@@ -344,7 +345,7 @@ class Segmenter:
         return joined
 
     def _cut(self, sentence: str, start: int, lead: str, limit: int) -> Iterator[Sentence]:
-        """A sentence that is too long as several, each behind the ``lead`` that says its language."""
+        """Yield the parts of a sentence that is too long, each with the language's ``lead`` before it."""
         framing = max(len(self.ids(lead)), len(self.source.add_special_tokens([])))
         if framing >= limit:
             raise TextTooLongError(f"the model takes at most {limit} tokens, too few for any text")
@@ -374,16 +375,16 @@ class Segmenter:
         return Sentence(ids, self._space(), copy, place=(start, start + len(part)), text=part)
 
     def _space(self) -> str:
-        """What stands between two sentences of the target language."""
+        """Return the separator between two sentences of the target language."""
         return "" if base_language(self.languages[1]) in UNSPACED else " "
 
 
 def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[str, tuple[Sentence, ...]]:
-    """Line breaks in front of the first sentence, and all sentences with those behind their lines.
+    """Return the line breaks before the first sentence, and the sentences with those after their lines.
 
     Args:
         before: what stands there already.
-        lines: the sentences of each, and what stands behind it.
+        lines: the sentences of each, and the line break after it.
     """
     sentences: list[Sentence] = []
     for added, line_break in lines:
@@ -398,7 +399,7 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
 
 
 def _broken(text: str, line_break: str) -> str:
-    """Line breaks put behind a text; where two would become one, the blank between them stays."""
+    """Append line breaks to a text, with a blank between if two breaks would become one."""
     return text + (" " if text.endswith("\r") and line_break.startswith("\n") else "") + line_break
 
 
@@ -410,10 +411,10 @@ def _shortened(text: str) -> str:
 def prefix_ids(
     passages: Sequence[Passage], prefixes: Sequence[str], target: Subwords
 ) -> list[list[list[int]]]:
-    """The tokens that the target of every sentence of every passage begins with.
+    """Return the tokens of the prefix of every sentence of every passage.
 
     Args:
-        passages: the texts, taken apart.
+        passages: the texts, split into sentences.
         prefixes: one each; of a text in several sentences it is the first one's.
         target: tokeniser of the target side.
     """
@@ -425,7 +426,7 @@ def prefix_ids(
 
 
 def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
-    """The tokens of one side of a pair, if the model can take so many.
+    """Return the tokens of one side of a pair, if the model accepts so many.
 
     Raises:
         TextTooLongError: it cannot; names the pair and the side.

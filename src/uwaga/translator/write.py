@@ -34,7 +34,7 @@ Run = Callable[[Sequence[int], Sequence[Inline], Sequence[str]], list[Translatio
 
 @dataclass(frozen=True)
 class Kept:
-    """A text with symbols and its translation; ``lost`` are the numbers of symbols that this lacks."""
+    """A text with symbols, and its translation; ``lost`` are the numbers of the symbols missing from it."""
 
     inline: Inline
     symbols: tuple[Symbol, ...]
@@ -44,15 +44,15 @@ class Kept:
 
 
 def translate_kept(inlines: Sequence[Inline], run: Run) -> list[Kept]:
-    """Translate texts so that whatever is kept comes out exactly once.
+    """Translate texts so that every kept piece comes out exactly once.
 
-    Symbols stand for it; where one is lost, others are tried, then the first lost one is forced at the place
-    that its own word is aligned to. What no model keeps leaves the text, to be put back by alignment alone:
-    ``dropped`` are those.
+    Symbols represent the pieces. If one is lost, others are tried, and then the first lost one is forced at
+    the place that its word is aligned with. Pieces that no symbol preserves are removed from the text and put
+    back by alignment alone; they are ``dropped``.
 
     Args:
         inlines: the texts.
-        run: translates texts without what is kept.
+        run: translates texts whose kept pieces are replaced.
     """
     made: dict[int, Kept] = {}
     waiting = list(range(len(inlines)))
@@ -87,7 +87,7 @@ def _try(
     made: dict[int, Kept],
     prefixes: Sequence[str] = (),
 ) -> None:
-    """Translate, and keep what loses fewer symbols than before."""
+    """Translate, and keep the results that lose fewer symbols than before."""
     begun = list(prefixes) or [""] * len(texts)
     found = run(numbers, [inline for inline, _ in texts], begun) if numbers else []
     for at, (inline, symbols), translation in zip(numbers, texts, found, strict=True):
@@ -98,7 +98,7 @@ def _try(
 
 
 def _force(waiting: Sequence[int], run: Run, made: dict[int, Kept]) -> None:
-    """Lead the search to the place of the first symbol that is lost, and let it go on from there."""
+    """Force the search up to the place of the first lost symbol, and let it continue from there."""
     numbers, prefixes = list[int](), list[str]()
     for at in waiting:
         prefix = _prefix(made[at])
@@ -109,7 +109,7 @@ def _force(waiting: Sequence[int], run: Run, made: dict[int, Kept]) -> None:
 
 
 def _prefix(one: Kept) -> str | None:
-    """The translation up to where the first lost symbol belongs, and this; None where nobody can tell."""
+    """Return the translation up to the first lost symbol, and the symbol; None if the place is unknown."""
     symbol, alignment = one.symbols[one.lost[0]], one.translation.alignment
     source = strip_tags(one.inline).text
     if alignment is None or len(source) > LONGEST_FORCED or "\n" in source or "\r" in source:
@@ -124,7 +124,7 @@ def _prefix(one: Kept) -> str | None:
 
 
 def _without_lost(inline: Inline, one: Kept, everything: bool) -> tuple[Inline, tuple[Symbol, ...]]:
-    """The text with symbols for what they have kept; for the rest there are tags."""
+    """Return the text with symbols for what they preserved, and tags for the rest."""
     lost = {id(one.symbols[number].tag) for number in one.lost}
     chosen: list[str | None] = []
     symbols = iter(one.symbols)
@@ -151,7 +151,7 @@ class TranslatedInline:
 def write(
     text: str, fragment: Fragment, parts: Sequence[TranslatedInline], linked: bool, on_error: OnError
 ) -> Translation:
-    """One translation of those of a text's parts; ``linked``: with its alignment."""
+    """Return the translation of a text from those of its parts, with its alignment if ``linked``."""
     error = next((one.translation.error for one in parts if one.translation.error is not None), None)
     if isinstance(error, DataError):
         return failed(text, error, on_error)
@@ -187,7 +187,7 @@ def write(
 
 
 def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
-    """A translation with everything in its place."""
+    """Return a translation with all tags and kept pieces in place."""
     translation = one.translation
     if not any(isinstance(part, Tag) for part in inline):
         ways = [_with_ends((other.text,), inline) for other in (translation, *translation.alternatives)]
@@ -207,21 +207,21 @@ def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
         for text in one.dropped
     ]
     if len(good) < len(translation.alternatives):
-        warnings.append(f"{len(translation.alternatives) - len(good)} alternatives lacked what is kept")
+        warnings.append(f"{len(translation.alternatives) - len(good)} alternatives lost a placeholder")
     source = plain_text(inline)
     texts = [
         replace(other, text=text, source=source, alignment=_realigned(other, text, stripped, source, one))
         for other, text in zip((translation, *good), map(plain_text, ways), strict=True)
     ]
-    told = (*translation.warnings, *warnings)
-    whole = replace(texts[0], warnings=told, alternatives=tuple(texts[1:]))
-    return TranslatedInline(marked[0], whole, tuple(marked[1:]))
+    combined = (*translation.warnings, *warnings)
+    result = replace(texts[0], warnings=combined, alternatives=tuple(texts[1:]))
+    return TranslatedInline(marked[0], result, tuple(marked[1:]))
 
 
 def _realigned(
     translation: Translation, text: str, stripped: StrippedText, source: str, one: Kept
 ) -> WordAlignment | None:
-    """The alignment of a translation with symbols, for what these stand for."""
+    """Return the alignment of a translation with symbols, mapped to what they stand for."""
     if translation.alignment is None:
         return None
     texts = (stripped.text, source), (translation.text, text)
@@ -234,7 +234,7 @@ def _placed(stripped: StrippedText, one: Kept, translation: Translation) -> Inli
 
 
 def _with_ends(found: Inline, inline: Inline) -> Inline:
-    """The same, with the white space that a text begins or ends with before and behind its words."""
+    """Return a translation with the white space around its source."""
     first = inline[0] if inline else ""
     last = inline[-1] if inline else ""
     if isinstance(first, str) and not first.isspace() and first[:1].isspace():
