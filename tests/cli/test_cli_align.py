@@ -148,7 +148,7 @@ def test_links_are_scored(folder):
         (("translate", "--stream", "--alignments", "l", "-m", "ende", "a"), "needs the whole translation"),
         (
             ("translate", "--resume", "-o", "o", "--alignments", "l", "-m", "ende", "a"),
-            "--resume has no links",
+            "--resume has no alignments",
         ),
         (("evaluate", "--alignments", "short.de", "-r", "long"), "short.de, line 1: expected 0-0 1-2"),
         (("evaluate", "--alignments", "gold", "-r", "long"), "must be of the same pairs"),

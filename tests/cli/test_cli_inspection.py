@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
-from uwaga.cli.options import named
+from uwaga.cli.options import labelled
 from uwaga.errors import SettingsError
 from uwaga.inspection import by_length
 from uwaga.models.build import build_model
@@ -68,8 +68,8 @@ def test_attend_puts_models_side_by_side(folders, tmp_path):
         (["-m", "{cho}"], "cho: the model has no attention to look at"),
         (["-m", "{cho}", "--target", "Hund"], "cho: the model has no attention to look at"),
         (["-m", "{luong}", "-o", "x.gif"], "must end in one of .png, .svg, .pdf"),
-        (["-m", "{luong}", "-m", "{luong}"], "two are called 'luong'"),
-        (["-m", "A="], "give NAME=PATH"),
+        (["-m", "{luong}", "-m", "{luong}"], "two are named 'luong'"),
+        (["-m", "A="], "expected NAME=PATH"),
         (["-m", "nowhere/model"], "nowhere"),
     ],
 )
@@ -187,14 +187,14 @@ def test_names_before_paths(tmp_path):
     odd = tmp_path / "a=b"
     odd.mkdir()
     values = ["N=x/y", "runs/luong/model", "out/cho.tok.de", str(odd)]
-    assert named(values, "--x") == {
+    assert labelled(values, "--x") == {
         "N": "x/y",
         "luong": "runs/luong/model",
         "cho": "out/cho.tok.de",
         "a=b": str(odd),
     }
-    with pytest.raises(SettingsError, match="two are called 'model'"):
-        named(["model", "./model"], "--x")
+    with pytest.raises(SettingsError, match="two are named 'model'"):
+        labelled(["model", "./model"], "--x")
 
 
 def attended(*arguments, code=0):

@@ -291,7 +291,7 @@ def test_a_foreign_teacher_works_on_the_engine(place, tmp_path_factory, precisio
 
     teacher = tmp_path_factory.mktemp("foreign") / "opus-mt-en-de"
     make(teacher)
-    asked = ("--engine", "native", "--precision", precision)
+    asked = ("--engine", "native", "--dtype", precision)
     run("distil", teacher, "c.en", "-o", "out", "-n", 3, "--choose", "mbr", *asked)
     run("backtranslate", teacher, "c.en", "-o", "back", *asked)
     best = uwaga.load(teacher, engine="native", dtype=precision).translate(SOURCES)

@@ -96,7 +96,7 @@ def test_I11_21_going_on_gives_the_whole(folder, tmp_path):
     assert "another input" in result.stderr
     assert (tmp_path / "out.part").exists()
     assert "--resume goes on" in run("-m", folder, "-o", tmp_path / "out", "Hi.").stderr
-    assert "add the --output" in run("-m", folder, "--resume", "Hi.", code=1).stderr
+    assert "needs the --output" in run("-m", folder, "--resume", "Hi.", code=1).stderr
 
 
 @pytest.mark.parametrize("name", ["out.de", "out.de.gz"])

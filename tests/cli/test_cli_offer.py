@@ -16,7 +16,7 @@ from uwaga.cli import chosen
 from uwaga.cli.main import app
 from uwaga.errors import NotInstalledError
 from uwaga.library.installed import models_home
-from uwaga.translator.loading import LoadOptions
+from uwaga.settings.load_options import LoadOptions
 
 PAIRS = ["qaa-en", "en-qab"]
 

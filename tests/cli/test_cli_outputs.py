@@ -52,7 +52,7 @@ def test_I11_23_sentences_are_scored_as_sacrebleu_scores_each(files):
         for line in run("evaluate", files.out, "-r", files.ref, "--sentences", "--json").splitlines()
     ]
     assert [one["line"] for one in found] == [1, 2, 3] and found[1]["bleu"] == pytest.approx(100.0)
-    assert "leave out --against" in run(
+    assert "omit --against" in run(
         "evaluate", files.out, "-r", files.ref, "--sentences", "--against", files.ref, code=1
     )
 

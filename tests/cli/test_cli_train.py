@@ -112,7 +112,7 @@ def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
     assert "updates of random sentences of 25 tokens" in told
     assert f"values of the preset {'transformer-tiny' if preset == 'tiny' else preset}" in path.read_text()
     assert run("train", "--init", tmp_path / "other.yaml", "--preset", "luong-smal") == 1
-    assert "--preset: no model preset is called 'luong-smal'; did you mean 'luong-small'?" in (
+    assert "--preset: no model preset is named 'luong-smal'; did you mean 'luong-small'?" in (
         capsys.readouterr().err.replace("\n", " ")
     )
     assert not (tmp_path / "other.yaml").exists()
@@ -151,5 +151,5 @@ def test_what_one_process_does_is_refused_under_torchrun(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert run("train", tmp_path / "s.yaml", *option) == 1
-    assert f"{option[0]} is the work of one process" in capsys.readouterr().err
+    assert f"{option[0]} runs in a single process" in capsys.readouterr().err
     assert not [*tmp_path.iterdir()]

@@ -14,7 +14,8 @@ from uwaga.conversion.export import export
 from uwaga.conversion.quantise import comparison_sources, measure_agreement
 from uwaga.errors import ModelError
 from uwaga.search import SearchOptions, search
-from uwaga.translator.loading import LoadOptions, load_model
+from uwaga.settings.load_options import LoadOptions
+from uwaga.translator.loading import load_model
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 

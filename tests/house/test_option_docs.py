@@ -96,7 +96,7 @@ assert TranslateBody(text="a", target="de", made_up=4).search_options() == {"mad
 """
 
 
-@pytest.mark.parametrize("verb", ["generate"])
+@pytest.mark.parametrize("verb", ["generate", "translate", "batch", "translate-file", "distil"])
 def test_a_made_up_option_is_found_in_python_help_and_the_server(verb: str) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "COLUMNS": "200"}
     code = MADE_UP.replace("VERB", repr(verb))

@@ -13,7 +13,7 @@ from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
 from uwaga.jobs.translation import TranslationSpec, worker_fingerprint
-from uwaga.translator.loading import LoadOptions
+from uwaga.settings.load_options import LoadOptions
 
 JOINT = tiny.tokeniser()
 

@@ -11,8 +11,8 @@ from uwaga.jobs.table import batch_job
 from uwaga.jobs.table_formats import Columns, TextColumn
 from uwaga.jobs.translation import TranslationSpec
 from uwaga.jobs.workers import Workers
+from uwaga.settings.load_options import LoadOptions
 from uwaga.translator import Translator
-from uwaga.translator.loading import LoadOptions
 
 GREEDY = TranslationSpec(("bundled",), LoadOptions(threads=1), {"beam": 1})
 WORDS = ("a dog", "two men", "the girl", "an old woman", "some people", "a child")

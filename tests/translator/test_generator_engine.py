@@ -270,7 +270,7 @@ def test_the_command_line_chooses_engine_and_precision(folder, tmp_path):
     assert plain[0] == 0
     assert run(folder, "A dog", "--device", "cpu", "--max-length", 6, "--engine", "torch") == plain
     assert run(folder, "A dog", "--max-length", 6, "--engine", "native", "--threads", 2) == plain
-    code, out, _ = run(folder, "A dog", "--precision", "int8", "--max-length", 6, "--json")
+    code, out, _ = run(folder, "A dog", "--dtype", "int8", "--max-length", 6, "--json")
     assert code == 0 and len(json.loads(out)["tokens"]) <= 6
     (tmp_path / "sample").write_text("A dog\nWhere is\n")
     arguments = [

@@ -184,7 +184,7 @@ def test_the_command_line_continues_texts_lines_and_files(peer, generator, tmp_p
 
 def test_mistakes_on_the_command_line_are_explained(peer, tmp_path):
     code, _, message = run(peer[0], "A", "--stream", "--json")
-    assert code == 1 and message.startswith("error: --stream shows one greedy or sampled text as it grows")
+    assert code == 1 and message.startswith("error: --stream shows a single")
     assert "line 2 has" in run(peer[0], lines="A\n" + "AB" * 400 + "\n")[2]
     done = CliRunner().invoke(app, ["translate", "--model", str(peer[0]), "A dog"])
     assert done.exit_code == 1 and "`uwaga generate`" in done.stderr

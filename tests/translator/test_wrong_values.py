@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import uwaga
 from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions
-from uwaga.translator.loading import LoadOptions
+from uwaga.settings.load_options import LoadOptions
 
 NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 WRONG = st.one_of(

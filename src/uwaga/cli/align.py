@@ -13,13 +13,14 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.lines import Files, pairs_of
+from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.inspection.head_selection import Links
     from uwaga.settings import AlignmentHead
     from uwaga.translator import Translator
-    from uwaga.translator.loading import LoadOptions
 
 MOST_PAIRS = 3000
 MOST_LEARNED = 200_000
@@ -76,6 +77,10 @@ Gold = Annotated[
 ]
 
 
+Load = Annotated[LoadOptions, Group(LoadOptions, without=("shortlist",))]
+
+
+@option_groups
 def align(
     files: Files = None,
     model: Model = None,
@@ -85,14 +90,8 @@ def align(
     output: the.Output = None,
     choose: Choose = False,
     gold: Gold = None,
-    source: the.SourceLanguage = None,
-    target: the.TargetLanguage = None,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    engine: the.Engine = "auto",
-    threads: the.Threads = 0,
-    memory: the.Memory = "fast",
-    adapter: the.Adapter = None,
+    *,
+    load: Load,
 ) -> None:
     """Print the word alignment of each pair in Moses format: ``0-0 1-2``, source and target words from 0.
 
@@ -121,15 +120,14 @@ def align(
         _by_aligner(files or [], words, output)
         return
     from uwaga.translator import Translator
-    from uwaga.translator.loading import LoadOptions, load_named, named_by
+    from uwaga.translator.loading import load_named, named_by
 
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, None, memory, adapter)
-    name = model or named_by(adapter, None)
-    translator = Translator(load_named(name, wanted))
+    name = model or named_by(load.adapter, None)
+    translator = Translator(load_named(name, load))
     if choose:
         _choose(translator, name, files or [], gold, words)
     else:
-        _by_models(translator, both, wanted, files or [], words, output)
+        _by_models(translator, both, load, files or [], words, output)
 
 
 def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gold: Path | None) -> None:

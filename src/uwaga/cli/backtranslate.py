@@ -9,6 +9,9 @@ import typer
 
 from uwaga.cli import jobs
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
+from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.search import SearchOverrides
@@ -36,6 +39,16 @@ Tag = Annotated[
     str, typer.Option(help="Word to put at the start of every source, such as <BT>.", show_default="none")
 ]
 
+Search = Annotated[
+    SearchOverrides,
+    Group(
+        SearchOptions,
+        without=("nbest", "seed", "mbr", "utility", "attention", "entropy", "alignment", "batch_tokens"),
+    ),
+]
+Load = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
+
+
 EXAMPLES = """
         uwaga backtranslate runs/deen/model news.de.gz --output backtranslated
 
@@ -49,6 +62,7 @@ EXAMPLES = """
 """
 
 
+@option_groups
 @the.examples(EXAMPLES)
 def backtranslate(
     model: ReverseModel,
@@ -56,26 +70,14 @@ def backtranslate(
     output: jobs.Parts,
     tag: Tag = "",
     column: Column = 0,
-    beam: the.Beam = None,
-    length_penalty: the.LengthPenalty = None,
-    max_length: the.MaxLength = None,
-    sample: the.Sample = None,
-    temperature: the.Temperature = None,
-    top_k: the.TopK = None,
-    top_p: the.TopP = None,
     seed: jobs.DrawSeed = 1,
     split: the.Split = the.SplitChoice.auto,
     part_rows: jobs.PartRows = 10_000,
     join: jobs.Join = None,
     batch_tokens: the.BatchTokens = None,
-    source: the.SourceLanguage = None,
-    target: the.TargetLanguage = None,
-    shortlist: the.Shortlist = None,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    engine: the.Engine = "auto",
-    threads: the.Threads = 0,
-    memory: the.Memory = "fast",
+    *,
+    search: Search,
+    load: Load,
 ) -> None:
     """Translate text of the target language back into the source language, as pairs to train on.
 
@@ -86,11 +88,8 @@ def backtranslate(
     """
     from uwaga.jobs.corpus import backtranslate_job
     from uwaga.jobs.translation import TranslationSpec
-    from uwaga.translator.loading import LoadOptions
 
-    search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    search |= {"sample": sample, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    load = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory)
+    search["seed"] = seed
     spec = TranslationSpec((model,), load, search, split.value, batch_tokens)
     job = backtranslate_job(output, spec, text, column=column, tag=tag, part_rows=part_rows)
     jobs.run_corpus(job, join, "back-translating")

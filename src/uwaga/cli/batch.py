@@ -9,6 +9,9 @@ import typer
 
 from uwaga.cli import jobs
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
+from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.search import SearchOverrides
@@ -56,15 +59,10 @@ Score = Annotated[bool, typer.Option("--score", help="Add a column with the scor
 Alignment = Annotated[
     bool, typer.Option("--alignment", help="Add a column with word alignments in Moses format: 0-0 1-2.")
 ]
-SourceCode = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        help="Language of the texts. With --to and without --model: use the best installed model between the "
-        "two, or a chain of models.",
-        show_default=False,
-    ),
-]
+FROM_HELP = {
+    "source": "Language of the texts. With --to and without --model: use the best installed model "
+    "between the two, or a chain of models"
+}
 Workers = Annotated[
     int | None,
     typer.Option(
@@ -81,6 +79,16 @@ Ray = Annotated[
     ),
 ]
 
+Search = Annotated[
+    SearchOverrides,
+    Group(
+        SearchOptions,
+        without=("nbest", "attention", "entropy", "alignment", "mbr", "utility", "batch_tokens"),
+    ),
+]
+Load = Annotated[LoadOptions, Group(LoadOptions, help=the.LOAD_HELP | FROM_HELP)]
+
+
 EXAMPLES = """
         uwaga batch corpus.txt translated                        # translated/part-00000.txt and so on
 
@@ -92,6 +100,7 @@ EXAMPLES = """
 """
 
 
+@option_groups
 @the.examples(EXAMPLES)
 def batch(
     source: From,
@@ -104,23 +113,14 @@ def batch(
     workers: Workers = None,
     ray: Ray = None,
     model: the.Models = None,
-    beam: the.Beam = None,
-    length_penalty: the.LengthPenalty = None,
-    max_length: the.MaxLength = None,
     split: the.Split = the.SplitChoice.auto,
-    batch_tokens: the.BatchTokens = None,
-    from_: SourceCode = None,
-    to: the.ToLanguage = None,
     via: the.Via = None,
-    shortlist: the.Shortlist = None,
-    adapter: the.Adapter = None,
+    batch_tokens: the.BatchTokens = None,
     glossary: the.Glossary = None,
     glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    engine: the.Engine = "auto",
-    threads: the.Threads = 0,
-    memory: the.Memory = "fast",
+    *,
+    search: Search,
+    load: Load,
 ) -> None:
     """Translate large tables: columns of Parquet or JSON Lines files, or lines of text files.
 
@@ -131,12 +131,10 @@ def batch(
     from uwaga.jobs.table import batch_job
     from uwaga.jobs.table_formats import Columns, TextColumn
     from uwaga.jobs.translation import TranslationSpec
-    from uwaga.translator.loading import LoadOptions
 
-    search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
     spec = TranslationSpec(
         tuple(model or ()),
-        LoadOptions(device, dtype, threads, engine, from_, to, shortlist, memory, adapter),
+        load,
         search,
         split.value,
         batch_tokens,

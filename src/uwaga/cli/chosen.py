@@ -11,8 +11,8 @@ import typer
 from uwaga.errors import NotInstalledError
 
 if TYPE_CHECKING:
+    from uwaga.settings.load_options import LoadOptions
     from uwaga.translator import Translator
-    from uwaga.translator.loading import LoadOptions
 
 
 def load_for_texts(

@@ -1,4 +1,4 @@
-"""``uwaga clean``: a parallel corpus without its bad pairs."""
+"""``uwaga clean``: filter a parallel corpus."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ Outputs = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="The file for what is kept: a TSV, or as the input twice for two files, a prefix for a prefix. "
-        "Made whole or not at all.",
+        help="Output: a TSV; given twice, two files; a prefix for a prefix. Written atomically.",
         show_default=False,
     ),
 ]
@@ -39,37 +38,37 @@ Source = Annotated[
 Target = Annotated[str | None, typer.Option("--to", help="Code of the target language.", show_default=False)]
 File = Annotated[
     Path | None,
-    typer.Option("--settings", help="A YAML file of languages and rules.", show_default=False),
+    typer.Option("--settings", help="YAML file with languages and rules.", show_default=False),
 ]
 Rules = Annotated[
     str | None,
     typer.Option(
-        help="The rules to ask, in this order, commas between; --explain lists them all.",
+        help="Rules to apply, in this order, separated by commas; --explain lists them all.",
         show_default="the usual ones",
     ),
 ]
-Without = Annotated[str | None, typer.Option(help="Rules to leave out, commas between.", show_default=False)]
+Without = Annotated[str | None, typer.Option(help="Rules to skip, separated by commas.", show_default=False)]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="RULE.KEY=VALUE",
-        help="Change one setting, and ask its rule, e.g. `length.max_words=80`; may be given again.",
+        help="Change one setting and enable its rule, such as `length.max_words=80`. Repeatable.",
         show_default=False,
     ),
 ]
 Rejected = Annotated[
     Path | None,
-    typer.Option(help="A TSV for what goes: rule, line number, line.", show_default=False),
+    typer.Option(help="Write rejected pairs to this TSV: rule, line number, line.", show_default=False),
 ]
 Reports = Annotated[
     list[Path] | None,
-    typer.Option("--report", help="The report as .json or .html; may be given again.", show_default=False),
+    typer.Option("--report", help="Write a report as .json or .html. Repeatable.", show_default=False),
 ]
-Jobs = Annotated[int, typer.Option(min=0, help="Processes that ask the rules, 0 for one a core.")]
+Jobs = Annotated[int, typer.Option(min=0, help="Worker processes; 0 is one per core.")]
 Explain = Annotated[
     bool,
-    typer.Option("--explain", help="Print a settings file with every rule and what it means, and leave."),
+    typer.Option("--explain", help="Print a settings file that describes every rule, and exit."),
 ]
 
 
@@ -87,11 +86,11 @@ def clean(
     jobs: Jobs = 0,
     explain: Explain = False,
 ) -> None:
-    """Take the bad pairs out of a parallel corpus.
+    """Filter bad sentence pairs out of a parallel corpus.
 
-    Rules look at lengths, scripts, languages, numbers, duplicates and more, the cheap ones first; a pair
-    goes with the first that objects. What is kept stays as it is, in its order. A table says what each
-    rule took, with an example.
+    Rules check lengths, scripts, languages, numbers, duplicates and more, cheap ones first; a pair is dropped
+    by the first rule that rejects it. Remaining pairs are unchanged and in order. A table shows what each
+    rule removed, with an example.
 
     **Examples**
 
@@ -103,7 +102,7 @@ def clean(
 
         uwaga clean crawl.tsv -o clean.tsv --rules duplicates --set duplicates.normalise=true
 
-    Keep the half that models of both directions find likeliest:
+    Keep the half that models of both directions score highest:
 
         uwaga clean crawl.tsv -o best.tsv --rules score --set score.forward=ende --set score.backward=deen
         --set score.share=0.5
@@ -119,19 +118,19 @@ def clean(
     from uwaga.cli.meter import amount
     from uwaga.engine.cpu import usable_cores
 
-    chosen = _settings(settings, (source, target), rules, without, set_ or [])
+    cleaning = _settings(settings, (source, target), rules, without, set_ or [])
     if explain:
-        typer.echo(settings_template(chosen), nl=False)
+        typer.echo(settings_template(cleaning), nl=False)
         return
     if not inputs or not output:
-        raise SettingsError("give the corpus, and --output for what is kept (or --explain)")
+        raise SettingsError("give the corpus and --output (or --explain)")
     _check_reports(report or [], [*map(Path, inputs), *output, *([rejected] if rejected else [])])
-    _note_languages(chosen)
-    with amount([Path(one) for one in inputs], "cleaning") as progress:
-        found = clean_corpus(inputs, output, chosen, jobs or usable_cores(), rejected, progress)
+    _note_languages(cleaning)
+    with amount([Path(name) for name in inputs], "cleaning") as progress:
+        result = clean_corpus(inputs, output, cleaning, jobs or usable_cores(), rejected, progress)
     for path in report or []:
-        _write_report(path, found)
-    _print(found)
+        _write_report(path, result)
+    _print(result)
 
 
 def _settings(
@@ -141,7 +140,7 @@ def _settings(
     without: str | None,
     changes: list[str],
 ) -> CleaningSettings:
-    """What the file says, changed as the options say."""
+    """Return the settings of the file, changed by the options."""
     from uwaga.cleaning.settings import CleaningSettings, check_known, default_rules, load_cleaning
     from uwaga.settings import change_setting
 
@@ -183,9 +182,9 @@ def _note_languages(settings: CleaningSettings) -> None:
 def _check_reports(paths: list[Path], others: list[Path]) -> None:
     for path in paths:
         if path.suffix not in (".json", ".html"):
-            raise SettingsError(f"--report {path}: name a .json or a .html file")
+            raise SettingsError(f"--report {path}: expected a .json or .html file")
         if path.resolve() in {other.resolve() for other in others}:
-            raise SettingsError(f"--report {path}: the corpus, or what is kept of it; name another file")
+            raise SettingsError(f"--report {path}: is an input or output file; choose another name")
         if not path.parent.is_dir():
             raise SettingsError(f"--report {path}: there is no folder {path.parent}")
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from uwaga.cli import jobs
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
-
-if TYPE_CHECKING:
-    from uwaga.search import SearchOverrides
+from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.settings.load_options import LoadOptions
 
 
 class ChooseBy(StrEnum):
@@ -64,6 +64,16 @@ Pool = Annotated[
     ),
 ]
 
+Search = Annotated[
+    SearchOverrides,
+    Group(
+        SearchOptions,
+        without=("nbest", "seed", "mbr", "utility", "attention", "entropy", "alignment", "batch_tokens"),
+    ),
+]
+Load = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
+
+
 EXAMPLES = """
         uwaga distil runs/big/model corpus.tsv --output distilled
 
@@ -79,6 +89,7 @@ EXAMPLES = """
 """
 
 
+@option_groups
 @the.examples(EXAMPLES)
 def distil(
     models_and_corpus: ModelsAndCorpus,
@@ -88,26 +99,14 @@ def distil(
     utility: Utility = None,
     nbest: Candidates = 8,
     pool: Pool = False,
-    beam: the.Beam = None,
-    length_penalty: the.LengthPenalty = None,
-    max_length: the.MaxLength = None,
-    sample: the.Sample = None,
-    temperature: the.Temperature = None,
-    top_k: the.TopK = None,
-    top_p: the.TopP = None,
     seed: jobs.DrawSeed = 1,
     split: the.Split = the.SplitChoice.auto,
     part_rows: jobs.PartRows = 10_000,
     join: jobs.Join = None,
     batch_tokens: the.BatchTokens = None,
-    source: the.SourceLanguage = None,
-    target: the.TargetLanguage = None,
-    shortlist: the.Shortlist = None,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    engine: the.Engine = "auto",
-    threads: the.Threads = 0,
-    memory: the.Memory = "fast",
+    *,
+    search: Search,
+    load: Load,
 ) -> None:
     """Translate a corpus with a teacher model to train a smaller one on (sequence-level distillation).
 
@@ -118,16 +117,14 @@ def distil(
     from uwaga.jobs.corpus import distil_job
     from uwaga.jobs.distillation import TargetChoice
     from uwaga.jobs.translation import TranslationSpec
-    from uwaga.translator.loading import LoadOptions
 
     *models, corpus = models_and_corpus
     if not models:
         raise SettingsError(f"one argument, {corpus!r}: give a model, or several, and then the corpus")
-    search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    search |= {"sample": sample, "temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    search["seed"] = seed
     spec = TranslationSpec(
         tuple(models),
-        LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory),
+        load,
         search,
         split.value,
         batch_tokens,

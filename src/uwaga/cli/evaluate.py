@@ -18,35 +18,35 @@ if TYPE_CHECKING:
 
 
 def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) -> None:
-    """Print error, precision and recall.
+    """Print error rate, precision and recall of word alignments.
 
     Args:
-        hypotheses: links as Moses writes them, a line each pair; ``-`` is standard input.
-        references: one file of links made by hand: as many lines, or of chosen pairs that it numbers.
-        as_json: as one JSON object.
+        hypotheses: alignments in Moses format, one line per pair; ``-`` is standard input.
+        references: one file of gold alignments: for every pair, or for numbered ones.
+        as_json: print one JSON object.
 
     Raises:
         SettingsError: there are several references.
-        DataError: a file cannot be read, or they are not of the same pairs.
+        DataError: a file cannot be read, or the files are not of the same pairs.
     """
     from uwaga.evaluation.alignment_error import alignment_report, chosen_lines, moses_links, read_gold
     from uwaga.files.lines import decoded
 
     if len(references) != 1:
-        raise SettingsError("--alignments compares with one file of links: give --reference once")
+        raise SettingsError("--alignments takes a single file of gold alignments: give --reference once")
     gold = read_gold(references[0])
     if hypotheses == STANDARD_INPUT:
-        found = moses_links(decoded(sys.stdin.buffer, "standard input"), "standard input")
+        alignments = moses_links(decoded(sys.stdin.buffer, "standard input"), "standard input")
     else:
         with hypotheses.open("rb") as file:
-            found = moses_links(decoded(file, str(hypotheses)), str(hypotheses))
-    plain = not any(one.checksum for one in gold)
-    if plain and len(found) != len(gold):
+            alignments = moses_links(decoded(file, str(hypotheses)), str(hypotheses))
+    plain = not any(each.checksum for each in gold)
+    if plain and len(alignments) != len(gold):
         raise DataError(
-            f"{hypotheses} has {len(found)} lines and {references[0]} {len(gold)}: they must be of "
+            f"{hypotheses} has {len(alignments)} lines and {references[0]} {len(gold)}: they must be of "
             "the same pairs"
         )
-    report = alignment_report(chosen_lines(found, gold, str(hypotheses)), gold)
+    report = alignment_report(chosen_lines(alignments, gold, str(hypotheses)), gold)
     if as_json:
         typer.echo(json.dumps({name: round(value, 6) for name, value in vars(report).items()}, indent=2))
         return
@@ -67,30 +67,30 @@ Hypotheses = Annotated[
 ]
 Against = Annotated[
     Path | None,
-    typer.Option(help="Another system's translations: test the difference by paired bootstrap."),
+    typer.Option(help="Another system's translations; test the difference with paired bootstrap resampling."),
 ]
 Metrics = Annotated[
-    str, typer.Option("--metric", "-m", help="Any of bleu, chrf, chrf++, ter, comet, with commas between.")
+    str, typer.Option("--metric", "-m", help="Metrics, separated by commas: bleu, chrf, chrf++, ter, comet.")
 ]
 Tokenize = Annotated[
     str, typer.Option(help="BLEU's tokeniser: 13a, intl, zh, char, none, ja-mecab or ko-mecab.")
 ]
-Lowercase = Annotated[bool, typer.Option("--lowercase", help="BLEU and chrF without regard to case.")]
-Samples = Annotated[int, typer.Option(min=1, help="Test sets that the bootstrap draws.")]
+Lowercase = Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF.")]
+Samples = Annotated[int, typer.Option(min=1, help="Number of bootstrap samples.")]
 Sentences = Annotated[
-    bool, typer.Option("--sentences", help="A line per sentence, tabs between its scores, instead of one.")
+    bool, typer.Option("--sentences", help="Print one line per sentence, with scores separated by tabs.")
 ]
 Source = Annotated[
     Path | None,
-    typer.Option("--source", "-s", help="The texts that were translated, for comet.", show_default=False),
+    typer.Option("--source", "-s", help="The source texts, for comet.", show_default=False),
 ]
 CometModel = Annotated[str, typer.Option(help="COMET's model.")]
 Alignments = Annotated[
     bool,
     typer.Option(
         "--alignments",
-        help="Score word links instead: HYPOTHESES and --reference hold links, 0-0 1-2 a line; of "
-        "a reference those that are only possible are written 1?1.",
+        help="Score word alignments instead: HYPOTHESES and --reference contain links (0-0 1-2), one line "
+        "per pair; possible links of the reference are written 1?1.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -111,9 +111,9 @@ def evaluate(
     alignments: Alignments = False,
     as_json: AsJson = False,
 ) -> None:
-    """Score translations with sacreBLEU, or word links by their alignment error rate.
+    """Score translations with sacreBLEU, or word alignments by alignment error rate.
 
-    The signature printed beside a score says how it was computed: report them together.
+    The signature printed next to each score records how it was computed; report them together.
 
     **Examples**
 
@@ -145,7 +145,7 @@ def evaluate(
         metrics.remove(COMET)
     if sentences:
         if against is not None:
-            raise SettingsError("--sentences scores one system: leave out --against")
+            raise SettingsError("--sentences scores a single system: omit --against")
         _print_sentences(lines, references, metrics, learned, tokenize, lowercase, as_json)
         return
     rows: tuple[Comparison, ...] = ()
@@ -166,15 +166,15 @@ def _report(
     tokenize: str,
     lowercase: bool,
 ) -> Report:
-    """The metrics' scores, and behind them COMET's."""
+    """Return the scores of all metrics, COMET last."""
     from uwaga import evaluation
 
     report = evaluation.Report(len(lines), ())
     if metrics or learned is None:
         report = evaluation.evaluate(lines, references, metrics, tokenize=tokenize, lowercase=lowercase)
     if learned is not None:
-        found = evaluation.MetricScore(COMET, learned.value, learned.model)
-        report = evaluation.Report(report.sentences, (*report.scores, found))
+        comet_score = evaluation.MetricScore(COMET, learned.value, learned.model)
+        report = evaluation.Report(report.sentences, (*report.scores, comet_score))
     return report
 
 
@@ -185,7 +185,7 @@ def _comet(
     from uwaga.evaluation.files import read_aligned
 
     if source is None:
-        raise SettingsError("comet looks at the sources too: give them with --source")
+        raise SettingsError("comet needs the source texts: add --source")
     return evaluation.comet(read_aligned(source, str(hypotheses), len(lines)), lines, references, model)
 
 
@@ -198,22 +198,22 @@ def _print_sentences(
     lowercase: bool,
     as_json: bool,
 ) -> None:
-    """A head and a line per sentence: its number, from 1, and its scores."""
+    """Print a header, and one line per sentence with its number, from 1, and its scores."""
     from uwaga import evaluation
 
-    found: list[dict[str, float]] = [{} for _ in lines]
+    rows: list[dict[str, float]] = [{} for _ in lines]
     if metrics or learned is None:
-        found = evaluation.evaluate_sentences(
+        rows = evaluation.evaluate_sentences(
             lines, references, metrics, tokenize=tokenize, lowercase=lowercase
         )
     if learned is not None:
-        found = [row | {COMET: value} for row, value in zip(found, learned.sentences, strict=True)]
+        rows = [row | {COMET: value} for row, value in zip(rows, learned.sentences, strict=True)]
     if as_json:
-        for number, row in enumerate(found, start=1):
+        for number, row in enumerate(rows, start=1):
             typer.echo(json.dumps({"line": number} | row))
         return
-    typer.echo("\t".join(["line", *found[0]]))
-    for number, row in enumerate(found, start=1):
+    typer.echo("\t".join(["line", *rows[0]]))
+    for number, row in enumerate(rows, start=1):
         typer.echo("\t".join([str(number), *(f"{row[name]:.{DIGITS.get(name, 2)}f}" for name in row)]))
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.translator import Filling
@@ -29,6 +31,10 @@ AsJson = Annotated[
 ]
 
 
+Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "dtype", "threads"))]
+
+
+@option_groups
 def fill(
     model: Model,
     text: Texts = None,
@@ -36,9 +42,8 @@ def fill(
     output: the.Output = None,
     top: Top = 5,
     as_json: AsJson = False,
-    device: the.Device = "auto",
-    dtype: the.TorchDtype = "auto",
-    threads: the.Threads = 0,
+    *,
+    load: Load,
 ) -> None:
     """Print the most probable words for each [MASK] of a text, with their probabilities: one line per gap.
 
@@ -56,7 +61,7 @@ def fill(
     chunks = chunks_of(text, input_)
     from uwaga.translator import MaskFiller
 
-    filler = MaskFiller.load(model, device=device, dtype=dtype, threads=threads)
+    filler = MaskFiller.load(model, device=load.device, dtype=load.dtype, threads=load.threads)
     unit = "text" if text else "line"
     with lines_out(output) as write, meter(input_, "filling") as advance:
         for chunk in chunks:

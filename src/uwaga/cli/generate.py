@@ -11,6 +11,7 @@ import typer
 from uwaga.cli import options as the
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk
@@ -52,6 +53,7 @@ Search = Annotated[
         unset={"max_length": "the model's, or 64"},
     ),
 ]
+Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "dtype", "threads", "engine", "memory"))]
 
 EXAMPLES = """
         uwaga generate openai-community/gpt2 "Once upon a time" --sample --top-p 0.9
@@ -75,11 +77,7 @@ def generate(
     as_json: AsJson = False,
     *,
     search: Search,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    engine: the.Engine = "auto",
-    threads: the.Threads = 0,
-    memory: the.Memory = "fast",
+    load: Load,
 ) -> None:
     """Continue texts: print each prompt with its continuation.
 
@@ -91,13 +89,11 @@ def generate(
     from uwaga.cli.meter import meter
 
     if stream:
-        the.check_streaming(as_json, search["nbest"], search.get("beam"), search.get("sample"))
+        the.check_streaming(as_json, search)
     chunks = chunks_of(prompt, input_)
     from uwaga.translator import TextGenerator
 
-    generator = TextGenerator.load(
-        model, device=device, dtype=dtype, threads=threads, engine=engine, memory=memory
-    )
+    generator = TextGenerator.load(model, **vars(load))
     options = generator.decoding.for_stream(search) if stream else generator.options(**search)
     unit = "prompt" if prompt else "line"
     with lines_out(output) as write, meter(input_, "continuing") as advance:

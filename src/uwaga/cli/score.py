@@ -9,6 +9,8 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.lines import Files, pairs_of
+from uwaga.cli.option_groups import Group, option_groups
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.translator import Score
@@ -20,6 +22,10 @@ AsJson = Annotated[
 BatchTokens = Annotated[int, typer.Option(help="Batch size in tokens.", min=1)]
 
 
+Load = Annotated[LoadOptions, Group(LoadOptions, without=("shortlist",))]
+
+
+@option_groups
 def score(
     files: Files = None,
     model: the.Models = None,
@@ -27,14 +33,8 @@ def score(
     tokens: Tokens = False,
     as_json: AsJson = False,
     batch_tokens: BatchTokens = 4096,
-    source: the.SourceLanguage = None,
-    target: the.TargetLanguage = None,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    engine: the.Engine = "auto",
-    threads: the.Threads = 0,
-    memory: the.Memory = "fast",
-    adapter: the.Adapter = None,
+    *,
+    load: Load,
 ) -> None:
     r"""Print the model's log-probability of each translation, one line per pair.
 
@@ -58,10 +58,9 @@ def score(
 
     chunks = pairs_of(files or [])
     from uwaga.translator import Translator
-    from uwaga.translator.loading import LoadOptions, load_named, named_by
+    from uwaga.translator.loading import load_named, named_by
 
-    options = LoadOptions(device, dtype, threads, engine, source, target, None, memory, adapter)
-    translator = Translator(load_named(model or named_by(adapter, None), options))
+    translator = Translator(load_named(model or named_by(load.adapter, None), load))
     with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)

@@ -37,9 +37,7 @@ DevTarget = Annotated[Path | None, typer.Option(help="Their translations.", show
 TrialBeam = Annotated[
     int | None, typer.Option("--beam", "-b", help="Beam size of the evaluation.", show_default="the model's")
 ]
-NativePrecision = Annotated[
-    str, typer.Option("--precision", "--dtype", help="auto, float32, bfloat16 or int8.")
-]
+NativePrecision = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or int8.")]
 
 
 def shortlist(

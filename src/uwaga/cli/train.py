@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 SettingsFile = Annotated[Path, typer.Argument(help="YAML settings file.", show_default=False)]
 Init = Annotated[
-    bool, typer.Option("--init", help="Write a commented settings file there instead of training.")
+    bool, typer.Option("--init", help="Write a commented settings file to this path instead of training.")
 ]
 Preset = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="With --init: the model to start from, `small`, `tiny`, `luong-small`, ...; "
-        "a wrong name lists them all.",
+        help="With --init: the model preset (`small`, `tiny`, `luong-small`, ...); "
+        "an unknown name lists them all.",
         show_default=False,
     ),
 ]
@@ -31,8 +31,8 @@ Estimate = Annotated[
     bool | None,
     typer.Option(
         "--estimate/--no-estimate",
-        help="Measure updates for at most a minute and say how long the run will take on this machine, "
-        "without training. With --init unless told not to.",
+        help="Estimate the training time on this machine by measuring updates for at most a minute. "
+        "On by default with --init.",
         show_default=False,
     ),
 ]
@@ -41,7 +41,7 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Change one setting, e.g. `training.seed=2`; may be given again.",
+        help="Change one setting, such as `training.seed=2`. Repeatable.",
         show_default=False,
     ),
 ]
@@ -50,8 +50,7 @@ Sweep = Annotated[
     Path | None,
     typer.Option(
         "--sweep",
-        help="Try settings: a YAML file of parameters and their ranges. Runs that promise little are stopped "
-        "early.",
+        help="Hyperparameter search: a YAML file of parameters and their ranges. Poor trials are pruned.",
         show_default=False,
     ),
 ]
@@ -65,25 +64,24 @@ def train(
     set_: Changes = None,
     sweep: Sweep = None,
 ) -> None:
-    """Train a translator on your own sentence pairs.
+    """Train a translation model on your own sentence pairs.
 
-    The same command goes on with a run that was stopped, by Ctrl-C, a crash or a power cut, and ends
-    with the same weights as if nothing had happened (on a CPU, bit for bit).
+    Rerun the same command to resume a run interrupted by Ctrl-C, a crash or a power cut. It ends with the
+    same weights as an uninterrupted run (on a CPU, bit for bit).
 
     **Examples**
 
-    Write a settings file with every setting and what it means:
+    Write a settings file with every setting and its description:
 
         uwaga train --init my-model.yaml --preset small
 
-    Train (name your files in it first), and see the losses in TensorBoard:
+    Train, after naming your files in it, and watch the losses in TensorBoard:
 
         uwaga train my-model.yaml
 
         tensorboard --logdir runs/my-model/logs
 
-    With four processes, or one for each GPU (`--nproc-per-node gpu`), to which an update's batches are dealt
-    (the guide "Scale out"):
+    Data-parallel with four processes, or one per GPU (`--nproc-per-node gpu`; see the guide "Scale out"):
 
         torchrun --nproc-per-node 4 -m uwaga train my-model.yaml --set training.accumulate=4
 
@@ -91,25 +89,25 @@ def train(
 
         uwaga train my-model.yaml --set training.seed=2 --set run=runs/seed2
 
-    Draw small corpora more often (a list of corpora, their weights, tags and filters: the guide "Several
-    corpora", and the settings file's comments):
+    Sample small corpora more often (lists of corpora with weights, tags and filters: see the guide "Several
+    corpora"):
 
         uwaga train my-model.yaml --set data.temperature=5
 
-    Look for good settings (the guide "Look for good settings" has the file):
+    Search hyperparameters (see the guide "Hyperparameter search"):
 
         uwaga train my-model.yaml --sweep sweep.yaml
 
-    Use what came out:
+    Use the trained model:
 
         uwaga translate --model runs/my-model/model "A sentence."
     """
-    _check_alone(("--init", init), ("--sweep", sweep is not None), ("--estimate", bool(estimate)))
+    _check_single_process(("--init", init), ("--sweep", sweep is not None), ("--estimate", bool(estimate)))
     if init:
         _init(settings, preset, set_ or [], estimate is not False)
         return
     if preset is not None:
-        raise SettingsError(f"--preset goes with --init; else say --set model={preset}")
+        raise SettingsError(f"--preset needs --init; without it use --set model={preset}")
     if sweep is not None:
         _sweep(settings, set_ or [], sweep)
         return
@@ -120,7 +118,7 @@ def train(
 
 
 def _estimate(path: Path, changes: list[str]) -> None:
-    """Say how long the run of a settings file will take."""
+    """Print how long the run of a settings file will take."""
     checked = _checked(path, changes)
     with needing("train", "training"):
         from uwaga.training.estimate import estimate_time
@@ -128,27 +126,29 @@ def _estimate(path: Path, changes: list[str]) -> None:
 
 
 def _train(path: Path, changes: list[str]) -> Path | None:
-    """Train by a settings file, alone or with the processes that torchrun has started beside this one."""
-    checked = None if _several() else _checked(path, changes)  # at once: importing torch takes seconds
+    """Train with a settings file, in this process or with all processes that torchrun has started."""
+    checked = (
+        None if _is_distributed() else _checked(path, changes)
+    )  # report mistakes before torch is imported, which takes seconds
     with needing("train", "training"):
         from uwaga.training.ranks import join_ranks
         from uwaga.training.train import train as train_model
     try:
         with join_ranks() as ranks:
             return train_model(checked or ranks.agree(lambda: _checked(path, changes)), ranks)
-    except FailedElsewhereError:  # which has said why
+    except FailedElsewhereError:  # it has reported the reason
         raise typer.Exit(MISTAKE) from None
 
 
-def _check_alone(*asked: tuple[str, bool]) -> None:
-    """Refuse what is the work of one process where torchrun has started several."""
-    for name, wanted in asked:
-        if wanted and _several():
-            raise SettingsError(f"{name} is the work of one process: say it without torchrun")
+def _check_single_process(*options: tuple[str, bool]) -> None:
+    """Check that options for a single process are not used with torchrun."""
+    for name, is_given in options:
+        if is_given and _is_distributed():
+            raise SettingsError(f"{name} runs in a single process: use it without torchrun")
 
 
-def _several() -> bool:
-    """Whether torchrun has started others beside this process."""
+def _is_distributed() -> bool:
+    """Return True if torchrun has started several processes."""
     return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
@@ -159,37 +159,41 @@ def _checked(path: Path, changes: list[str]) -> Settings:
 
 
 def _sweep(path: Path, changes: list[str], sweep: Path) -> None:
-    """Try settings; see :mod:`uwaga.training.sweep`."""
+    """Run a hyperparameter search; see :mod:`uwaga.training.sweep`."""
     from uwaga.settings import SweepSettings, parse, read_yaml
 
-    asked = parse(SweepSettings, read_yaml(sweep), str(sweep))
-    with needing("sweep", "trying settings"):
+    sweep_settings = parse(SweepSettings, read_yaml(sweep), str(sweep))
+    with needing("sweep", "hyperparameter search"):
         from uwaga.training.sweep import sweep as try_settings
-    if try_settings(asked, path, _values(path, changes), typer.echo) is None:
+    if try_settings(sweep_settings, path, _values(path, changes), typer.echo) is None:
         raise typer.Exit(INTERRUPTED)
 
 
 def _init(path: Path, preset: str | None, changes: list[str], estimate: bool) -> None:
-    """Write a settings file, and say how long its run will take where torch is installed to measure it."""
+    """Write a settings file, and print how long its run will take if torch is installed."""
     from uwaga.training.template import template_settings, write_template
 
     write_template(path, preset, changes)
     typer.echo(f"wrote {path}: name your corpora in it, then: uwaga train {path}", err=True)
     if not estimate:
         return
-    made = template_settings(preset, changes)
+    settings = template_settings(preset, changes)
     try:
         with needing("train", "an estimate"):
             from uwaga.training import estimate as times
     except MissingExtraError as error:
         typer.echo(str(error), err=True)
         return
-    typer.echo(f"measuring this machine for at most {times.SECONDS:.0f} s (--no-estimate: not)", err=True)
-    typer.echo(f"{made.training.steps:,} updates: {times.estimate_time(made, times.SECONDS)}", err=True)
+    typer.echo(
+        f"measuring this machine for at most {times.SECONDS:.0f} s (skip with --no-estimate)", err=True
+    )
+    typer.echo(
+        f"{settings.training.steps:,} updates: {times.estimate_time(settings, times.SECONDS)}", err=True
+    )
 
 
 def _values(path: Path, changes: list[str]) -> dict[str, object]:
-    """The raw settings of a file, changed."""
+    """Return the unchecked settings of a file with the changes applied."""
     from uwaga.settings import change_setting, read_yaml
 
     values = read_yaml(path)

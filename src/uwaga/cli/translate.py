@@ -19,6 +19,7 @@ from uwaga.cli.confidence import confident_text, shows_colours
 from uwaga.cli.lines import resolve_source
 from uwaga.cli.nbest import NbestChoice, moses_lines
 from uwaga.cli.notes import Notes
+from uwaga.cli.option_groups import Group, option_groups
 from uwaga.cli.text_format import (
     FormatChoice,
     IgnoreTags,
@@ -27,6 +28,8 @@ from uwaga.cli.text_format import (
     kept_patterns,
 )
 from uwaga.errors import DataError, SettingsError
+from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk, Pace
@@ -44,9 +47,6 @@ ON_ERROR: dict[the.ErrorChoice, OnError] = {
 Texts = Annotated[
     list[str] | None,
     typer.Argument(help="Texts to translate; without any, lines are read.", show_default=False),
-]
-Nbest = Annotated[
-    int, typer.Option("--nbest", "-n", help="Translations per line, with tabs between; at most the beam.")
 ]
 NbestFormat = Annotated[
     NbestChoice,
@@ -76,6 +76,20 @@ Alignments = Annotated[
         show_default=False,
     ),
 ]
+
+Search = Annotated[
+    SearchOverrides,
+    Group(
+        SearchOptions,
+        without=("entropy", "alignment"),
+        help={
+            "nbest": "Translations per line, separated by tabs; at most the beam size",
+            "attention": "Add the attention matrix (target, source) to --json",
+        },
+    ),
+]
+Load = Annotated[LoadOptions, Group(LoadOptions, help=the.LOAD_HELP)]
+
 
 EXAMPLES = r"""
         uwaga translate "I want to buy a car."
@@ -120,67 +134,42 @@ EXAMPLES = r"""
 """
 
 
+@option_groups
 @the.examples(EXAMPLES)
 def translate(
     text: Texts = None,
     model: the.Models = None,
     input_: the.Input = None,
     output: the.Output = None,
-    beam: the.Beam = None,
-    nbest: Nbest = 1,
     nbest_format: NbestFormat = NbestChoice.tabs,
     as_json: AsJson = False,
     confidence: Confident = False,
     stream: the.Streaming = False,
     prefix: the.Prefix = None,
-    length_penalty: the.LengthPenalty = None,
-    min_length: the.MinLength = None,
-    max_length: the.MaxLength = None,
-    no_repeat_ngram: the.NoRepeatNgram = None,
-    sample: the.Sample = None,
-    temperature: the.Temperature = None,
-    top_k: the.TopK = None,
-    top_p: the.TopP = None,
-    seed: the.Seed = None,
-    mbr: the.MinimumBayesRisk = None,
-    utility: the.Utility = the.UtilityChoice.chrf,
     glossary: the.Glossary = None,
     glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
     split: the.Split = the.SplitChoice.auto,
     on_error: the.OnError = the.ErrorChoice.stop,
     resume: the.Resume = False,
-    attention: the.Attention = False,
     alignments: Alignments = None,
-    batch_tokens: the.BatchTokens = None,
     format_: TextFormat = FormatChoice.text,
     ignore_tags: IgnoreTags = None,
     placeholder: MorePlaceholders = None,
-    source: the.FromLanguage = None,
-    target: the.ToLanguage = None,
     via: the.Via = None,
-    shortlist: the.Shortlist = None,
-    adapter: the.Adapter = None,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    engine: the.Engine = "auto",
-    threads: the.Threads = 0,
-    memory: the.Memory = "fast",
+    *,
+    search: Search,
+    load: Load,
 ) -> None:
     """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
-    from uwaga.translator.loading import LoadOptions
     from uwaga.translator.request import Request
 
     shape = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
-    shape.check(attention, nbest, beam, sample)
+    shape.check(search)
     if format_ is not FormatChoice.text and stream:
         raise SettingsError("--format puts tags back after the whole translation: leave out --stream")
     if format_ is not FormatChoice.text and alignments is not None:
         raise SettingsError("--alignments counts the words of plain lines: leave out --format")
-    (source, chunks), pace = _watched(text, input_, source, (resume, output, alignments))
-    search: SearchOverrides = {"beam": beam, "nbest": nbest, "mbr": mbr, "utility": utility.value}
-    search |= {"min_length": min_length, "max_length": max_length, "batch_tokens": batch_tokens}
-    search |= {"length_penalty": length_penalty, "no_repeat_ngram": no_repeat_ngram, "attention": attention}
-    search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "sample": sample}
+    (source, chunks), pace = _watched(text, input_, load.source, (resume, output, alignments))
     search |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     request = Request(
         "",
@@ -195,8 +184,7 @@ def translate(
         on_error=ON_ERROR[on_error],
     )
     request.check()
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
-    translator, bundled = load_for_texts(model, wanted, via)
+    translator, bundled = load_for_texts(model, replace(load, source=source), via)
     request = translator.prepare(request, streaming=stream)
     notes = Notes("text" if text else "line", bundled)
     _Job(translator, request, shape, notes, pace, alignments).run(chunks, input_, output, resume)
@@ -228,15 +216,15 @@ class _Shape(NamedTuple):
     confident: bool
     colours: bool
 
-    def check(self, attention: bool, nbest: int, beam: int | None, sample: bool | None) -> None:
+    def check(self, search: SearchOverrides) -> None:
         """Refuse what does not go together.
 
         Raises:
             SettingsError: names the options.
         """
         if self.streams:
-            the.check_streaming(self.as_json, nbest, beam, sample)
-        if attention and not self.as_json:
+            the.check_streaming(self.as_json, search)
+        if search.get("attention") and not self.as_json:
             raise SettingsError("--attention is shown by --json only: add it")
         if self.confident and (self.streams or self.moses):
             raise SettingsError("--confidence marks whole lines: leave out --stream and --nbest-format moses")

@@ -13,8 +13,10 @@ import typer
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.lines import report_language
+from uwaga.cli.option_groups import Group, option_groups
 from uwaga.languages.detection import AUTO
-from uwaga.search import SearchOverrides
+from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.settings.load_options import LoadOptions
 
 SAMPLE = 200
 """Number of texts from which the language of a document is detected."""
@@ -61,6 +63,12 @@ Placeholders = Annotated[
     typer.Option("--placeholders/--no-placeholders", help="Keep {names}, %s, URLs etc. unchanged."),
 ]
 
+Search = Annotated[
+    SearchOverrides, Group(SearchOptions, without=("nbest", "attention", "entropy", "alignment"))
+]
+Load = Annotated[LoadOptions, Group(LoadOptions, help=the.LOAD_HELP)]
+
+
 EXAMPLES = """
         uwaga translate-file README.md README.de.md
 
@@ -76,6 +84,7 @@ EXAMPLES = """
 """
 
 
+@option_groups
 @the.examples(EXAMPLES)
 def translate_file(
     document: Document,
@@ -87,23 +96,13 @@ def translate_file(
     retranslate: Retranslate = False,
     placeholders: Placeholders = True,
     model: the.Models = None,
-    source: the.FromLanguage = None,
-    target: the.ToLanguage = None,
     via: the.Via = None,
-    beam: the.Beam = None,
-    length_penalty: the.LengthPenalty = None,
-    max_length: the.MaxLength = None,
     glossary: the.Glossary = None,
     glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
     split: the.Split = the.SplitChoice.auto,
-    batch_tokens: the.BatchTokens = None,
-    shortlist: the.Shortlist = None,
-    adapter: the.Adapter = None,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    engine: the.Engine = "auto",
-    threads: the.Threads = 0,
-    memory: the.Memory = "fast",
+    *,
+    search: Search,
+    load: Load,
 ) -> None:
     """Translate a document, preserving layout, markup and placeholders.
 
@@ -113,20 +112,18 @@ def translate_file(
     from uwaga.cli.meter import texts_meter
     from uwaga.documents import DocumentOptions, document_job, job_texts
     from uwaga.documents.translating import translate_file as run
-    from uwaga.translator.loading import LoadOptions
     from uwaga.translator.request import Request
 
-    document_options = DocumentOptions(encoding, _listed(keys), _listed(columns), retranslate, source, target)
-    job = document_job(
-        document, output, format_, document_options
-    )  # errors are reported before a model is loaded
+    # Errors of the document are reported before a model is loaded.
+    source = load.source
+    document_options = DocumentOptions(
+        encoding, _listed(keys), _listed(columns), retranslate, source, load.target
+    )
+    job = document_job(document, output, format_, document_options)
     if source == AUTO:
         source = report_language(list(islice(job_texts(job), SAMPLE)))
         document_options = replace(document_options, source=source)
-    wanted = LoadOptions(device, dtype, threads, engine, source, target, shortlist, memory, adapter)
-    translator, _ = load_for_texts(model, wanted, via)
-    search: SearchOverrides = {"beam": beam, "length_penalty": length_penalty, "max_length": max_length}
-    search |= {"batch_tokens": batch_tokens}
+    translator, _ = load_for_texts(model, replace(load, source=source), via)
     request = Request(
         "",
         glossary=glossary,

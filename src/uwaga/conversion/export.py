@@ -11,7 +11,8 @@ from uwaga.checkpoints.alignment_head import write_head
 from uwaga.checkpoints.rewrite import rewrite
 from uwaga.errors import ModelError, SettingsError
 from uwaga.library.hub import find_model
-from uwaga.translator.loading import LoadOptions, load_model
+from uwaga.settings.load_options import LoadOptions
+from uwaga.translator.loading import load_model
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.formats.huggingface.export import ExportFormat

@@ -19,12 +19,12 @@ from uwaga.errors import DataError, ModelError, TextTooLongError
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, resolve_layer, select_head
 from uwaga.search.choose import every_token
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
+from uwaga.settings.load_options import MAX_THREADS
 from uwaga.settings.options import check_whole
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """Values of ``Activation`` in native/kernels/kernels.h."""
 UNLIMITED = (1 << 31) - 1
-MAX_THREADS = 1024
 """More than any machine has."""
 MAX_CACHE_BYTES = 1 << 28
 """Bytes of encoded sources kept for word alignment."""

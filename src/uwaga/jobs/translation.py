@@ -19,7 +19,8 @@ from uwaga.jobs.distillation import TargetChoice, choose_target
 from uwaga.library.hub import find_model
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
-from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_named, named_by
+from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
+from uwaga.translator.loading import load_named, named_by
 from uwaga.translator.model_selection import ChosenModels, choose_for
 from uwaga.translator.request import Request, Split
 from uwaga.translator.translator import Translator

@@ -4,7 +4,7 @@ from uwaga.translator.attention import AttendedText
 from uwaga.translator.fill import Encoding, Filling, MaskFiller
 from uwaga.translator.generate import Continuation, TextGenerator
 from uwaga.translator.load import load
-from uwaga.translator.loading import LoadOptions
+from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request
 from uwaga.translator.score import Score

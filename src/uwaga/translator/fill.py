@@ -93,7 +93,8 @@ class MaskFiller:
             SettingsError: an impossible option.
             MissingExtraError: torch is not installed.
         """
-        from uwaga.translator.loading import LoadOptions, load_filler
+        from uwaga.settings.load_options import LoadOptions
+        from uwaga.translator.loading import load_filler
 
         return cls(*load_filler(name, LoadOptions.of(options)))
 

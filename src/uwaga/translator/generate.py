@@ -171,7 +171,8 @@ class TextGenerator:
             SettingsError: an impossible option.
             MissingExtraError: the model needs torch or `tokenizers`, which is not installed.
         """
-        from uwaga.translator.loading import LoadOptions, load_generator
+        from uwaga.settings.load_options import LoadOptions
+        from uwaga.translator.loading import load_generator
 
         return cls(*load_generator(name, LoadOptions.of(options)))
 

@@ -10,7 +10,6 @@ from uwaga.errors import SettingsError
 from uwaga.translator.fill import MaskFiller
 from uwaga.translator.generate import TextGenerator
 from uwaga.translator.loading import (
-    LoadOptions,
     load_filler,
     load_generator,
     load_model,
@@ -18,6 +17,7 @@ from uwaga.translator.loading import (
     named_by,
     read_model,
 )
+from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.model_selection import choose_for
 from uwaga.translator.translator import Translator
 

@@ -17,7 +17,8 @@ from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.languages.codes import same_language
 from uwaga.library.routes import PIVOT, RouteStep, find_route
-from uwaga.translator.loading import NO_SHORTLIST, LoadOptions, load_model, read_model
+from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
+from uwaga.translator.loading import load_model, read_model
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:

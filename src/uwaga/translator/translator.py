@@ -85,7 +85,8 @@ class Translator:
                 lacks.
             MissingExtraError: the model needs torch, which is not installed.
         """
-        from uwaga.translator.loading import LoadOptions, load_named
+        from uwaga.settings.load_options import LoadOptions
+        from uwaga.translator.loading import load_named
 
         return cls(load_named(name, LoadOptions.of(options)))
 

@@ -41,7 +41,7 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
         return {TOKENIZER: codec.content}
     raise ModelError(
         "int8 folders hold the tokenisers of uwaga, of Marian, and of the tokenizers library where they know "
-        "no languages; this model runs in int8 with --precision int8"
+        "no languages; this model runs in int8 with --dtype int8"
     )
 
 
