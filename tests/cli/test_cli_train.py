@@ -117,7 +117,7 @@ def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
     )
     assert not (tmp_path / "other.yaml").exists()
     assert run("train", path, "--preset", preset) == 1
-    assert "--preset goes with --init" in capsys.readouterr().err
+    assert "--preset needs --init" in capsys.readouterr().err
 
 
 @pytest.mark.slow

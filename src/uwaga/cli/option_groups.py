@@ -81,12 +81,12 @@ def option_groups(verb: Verb) -> Verb:
             parameters.append(parameter.replace(annotation=hint, kind=kind))
             continue
         groups[parameter.name] = group, get_args(hint)[0] is group.record
-        parameters += [_parameter(each, group) for each in group.options().values()]
+        parameters += [_parameter(parameter.name, each, group) for each in group.options().values()]
 
     @functools.wraps(verb)
     def command(**values: Any) -> None:
         for name, (group, whole) in groups.items():
-            given = {each: values.pop(each) for each in group.options()}
+            given = {each: values.pop(f"{name}_{each}") for each in group.options()}
             given = {each: _plain(value) for each, value in given.items() if value is not None}
             values[name] = group.record(**given) if whole else given
         verb(**values)
@@ -97,7 +97,7 @@ def option_groups(verb: Verb) -> Verb:
     return command  # type: ignore[return-value]
 
 
-def _parameter(option: OptionField, group: Group) -> inspect.Parameter:
+def _parameter(prefix: str, option: OptionField, group: Group) -> inspect.Parameter:
     """Return the parameter of a verb for an option.
 
     It has the option's default, or None if that depends on the model or on other options.
@@ -119,7 +119,7 @@ def _parameter(option: OptionField, group: Group) -> inspect.Parameter:
     )
     annotation = kind if default is not None else kind | None
     return inspect.Parameter(
-        option.name,
+        f"{prefix}_{option.name}",
         inspect.Parameter.KEYWORD_ONLY,
         default=default,
         annotation=Annotated[annotation, info],
