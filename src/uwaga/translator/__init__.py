@@ -1,10 +1,10 @@
 """Requests in, translations out: translators, text generators and mask fillers."""
 
+from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.attention import AttendedText
 from uwaga.translator.fill import Encoding, Filling, MaskFiller
 from uwaga.translator.generate import Continuation, TextGenerator
 from uwaga.translator.load import load
-from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request
 from uwaga.translator.score import Score

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from uwaga.errors import SettingsError
+from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.fill import MaskFiller
 from uwaga.translator.generate import TextGenerator
 from uwaga.translator.loading import (
@@ -17,7 +18,6 @@ from uwaga.translator.loading import (
     named_by,
     read_model,
 )
-from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.model_selection import choose_for
 from uwaga.translator.translator import Translator
 
