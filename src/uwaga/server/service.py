@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -87,13 +86,11 @@ class Service:
         self.ready = False
 
     async def start(self) -> None:
-        """Load the models to preload, and the tables that detect languages."""
+        """Load the models to preload."""
         await self.pool.preload(self.served)
         gc.collect()
         gc.freeze()  # what is there now stays, and need not be collected again and again
         self.ready = True
-        with contextlib.suppress(ApiError):  # the library that detects languages is not installed
-            await self.detect("load its tables")  # which takes seconds, at the first request otherwise
 
     async def close(self) -> None:
         """Finish the running requests, then unload the models."""
