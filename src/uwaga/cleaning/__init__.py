@@ -1,4 +1,4 @@
-"""Cleaning of parallel corpora: rules, each with its count, over any number of pairs in little memory."""
+"""Cleaning of parallel corpora by rules, in little memory for any number of pairs."""
 
 from uwaga.cleaning.clean import clean
 from uwaga.cleaning.report import CleaningReport

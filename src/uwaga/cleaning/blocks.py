@@ -1,4 +1,4 @@
-"""Blocks of lines: read, sent to whoever judges them, and written as they were."""
+"""Blocks of lines as they are read, sent to workers and written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uwaga.settings import CorpusSettings, parse
 LINES = 8192
 """Lines of a block."""
 STEP = 128
-"""Lines read on end, so that even of the longest lines a block holds little more than :data:`BYTES`."""
+"""Lines read at once, so that a block of long lines holds little more than :data:`BYTES`."""
 BYTES = 1 << 22
 
 LONG: Fault = "line over 1 MiB"
@@ -37,19 +37,21 @@ FAULTS: tuple[Fault, ...] = (
     "empty target",
     "NUL character",
 )
-"""What makes a line no pair, as for training; verdict ``n + 1`` stands for the ``n``-th."""
+"""Reasons why a line is not a pair, as for training; verdict ``n + 1`` means the ``n``-th."""
 Raw = bytes | Fault | None
-"""A line, or what is wrong with it; None where it is too long."""
+"""A line, or its fault; None if it is too long."""
 Verdicts = NDArray[np.int16]
-"""(lines,) 0 for what is kept, else the fault, or, from ``len(FAULTS) + 1`` on, the rule."""
+"""(lines,) 0 for kept lines, else the fault, or, from ``len(FAULTS) + 1`` on, the rule."""
 
 
 @dataclass
 class LineBlock:
-    """Lines that follow each other, ``first`` the number of the first one.
+    """Consecutive lines.
 
-    ``columns`` holds lines of TSV alone, or sources and their targets; ``faults`` what reading has found
-    wrong with lines, by their indices, which are empty here.
+    Attributes:
+        first: number of the first line, from 1.
+        columns: the lines of a TSV, or the sources and the targets.
+        faults: faults found in reading, by the indices of their lines, which are empty here.
     """
 
     first: int
@@ -60,21 +62,21 @@ class LineBlock:
         return len(self.columns[0])
 
     def sent(self) -> RawBlock:
-        """What a process needs to judge it, quick to send."""
+        """Return what a worker process needs, in a form that is fast to send."""
         return RawBlock(tuple(b"\n".join(column) for column in self.columns), len(self), self.faults)
 
     def line(self, index: int) -> bytes:
-        """A line as TSV."""
+        """Return a line as TSV."""
         return b"\t".join(column[index] for column in self.columns)
 
     def texts(self, index: int) -> tuple[str, str]:
-        """The two sides of a line, as far as they can be read."""
+        """Return the two sides of a line, with bad bytes replaced."""
         cells = [cell.decode("utf-8", "replace") for cell in self.line(index).split(b"\t")]
         return cells[0], cells[1] if len(cells) > 1 else ""
 
 
 class RawBlock(NamedTuple):
-    """The columns of a block, lines joined; how many there are; what was wrong with some."""
+    """The columns of a block with their lines joined, the number of lines, and the faults."""
 
     columns: tuple[bytes, ...]
     lines: int
@@ -82,11 +84,10 @@ class RawBlock(NamedTuple):
 
 
 class Lines:
-    """A corpus as lines: those of a TSV or of two texts as they are, of other formats each pair as a line
-    of TSV.
+    """A corpus as lines: those of a TSV or of two texts unchanged, pairs of other formats as lines of TSV.
 
     Raises:
-        DataError: a file is missing, or the files do not fit the format.
+        DataError: a file is missing, or the files do not match the format.
         SettingsError: there are no files.
     """
 
@@ -98,11 +99,11 @@ class Lines:
         self.aligned = self._sources.format == "text"
 
     def blocks(self) -> Iterator[LineBlock]:
-        """The blocks in their order.
+        """Yield the blocks in order.
 
         Raises:
-            DataError: a file is binary, cut or damaged; texts have unequal numbers of lines.
-            MissingExtraError: what reads the format or the compression is not installed.
+            DataError: a file is binary, truncated or damaged, or the texts have unequal numbers of lines.
+            MissingExtraError: the library of the format or the compression is not installed.
         """
         if self._sources.format == "tsv":
             sides: list[Iterator[Raw]] = [chain.from_iterable(map(read_lines, self._sources.files))]
@@ -127,7 +128,7 @@ class Lines:
         while len(columns[0]) < LINES and size < BYTES:
             step = [list(islice(side, STEP)) for side in sides]
             if len(step[0]) != len(step[-1]):
-                self._misaligned(first + len(columns[0]) - 1, [len(one) for one in step], sides)
+                self._misaligned(first + len(columns[0]) - 1, list(map(len, step)), sides)
             if not step[0]:
                 break
             for column, lines in zip(columns, step, strict=True):
@@ -143,13 +144,12 @@ class Lines:
         counts = [before + now + sum(1 for _ in side) for now, side in zip(read, sides, strict=True)]
         raise DataError(
             f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "
-            f"{counts[1]}; "
-            "line n of one must translate line n of the other"
+            f"{counts[1]}; line n of one must translate line n of the other"
         )
 
 
 def _as_tsv(rows: Iterator[Row]) -> Iterator[Raw]:
-    """Rows as lines of TSV; tabs and line breaks in a text become spaces."""
+    """Yield rows as lines of TSV; tabs and line breaks in a text become spaces."""
     for row in rows:
         if isinstance(row.cells, str):
             yield row.cells
@@ -159,7 +159,7 @@ def _as_tsv(rows: Iterator[Row]) -> Iterator[Raw]:
 
 
 def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Verdicts]:
-    """The pairs of a block, and which of its lines are none; those have empty sides."""
+    """Return the pairs of a block, and the verdicts of lines that are not pairs, whose sides are empty."""
     verdicts = np.zeros(raw.lines, np.int16)
     if len(raw.columns) == 1:
         codes, starts, ends = _decoded(raw.columns[0], raw.lines, verdicts)
@@ -170,7 +170,7 @@ def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Ve
         source = Side.spans(codes, starts, middle)
         target = Side.spans(codes, np.minimum(middle + 1, last), last)
     else:
-        source, target = (Side.spans(*_decoded(one, raw.lines, verdicts)) for one in raw.columns)
+        source, target = (Side.spans(*_decoded(column, raw.lines, verdicts)) for column in raw.columns)
         missing = np.zeros(raw.lines, np.bool_)
     empty_source, empty_target = (_blank(side) for side in (source, target))
     nul = (source.count(source.codes == 0) + target.count(target.codes == 0)) > 0
@@ -184,25 +184,25 @@ def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Ve
 
 
 def _decoded(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint32], Counts, Counts]:
-    """The characters of joined lines, and (lines,) where each begins and ends."""
+    """Return the characters of joined lines, and where each begins and ends, (lines,)."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
-        found = []
+        decoded = []
         for index, line in enumerate(raw.split(b"\n")):
             try:
-                found.append(line.decode("utf-8"))
+                decoded.append(line.decode("utf-8"))
             except UnicodeDecodeError:
-                found.append("")
+                decoded.append("")
                 verdicts[index] = FAULTS.index("bad UTF-8") + 1
-        text = "\n".join(found)
+        text = "\n".join(decoded)
     codes = np.frombuffer(text.encode("utf-32-le"), "<u4")
     ends = np.append(np.flatnonzero(codes == ord("\n")), len(codes))
     return codes, np.concatenate([[0], ends[:-1] + 1]), ends
 
 
 def _blank(texts: Side) -> NDArray[np.bool_]:
-    """(pairs,) which hold nothing but white space."""
+    """Return the mask (pairs,) of texts that are empty or white space."""
     blank: NDArray[np.bool_] = texts.count((character_bits()[texts.codes] & SPACE) == 0) == 0
     return blank
 

@@ -1,4 +1,4 @@
-"""Cleaning a corpus: lines in, the same lines without the bad ones out, and a report."""
+"""Clean a corpus: copy its lines without the rejected ones, and report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from uwaga.files.atomic import new_file
 from uwaga.files.lines import check_compression, compressed
 
 Progress = Callable[[int, int], None]
-"""Called with how many bytes and how many lines are done."""
+"""Called with the numbers of bytes and of lines that are done."""
 PACKED = (".gz", ".zst", ".xz")
 
 
@@ -34,59 +34,58 @@ def clean(
     rejected: Path | None = None,
     progress: Progress | None = None,
 ) -> CleaningReport:
-    """Write the pairs of a corpus that no rule rejects, as they are and in their order.
+    """Copy the pairs of a corpus that no rule rejects, unchanged and in order.
 
-    The files appear when all is written, or not at all. What is written does not depend on ``jobs``.
-    Memory does not grow with the corpus, but for the keys of ``duplicates``, up to the limit in its settings.
+    The files are written atomically, and their content does not depend on ``jobs``. Memory does not grow with
+    the corpus, except for the keys of ``duplicates``, up to the limit in its settings.
 
     Args:
-        inputs: TSV (source TAB target, more columns are kept), two aligned files, one Moses prefix, or TMX,
-            Parquet or JSON Lines by the ends of their names; plain or compressed, paths or URLs.
-        outputs: two of two files; of a Moses prefix one prefix or two files; of all others one TSV.
-            Compressed if called .gz, .zst or .xz.
+        inputs: TSV (source TAB target, further columns are kept), two aligned files, one Moses prefix, or
+            TMX, Parquet or JSON Lines by their suffixes; plain or compressed, paths or URLs.
+        outputs: two files for two input files; one prefix or two files for a Moses prefix; one TSV for
+            others. They are compressed by the suffixes .gz, .zst and .xz.
         settings: the rules.
-        jobs: processes that ask the rules. More than 1 start this program's main module anew, which must
-            then be importable.
-        rejected: a TSV for what goes: the rule, the number of the line, and the line.
+        jobs: number of processes. More than 1 import the program's main module again, which must be
+            importable.
+        rejected: a TSV for the rejected pairs: the rule, the number of the line, and the line.
         progress: called after each block.
 
     Raises:
-        DataError: bad input as ``read_pairs`` tells it; no pair in it, or none left; a file
-            cannot be written.
-        SettingsError: the outputs do not fit the inputs, or a rule cannot be asked.
-        MissingExtraError: a rule, or a compressed file, needs a library that is not installed.
+        DataError: the input is damaged, holds no pair or none that is kept, or a file cannot be written.
+        SettingsError: the outputs do not match the inputs, or a rule cannot be applied.
+        MissingExtraError: a rule or a compressed file needs a library that is not installed.
     """
     if jobs < 1:
         raise SettingsError(f"jobs must be at least 1, not {jobs}")
-    begun = time.perf_counter()
+    started = time.perf_counter()
     corpus = Lines(inputs, _moses_languages(settings))
-    places = _places(corpus, inputs, outputs, settings, rejected)
+    paths = _output_paths(corpus, inputs, outputs, settings, rejected)
     collector = Collector(corpus.name, settings.to_dict(), list(settings.rules))
     with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(_output(path)) for path in places]
-        apart = stack.enter_context(_output(rejected)) if rejected else None
-        judges = stack.enter_context(RuleWorkers(settings, jobs))
+        files = [stack.enter_context(_output(path)) for path in paths]
+        rejected_file = stack.enter_context(_output(rejected)) if rejected else None
+        workers = stack.enter_context(RuleWorkers(settings, jobs))
         done = 0
-        for block, verdicts in _scored(judges, corpus.blocks(), settings):
+        for block, verdicts in _judged(workers, corpus.blocks(), settings):
             collector.add(block, verdicts)
             _write(files, block, verdicts)
-            if apart:
-                _write_rejected(apart, block, verdicts, [*FAULTS, *settings.rules])
+            if rejected_file:
+                _write_rejected(rejected_file, block, verdicts, [*FAULTS, *settings.rules])
             done += sum(map(len, (line for column in block.columns for line in column))) + len(block)
             if progress:
                 progress(done, collector.report.read)
-        report = collector.finish(time.perf_counter() - begun)
+        report = collector.finish(time.perf_counter() - started)
         _check_some_left(report)
-    report.seconds = time.perf_counter() - begun
+    report.seconds = time.perf_counter() - started
     return report
 
 
-def _scored(
-    judges: RuleWorkers, blocks: Iterator[LineBlock], settings: CleaningSettings
+def _judged(
+    workers: RuleWorkers, blocks: Iterator[LineBlock], settings: CleaningSettings
 ) -> Iterator[JudgedBlock]:
-    """The judged blocks, after the rule that scores too, where there is one."""
-    stream = judges.judged(blocks)
-    rule = judges.scored
+    """Yield the blocks with the verdicts of all rules, including the scored one."""
+    stream = workers.judge(blocks)
+    rule = workers.scored
     if rule is None:
         yield from stream
         return
@@ -100,8 +99,8 @@ def _scored(
     with Spool() as spool:
         for block, verdicts in stream:
             spool.add(block, verdicts, _reject_by_score(block, verdicts, rule, verdict))
-        for block, verdicts, gone in spool.best(rule.share):
-            verdicts[np.flatnonzero(verdicts == 0)[gone]] = verdict
+        for block, verdicts, rejected in spool.best(rule.share):
+            verdicts[np.flatnonzero(verdicts == 0)[rejected]] = verdict
             yield block, verdicts
 
 
@@ -111,44 +110,46 @@ def _reject_by_score(
     rule: AnyScoredRule,
     verdict: int,
 ) -> Scores:
-    """Score what is left of a block, write the verdict on what is over the limit; the scores of the rest."""
+    """Score the remaining pairs of a block and reject those above the limit; return the scores of the
+    rest.
+    """
     pairs, _ = read_block(block.sent(), rule.languages)
     pairs = pairs.take(verdicts == 0)
     scores = rule.scores(pairs) if len(pairs) else np.zeros(0, np.float32)
-    gone = rule.beyond(scores)
-    verdicts[np.flatnonzero(verdicts == 0)[gone]] = verdict
-    return scores[~gone]
+    rejected = rule.beyond(scores)
+    verdicts[np.flatnonzero(verdicts == 0)[rejected]] = verdict
+    return scores[~rejected]
 
 
 def _moses_languages(settings: CleaningSettings) -> tuple[str, str]:
     return settings.languages if all(settings.languages) else ("src", "tgt")
 
 
-def _places(
+def _output_paths(
     corpus: Lines,
     inputs: Sequence[Path | str],
     outputs: Sequence[Path],
     settings: CleaningSettings,
     rejected: Path | None,
 ) -> list[Path]:
-    """The files to write.
+    """Return the files to write.
 
     Raises:
-        SettingsError: they do not fit the input, or would write over it or each other.
+        SettingsError: they do not match the input, or would overwrite it or each other.
     """
-    places = list(outputs)
+    paths = list(outputs)
     if corpus.aligned and len(inputs) == 1 and len(outputs) == 1:
         endings = [
             f".{language}{path.suffix if path.suffix in PACKED else ''}"
             for language, path in zip(_moses_languages(settings), map(Path, corpus.files), strict=True)
         ]
-        places = [outputs[0].with_name(outputs[0].name + end) for end in endings]
-    if len(places) != 1 + corpus.aligned:
-        wanted = "an output for each of the two files" if corpus.aligned else "one output, a TSV"
-        raise SettingsError(f"{corpus.name}: give {wanted}, not {len(places)}")
-    written = [path.resolve() for path in (*places, *([rejected] if rejected else []))]
+        paths = [outputs[0].with_name(outputs[0].name + end) for end in endings]
+    if len(paths) != 1 + corpus.aligned:
+        expected = "an output for each of the two files" if corpus.aligned else "one output, a TSV"
+        raise SettingsError(f"{corpus.name}: give {expected}, not {len(paths)}")
+    written = [path.resolve() for path in (*paths, *([rejected] if rejected else []))]
     for number, path in enumerate(written):
-        if path in [Path(one).resolve() for one in corpus.files]:
+        if path in [Path(file).resolve() for file in corpus.files]:
             raise SettingsError(f"{path} is the input: name another file for the output")
         if path in written[:number]:
             raise SettingsError(f"{path} is named twice: each output needs a file of its own")
@@ -156,7 +157,7 @@ def _places(
         check_compression(path)
         if not path.parent.is_dir():
             raise DataError(f"{path}: cannot be written: there is no folder {path.parent}")
-    return places
+    return paths
 
 
 @contextlib.contextmanager
@@ -180,18 +181,17 @@ def _write_rejected(file: IO[bytes], block: LineBlock, verdicts: Verdicts, names
 
 
 def _check_some_left(report: CleaningReport) -> None:
-    """Refuse to write nothing.
+    """Refuse an empty result.
 
     Raises:
-        DataError: no pair was read, or none is left; names what took most.
+        DataError: no pair was read, or none is kept; names the rule that rejected most.
     """
     if report.kept:
         return
     if not report.read:
-        raise DataError(f"{report.name}: no sentence pair in it")
-    most = max(report.counts, key=lambda count: count.pairs)
+        raise DataError(f"{report.name}: it holds no sentence pair")
+    most = max(report.counts, key=lambda rule: rule.pairs)
     raise DataError(
-        f"{report.name}: none of {report.read} lines is left; {most.name!r} took {most.pairs} of them, "
-        f"for example "
-        f"line {most.examples[0].line}; nothing was written"
+        f"{report.name}: all {report.read} lines were rejected, {most.pairs} of them by {most.name!r}, for "
+        f"example line {most.examples[0].line}; nothing was written"
     )

@@ -1,4 +1,4 @@
-"""Sentence pairs in blocks: each side one array of characters, so that a rule judges thousands at once."""
+"""Blocks of sentence pairs as arrays of characters, so that a rule judges thousands at once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 CODE_POINTS = 0x110000
 LETTER, SPACE, TERMINAL, BAD, DIGIT = 1, 2, 4, 8, 16
-"""Bits of :func:`character_bits`: a letter or a mark on one, white space, a sentence's end, no text, a digit
-but 0."""
+"""Bits of :func:`character_bits`: a letter or its mark, white space, the end of a sentence, not text, a
+nonzero digit."""
 NO_DIGIT = 255
 
 _TERMINALS = ".?!…。！？؟।｡"
@@ -26,11 +26,10 @@ _JAMO, _JAMO_END = 0x1100, 0x1200
 
 @cache
 def character_bits() -> NDArray[np.uint8]:
-    """(code points,) the bits of every character.
+    """Return the bits of every character, (code points,).
 
-    Bad are control characters but the tab, what is for private use, surrogates, and the replacement character
-    U+FFFD, which stands where a converter has lost one. What Unicode has not assigned yet is not bad: it may
-    be an emoji of next year.
+    Bad characters are controls except the tab, private use, surrogates, and the replacement character U+FFFD,
+    which marks a conversion error. Unassigned characters are not bad: a later Unicode may make them emoji.
     """
     table = np.zeros(CODE_POINTS, np.uint8)
     for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
@@ -45,7 +44,7 @@ def character_bits() -> NDArray[np.uint8]:
     table[_PRIVATE:] |= BAD
     table[[0xFFFD, *range(0xFDD0, 0xFDF0)]] |= BAD
     table[[ord(mark) for mark in _TERMINALS]] |= TERMINAL
-    table[(np.arange(CODE_POINTS) & 0xFFFE) == 0xFFFE] |= BAD  # the last two of each plane are none
+    table[(np.arange(CODE_POINTS) & 0xFFFE) == 0xFFFE] |= BAD  # the last two of each plane are noncharacters
     table[ord("\t")] &= ~np.uint8(BAD)
     table[(digits() != NO_DIGIT) & (digits() != 0)] |= DIGIT
     return table
@@ -53,7 +52,7 @@ def character_bits() -> NDArray[np.uint8]:
 
 @cache
 def digits() -> NDArray[np.uint8]:
-    """(code points,) the value of each decimal digit of any script, :data:`NO_DIGIT` elsewhere."""
+    """Return the value of each decimal digit of any script, :data:`NO_DIGIT` elsewhere, (code points,)."""
     table = np.full(CODE_POINTS, NO_DIGIT, np.uint8)
     for code in range(_ASSIGNED):
         if (value := unicodedata.decimal(chr(code), None)) is not None:
@@ -62,29 +61,31 @@ def digits() -> NDArray[np.uint8]:
 
 
 ANY_SCRIPT, OF_SCRIPT = 1, 2
-"""Bits of :func:`script_letters`: a letter of some script, and of one of those asked for."""
+"""Bits of :func:`script_letters`: a letter of any script, and one of the given scripts."""
 
 
 @cache
 def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
-    """(code points,) the bits of every letter; marks that go with letters of any script have none.
+    """Return the bits of every letter, (code points,); marks used with letters of any script have none.
 
     Args:
-        scripts: how Unicode's names of the letters begin, such as ``LATIN``.
+        scripts: the first words of the letters' Unicode names, such as ``LATIN``.
     """
     table = np.zeros(CODE_POINTS, np.uint8)
-    wanted = set(scripts)
+    accepted = set(scripts)
     for code in np.flatnonzero(character_bits() & LETTER).tolist():
         character = chr(code)
         if unicodedata.category(character) not in ("Mn", "Me"):
-            fits = unicodedata.name(character, "").partition(" ")[0] in wanted
+            fits = unicodedata.name(character, "").partition(" ")[0] in accepted
             table[code] = ANY_SCRIPT | OF_SCRIPT if fits else ANY_SCRIPT
     return table
 
 
 @cache
 def unstable() -> NDArray[np.bool_]:
-    """(code points,) whether a character may become more, fewer or another kind when forms are unified."""
+    """Return which characters may change their number or class under NFKC and case folding, (code
+    points,).
+    """
     table = np.zeros(CODE_POINTS, np.bool_)
     for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
         character = chr(code)
@@ -98,7 +99,7 @@ def unstable() -> NDArray[np.bool_]:
 
 
 def is_word(code: int) -> bool:
-    """Whether a character is a letter or a digit."""
+    """Return whether a character is a letter or a digit."""
     return bool(character_bits()[code] & LETTER) or bool(digits()[code] != NO_DIGIT)
 
 
@@ -112,17 +113,20 @@ _MIX_AGAIN = np.uint64(0x94D049BB133111EB)
 
 
 def mixed(values: Keys) -> Keys:
-    """The finaliser of splitmix64 (Steele, Lea & Flood 2014, figure 16): a bijection that looks random."""
+    """Apply the finaliser of splitmix64 (Steele, Lea & Flood 2014, figure 16), a bijection that looks
+    random.
+    """
     values = (values ^ (values >> np.uint64(30))) * _MIX
     values = (values ^ (values >> np.uint64(27))) * _MIX_AGAIN
     return values ^ (values >> np.uint64(31))
 
 
 class Side:
-    """One side of some pairs.
+    """One side of a block of pairs.
 
-    ``codes`` (characters,) uint32 are the code points of all texts end to end, ``offsets`` (pairs + 1,) where
-    each begins.
+    Attributes:
+        codes: (characters,) uint32, the concatenated code points of all texts.
+        offsets: (pairs + 1,) where each text begins.
     """
 
     def __init__(self, codes: NDArray[np.uint32], offsets: Counts) -> None:
@@ -130,14 +134,14 @@ class Side:
 
     @classmethod
     def of(cls, texts: list[str]) -> Side:
-        """The given texts, none of which holds a line break."""
+        """Return the side of texts that contain no line breaks."""
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         return cls(_codes("".join(texts)), np.concatenate([[0], np.cumsum(lengths)]))
 
     @classmethod
     def spans(cls, codes: NDArray[np.uint32], starts: Counts, ends: Counts) -> Side:
-        """The parts ``[starts, ends)`` (pairs,) of some characters, one behind the other."""
-        edges = np.empty(2 * len(starts) + 2, np.int64)  # of gaps and parts in turn
+        """Concatenate the parts ``[starts, ends)``, (pairs,), of an array of characters."""
+        edges = np.empty(2 * len(starts) + 2, np.int64)  # of alternating gaps and parts
         edges[0], edges[1:-1:2], edges[2:-1:2], edges[-1] = 0, starts, ends, len(codes)
         inside = np.arange(len(edges) - 1) % 2 == 1
         offsets = np.concatenate([[0], np.cumsum(ends - starts)])
@@ -147,7 +151,7 @@ class Side:
         return len(self.offsets) - 1
 
     def take(self, mask: Mask) -> Side:
-        """Those of a mask (pairs,)."""
+        """Return the selection by a mask (pairs,)."""
         if mask.all():
             return self
         lengths = self.lengths
@@ -155,7 +159,7 @@ class Side:
         return Side(self.codes[np.repeat(mask, lengths)], offsets)
 
     def text(self, index: int) -> str:
-        """One text."""
+        """Return one text."""
         return self._decoded(int(self.offsets[index]), int(self.offsets[index + 1]))
 
     @cached_property
@@ -166,50 +170,50 @@ class Side:
 
     @cached_property
     def joined(self) -> str:
-        """All texts, a line break after each."""
+        """All texts, each followed by a line break."""
         return "\n".join([*self.strings, ""])
 
     def lines_at(self, places: Counts) -> Counts:
-        """The index of the text at each place of :attr:`joined`."""
+        """Return the index of the text at each position of :attr:`joined`."""
         starts = self.offsets[:-1] + np.arange(len(self))
         return np.searchsorted(starts, places, side="right") - 1
 
     @cached_property
     def lengths(self) -> Counts:
-        """(pairs,) characters of each."""
+        """The number of characters of each text, (pairs,)."""
         return np.diff(self.offsets)
 
     @cached_property
     def bits(self) -> NDArray[np.uint8]:
-        """(characters,) the bits that :func:`~uwaga.cleaning.pairs.character_bits` has of each."""
+        """The bits of :func:`character_bits` of each character, (characters,)."""
         return character_bits()[self.codes]
 
     def count(self, chosen: Mask) -> Counts:
-        """(pairs,) how many characters of each text are in a mask (characters,)."""
+        """Count the characters of each text in a mask (characters,); returns (pairs,)."""
         return np.diff(np.searchsorted(np.flatnonzero(chosen), self.offsets))
 
     def count_bits(self, bits: int) -> Counts:
-        """(pairs,) how many characters of each text have one of some bits."""
+        """Count the characters of each text that have one of the bits; returns (pairs,)."""
         return self.count(self.has_bits(bits))
 
     @cached_property
     def letters(self) -> Counts:
-        """(pairs,) letters of each."""
+        """The number of letters of each text, (pairs,)."""
         return self.count_bits(LETTER)
 
     @cached_property
     def spaces(self) -> Mask:
-        """(characters,) which are white space."""
+        """The mask (characters,) of white space."""
         return self.has_bits(SPACE)
 
     def has_bits(self, bits: int) -> Mask:
-        """(characters,) which have one of some bits."""
+        """Return the mask (characters,) of those that have one of the bits."""
         chosen: Mask = (self.bits & np.uint8(bits)) != 0
         return chosen
 
     @cached_property
     def word_starts(self) -> Mask:
-        """(characters,) whether a word, in between of white space, begins there."""
+        """The mask (characters,) of first characters of words, which white space separates."""
         space = self.spaces
         begins = np.ones(len(space), np.bool_)
         begins[1:] = space[:-1]
@@ -219,12 +223,12 @@ class Side:
 
     @cached_property
     def words(self) -> Counts:
-        """(pairs,) words of each, as ``str.split`` finds them."""
+        """The number of words of each text as ``str.split`` finds them, (pairs,)."""
         return self.count(self.word_starts)
 
     @cached_property
     def longest_words(self) -> Counts:
-        """(pairs,) characters of each text's longest word."""
+        """The number of characters of each text's longest word, (pairs,)."""
         space = self.spaces
         ends = np.ones(len(space), np.bool_)
         ends[:-1] = space[1:]
@@ -240,19 +244,21 @@ class Side:
 
     @cached_property
     def digits(self) -> Side:
-        """The decimal digits but 0 of each, whatever their script."""
+        """The nonzero decimal digits of each text, of any script, as ASCII digits."""
         chosen = self.has_bits(DIGIT)
         offsets = np.concatenate([[0], np.cumsum(self.count(chosen))])
         return Side(digits()[self.codes[chosen]].astype(np.uint32) + ord("0"), offsets)
 
     @cached_property
     def word_characters(self) -> Counts:
-        """(pairs,) letters and digits of each."""
+        """The number of letters and digits of each text, (pairs,)."""
         return self.count(((self.bits & LETTER) != 0) | (digits()[self.codes] != NO_DIGIT))
 
     @cached_property
     def folded(self) -> Side:
-        """Letters and digits alone, without case and compatibility forms; what has none stays as it is."""
+        """The letters and digits of each text after NFKC and case folding; a text without any is
+        unchanged.
+        """
         whole = unicodedata.normalize("NFKC", self.joined).casefold()
         codes = _codes(whole)
         ends = codes == ord("\n")
@@ -260,24 +266,23 @@ class Side:
         codes = codes[kept]
         places = np.flatnonzero(codes == ord("\n"))
         starts = np.concatenate([[0], places[:-1] + 1]).astype(np.int64)[: len(self)]
-        found = Side.spans(codes, starts, places)
-        if (found.lengths > 0).all():
-            return found
-        plain = [one or text for one, text in zip(found.strings, self.strings, strict=True)]
-        return Side.of(plain)
+        folded = Side.spans(codes, starts, places)
+        if (folded.lengths > 0).all():
+            return folded
+        return Side.of([new or text for new, text in zip(folded.strings, self.strings, strict=True)])
 
     @cached_property
     def keys(self) -> Keys:
-        """(pairs,) a 64-bit key of each text: equal texts have equal keys.
+        """A 64-bit key of each text, (pairs,); equal texts have equal keys.
 
-        The sum over a text of a random-looking number for each character at each position (Zobrist 1970),
-        so two different texts share a key with a probability of about 2⁻⁶⁴.
+        It sums a pseudorandom number of each character at each position (Zobrist 1970), so two different
+        texts have the same key with a probability of about 2⁻⁶⁴.
         """
         starts = self.offsets.astype(np.uint64)
         values = np.arange(len(self.codes), dtype=np.uint64)  # (characters,)
         values -= np.repeat(starts[:-1], self.lengths)
         values *= np.uint64(CODE_POINTS)
-        values += self.codes  # a number of its own for each character at each position
+        values += self.codes  # distinct for each character at each position
         values *= _GOLDEN
         values ^= values >> np.uint64(32)
         values *= _MIX
@@ -287,9 +292,10 @@ class Side:
         return sums[self.offsets[1:]] - sums[self.offsets[:-1]] + self.lengths.astype(np.uint64)
 
     def folds_as(self, other: Side) -> Mask:
-        """(pairs,) whether each is the same text as another's when both are :attr:`folded`.
+        """Return the mask (pairs,) of texts whose :attr:`folded` forms are equal.
 
-        Only those are folded that have as many letters and digits, or characters that folding may multiply.
+        Only texts with equally many letters and digits are folded, or with characters whose number may
+        change.
         """
         doubtful = self.word_characters == other.word_characters
         for side in (self, other):
@@ -299,11 +305,11 @@ class Side:
         return same
 
     def equals(self, other: Side) -> Mask:
-        """(pairs,) whether each is the same text as another's."""
-        alike = self.lengths == other.lengths
-        ours, theirs = self.take(alike), other.take(alike)
-        same: Mask = alike.copy()
-        same[alike] = ours.count(ours.codes != theirs.codes) == 0
+        """Return the mask (pairs,) of equal texts."""
+        equal_lengths = self.lengths == other.lengths
+        ours, theirs = self.take(equal_lengths), other.take(equal_lengths)
+        same: Mask = equal_lengths.copy()
+        same[equal_lengths] = ours.count(ours.codes != theirs.codes) == 0
         return same
 
     def _decoded(self, start: int, end: int) -> str:
@@ -311,14 +317,14 @@ class Side:
 
 
 class PairBlock:
-    """Sentence pairs of two languages (codes, empty where they are not known)."""
+    """A block of sentence pairs with the codes of their languages, empty if unknown."""
 
     def __init__(self, source: Side, target: Side, languages: tuple[str, str]) -> None:
         self.source, self.target, self.languages = source, target, languages
 
     @classmethod
     def of(cls, pairs: list[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> PairBlock:
-        """The given pairs, without line breaks in them."""
+        """Return the block of pairs that contain no line breaks."""
         sides = [Side.of([pair[side] for pair in pairs]) for side in range(2)]
         return cls(sides[0], sides[1], languages)
 
@@ -331,7 +337,7 @@ class PairBlock:
         return (self.source, self.languages[0]), (self.target, self.languages[1])
 
     def take(self, mask: Mask) -> PairBlock:
-        """Those of a mask (pairs,)."""
+        """Return the selection by a mask (pairs,)."""
         if mask.all():
             return self
         return PairBlock(self.source.take(mask), self.target.take(mask), self.languages)

@@ -1,4 +1,4 @@
-"""What a cleaning took out: each rule's count, with examples."""
+"""Reports of a cleaning: how many pairs each rule rejected, with examples, as JSON and HTML."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from uwaga.cleaning.rule import RULES
 from uwaga.results.html import details, heading, page, paragraph, table
 
 EXAMPLES = 5
-"""Examples of each count."""
+"""Examples of each rule."""
 LONGEST_EXAMPLE = 300
 """Characters of a side of an example."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A line (its number from 1) that went."""
+    """A rejected pair with the number of its line, from 1."""
 
     line: int
     source: str
@@ -29,7 +29,7 @@ class Example:
 
 @dataclass
 class RuleCount:
-    """How many pairs a rule, or a fault of a line, took, of those that came as far as it."""
+    """How many pairs were rejected by a rule or for a fault, of those that reached it."""
 
     name: str
     summary: str
@@ -39,9 +39,15 @@ class RuleCount:
 
 @dataclass
 class CleaningReport:
-    """Counts of a cleaning: ``read`` lines, ``kept`` pairs, and the counts in the order of the rules.
+    """The result of a cleaning.
 
-    ``settings`` is what was asked for, ``seconds`` what it took.
+    Attributes:
+        name: of the corpus.
+        settings: of the cleaning.
+        counts: of rejected pairs, in the order of the rules.
+        read: number of lines.
+        kept: number of pairs.
+        seconds: duration.
     """
 
     name: str
@@ -53,11 +59,11 @@ class CleaningReport:
 
     @property
     def speed(self) -> float:
-        """PairBlock read per second."""
+        """Pairs read per second."""
         return self.read / self.seconds if self.seconds > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON can hold of it."""
+        """Return the report as JSON values."""
         return {
             "corpus": self.name,
             "read": self.read,
@@ -70,8 +76,8 @@ class CleaningReport:
                     "summary": count.summary,
                     "pairs": count.pairs,
                     "examples": [
-                        {"line": one.line, "source": one.source, "target": one.target}
-                        for one in count.examples
+                        {"line": example.line, "source": example.source, "target": example.target}
+                        for example in count.examples
                     ],
                 }
                 for count in self.counts
@@ -81,14 +87,14 @@ class CleaningReport:
 
 
 class Collector:
-    """Counts verdicts and draws examples.
+    """Counts verdicts and samples examples.
 
-    The examples of a rule are those of its lines whose numbers have the smallest hashes: spread over the
-    whole corpus, and the same however the work was shared out.
+    The examples of a rule are its lines whose numbers have the smallest hashes: spread over the whole corpus,
+    and independent of the number of processes.
     """
 
     def __init__(self, name: str, settings: dict[str, Any], rules: list[str]) -> None:
-        counts = [RuleCount(fault, "the line is no pair") for fault in FAULTS]
+        counts = [RuleCount(fault, "the line is not a pair") for fault in FAULTS]
         counts += [RuleCount(rule, RULES[rule].summary) for rule in rules]
         self.report = CleaningReport(name, settings, counts)
         self._drawn: list[list[tuple[int, Example]]] = [[] for _ in counts]
@@ -111,16 +117,16 @@ class Collector:
         drawn = self._drawn[verdict - 1]
         source, target = (_short(text) for text in block.texts(index))
         drawn.append((number, Example(block.first + index, source, target)))
-        drawn.sort(key=lambda one: one[0])
+        drawn.sort(key=lambda entry: entry[0])
         del drawn[EXAMPLES:]
         if len(drawn) == EXAMPLES:
             self._bounds[verdict] = drawn[-1][0]
 
     def finish(self, seconds: float) -> CleaningReport:
-        """The report of all blocks; faults that no line had are left out."""
+        """Return the report of all blocks, without the faults that did not occur."""
         report = self.report
         for count, drawn in zip(report.counts, self._drawn, strict=True):
-            count.examples = sorted((one for _, one in drawn), key=lambda one: one.line)
+            count.examples = sorted((example for _, example in drawn), key=lambda example: example.line)
         report.counts = [count for count in report.counts if count.pairs or count.name in RULES]
         report.seconds = seconds
         return report
@@ -131,16 +137,16 @@ def _short(text: str) -> str:
 
 
 def report_page(report: CleaningReport) -> str:
-    """Each rule's count, with its examples."""
+    """Return a report as one HTML page."""
     share = 100 * report.kept / max(1, report.read)
     parts = [
         paragraph(
             f"{report.read:,} lines read, {report.kept:,} pairs kept ({share:.2f}%), "
-            f"{report.read - report.kept:,} taken out; {report.speed:,.0f} pairs per second."
+            f"{report.read - report.kept:,} rejected; {report.speed:,.0f} pairs per second."
         ),
-        heading("What went"),
+        heading("Rejected pairs"),
         table(
-            ["rule", "what it takes out", "pairs", "% of all"],
+            ["rule", "what it rejects", "pairs", "% of all"],
             [
                 (count.name, count.summary, count.pairs, 100 * count.pairs / max(1, report.read))
                 for count in report.counts
@@ -150,7 +156,7 @@ def report_page(report: CleaningReport) -> str:
     ]
     for count in report.counts:
         if count.examples:
-            rows = [(one.line, one.source, one.target) for one in count.examples]
+            rows = [(example.line, example.source, example.target) for example in count.examples]
             parts.append(details(f"{count.name}: {count.pairs:,}", table(["line", "source", "target"], rows)))
     languages, rules = report.settings["languages"], report.settings["rules"]
     asked = [

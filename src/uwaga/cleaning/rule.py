@@ -1,7 +1,7 @@
-"""What a rule of cleaning is, and the registry of them.
+"""Base classes of the cleaning rules, and their registry.
 
-A new rule is one class in one file of ``uwaga/cleaning/rules``: settings, the command line and the law tests
-read the registry and nothing else.
+A new rule is one class in ``uwaga/cleaning/rules``: settings, the command line and the law tests read the
+registry only.
 """
 
 from __future__ import annotations
@@ -20,57 +20,60 @@ Settings = TypeVar("Settings", bound=StrictModel)
 
 
 class Rule(ABC, Generic[Settings]):
-    """Tells which pairs are to go, by what is in each pair alone."""
+    """Rejects pairs by the content of each pair alone."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """What goes, as reports and help say it."""
+    """What the rule rejects, for reports and help."""
     settings_type: ClassVar[type[StrictModel]]
     needs_languages: ClassVar[bool] = False
     expensive: ClassVar[bool] = False
-    """Whether it pays to show it none but the pairs that are left."""
+    """Whether to apply it only to the pairs that are left, because it is slow."""
     default: ClassVar[bool] = True
-    """Whether the rule is asked where nobody says which are."""
+    """Whether it belongs to the default rules."""
 
     def __init__(self, settings: Settings, languages: tuple[str, str]) -> None:
         self.settings, self.languages = settings, languages
 
     def prepare(self) -> None:
-        """Load what the rule needs; called once before the first pair, in every process.
+        """Load the rule's resources; called once in every process before the first pair.
 
         Raises:
             MissingExtraError: a library is not installed.
-            SettingsError: it cannot judge these languages.
+            SettingsError: the rule does not support these languages.
         """
 
     @abstractmethod
     def rejects(self, pairs: PairBlock) -> Mask:
-        """(pairs,) which of them go. What it says of a pair must not depend on the other pairs."""
+        """Return the mask (pairs,) of rejected pairs, in which each pair is judged independently of the
+        others.
+        """
 
 
 class OrderedRule(Rule[Settings]):
-    """RuleWorkers by what came before: keys are made in any process, and looked at in the order of the
+    """Rejects pairs by those before them: keys are made in any process, and checked in the order of the
     lines.
     """
 
     @abstractmethod
     def keys(self, pairs: PairBlock) -> Keys:
-        """(pairs,) all that the rule has to know of each pair."""
+        """Return the keys (pairs,), which hold all that the rule needs of each pair."""
 
     @abstractmethod
     def rejects_keys(self, keys: Keys) -> Mask:
-        """(pairs,) which pairs go, by their keys; called for all pairs in their order."""
+        """Return the mask (pairs,) of rejected pairs by their keys; called for all pairs in order."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        """The two together."""
+        """Reject by the keys of the pairs."""
         return self.rejects_keys(self.keys(pairs))
 
 
 class ScoredRule(Rule[Settings]):
-    """Gives each pair a number, in the process that cleans (it has threads of its own); lower is better.
+    """Scores each pair in the main process, where it has its own threads; lower is better.
 
-    ``share`` of the settings, where it is not None, keeps that share of the best of all pairs that come
-    this far, and ``max`` those up to a number.
+    Attributes:
+        share: keeps this share of the best among all pairs that reach the rule; None for no such limit.
+        max: keeps the pairs with at most this score; None for no such limit.
     """
 
     share: float | None = None
@@ -78,14 +81,14 @@ class ScoredRule(Rule[Settings]):
 
     @abstractmethod
     def scores(self, pairs: PairBlock) -> NDArray[np.float32]:
-        """(pairs,) the number of each."""
+        """Return the scores (pairs,)."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        """By ``max`` alone; which share is the best is known when all have a number."""
+        """Reject by ``max`` alone; the best share is known only when all pairs have a score."""
         return self.beyond(self.scores(pairs))
 
     def beyond(self, scores: NDArray[np.float32]) -> Mask:
-        """(pairs,) which numbers are over ``max``, or no numbers."""
+        """Return the mask (pairs,) of scores above ``max`` or NaN."""
         above = np.isnan(scores)
         return above if self.max is None else above | (scores > self.max)
 
@@ -94,17 +97,17 @@ AnyRule = Rule[Any]
 AnyOrderedRule = OrderedRule[Any]
 AnyScoredRule = ScoredRule[Any]
 RULES: dict[str, type[AnyRule]] = {}
-"""The rules by name, in the order in which they are asked unless told otherwise: cheap ones first."""
+"""The rules by name, in their default order: cheap ones first."""
 Kind = TypeVar("Kind", bound=type[AnyRule])
 
 
 def register(name: str, summary: str, settings: type[StrictModel]) -> Callable[[Kind], Kind]:
-    """Enter a class into the registry.
+    """Return a decorator that enters a rule into the registry.
 
     Args:
-        name: as settings files, the command line and reports have it.
-        summary: what goes, in a few words.
-        settings: its group of settings, each with a default and a description.
+        name: in settings files, on the command line and in reports.
+        summary: what the rule rejects, in a few words.
+        settings: its settings, each with a default and a description.
     """
 
     def enter(kind: Kind) -> Kind:

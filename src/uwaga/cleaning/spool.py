@@ -1,4 +1,4 @@
-"""JudgedBlock blocks on disk until all have a score, where a share of the best is to be kept."""
+"""Blocks that wait on disk until all pairs have a score, to keep the best share of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _HALF = 16
 Scores = NDArray[np.float32]
 
 
-class _Place(NamedTuple):
-    """A block in the files: its first line, how many, the bytes of its columns, their faults."""
+class _StoredBlock(NamedTuple):
+    """A block in the files: its first line, the number of lines, the bytes of each column, the faults."""
 
     first: int
     lines: int
@@ -37,7 +37,7 @@ class Spool:
             tempfile.TemporaryFile(prefix=f"uwaga-{name}-")  # noqa: SIM115 (closed by __exit__)
             for name in ("lines", "scores")
         )
-        self._places: list[_Place] = []
+        self._blocks: list[_StoredBlock] = []
         self._pairs = 0
 
     def __enter__(self) -> Spool:
@@ -48,7 +48,7 @@ class Spool:
         self._scores.close()
 
     def add(self, block: LineBlock, verdicts: Verdicts, scores: Scores) -> None:
-        """Append a block; ``scores`` (pairs,) are of its pairs without a verdict, each at least 0.
+        """Append a block; ``scores`` (pairs,) are those of its pairs that are left, each at least 0.
 
         Raises:
             DataError: the disk is full.
@@ -62,29 +62,29 @@ class Spool:
             self._scores.flush()
         except OSError as error:
             raise DataError(
-                f"{tempfile.gettempdir()}: the judged pairs cannot be kept until all have a score: "
+                f"{tempfile.gettempdir()}: the pairs cannot be stored until all have a score: "
                 f"{error.strerror}; free some space, name another folder in TMPDIR, or use score.max"
             ) from None
-        self._places.append(_Place(block.first, len(block), tuple(map(len, raw.columns)), block.faults))
+        self._blocks.append(_StoredBlock(block.first, len(block), tuple(map(len, raw.columns)), block.faults))
         self._pairs += len(scores)
 
     def best(self, share: float) -> Iterator[tuple[LineBlock, Verdicts, Mask]]:
-        """What was added, in order, each with (pairs,) which of its scored pairs are not of the best share.
+        """Yield the blocks in order, each with the mask (pairs,) of its scored pairs outside the best share.
 
-        Of pairs with equal scores the first are taken.
+        Of pairs with equal scores the first are kept.
         """
         count = round(share * self._pairs)
         limit, equals = self._threshold(count)
         self._texts.seek(0)
         self._scores.seek(0)
-        for place in self._places:
-            columns = tuple(self._texts.read(size).split(b"\n") for size in place.sizes)
-            verdicts = np.frombuffer(self._texts.read(2 * place.lines), "<i2").astype(np.int16)
+        for stored in self._blocks:
+            columns = tuple(self._texts.read(size).split(b"\n") for size in stored.sizes)
+            verdicts = np.frombuffer(self._texts.read(2 * stored.lines), "<i2").astype(np.int16)
             scores = np.frombuffer(self._scores.read(4 * int((verdicts == 0).sum())), "<f4")
             level = scores == limit
-            gone = (scores > limit) | (level & (np.cumsum(level) > equals))
+            rejected = (scores > limit) | (level & (np.cumsum(level) > equals))
             equals -= min(equals, int(level.sum()))
-            yield LineBlock(place.first, columns, place.faults), verdicts, gone
+            yield LineBlock(stored.first, columns, stored.faults), verdicts, rejected
 
     def _threshold(self, count: int) -> tuple[np.float32, int]:
         if not count:
@@ -93,9 +93,9 @@ class Spool:
 
 
 def smallest(scores: Scores, count: int) -> tuple[np.float32, int]:
-    """The ``count``-th smallest of some scores that are at least 0, and how many of its equals are needed.
+    """Return the ``count``-th smallest score, and how many of the scores equal to it belong to the smallest.
 
-    In two passes over the bits, a histogram each, so that an array on disk need not be sorted.
+    The scores are at least 0. Two passes over their bits, a histogram each, avoid sorting an array on disk.
     """
     high = _histogram(scores, None)
     top = int(np.searchsorted(np.cumsum(high), count))
@@ -107,12 +107,14 @@ def smallest(scores: Scores, count: int) -> tuple[np.float32, int]:
 
 
 def _histogram(scores: Scores, top: int | None) -> NDArray[np.int64]:
-    """How many scores have each upper half, or, of those with one upper half, each lower half."""
-    found = np.zeros(1 << _HALF, np.int64)
+    """Count the scores by their upper 16 bits, or those with the upper bits ``top`` by their lower 16
+    bits.
+    """
+    counts = np.zeros(1 << _HALF, np.int64)
     for start in range(0, len(scores), CHUNK):
         bits = np.ascontiguousarray(scores[start : start + CHUNK]).view(np.uint32)
         halves = bits >> _HALF
         if top is not None:
             halves = bits[halves == top] & ((1 << _HALF) - 1)
-        found += np.bincount(halves, minlength=1 << _HALF)
-    return found
+        counts += np.bincount(halves, minlength=1 << _HALF)
+    return counts

@@ -1,4 +1,4 @@
-"""The rules at work: in this process or in several, with the same verdicts in the same order."""
+"""Apply the rules in this process or in several, with the same verdicts in the same order."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from uwaga.cleaning.settings import CleaningSettings
 from uwaga.errors import DataError
 
 AHEAD = 3
-"""Blocks sent ahead, for each process."""
-FEW = 0.7
-"""Share of a block below which the pairs that are left are copied out of it."""
+"""Blocks submitted ahead for each process."""
+COMPACT_BELOW = 0.7
+"""Share of a block's pairs below which the remaining ones are copied out of it."""
 FIRST_RULE = len(FAULTS) + 1
 
 JudgedBlock = tuple[LineBlock, Verdicts]
 
 
 class Stage(NamedTuple):
-    """Rules that any process can ask, and one that then looks at keys in order."""
+    """Rules that any process can apply, and a rule that then checks keys in order."""
 
     rules: list[tuple[int, AnyRule]]
     ordered: tuple[int, AnyOrderedRule] | None
 
 
 def split_stages(rules: list[AnyRule]) -> list[Stage]:
-    """The rules but scored ones, cut after each ordered one; each with its verdict."""
+    """Split the rules, without scored ones, after each ordered one; each comes with its verdict."""
     stages: list[Stage] = []
     plain: list[tuple[int, AnyRule]] = []
     for verdict, rule in enumerate(rules, start=FIRST_RULE):
@@ -49,7 +49,7 @@ def split_stages(rules: list[AnyRule]) -> list[Stage]:
 
 
 class RuleStages:
-    """The stages in one process. Rules that look at order are prepared where the order is known."""
+    """The stages in one process; ordered rules are prepared in the main process only."""
 
     def __init__(self, settings: CleaningSettings) -> None:
         self.languages = settings.languages
@@ -59,16 +59,17 @@ class RuleStages:
             for _, rule in stage.rules:
                 rule.prepare()
 
-    def judge(self, number: int, raw: RawBlock, before: Verdicts | None) -> tuple[Verdicts, Keys | None]:
-        """Ask the rules of a stage about a block.
+    def apply(self, number: int, raw: RawBlock, before: Verdicts | None) -> tuple[Verdicts, Keys | None]:
+        """Apply the rules of a stage to a block.
 
         Args:
             number: of the stage.
             raw: the block.
-            before: (lines,) the verdicts of the stages before it, None of the first.
+            before: (lines,) the verdicts of the earlier stages; None for the first stage.
 
         Returns:
-            (lines,) the verdicts so far, and the keys of what is left, where an ordered rule ends the stage.
+            (lines,) the verdicts so far, and the keys of the remaining pairs if an ordered rule ends the
+            stage.
         """
         pairs, verdicts = read_block(raw, self.languages)
         if before is not None:
@@ -76,24 +77,24 @@ class RuleStages:
         stage = self.stages[number]
         left = verdicts == 0  # (lines,)
         pairs = pairs.take(left)
-        there = np.flatnonzero(left)  # (pairs,) the line of each
-        alive = np.ones(len(there), np.bool_)  # (pairs,)
+        lines = np.flatnonzero(left)  # (pairs,) the line of each
+        alive = np.ones(len(lines), np.bool_)  # (pairs,)
         for verdict, rule in stage.rules:
-            # What is known of the pairs is lost when some are left out, so that waits until it pays.
-            if alive.sum() < FEW * len(alive) or (rule.expensive and not alive.all()):
-                pairs, there, alive = pairs.take(alive), there[alive], alive[alive]
-            gone = rule.rejects(pairs) & alive
-            verdicts[there[gone]] = verdict
-            alive &= ~gone
+            # Copying pairs discards their cached properties, so it waits until it pays.
+            if alive.sum() < COMPACT_BELOW * len(alive) or (rule.expensive and not alive.all()):
+                pairs, lines, alive = pairs.take(alive), lines[alive], alive[alive]
+            rejected = rule.rejects(pairs) & alive
+            verdicts[lines[rejected]] = verdict
+            alive &= ~rejected
         return verdicts, stage.ordered[1].keys(pairs)[alive] if stage.ordered else None
 
 
 class RuleWorkers:
-    """The stages in one or several processes; use it as a context manager.
+    """Applies the stages in one or several processes; use it as a context manager.
 
     Args:
         settings: the rules.
-        jobs: how many processes judge; with 1 it is this one.
+        jobs: number of processes; 1 is this process alone.
 
     Raises:
         UwagaError: a rule cannot be prepared.
@@ -108,7 +109,7 @@ class RuleWorkers:
         self._pool: ProcessPoolExecutor | None = None
         if jobs > 1:
             context = multiprocessing.get_context("spawn")  # threads of a progress bar must not be forked
-            self._pool = ProcessPoolExecutor(jobs, context, _begin, (settings,))
+            self._pool = ProcessPoolExecutor(jobs, context, _prepare_worker, (settings,))
 
     def __enter__(self) -> RuleWorkers:
         return self
@@ -121,70 +122,69 @@ class RuleWorkers:
 
     @property
     def scored(self) -> AnyScoredRule | None:
-        """The last rule, if it gives numbers; not prepared."""
+        """The last rule, if it is a scored one; it is not prepared."""
         last = self._stages.rules[-1]
         return last if isinstance(last, ScoredRule) else None
 
-    def judged(self, blocks: Iterator[LineBlock]) -> Iterator[JudgedBlock]:
-        """The blocks in their order with their verdicts.
+    def judge(self, blocks: Iterator[LineBlock]) -> Iterator[JudgedBlock]:
+        """Yield the blocks in order with their verdicts.
 
         Raises:
-            DataError: a process has died.
+            DataError: a process died.
         """
         stream: Iterator[tuple[LineBlock, Verdicts | None]] = ((block, None) for block in blocks)
         for number in range(len(self._stages.stages)):
-            stream = self._through(stream, number)
+            stream = self._judge_stage(stream, number)
         for block, verdicts in stream:
             assert verdicts is not None  # there is a stage
             yield block, verdicts
 
-    def _through(
+    def _judge_stage(
         self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
     ) -> Iterator[tuple[LineBlock, Verdicts | None]]:
         ordered = self._stages.stages[number].ordered
-        for block, (verdicts, keys) in self._answers(stream, number):
+        for block, (verdicts, keys) in self._results(stream, number):
             if ordered is not None and keys is not None:
                 verdict, rule = ordered
                 verdicts[np.flatnonzero(verdicts == 0)[rule.rejects_keys(keys)]] = verdict
             yield block, verdicts
 
-    def _answers(
+    def _results(
         self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
     ) -> Iterator[tuple[LineBlock, tuple[Verdicts, Keys | None]]]:
-        """Each block with what :meth:`RuleStages.judge` says of it, in order, some blocks being judged
-        ahead.
-        """
+        """Yield each block with its result of :meth:`RuleStages.apply`, in order; some blocks are submitted
+        ahead."""
         if self._pool is None:
             for block, before in stream:
-                yield block, self._stages.judge(number, block.sent(), before)
+                yield block, self._stages.apply(number, block.sent(), before)
             return
         waiting: deque[tuple[LineBlock, Future[tuple[Verdicts, Keys | None]]]] = deque()
         try:
             for block, before in stream:
-                waiting.append((block, self._pool.submit(_judge, number, block.sent(), before)))
+                waiting.append((block, self._pool.submit(_apply, number, block.sent(), before)))
                 if len(waiting) > AHEAD * self._jobs:
-                    done, answer = waiting.popleft()
-                    yield done, answer.result()
+                    done, result = waiting.popleft()
+                    yield done, result.result()
             while waiting:
-                done, answer = waiting.popleft()
-                yield done, answer.result()
+                done, result = waiting.popleft()
+                yield done, result.result()
         except BrokenProcessPool:
             raise DataError(
-                "a process that judges has died, perhaps for lack of memory; try again with fewer --jobs"
+                "a worker process died, perhaps for lack of memory; try again with fewer --jobs"
             ) from None
 
 
 _stages: RuleStages | None = None
 
 
-def _begin(settings: CleaningSettings) -> None:
-    """Prepare a process that judges; Ctrl-C is for the one that sends it work."""
+def _prepare_worker(settings: CleaningSettings) -> None:
+    """Prepare a worker process; Ctrl-C is handled by the main process."""
     global _stages
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _stages = RuleStages(settings)
 
 
-def _judge(number: int, raw: RawBlock, before: Verdicts | None) -> tuple[Verdicts, Keys | None]:
+def _apply(number: int, raw: RawBlock, before: Verdicts | None) -> tuple[Verdicts, Keys | None]:
     assert _stages is not None
-    return _stages.judge(number, raw, before)
+    return _stages.apply(number, raw, before)

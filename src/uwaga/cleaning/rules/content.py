@@ -1,4 +1,4 @@
-"""Rules about what the two sides say: texts, punctuation, numbers, addresses, encodings, markup."""
+"""Rules about the content of the sides: equality, punctuation, numbers, addresses, encoding, markup."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from uwaga.settings.parsing import StrictModel
 
 
 class IdenticalSettings(StrictModel):
-    """What counts as the same, and what may be."""
+    """Which sides count as identical."""
 
-    normalise: bool = Field(True, description="without regard to case, punctuation and compatibility forms")
-    free_words: NonNegativeInt = Field(0, description="texts of at most so many words may be the same")
+    normalise: bool = Field(True, description="ignore case, punctuation and compatibility forms")
+    free_words: NonNegativeInt = Field(0, description="texts of at most this many words may be identical")
 
 
-@register("identical", "both sides are the same", IdenticalSettings)
+@register("identical", "both sides are identical", IdenticalSettings)
 class Identical(Rule[IdenticalSettings]):
-    """Both sides are one text."""
+    """Rejects untranslated pairs, whose sides are the same text."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
         if self.settings.normalise:
@@ -35,14 +35,17 @@ class Identical(Rule[IdenticalSettings]):
 
 
 class PunctuationSettings(StrictModel):
-    """How far the ends of sentences may differ."""
+    """How much the ends of sentences may differ."""
 
-    min_score: float = Field(-2.0, le=0.0, description="0 for one on each side, lower for more and unequal")
+    min_score: float = Field(
+        -2.0, le=0.0, description="0 for one on each side, lower for more or unequal numbers"
+    )
 
 
-@register("punctuation", "the sides end sentences differently often", PunctuationSettings)
+@register("punctuation", "the sides differ in sentence-final punctuation", PunctuationSettings)
 class Punctuation(Rule[PunctuationSettings]):
-    """``-log(1 + |s - t| + max(s - 1, 0) + max(t - 1, 0))`` for ``s`` and ``t`` marks that end sentences.
+    """Scores pairs by ``-log(1 + |s - t| + max(s - 1, 0) + max(t - 1, 0))``, with ``s`` and ``t``
+    sentence-final marks.
 
     Vázquez et al. 2019 (The University of Helsinki submission to the WMT19 parallel corpus filtering task),
     section 3.1.
@@ -51,31 +54,32 @@ class Punctuation(Rule[PunctuationSettings]):
     def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source.count_bits(TERMINAL), pairs.target.count_bits(TERMINAL)
         penalty = np.abs(source - target) + np.maximum(source - 1, 0) + np.maximum(target - 1, 0)
-        gone: Mask = -np.log1p(penalty) < self.settings.min_score
-        return gone
+        rejected: Mask = -np.log1p(penalty) < self.settings.min_score
+        return rejected
 
 
 class NumberSettings(StrictModel):
-    """How alike the digits must be."""
+    """How similar the digits must be."""
 
-    min_similarity: float = Field(0.5, ge=0.0, le=1.0, description="1 where both sides have the same digits")
+    min_similarity: float = Field(0.5, ge=0.0, le=1.0, description="1 if both sides have the same digits")
 
 
 @register("numbers", "the sides have different numbers", NumberSettings)
 class Numbers(Rule[NumberSettings]):
-    """The ratio of Ratcliff and Obershelp between the digits of both sides, in their order and without zeros.
+    """Bounds the Ratcliff-Obershelp similarity of the nonzero digits of both sides (Vázquez et al. 2019,
+    section 3.1).
 
-    Vázquez et al. 2019, section 3.1: zeros are left out because 10 000 may be "10 thousand". Digits of any
-    script count by their values.
+    Zeros are ignored because 10 000 may be translated as "10 thousand". Digits of any script count by their
+    values.
     """
 
     def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source.digits, pairs.target.digits
-        gone = ~source.equals(target)
-        for index in np.flatnonzero(gone).tolist():
+        rejected = ~source.equals(target)
+        for index in np.flatnonzero(rejected).tolist():
             ratio = SequenceMatcher(None, source.text(index), target.text(index)).ratio()
-            gone[index] = ratio < self.settings.min_similarity
-        return gone
+            rejected[index] = ratio < self.settings.min_similarity
+        return rejected
 
 
 ADDRESS = re.compile(
@@ -86,50 +90,50 @@ TRAILING = ".,;:!?…/"
 
 
 class AddressSettings(StrictModel):
-    """What may be there."""
+    """Which addresses are allowed."""
 
-    allow: bool = Field(True, description="addresses may be there if both sides have the same ones")
+    allow: bool = Field(True, description="addresses are allowed if both sides have the same ones")
 
 
-@register("addresses", "URLs or e-mail addresses are on one side only", AddressSettings)
+@register("addresses", "the sides have different URLs or e-mail addresses", AddressSettings)
 class Addresses(Rule[AddressSettings]):
-    """Both sides must name the same addresses, in any order."""
+    """Requires the same addresses on both sides, in any order."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        found = [_addresses(side) for side, _ in pairs.sides]
-        gone = np.zeros(len(pairs), np.bool_)
-        for index in {*found[0], *found[1]}:
-            same = sorted(found[0].get(index, [])) == sorted(found[1].get(index, []))
-            gone[index] = not same or not self.settings.allow
-        return gone
+        sources, targets = (_addresses(side) for side, _ in pairs.sides)
+        rejected = np.zeros(len(pairs), np.bool_)
+        for index in {*sources, *targets}:
+            same = sorted(sources.get(index, [])) == sorted(targets.get(index, []))
+            rejected[index] = not same or not self.settings.allow
+        return rejected
 
 
 def _addresses(texts: Side) -> dict[int, list[str]]:
-    found = {}
+    addresses = {}
     for index in np.flatnonzero(_address_candidates(texts)).tolist():
         if matches := ADDRESS.findall(texts.text(index)):
-            found[index] = [match.rstrip(TRAILING).lower() for match in matches]
-    return found
+            addresses[index] = [match.rstrip(TRAILING).lower() for match in matches]
+    return addresses
 
 
 def _address_candidates(texts: Side) -> Mask:
-    """(pairs,) which have an @, a :// or a www. in them."""
+    """Return the mask (pairs,) of texts that contain ``@``, ``://`` or ``www.``."""
     codes = np.append(texts.codes, np.zeros(3, np.uint32))
     here, next_, third, fourth = codes[:-3], codes[1:-2], codes[2:-1], codes[3:]
     scheme = (here == ord(":")) & (next_ == ord("/")) & (third == ord("/"))
-    letters = [one | 32 == ord("w") for one in (here, next_, third)]
+    letters = [code | 32 == ord("w") for code in (here, next_, third)]
     web = letters[0] & letters[1] & letters[2] & (fourth == ord("."))
     return texts.count((here == ord("@")) | scheme | web) > 0
 
 
 def _misread(first: int, last: int) -> str:
-    """The characters that bytes become in Latin-1 and in Windows-1252."""
+    """Return the characters that a range of bytes becomes in Latin-1 and in Windows-1252."""
     codes = bytes(range(first, last + 1))
     return "".join(sorted(set(codes.decode("latin-1")) | set(codes.decode("cp1252", "ignore"))))
 
 
 def _misread_class(first: int, last: int) -> str:
-    """The same as a class of a regular expression."""
+    """Return the same as a regular expression's character class."""
     return "[" + "".join(map(re.escape, _misread(first, last))) + "]"
 
 
@@ -138,23 +142,23 @@ MOJIBAKE = re.compile(
     f"[ÂÃ]{_NEXT}"  # Latin-1's own letters and signs
     f"|[ÄÅ]{_misread_class(0x80, 0xBF)}(?=[^\\W\\d_])"  # Latin Extended-A inside a word
     f"|â{_misread_class(0x80, 0x84)}{_NEXT}"  # dashes, quotes, signs of currency
-    f"|(?:[ÎÏÐÑ×ØÙ]{_NEXT}){{2}}"  # two letters of Greek, Cyrillic, Hebrew or Arabic on end
+    f"|(?:[ÎÏÐÑ×ØÙ]{_NEXT}){{2}}"  # two successive letters of Greek, Cyrillic, Hebrew or Arabic
     f"|[ã-é]{_NEXT}{{2}}|ð{_misread_class(0x90, 0xA0)}{_NEXT}{{2}}"  # East Asia; emoji
 )
-"""The lead byte of UTF-8 as a letter, then those that go on; hardly a language writes them so."""
+"""A lead byte of UTF-8 and its continuation bytes, read as letters, which hardly any language combines."""
 
 
 class MojibakeSettings(StrictModel):
-    """How much of it is too much."""
+    """How many garbled characters are too many."""
 
-    least: PositiveInt = Field(1, description="a pair goes that has as many such places")
+    least: PositiveInt = Field(1, description="a pair is rejected if it has that many")
 
 
 @register("mojibake", "characters were garbled by a wrong encoding (cafÃ© for café)", MojibakeSettings)
 class Mojibake(Rule[MojibakeSettings]):
-    """Sequences that are UTF-8 taken for Latin-1 or Windows-1252.
+    """Rejects UTF-8 that was decoded as Latin-1 or Windows-1252.
 
-    Nothing is mended: whoever garbled one line may have lost bytes of the next.
+    It is not repaired, because a corpus with garbled lines may also have lost bytes.
     """
 
     def rejects(self, pairs: PairBlock) -> Mask:
@@ -173,7 +177,7 @@ def _following() -> NDArray[np.bool_]:
 
 
 def _mojibake_candidates(texts: Side) -> Mask:
-    """(pairs,) in which a letter from Â to ð stands before what a byte that goes on looks like."""
+    """Return the mask (pairs,) of texts in which a misread continuation byte follows a letter from Â to ð."""
     codes = np.append(texts.codes, np.zeros(1, np.uint32))
     lead = (codes[:-1] >= 0xC2) & (codes[:-1] <= 0xF0)
     return texts.count(lead & _following()[codes[1:]]) > 0
@@ -183,14 +187,14 @@ MARKUP = re.compile(r"</?[A-Za-z][^<>\n]*>|<!--|&(?:[a-z]{2,8}|#[0-9]{1,7}|#x[0-
 
 
 class MarkupSettings(StrictModel):
-    """What of it may be there."""
+    """Which markup is allowed."""
 
-    allow_equal: bool = Field(False, description="tags may be there if both sides have as many")
+    allow_equal: bool = Field(False, description="tags are allowed if both sides have equally many")
 
 
 @register("markup", "a side holds tags or entities of HTML", MarkupSettings)
 class Markup(Rule[MarkupSettings]):
-    """Tags, comments and entities. Off unless asked for: programs' texts have them for good reasons."""
+    """Rejects tags, comments and entities. Not a default rule, because the texts of programs need them."""
 
     default = False
 
@@ -201,5 +205,5 @@ class Markup(Rule[MarkupSettings]):
             counts.append(np.bincount(side.lines_at(places), minlength=len(pairs)))
         if self.settings.allow_equal:
             counts = [np.abs(counts[0] - counts[1])]
-        gone: Mask = np.sum(counts, axis=0) > 0
-        return gone
+        rejected: Mask = np.sum(counts, axis=0) > 0
+        return rejected

@@ -1,4 +1,4 @@
-"""Drop pairs that occurred before, by 64-bit keys."""
+"""The rule that rejects repeated pairs, and its set of 64-bit keys."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from uwaga.settings.parsing import StrictModel
 
 _SMALLEST = 1 << 12
 _FULLEST = 2 / 3
-"""Share of the places of the table that may be taken: fuller, and a key is looked for long."""
+"""Maximum load of the table; lookups are slow above it."""
 _EMPTY = np.uint64(0)
 
 
 class KeySet:
-    """An open-addressing table of at most ``memory`` keys; beyond that, sorted runs in a temporary file.
+    """A set of 64-bit keys: an open-addressing table of at most ``memory`` keys, then sorted runs in a
+    temporary file.
 
-    A place is 8 bytes and at most two thirds are taken, so a key costs 12 to 24 bytes while the table
-    grows. A run costs 8 bytes of disk a key, and each new block is looked for in every run.
+    A slot has 8 bytes and at most two thirds are used, so a key takes 12 to 24 bytes while the table grows. A
+    run takes 8 bytes of disk a key, and each new block is searched in every run.
     """
 
     def __init__(self, memory: int = 11_000_000) -> None:
@@ -32,17 +33,17 @@ class KeySet:
         self._clear(_SMALLEST)
 
     def add(self, keys: Keys) -> Mask:
-        """Add keys in their order.
+        """Add keys in order.
 
         Args:
-            keys: (pairs,) already well mixed: their low bits choose the place.
+            keys: (pairs,) well mixed, because their low bits choose the slot.
 
         Returns:
-            (pairs,) which of them were new.
+            The mask (pairs,) of new keys.
         """
-        keys = np.maximum(keys, np.uint64(1))  # 0 marks an empty place
+        keys = np.maximum(keys, np.uint64(1))  # 0 marks an empty slot
         fresh = np.zeros(len(keys), np.bool_)
-        _, firsts = np.unique(keys, return_index=True)  # of equal ones the first
+        _, firsts = np.unique(keys, return_index=True)  # the first of equal keys
         if self._count and self._count + len(firsts) > self._most:
             self._spill()
         firsts = firsts[~self._on_disk(keys[firsts])]
@@ -61,14 +62,14 @@ class KeySet:
         self._count = 0
 
     def _insert(self, keys: Keys) -> Mask:
-        """Put different keys into the table; (keys,) which were not there."""
+        """Insert distinct keys into the table; return the mask (keys,) of new ones."""
         mask = np.uint64(len(self._table) - 1)
         new = np.zeros(len(keys), np.bool_)
         left = np.arange(len(keys))
         places = (keys & mask).astype(np.int64)
         while len(left):
             free = self._table[places] == _EMPTY
-            # Of several keys that want one free place the last written has it; the others go on looking.
+            # Of several keys for one free slot the last written wins; the others probe on.
             self._table[places[free]] = keys[left[free]]
             there = self._table[places] == keys[left]
             new[left[free & there]] = True
@@ -84,7 +85,7 @@ class KeySet:
     def _spill(self) -> None:
         keys = np.sort(self._table[self._table != _EMPTY])
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="uwaga-keys-")  # noqa: SIM115 (gone with the set)
+            self._file = tempfile.TemporaryFile(prefix="uwaga-keys-")  # noqa: SIM115 (rejected with the set)
         start = self._file.seek(0, 2)
         self._file.write(keys.tobytes())
         self._file.flush()
@@ -92,35 +93,35 @@ class KeySet:
         self._clear(len(self._table))
 
     def _on_disk(self, keys: Keys) -> Mask:
-        """(keys,) which of some sorted keys lie in a run."""
-        found = np.zeros(len(keys), np.bool_)
+        """Return the mask (keys,) of sorted keys that are in a run."""
+        stored = np.zeros(len(keys), np.bool_)
         for run in self._runs:
             places = np.minimum(np.searchsorted(run, keys), len(run) - 1)
-            found |= run[places] == keys
-        return found
+            stored |= run[places] == keys
+        return stored
 
 
 class DuplicateSettings(StrictModel):
-    """What makes two pairs the same; the first of them stays."""
+    """Which pairs count as equal; the first of them is kept."""
 
-    by: Literal["pair", "source", "target"] = Field("pair", description="the side, or both, that is compared")
-    normalise: bool = Field(False, description="without regard to case, punctuation and compatibility forms")
+    by: Literal["pair", "source", "target"] = Field("pair", description="compare both sides, or one")
+    normalise: bool = Field(False, description="ignore case, punctuation and compatibility forms")
     memory: PositiveInt = Field(
         11_000_000,
-        description="different pairs whose keys lie in memory, 12 to 24 bytes each; more go to disk",
+        description="distinct pairs whose keys are held in memory, 12 to 24 bytes each; more go to disk",
     )
 
 
-@register("duplicates", "an equal pair came before", DuplicateSettings)
+@register("duplicates", "the pair occurred before", DuplicateSettings)
 class Duplicates(OrderedRule[DuplicateSettings]):
-    """Keeps 64-bit keys, not texts.
+    """Rejects repeated pairs by 64-bit keys.
 
-    Of ``n`` different pairs any two share a key with a probability of about ``n²/2⁶⁵``: 3 in a million for 10
-    million pairs; one pair would then be lost.
+    Among ``n`` distinct pairs two have the same key with a probability of about ``n²/2⁶⁵``, 3 in a million
+    for 10 million pairs; one of them would then be lost.
     """
 
     def prepare(self) -> None:
-        """Begin anew."""
+        """Start with an empty set."""
         self._seen = KeySet(self.settings.memory)
 
     def keys(self, pairs: PairBlock) -> Keys:

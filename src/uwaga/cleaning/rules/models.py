@@ -1,4 +1,4 @@
-"""Rules that ask models: language identification, and translation models of both directions."""
+"""Rules that run models: language identification, and translation models in both directions."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class LanguageSettings(StrictModel):
-    """When a text is surely of another language."""
+    """When a text counts as one in another language."""
 
     min_confidence: float = Field(
-        0.5, ge=0.0, le=1.0, description="a side goes that is so probably of another language"
+        0.5, ge=0.0, le=1.0, description="a side is rejected if another language has this probability"
     )
-    min_letters: NonNegativeInt = Field(20, description="letters that a text needs to be judged")
+    min_letters: NonNegativeInt = Field(20, description="minimum of letters in a text that is checked")
 
 
 @register("language", "a side is in another language", LanguageSettings)
 class Language(Rule[LanguageSettings]):
-    """The likeliest language of each side, as py3langid finds it; a doubtful one passes."""
+    """Rejects sides whose most likely language, by py3langid, is another one; doubtful sides pass."""
 
     needs_languages = True
     expensive = True
@@ -41,22 +41,22 @@ class Language(Rule[LanguageSettings]):
             self._identifier.check(language)
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        gone = np.zeros(len(pairs), np.bool_)
+        rejected = np.zeros(len(pairs), np.bool_)
         for side, language in pairs.sides:
-            judged = (side.letters >= self.settings.min_letters) & ~gone
+            judged = (side.letters >= self.settings.min_letters) & ~rejected
             texts = side.take(judged).strings
             least = self.settings.min_confidence
-            gone[judged] = [self._identifier.is_other(text, language, least) for text in texts]
-        return gone
+            rejected[judged] = [self._identifier.is_other(text, language, least) for text in texts]
+        return rejected
 
 
 class ScoreSettings(StrictModel):
-    """The models, and how many pairs stay. It is the last rule: it is by far the dearest."""
+    """The models, and how many pairs are kept. It must be the last rule, because it is by far the slowest."""
 
     forward: str = Field("", description="model from source to target: a folder, `bundled`, or owner/model")
     backward: str = Field("", description="model from target to source")
-    max: float | None = Field(None, ge=0.0, description="largest score of a pair, in nats per token")
-    share: float | None = Field(None, gt=0.0, le=1.0, description="or keep this share of the best pairs")
+    max: float | None = Field(None, ge=0.0, description="maximum score of a pair, in nats per token")
+    share: float | None = Field(None, gt=0.0, le=1.0, description="or the share of best pairs that is kept")
     batch_tokens: PositiveInt = Field(4096, description="tokens scored together")
     threads: NonNegativeInt = Field(0, description="CPU threads of the models, 0 for all cores")
 
@@ -67,15 +67,14 @@ class ScoreSettings(StrictModel):
         return self
 
 
-@register("score", "models of both directions find it improbable", ScoreSettings)
+@register("score", "translation models find it improbable", ScoreSettings)
 class DualCrossEntropy(ScoredRule[ScoreSettings]):
-    """``|H_A - H_B| + (H_A + H_B) / 2``: Junczys-Dowmunt 2018 (Dual conditional cross-entropy filtering),
-    eq. 2.
+    """Dual conditional cross-entropy, ``|H_A - H_B| + (H_A + H_B) / 2`` (Junczys-Dowmunt 2018, eq. 2).
 
-    ``H_A = -log p(target | source) / |target|`` is the mean over a target's tokens, end symbol counted, by
-    the forward model, and ``H_B`` that of the source by the backward model: pairs go that either model finds
-    improbable, or that one finds much less probable than the other. A pair that is longer than a model can
-    take has no score and goes.
+    ``H_A = -log p(target | source) / |target|`` is the mean over the target's tokens, including the end
+    symbol, by the forward model, and ``H_B`` that of the source by the backward model. The score is high for
+    pairs that either model finds improbable, or that one finds much less probable than the other. A pair that
+    is longer than a model's limit has no score and is rejected.
     """
 
     default = False
@@ -84,7 +83,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
         """Load both models.
 
         Raises:
-            SettingsError: a model or the threshold is not named.
+            SettingsError: a model or the threshold is not set.
             ModelError: a model cannot be loaded.
         """
         settings = self.settings
@@ -93,7 +92,9 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
                 "the rule `score` needs a model of each direction: set score.forward and score.backward"
             )
         if settings.max is None and settings.share is None:
-            raise SettingsError("the rule `score` needs score.max or score.share: what is to be kept")
+            raise SettingsError(
+                "the rule `score` needs score.max or score.share, which say how many pairs are kept"
+            )
         self.share, self.max = settings.share, settings.max
         source, target = (language or None for language in self.languages)
         self._forward = _load_model(settings.forward, settings.threads, source, target)
@@ -105,16 +106,16 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
         backward = self._entropies(self._backward, targets, sources)
         return dual_cross_entropy(forward, backward)
 
-    def _entropies(self, model: Translator, given: list[str], wanted: list[str]) -> NDArray[np.float64]:
-        texts = list(zip(given, wanted, strict=True))
+    def _entropies(self, model: Translator, sources: list[str], targets: list[str]) -> NDArray[np.float64]:
+        texts = list(zip(sources, targets, strict=True))
         try:
-            found = model.score(texts, batch_tokens=self.settings.batch_tokens)
-            return np.array([-one.mean for one in found], np.float64)
+            scores = model.score(texts, batch_tokens=self.settings.batch_tokens)
+            return np.array([-score.mean for score in scores], np.float64)
         except TextTooLongError:
             if len(texts) == 1:
                 return np.array([np.nan])
             half = len(texts) // 2
-            parts = ((given[:half], wanted[:half]), (given[half:], wanted[half:]))
+            parts = ((sources[:half], targets[:half]), (sources[half:], targets[half:]))
             return np.concatenate([self._entropies(model, *part) for part in parts])
 
 
@@ -125,7 +126,7 @@ def _load_model(name: str, threads: int, source: str | None, target: str | None)
 
 
 def dual_cross_entropy(forward: NDArray[np.float64], backward: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Junczys-Dowmunt 2018, eq. 2.
+    """Return the dual conditional cross-entropy of pairs (Junczys-Dowmunt 2018, eq. 2).
 
     Args:
         forward: (pairs,) nats per token of the targets given the sources.
