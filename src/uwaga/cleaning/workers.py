@@ -152,8 +152,10 @@ class RuleWorkers:
     def _results(
         self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
     ) -> Iterator[tuple[LineBlock, tuple[Verdicts, Keys | None]]]:
-        """Yield each block with its result of :meth:`RuleStages.apply`, in order; some blocks are submitted
-        ahead."""
+        """Yield the blocks in order with their results of :meth:`RuleStages.apply`.
+
+        Some blocks are submitted ahead.
+        """
         if self._pool is None:
             for block, before in stream:
                 yield block, self._stages.apply(number, block.sent(), before)

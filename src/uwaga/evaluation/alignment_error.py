@@ -1,4 +1,4 @@
-"""Alignment error rate (Och & Ney 2003 §6) of word links against links that a person has made."""
+"""Alignment error rate (Och & Ney 2003 §6) of word alignments against manual ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ CHECKSUM = 16
 
 @dataclass(frozen=True)
 class HandAlignment:
-    """The links of one pair of sentences.
+    """The manual alignment of one sentence pair.
 
-    ``sure`` are those that must be there, ``possible`` those that may, the sure ones among them; ``line`` is
-    the pair's number in the corpus, from 1, and ``checksum`` as :func:`pair_checksum` makes it.
+    Attributes:
+        line: number of the pair in the corpus, from 1.
+        checksum: of the pair, by :func:`pair_checksum`.
+        sure: links that must be present.
+        possible: links that may be present, including the sure ones.
     """
 
     line: int
@@ -34,10 +37,13 @@ class HandAlignment:
 
 @dataclass(frozen=True)
 class AlignmentReport:
-    """How links agree with those that a person has made (Och & Ney 2003 §6), over ``pairs`` pairs.
+    """Agreement of alignments with manual ones (Och & Ney 2003 §6).
 
-    ``error`` is the alignment error rate; ``precision`` is the share of the links that are possible,
-    ``recall`` the share of the sure links that were found.
+    Attributes:
+        error: alignment error rate.
+        precision: share of the links that are possible.
+        recall: share of the sure links that are present.
+        pairs: number of sentence pairs.
     """
 
     error: float
@@ -46,58 +52,61 @@ class AlignmentReport:
     pairs: int
 
 
-def alignment_report(found: Sequence[Set[Link]], gold: Sequence[HandAlignment]) -> AlignmentReport:
-    """Error, precision and recall; arguments and errors are those of :func:`alignment_error_rate`."""
-    error = alignment_error_rate(found, gold)
-    links, sure = sum(map(len, found)), sum(len(one.sure) for one in gold)
-    possible = sum(len(a & one.possible) for a, one in zip(found, gold, strict=True))
-    hits = sum(len(a & one.sure) for a, one in zip(found, gold, strict=True))
-    return AlignmentReport(error, possible / links if links else 1.0, hits / sure if sure else 1.0, len(gold))
+def alignment_report(links: Sequence[Set[Link]], gold: Sequence[HandAlignment]) -> AlignmentReport:
+    """Return error, precision and recall; arguments and errors are those of :func:`alignment_error_rate`."""
+    error = alignment_error_rate(links, gold)
+    count, sure = sum(map(len, links)), sum(len(manual.sure) for manual in gold)
+    possible = sum(len(pair & manual.possible) for pair, manual in zip(links, gold, strict=True))
+    hits = sum(len(pair & manual.sure) for pair, manual in zip(links, gold, strict=True))
+    return AlignmentReport(error, possible / count if count else 1.0, hits / sure if sure else 1.0, len(gold))
 
 
-def alignment_error_rate(found: Sequence[Set[Link]], gold: Sequence[HandAlignment]) -> float:
-    """``1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)`` over all pairs: 0 is best, 1 worst.
+def alignment_error_rate(links: Sequence[Set[Link]], gold: Sequence[HandAlignment]) -> float:
+    """Return ``1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|)`` over all pairs: 0 is best, 1 worst.
 
     Args:
-        found: A, the links of each pair.
+        links: A, the links of each pair.
         gold: sure links S and possible ones P of the same pairs.
 
     Raises:
-        DataError: they are not as many.
+        DataError: their numbers differ.
     """
-    if len(found) != len(gold):
-        raise DataError(f"links of {len(found)} pairs are to be judged by those of {len(gold)}")
-    hits = sum(len(a & one.sure) + len(a & one.possible) for a, one in zip(found, gold, strict=True))
-    links = sum(len(a) + len(one.sure) for a, one in zip(found, gold, strict=True))
-    return 1.0 - hits / links if links else 0.0
+    if len(links) != len(gold):
+        raise DataError(
+            f"alignments of {len(links)} pairs cannot be compared with manual ones of {len(gold)}"
+        )
+    both = list(zip(links, gold, strict=True))
+    hits = sum(len(pair & manual.sure) + len(pair & manual.possible) for pair, manual in both)
+    total = sum(len(pair) + len(manual.sure) for pair, manual in both)
+    return 1.0 - hits / total if total else 0.0
 
 
 def pair_checksum(source: str, target: str) -> str:
-    """What tells whether a pair is the one that was aligned: of both texts, with a tab between."""
+    """Return the checksum of a pair, of both texts with a tab between them."""
     return hashlib.sha256(f"{source}\t{target}".encode()).hexdigest()[:CHECKSUM]
 
 
 def read_hand_alignments(path: Path) -> list[HandAlignment]:
-    """Read a file of hand-made links.
+    """Read a file of manual alignments.
 
-    A line is the number of the pair in its corpus, its checksum, and links ``i-j`` that are sure or ``i?j``
-    that are possible, of source word i and target word j.
+    A line has the number of the pair in its corpus, its checksum, and links of source word i and target word
+    j, ``i-j`` for sure ones and ``i?j`` for possible ones.
 
     Raises:
-        DataError: missing, or a line is not of that form.
+        DataError: the file is missing, or a line has another form.
     """
     lines = _lines(path)
     return [_parse(line, f"{path}, line {number}") for number, line in enumerate(lines, start=1)]
 
 
 def read_gold(path: Path) -> list[HandAlignment]:
-    """Read hand-made links in either form: as :func:`read_hand_alignments`, or as Moses writes them.
+    """Read manual alignments in the format of :func:`read_hand_alignments` or of Moses.
 
-    Of Moses' form line n is of pair n, with links ``i-j`` that are sure or ``i?j`` that are possible; pairs
-    then have no checksum.
+    In the format of Moses line n has the links of pair n, ``i-j`` for sure ones and ``i?j`` for possible
+    ones, without checksums.
 
     Raises:
-        DataError: missing, or a line is not of that form.
+        DataError: the file is missing, or a line has another form.
     """
     if any(re.fullmatch(rf"\d+ [0-9a-f]{{{CHECKSUM}}}( .*)?", line) for line in _lines(path)[:1]):
         return read_hand_alignments(path)
@@ -108,10 +117,10 @@ def read_gold(path: Path) -> list[HandAlignment]:
 
 
 def moses_links(lines: Iterable[str], name: str) -> list[frozenset[Link]]:
-    """Links as Moses writes them: line n says ``0-0 1-2`` of pair n.
+    """Parse links in the format of Moses: line n has those of pair n, as ``0-0 1-2``.
 
     Raises:
-        DataError: a line is not of that form; names it by ``name``, what the lines are of.
+        DataError: a line has another form; the message begins with ``name``.
     """
     return [
         _links(line.split(), line, f"{name}, line {number}", "0-0 1-2 ...")[1]
@@ -119,34 +128,39 @@ def moses_links(lines: Iterable[str], name: str) -> list[frozenset[Link]]:
     ]
 
 
-def chosen_lines(found: Sequence[Chosen], gold: Sequence[HandAlignment], name: str) -> list[Chosen]:
-    """What belongs to the pairs that were aligned by hand: the lines of a corpus that ``gold`` numbers.
+def chosen_lines(lines: Sequence[Chosen], gold: Sequence[HandAlignment], name: str) -> list[Chosen]:
+    """Select the lines of a corpus that have manual alignments.
 
     Raises:
-        DataError: there is no such line; ``name`` is what the lines are of.
+        DataError: there is no such line; the message begins with ``name``.
     """
-    for one in gold:
-        if not 1 <= one.line <= len(found):
+    for manual in gold:
+        if not 1 <= manual.line <= len(lines):
             raise DataError(
-                f"{name} has {len(found)} lines, and the links made by hand are of line {one.line} too: they "
-                "must be of the same corpus"
+                f"{name} has {len(lines)} lines, but there is a manual alignment of line {manual.line}: "
+                f"they must belong to the same corpus"
             )
-    return [found[one.line - 1] for one in gold]
+    return [lines[manual.line - 1] for manual in gold]
 
 
 def check_pairs(gold: Iterable[HandAlignment], sources: Sequence[str], targets: Sequence[str]) -> None:
-    """Refuse texts that are not those that were aligned: ``sources`` and ``targets`` are a whole corpus.
+    """Check that a corpus is the one that was aligned manually.
+
+    Args:
+        gold: the manual alignments.
+        sources: all sources of the corpus.
+        targets: all targets of the corpus.
 
     Raises:
-        DataError: a pair is missing or another; names its line.
+        DataError: a pair is missing or differs; names its line.
     """
-    for one in gold:
-        if one.line > min(len(sources), len(targets)):
-            raise DataError(f"the corpus has no line {one.line}, which was aligned by hand")
-        if pair_checksum(sources[one.line - 1], targets[one.line - 1]) != one.checksum:
+    for manual in gold:
+        if manual.line > min(len(sources), len(targets)):
+            raise DataError(f"the corpus has no line {manual.line}, which was aligned by hand")
+        if pair_checksum(sources[manual.line - 1], targets[manual.line - 1]) != manual.checksum:
             raise DataError(
-                f"line {one.line} of the corpus is not the pair that was aligned by hand: it must be the "
-                "same release of it, as it was published"
+                f"line {manual.line} of the corpus is not the pair that was aligned by hand: use the same, "
+                "unmodified release of the corpus"
             )
 
 
@@ -166,14 +180,14 @@ def _parse(line: str, where: str) -> HandAlignment:
 
 
 def _links(links: Sequence[str], line: str, where: str, form: str) -> tuple[frozenset[Link], frozenset[Link]]:
-    """Sure links, and possible ones, the sure ones among them."""
-    sure, other = set[Link](), set[Link]()
+    """Return the sure links, and the possible ones including the sure ones."""
+    sure, uncertain = set[Link](), set[Link]()
     for link in links:
-        found = re.fullmatch(r"(\d{1,9})([-?])(\d{1,9})", link)
-        if found is None:
+        match = re.fullmatch(r"(\d{1,9})([-?])(\d{1,9})", link)
+        if match is None:
             raise _malformed(line, where, form)
-        (sure if found[2] == "-" else other).add((int(found[1]), int(found[3])))
-    return frozenset(sure), frozenset(sure | other)
+        (sure if match[2] == "-" else uncertain).add((int(match[1]), int(match[3])))
+    return frozenset(sure), frozenset(sure | uncertain)
 
 
 def _malformed(line: str, where: str, form: str) -> DataError:

@@ -1,4 +1,4 @@
-"""Reading translations and references, plain or compressed, with errors that name file and line."""
+"""Read translations and references, plain or compressed; errors name file and line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uwaga.files.lines import text_lines
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 text file.
+    """Return the lines of a UTF-8 text file.
 
     Raises:
         DataError: it is missing, unreadable, damaged, binary or not UTF-8.
@@ -20,12 +20,12 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_aligned(path: Path, other: str, count: int) -> list[str]:
-    """The lines of a file that goes line by line with another.
+    """Return the lines of a file that is aligned with another line by line.
 
     Args:
         path: the file.
-        other: what the other is called.
-        count: its lines.
+        other: name of the other file.
+        count: its number of lines.
 
     Raises:
         DataError: as :func:`read_lines`, or the files have different numbers of lines.
@@ -36,41 +36,41 @@ def read_aligned(path: Path, other: str, count: int) -> list[str]:
 
 
 def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[str, ...]]:
-    """The references of each line, gathered from one or more files.
+    """Return the references of each line from one or more files.
 
-    A plain file holds one reference per line. A file named ``.tsv`` holds those ``columns`` of its
-    own, of which empty ones are no reference: so lines may have different numbers of them.
+    A plain file holds one reference a line. A ``.tsv`` file holds them in ``columns``, of which empty ones
+    are ignored, so lines may have different numbers of references.
 
     Raises:
-        DataError: as :func:`read_lines`, or files of unequal length, or a line without a reference.
+        DataError: as :func:`read_lines`, the files have different lengths, or a line has no reference.
         SettingsError: ``columns`` is not a list of columns such as ``2``, ``2,4`` or ``2-``.
     """
-    wanted = _parse_columns(columns)
+    ranges = _parse_columns(columns)
     gathered: list[tuple[str, ...]] = []
     for path in paths:
         lines = read_lines(path)
         if ".tsv" in path.suffixes:
-            found = [_pick(line, wanted) for line in lines]
-            for number, line in enumerate(found, start=1):
+            read = [_pick(line, ranges) for line in lines]
+            for number, line in enumerate(read, start=1):
                 if not line:
                     raise DataError(f"{path}: line {number} has no reference in columns {columns}")
         else:
-            found = [(line,) for line in lines]
+            read = [(line,) for line in lines]
         if path is paths[0]:
-            gathered = found
+            gathered = read
             continue
-        check_aligned(str(path), len(found), str(paths[0]), len(gathered))
-        gathered = [before + more for before, more in zip(gathered, found, strict=True)]
+        check_aligned(str(path), len(read), str(paths[0]), len(gathered))
+        gathered = [before + more for before, more in zip(gathered, read, strict=True)]
     return gathered
 
 
 def read_test_set(
     sources: Path, references: Sequence[Path], columns: str = "2-"
 ) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The sources, and the references of each, as :func:`read_references` gathers them.
+    """Return the sources, and the references of each as :func:`read_references` does.
 
     Raises:
-        DataError: as :func:`read_references`, or there are not as many sources.
+        DataError: as :func:`read_references`, or the number of sources differs.
         SettingsError: as :func:`read_references`.
     """
     lines, gathered = read_lines(sources), read_references(references, columns)
@@ -79,22 +79,22 @@ def read_test_set(
 
 
 def check_aligned(name: str, count: int, other: str, other_count: int) -> None:
-    """Refuse two files that should be aligned and are not.
+    """Check that two files have the same number of lines.
 
     Raises:
-        DataError: names both files and their line counts.
+        DataError: the numbers differ; names both files.
     """
     if count != other_count:
         raise DataError(f"{name} has {count} lines but {other} has {other_count}: they must be aligned")
 
 
-def _pick(line: str, wanted: Sequence[tuple[int, int | None]]) -> tuple[str, ...]:
+def _pick(line: str, ranges: Sequence[tuple[int, int | None]]) -> tuple[str, ...]:
     cells = line.split("\t")
-    return tuple(cell for first, last in wanted for cell in cells[first - 1 : last] if cell.strip())
+    return tuple(cell for first, last in ranges for cell in cells[first - 1 : last] if cell.strip())
 
 
 def _parse_columns(columns: str) -> list[tuple[int, int | None]]:
-    """First and last column of each range, counted from 1, None for "to the end"."""
+    """Return the first and last column of each range, counted from 1, None for "to the end"."""
     ranges: list[tuple[int, int | None]] = []
     for part in columns.split(","):
         match = re.fullmatch(r"\s*([1-9]\d*)\s*(-?)\s*([1-9]\d*)?\s*", part)

@@ -1,4 +1,4 @@
-"""COMET, a metric learned from human ratings (Rei 2020), where its package is installed."""
+"""COMET, a metric learned from human ratings (Rei 2020); it needs the package ``unbabel-comet``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from uwaga.errors import DataError, MissingExtraError, ModelError, reason
 
 MODEL = "Unbabel/wmt22-comet-da"
-"""The model that most papers of the last years report."""
+"""The model that most recent papers report."""
 
 
 class CometScores(NamedTuple):
-    """``model`` by its name, its mean over the corpus, and its score of each sentence; about 0 to 1."""
+    """The name of the model, its mean over the corpus, and its score of each sentence, about 0 to 1."""
 
     model: str
     value: float
@@ -32,37 +32,37 @@ def comet(
     """Score translations with COMET, against the first reference of each line.
 
     Args:
-        sources: the texts that were translated; COMET looks at them too.
+        sources: the texts that were translated, which COMET reads too.
         hypotheses: their translations.
-        references: for each line its references.
-        model: a model's name, which the package fetches where it is not there yet, or a checkpoint's path.
-        gpus: how many GPUs to use, 0 for the CPU.
+        references: of each line.
+        model: a model's name, which the package downloads if necessary, or a checkpoint's path.
+        gpus: number of GPUs, 0 for the CPU.
         batch_size: sentences scored together.
 
     Raises:
         MissingExtraError: the package ``unbabel-comet`` is not installed.
         ModelError: the model cannot be fetched or read.
-        DataError: unequal counts, or no lines.
+        DataError: the counts differ, or there are no lines.
     """
     if not hypotheses:
         raise DataError("nothing to evaluate: there are no hypotheses")
     if not len(sources) == len(hypotheses) == len(references):
         raise DataError(
             f"{len(sources)} sources, {len(hypotheses)} hypotheses, {len(references)} lines of references: "
-            "COMET needs as many of each"
+            "COMET needs equal numbers of them"
         )
     try:
         package: Any = importlib.import_module("comet")
     except ImportError:
         raise MissingExtraError("COMET needs its package: pip install unbabel-comet") from None
     try:
-        place = model if model.endswith(".ckpt") else package.download_model(model)
-        scorer = package.load_from_checkpoint(place)
-    except Exception as error:  # the package lets through whatever its libraries raise
+        path = model if model.endswith(".ckpt") else package.download_model(model)
+        scorer = package.load_from_checkpoint(path)
+    except Exception as error:  # the package passes on the errors of its libraries
         raise ModelError(f"COMET's model {model} cannot be fetched or read: {reason(error)}") from None
     rows = [
         {"src": source, "mt": line, "ref": ways[0]}
         for source, line, ways in zip(sources, hypotheses, references, strict=True)
     ]
-    found = scorer.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=False)
-    return CometScores(model, float(found.system_score), tuple(float(score) for score in found.scores))
+    result = scorer.predict(rows, batch_size=batch_size, gpus=gpus, progress_bar=False)
+    return CometScores(model, float(result.system_score), tuple(float(score) for score in result.scores))

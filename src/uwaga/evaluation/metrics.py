@@ -1,7 +1,7 @@
 """BLEU, chrF and TER of a corpus, with the signatures that make them comparable.
 
-The computing is sacreBLEU's (Post 2018, "A Call for Clarity in Reporting BLEU Scores"); this module
-gives it lines with any number of references each, and errors that name the line.
+sacreBLEU computes them (Post 2018, "A Call for Clarity in Reporting BLEU Scores"); this module passes it
+lines with any number of references, and its errors name the line.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ METRICS = ("bleu", "chrf", "chrf++", "ter")
 """Names of the metrics: ``chrf++`` is chrF with word bigrams (Popović 2017)."""
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none", "ja-mecab", "ko-mecab")
-"""BLEU's tokenisers; ``none`` for text that is tokenised already. The last two need MeCab."""
+"""Tokenisers of BLEU; ``none`` is for tokenised text. The last two need MeCab."""
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
 
 
 @dataclass(frozen=True)
 class MetricScore:
-    """One metric over the whole corpus.
+    """The score of one metric over a corpus.
 
-    ``metric`` is its name in :data:`METRICS`, or ``comet``; ``value`` is on the scale of 0 to 100 (TER may
-    pass 100; COMET's is about 0 to 1); ``signature`` is sacreBLEU's, or COMET's model, to be printed with the
-    value; ``detail`` holds BLEU's n-gram precisions and brevity penalty.
+    Attributes:
+        metric: name in :data:`METRICS`, or ``comet``.
+        value: from 0 to 100 (TER may exceed 100, COMET's is about 0 to 1).
+        signature: of sacreBLEU, or COMET's model, to be reported with the value.
+        detail: BLEU's n-gram precisions and brevity penalty.
     """
 
     metric: str
@@ -49,7 +51,7 @@ class MetricScore:
 
 @dataclass(frozen=True)
 class Report:
-    """The scores of one system over ``sentences`` lines, in the order in which they were asked for."""
+    """The scores of one system over ``sentences`` lines, in the order of the requested metrics."""
 
     sentences: int
     scores: tuple[MetricScore, ...]
@@ -61,7 +63,7 @@ class Report:
         raise KeyError(metric)
 
     def to_dict(self) -> dict[str, object]:
-        """The report for JSON."""
+        """Return the report as JSON values."""
         return asdict(self)
 
 
@@ -77,14 +79,14 @@ def evaluate(
 
     Args:
         hypotheses: one detokenised translation per line.
-        references: for each line its references, one or more; lines may differ in how many they have.
+        references: one or more of each line; their number may vary.
         metrics: names from :data:`METRICS`.
-        tokenize: BLEU's tokeniser, from :data:`TOKENIZERS`. chrF and TER have none to choose.
-        lowercase: BLEU and chrF without regard to case. TER never regards it, as Tercom does by default.
+        tokenize: tokeniser of BLEU, from :data:`TOKENIZERS`.
+        lowercase: whether BLEU and chrF ignore case. TER always does, as Tercom by default.
 
     Raises:
-        DataError: no lines, unequal counts, or a line without references.
-        SettingsError: an unknown metric or tokeniser.
+        DataError: there are no lines, the counts differ, or a line has no reference.
+        SettingsError: a metric or tokeniser is unknown.
         MissingExtraError: sacrebleu or the tokeniser's own library is not installed.
     """
     streams = reference_streams(hypotheses, references)
@@ -97,12 +99,12 @@ def evaluate(
 
 
 def reference_streams(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Turn references per line into sacreBLEU's streams, one per rank, None where a line has fewer.
+    """Return sacreBLEU's reference streams: stream n has the n-th reference of each line, or None.
 
-    The type says str alone because sacreBLEU's does, though it documents None.
+    The type is that of sacreBLEU, which documents None but does not declare it.
 
     Raises:
-        DataError: as :func:`evaluate` says.
+        DataError: as :func:`evaluate`.
     """
     if not hypotheses:
         raise DataError("nothing to evaluate: there are no hypotheses")
@@ -117,15 +119,15 @@ def reference_streams(hypotheses: Sequence[str], references: Sequence[Sequence[s
 
 
 def build_metrics(names: Sequence[str], *, tokenize: str, lowercase: bool) -> dict[str, Metric]:
-    """Make sacreBLEU's metric objects, by our names.
+    """Create sacreBLEU's metric objects by the names of :data:`METRICS`.
 
     Raises:
-        SettingsError, MissingExtraError: as :func:`evaluate` says.
+        SettingsError, MissingExtraError: as :func:`evaluate`.
     """
     _check_known("metric", names, METRICS)
     _check_known("tokeniser", [tokenize], TOKENIZERS)
     if not names:
-        raise SettingsError(f"no metric asked for; known: {', '.join(METRICS)}")
+        raise SettingsError(f"no metric is given; known: {', '.join(METRICS)}")
     try:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
@@ -136,7 +138,7 @@ def build_metrics(names: Sequence[str], *, tokenize: str, lowercase: bool) -> di
     for name in names:
         if name == "bleu":
             try:
-                # force: a user who names `none` knows that the text is tokenised
+                # force: no warning about tokenised text, which `none` implies
                 built[name] = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
             except (ImportError, RuntimeError) as error:
                 reason = " ".join(str(error).split())
@@ -162,15 +164,15 @@ def evaluate_sentences(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> list[dict[str, float]]:
-    """The scores of every sentence, by metric, in the order given.
+    """Return the scores of every sentence by metric, in the given order.
 
-    BLEU counts only the orders of n-grams that a sentence is long enough for (``effective_order``), as
-    ``sacrebleu --sentence-level`` does. Arguments are those of :func:`uwaga.evaluation.evaluate`.
+    BLEU uses only n-gram orders up to the sentence's length (``effective_order``), as ``sacrebleu
+    --sentence-level`` does. Arguments are those of :func:`uwaga.evaluation.evaluate`.
 
     Raises:
         DataError, SettingsError, MissingExtraError: as :func:`uwaga.evaluation.evaluate`.
     """
-    reference_streams(hypotheses, references)  # which checks both
+    reference_streams(hypotheses, references)  # checks both
     built = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)
     if "bleu" in built:
         cast("BLEU", built["bleu"]).effective_order = True

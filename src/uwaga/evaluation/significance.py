@@ -1,4 +1,4 @@
-"""Is one system really better than another? The paired bootstrap test (Koehn 2004)."""
+"""The paired bootstrap test of whether one system is better than another (Koehn 2004)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from uwaga.evaluation.metrics import DEFAULT_METRICS, build_metrics, reference_s
 class Comparison:
     """Two systems on one metric.
 
-    ``value`` and ``baseline`` are their scores, each with the mean and the half-width of the 95%
-    interval over the resamples. ``p_value`` is the chance of a difference this large between systems
-    that are equally good. ``signature`` names the samples (``bs``) and the seed.
+    ``value`` and ``baseline`` are their scores, each with the mean and the half-width of the 95% confidence
+    interval over the resamples. ``p_value`` is the probability of a difference this large between equally
+    good systems. ``signature`` names the number of samples (``bs``) and the seed.
     """
 
     metric: str
@@ -34,7 +34,7 @@ class Comparison:
         return self.value - self.baseline
 
     def to_dict(self) -> dict[str, object]:
-        """The comparison for JSON, its ``difference`` included."""
+        """Return the comparison as JSON values, including its ``difference``."""
         return asdict(self) | {"difference": self.difference}
 
 
@@ -48,10 +48,10 @@ def compare(
     lowercase: bool = False,
     samples: int = 1000,
 ) -> tuple[Comparison, ...]:
-    """Compare two systems' outputs for the same lines, by sacreBLEU's paired bootstrap resampling.
+    """Compare the outputs of two systems for the same lines by sacreBLEU's paired bootstrap resampling.
 
-    The test sets are drawn with the seed 12345, or the environment's ``SACREBLEU_SEED``, as
-    ``sacrebleu --paired-bs`` does, so that both print the same figures. Arguments are those of
+    Test sets are sampled with the seed 12345 or the environment's ``SACREBLEU_SEED``, as by ``sacrebleu
+    --paired-bs``, so that both report the same figures. Arguments are those of
     :func:`uwaga.evaluation.evaluate`, and ``samples`` the number of test sets to draw.
 
     Raises:
@@ -62,7 +62,7 @@ def compare(
     if samples < 1:
         raise SettingsError(f"the bootstrap needs 1 sample or more, not {samples}")
     if len(hypotheses) != len(baseline):
-        raise DataError(f"{len(hypotheses)} hypotheses but {len(baseline)} lines to compare with")
+        raise DataError(f"{len(hypotheses)} hypotheses but {len(baseline)} lines of the baseline")
     streams = reference_streams(hypotheses, references)
     built = build_metrics(metrics, tokenize=tokenize, lowercase=lowercase)
 
@@ -84,8 +84,8 @@ def compare(
                 baseline=old,
                 baseline_mean=old_mean,
                 baseline_interval=old_interval,
-                # With no difference observed every resample shows one at least as large; sacreBLEU,
-                # which counts strictly larger ones, would call a system better than itself.
+                # Without a difference every resample has one at least as large. sacreBLEU counts strictly
+                # larger ones, and would find a system better than itself.
                 p_value=1.0 if new == old else p_value,
                 signature=signature.format(),
             )
@@ -94,7 +94,7 @@ def compare(
 
 
 def _figures(result: object) -> tuple[float, float, float, float]:
-    """Score, mean, half-width of the 95% interval and p-value (1 for the baseline, which has none)."""
+    """Return score, mean, half-width of the 95% interval and p-value (1 for the baseline, which has none)."""
     from sacrebleu.significance import Result
 
     assert isinstance(result, Result)
