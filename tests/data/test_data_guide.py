@@ -156,7 +156,7 @@ def test_a_store_is_made_anew_for_other_links(tmp_path: Path) -> None:
     assert build(file)[1] == []
     Path(file.path).write_text("\n" * len(TEXTS))
     store, told = build(file)
-    assert "the word links are others" in told[0]
+    assert "the word alignments differ" in told[0]
     assert store.links(3).shape == (0, 2)
     plain = build_store(read_corpus(chosen), made, made, tmp_path / "other", data, True)
     with pytest.raises(DataError, match="holds no word links"):

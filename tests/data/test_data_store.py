@@ -85,7 +85,7 @@ def test_long_and_unequal_pairs_are_counted(tokeniser, tmp_path: Path) -> None:
     assert report.lines == {"too many tokens": [2], "too unequal lengths": [3]}
     with pytest.raises(DataError, match=r"c\.tsv, line 2: too many tokens"):
         build(tokeniser, path, max_tokens=30, max_ratio=3, bad_lines="stop")
-    with pytest.raises(DataError, match="no sentence pair is left"):
+    with pytest.raises(DataError, match="no sentence pair"):
         build(tokeniser, path, max_tokens=1)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["c.tsv", "store"]
 
@@ -177,14 +177,14 @@ def test_a_failure_leaves_the_old_store(tokeniser, corpus: Path, monkeypatch) ->
 
     with monkeypatch.context() as patch:
         patch.setattr(store_writer._Writer, "write", full)
-        with pytest.raises(DataError, match="cannot be written: No space left"):
+        with pytest.raises(DataError, match="cannot be written: .*No space left"):
             build(tokeniser, corpus, max_tokens=77)
     assert Store.open(store.folder).made_from == store.made_from
     corpus.write_text("a\tb\n" * 50 + "broken\n", encoding="utf-8")
     with pytest.raises(DataError, match="line 51"):
         build(tokeniser, corpus, bad_lines="stop")
     assert Store.open(store.folder).made_from == store.made_from
-    assert not [entry for entry in corpus.parent.iterdir() if "partial" in entry.name]
+    assert not [entry for entry in corpus.parent.iterdir() if ".part" in entry.name]
 
 
 def test_shares_above_one(tokeniser, corpus: Path) -> None:

@@ -174,7 +174,7 @@ def test_unknown_names_list_the_known_ones():
         evaluate(["a"], [["a"]], [])
     with pytest.raises(SettingsError, match="1 sample or more, not 0"):
         compare(["a"], ["a"], [["a"]], samples=0)
-    with pytest.raises(DataError, match="1 hypotheses but 2 lines to compare with"):
+    with pytest.raises(DataError, match="1 hypotheses but 2 lines"):
         compare(["a"], ["a", "b"], [["a"]])
 
 

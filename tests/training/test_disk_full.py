@@ -49,7 +49,7 @@ def test_I11_14_it_ends_with_one_line_and_goes_on_when_there_is_room(tmp_path: P
     assert done.returncode == 1, done.stderr
     assert "error:" in done.stderr and "cannot be written" in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
-    left = [path for path in (tmp_path / "run").rglob("*") if "partial" in path.name or path.name == "lock"]
+    left = [path for path in (tmp_path / "run").rglob("*") if ".part" in path.name or path.name == "lock"]
     assert not left
     done = run(tmp_path)
     assert done.returncode == 0, done.stderr

@@ -156,7 +156,7 @@ def test_a_tokeniser_without_the_tag(tmp_path: Path) -> None:
     (run / "text" / "joint.spm").write_bytes((tmp_path / "plain" / "text" / "joint.spm").read_bytes())
     with pytest.raises(
         SettingsError,
-        match=r"the tag <2rev> is no piece of the vocabulary .*joint\.spm \(17 pieces; it has no tags",
+        match=r"the tag <2rev> is not a piece of the vocabulary .*joint\.spm \(17 pieces; it has no tags",
     ):
         train(settings(made))
 

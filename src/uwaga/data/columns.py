@@ -14,19 +14,19 @@ from uwaga.files.store import open_stream
 from uwaga.settings import CorpusSettings
 
 Cells = tuple[bytes | str, ...]
-"""Source, target and further references: text, or UTF-8 that has not been decoded."""
-Placed = tuple[int, Cells | Fault]
-"""A row's number in its file, from 1, and its cells or what is wrong with them."""
-USUAL = ("source", "target")
+"""Source, target and further references, as text or undecoded UTF-8."""
+NumberedRow = tuple[int, Cells | Fault]
+"""A row's number in its file, from 1, and its cells or fault."""
+DEFAULT_COLUMNS = ("source", "target")
 BREAKS = re.compile(r"[\t\r\n]+")
-"""What no sentence of a line of a TSV holds."""
+"""Characters that a sentence in a line of TSV cannot contain."""
 
 
 def cell_text(cell: bytes | str) -> str:
-    """The text of a cell; a line break of a format that can hold one is a space in a sentence.
+    """Return the text of a cell, with line breaks and tabs replaced by spaces.
 
     Raises:
-        UnicodeError: it is not UTF-8, or holds half a surrogate pair.
+        UnicodeError: it is not UTF-8, or contains a lone surrogate.
     """
     if isinstance(cell, bytes):
         return cell.decode("utf-8")
@@ -34,38 +34,38 @@ def cell_text(cell: bytes | str) -> str:
     return BREAKS.sub(" ", cell)
 
 
-def present_columns(file: str, corpus: CorpusSettings, there: Iterable[str]) -> Sequence[str]:
-    """The names of the columns of source, target and further references.
+def present_columns(file: str, corpus: CorpusSettings, present: Iterable[str]) -> Sequence[str]:
+    """Return the names of the columns of source, target and further references.
 
-    Those that the settings name; else the languages' codes (``en`` and ``de``, also within ``translation``,
-    as the Hugging Face hub's corpora have them), else ``source`` and ``target``.
+    They are those of the settings; otherwise the language codes (``en`` and ``de``, also inside
+    ``translation``, as in corpora of the Hugging Face hub), or ``source`` and ``target``.
 
     Args:
         file: for messages.
         corpus: ``columns`` and ``languages`` are used.
-        there: the columns of the file; those within another as ``outer.inner``.
+        present: the columns of the file; nested ones as ``outer.inner``.
 
     Raises:
-        DataError: one is not there; lists those that are.
+        DataError: a column is missing; lists those of the file.
     """
-    names = list(there)
-    wanted: tuple[str, ...] = tuple(str(column) for column in corpus.columns)
+    names = list(present)
+    columns: tuple[str, ...] = tuple(str(column) for column in corpus.columns)
     if any(isinstance(column, int) for column in corpus.columns):
-        raise DataError(f"{file}: its columns have names, {_listed(names)}; say columns: [NAME, NAME]")
-    if not wanted:
-        codes = corpus.languages or USUAL
-        guesses = (codes, tuple(f"translation.{code}" for code in codes), USUAL)
-        wanted = next((guess for guess in guesses if set(guess) <= set(names)), codes)
-    if missing := [name for name in wanted if name not in names]:
+        raise DataError(f"{file}: its columns have names, {_listed(names)}; set columns: [NAME, NAME]")
+    if not columns:
+        codes = corpus.languages or DEFAULT_COLUMNS
+        guesses = (codes, tuple(f"translation.{code}" for code in codes), DEFAULT_COLUMNS)
+        columns = next((guess for guess in guesses if set(guess) <= set(names)), codes)
+    if missing := [name for name in columns if name not in names]:
         raise DataError(
             f"{file}: no column {', '.join(missing)}; there are {_listed(names)}: name two of them, "
             "columns: [SOURCE, TARGET]"
         )
-    return wanted
+    return columns
 
 
 def inner_value(row: Any, column: str) -> Any:
-    """The value of a column; of ``outer.inner`` within another, None where it is not there."""
+    """Return the value of a column, also of a nested ``outer.inner``, or None if it is missing."""
     if not isinstance(row, dict):
         return None
     if column in row:
@@ -82,11 +82,11 @@ def _listed(names: list[str]) -> str:
 BATCH = 4096  # rows
 
 
-def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
-    """The pairs of a Parquet file.
+def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
+    """Yield the pairs of a Parquet file.
 
     Raises:
-        DataError: missing, damaged, no Parquet file, or it lacks a column of text.
+        DataError: the file is missing, damaged, not Parquet, or lacks a text column.
         MissingExtraError: pyarrow is not installed.
     """
     try:
@@ -107,9 +107,9 @@ def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
                     yield number, tuple("" if cell is None else cell for cell in cells)
         except (DataError, GeneratorExit):
             raise
-        except Exception as error:  # of pyarrow's own kinds and of those of Python
+        except Exception as error:  # of pyarrow or Python
             raise DataError(
-                f"{file}: not a whole Parquet file: {reason(error)} (after row {number}); fetch it again"
+                f"{file}: not a complete Parquet file: {reason(error)} (after row {number}); fetch it again"
             ) from None
 
 
@@ -124,7 +124,7 @@ def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
     columns = list(present_columns(file, corpus, kinds))
     for column in columns:
         if schema.names.count(column.partition(".")[0]) > 1:
-            raise DataError(f"{file}: two columns are called {column}: rename one, so that it is clear which")
+            raise DataError(f"{file}: two columns are named {column}: rename one")
         kind = kinds[column]
         if pyarrow.types.is_dictionary(kind):
             kind = kind.value_type
@@ -133,11 +133,11 @@ def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
     return columns
 
 
-def json_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
-    """The pairs of a JSON Lines file, whose columns are the keys of its first object.
+def json_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
+    """Yield the pairs of a JSON Lines file, whose columns are the keys of its first object.
 
     Raises:
-        DataError: missing, damaged, not text, or the first object lacks a column.
+        DataError: the file is missing, damaged, not text, or its first object lacks a column.
     """
     columns: tuple[str, ...] = ()
     for number, line in enumerate(read_lines(file), start=1):
@@ -166,7 +166,7 @@ def json_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
 
 
 def _is_unicode(text: str) -> bool:
-    r"""Whether no half of a surrogate pair stands alone: JSON can write it (``"\ud800"``), UTF-8 cannot."""
+    r"""Return whether a text has no lone surrogate, which JSON can hold (``"\ud800"``) and UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

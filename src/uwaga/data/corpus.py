@@ -1,4 +1,4 @@
-"""Parallel corpora, streamed: every pair of a corpus, every fault of it counted."""
+"""Stream the pairs of a parallel corpus, and count its faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["CorpusReport", "Pair", "PairReader", "read_corpus", "read_pairs"]
 
 
 class Pair(NamedTuple):
-    """A source, its reference translations (at least one), the number of its line, from 1, and word links."""
+    """A source, its references (at least one), its line number from 1, and its word alignment."""
 
     source: str
     references: tuple[str, ...]
@@ -26,7 +26,7 @@ class Pair(NamedTuple):
 
 
 class PairReader(Iterator[Pair]):
-    """The pairs of a corpus, read as they are asked for; nothing is opened before the first."""
+    """An iterator over the pairs of a corpus; it opens the files at the first pair."""
 
     def __init__(self, corpus: CorpusSettings, report: CorpusReport, links: LinkFile | None = None) -> None:
         self.corpus, self.links = corpus, links
@@ -41,11 +41,11 @@ class PairReader(Iterator[Pair]):
         return next(self._pairs)
 
     def close(self) -> None:
-        """Close the files before the end has been reached."""
+        """Close the files before the end."""
         self._pairs.close()
 
     def drop(self, fault: Fault, line: int) -> None:
-        """Leave out a pair that has been read; raises DataError under ``bad_lines='stop'``."""
+        """Drop a pair that has been read; raises DataError if ``bad_lines`` is ``stop``."""
         self.report.kept -= 1
         self._refuse(fault, line)
 
@@ -53,7 +53,7 @@ class PairReader(Iterator[Pair]):
         if self._stop:
             raise DataError(
                 f"{self._sources.name}, line {line}: {fault} (data.bad_lines is 'stop'; "
-                "mend the line, or set it to 'skip' to leave such lines out)"
+                "fix the line, or set it to 'skip' to drop such lines)"
             )
         self.report.add(fault, line)
 
@@ -100,31 +100,31 @@ def _pair(cells: Cells | Fault, place: int) -> Pair | Fault:
 def read_corpus(
     corpus: CorpusSettings, report: CorpusReport | None = None, links: LinkFile | None = None
 ) -> PairReader:
-    """Stream the pairs of a corpus, counting what is wrong with it in ``report``.
+    """Stream the pairs of a corpus, and count its faults in ``report``.
 
     Args:
         corpus: ``files``, ``format``, ``columns``, ``languages`` (of source and target; ``src`` and ``tgt``
-            if not given) and ``bad_lines`` (``skip`` if not given) are used; ``DataSettings.resolved`` has
-            them with what is said for all corpora. Its ``filters`` are the store's.
-        report: filled while the pairs are read; one of the reader's own if not given.
-        links: word links of the pairs, line n of pair n.
+            if not given) and ``bad_lines`` (``skip`` if not given) are used. ``DataSettings.resolved`` fills
+            in the settings of all corpora. Its ``filters`` are used by the store.
+        report: filled while the pairs are read; a new one if not given.
+        links: word alignments, line n for pair n.
 
     Raises:
-        DataError: a missing, binary, cut or damaged file, or an object that cannot be read to its end; files
-            of unequal line counts; a column that is not there; no usable pair; with ``bad_lines='stop'``, the
-            first bad line; links that do not fit the pairs.
-        MissingExtraError: what reads the format, the compression or the URL is not installed.
+        DataError: a file is missing, binary, truncated or damaged; files have different numbers of lines; a
+            column is missing; there is no usable pair; with ``bad_lines='stop'``, at the first bad line;
+            alignments do not match the pairs.
+        MissingExtraError: the library of the format, the compression or the URL is not installed.
     """
     return PairReader(corpus, CorpusReport() if report is None else report, links)
 
 
 def read_pairs(paths: Sequence[Path | str], settings: DataSettings, report: CorpusReport) -> PairReader:
-    """Stream the pairs of a corpus that is said in the short form.
+    """Stream the pairs of a corpus given in the short form.
 
     Args:
         paths: one TSV file (source TAB target [TAB more references]), a source file and a target file,
             or one Moses prefix: ``prefix.en`` and ``prefix.de`` for ``settings.languages`` en and de; or
-            files of another format by their names' ends. Plain, gzip, zstd, xz or bzip2; paths or URLs.
+            files of another format by their suffixes. Plain, gzip, zstd, xz or bzip2; paths or URLs.
         settings: ``languages`` and ``bad_lines`` are used.
         report: filled while the pairs are read.
 

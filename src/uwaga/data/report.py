@@ -1,4 +1,4 @@
-"""What was wrong with a corpus, by kind, with the numbers of the first lines."""
+"""The faults of a corpus by kind, with the numbers of their first lines."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ KEPT_LINES = 5
 
 @dataclass
 class CorpusReport:
-    """Counts of a corpus: ``read`` lines, ``kept`` pairs, and the ``faults`` of the rest.
+    """Counts of a corpus.
 
-    ``lines`` holds the first few line numbers (from 1) of each fault. The first fault of a pair counts.
+    Attributes:
+        name: of the corpus.
+        read: number of lines.
+        kept: number of pairs.
+        faults: number of dropped lines by their first fault.
+        lines: first line numbers (from 1) of each fault.
     """
 
     name: str = ""
@@ -44,11 +49,11 @@ class CorpusReport:
 
     @property
     def skipped(self) -> int:
-        """Pairs left out."""
+        """The number of dropped lines."""
         return sum(self.faults.values())
 
     def summary(self) -> list[str]:
-        """Lines for a person: the totals, then each fault with its first line numbers."""
+        """Return lines of text: the totals, then each fault with its first line numbers."""
         head = f"{self.name}: " if self.name else ""
         text = [f"{head}{self.read} lines read, {self.kept} pairs kept, {self.skipped} skipped"]
         for fault in get_args(Fault):
@@ -59,7 +64,7 @@ class CorpusReport:
         return text
 
     def update(self, other: CorpusReport) -> None:
-        """Become equal to another report."""
+        """Copy the counts of another report."""
         self.name, self.read, self.kept = other.name, other.read, other.kept
         self.faults = dict(other.faults)
         self.lines = {fault: list(first) for fault, first in other.lines.items()}

@@ -1,6 +1,6 @@
-"""The files of a corpus and the rows in them: aligned texts, TSV, Moses, TMX, Parquet, JSON Lines.
+"""The files of a corpus and their rows: aligned texts, TSV, Moses, TMX, Parquet, JSON Lines.
 
-Each is read as a stream, plain or compressed, from a disk or through fsspec, and never held whole.
+Each is read as a stream, plain or compressed, from a disk or a URL.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, NoReturn
 
-from uwaga.data.columns import Cells, Placed, json_rows, parquet_rows, present_columns
+from uwaga.data.columns import Cells, NumberedRow, json_rows, parquet_rows, present_columns
 from uwaga.data.report import Fault
 from uwaga.data.tmx import tmx_rows
 from uwaga.errors import DataError
@@ -26,15 +26,17 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-"""Formats by the ends of names, before that of a compression."""
+"""Formats by the suffix before that of a compression."""
 _END = b"\n"  # no line holds it
 
 
 class Row(NamedTuple):
-    """What stands at one place of a corpus.
+    """A row of a corpus.
 
-    ``cells``: source, target and further references, as text or as undecoded UTF-8, or what is wrong with
-    them; ``place``: number of the line, row or unit in its file, from 1; ``file``: index of the file.
+    Attributes:
+        cells: source, target and further references, as text or undecoded UTF-8, or the fault of the row.
+        place: number of the line, row or unit in its file, from 1.
+        file: index of the file.
     """
 
     cells: Cells | Fault
@@ -43,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """The files of a corpus, found, and their format; of ``text`` they are a source and a target file."""
+    """The resolved files of a corpus, and their format; ``text`` means a source and a target file."""
 
     files: tuple[str, ...]
     format: str
@@ -55,12 +57,12 @@ class Sources(NamedTuple):
         return " + ".join(self.files)
 
     def rows(self) -> Iterator[Row]:
-        """The rows in order.
+        """Yield the rows in order.
 
         Raises:
-            DataError: a missing, binary, cut or damaged file; texts of unequal line counts; a column that the
-                file does not have, where the file knows its columns.
-            MissingExtraError: what reads the format or the compression is not installed.
+            DataError: a file is missing, binary, truncated or damaged, texts have different numbers of lines,
+                or a named column is missing.
+            MissingExtraError: the library of the format or the compression is not installed.
         """
         if self.format == "text":
             yield from self._aligned()
@@ -87,33 +89,33 @@ class Sources(NamedTuple):
 
 
 def find_sources(corpus: CorpusSettings) -> Sources:
-    """The files that a corpus names, and their format.
+    """Resolve the files of a corpus, and determine their format.
 
-    Two files are aligned texts unless their names end as those of one format do; one file without such an
-    end is TSV; what is no file is a Moses prefix.
+    Two files are aligned texts unless both have the suffix of one format; one file without such a suffix is
+    TSV; a path without a file is a Moses prefix.
 
     Raises:
-        DataError: a file is missing, or the files do not fit the format.
+        DataError: a file is missing, or the files do not match the format.
     """
     files = corpus.files
     chosen = _by_names(files) if corpus.format == "auto" else corpus.format
     if chosen == "auto":
-        chosen = "moses" if len(files) == 1 and not is_url(files[0]) and not _is_there(files[0]) else "tsv"
+        chosen = "moses" if len(files) == 1 and not is_url(files[0]) and not _exists(files[0]) else "tsv"
     if chosen == "moses":
         if len(files) != 1:
-            raise DataError(f"{' + '.join(files)}: a Moses prefix is one, not {len(files)} paths")
+            raise DataError(f"{' + '.join(files)}: give one Moses prefix, not {len(files)} paths")
         languages = corpus.languages or ("src", "tgt")
-        return Sources(tuple(_moses_side(files[0], one) for one in languages), "text", corpus)
+        return Sources(tuple(_moses_side(files[0], language) for language in languages), "text", corpus)
     if chosen == "text" and len(files) != 2:
-        raise DataError(f"{' + '.join(files)}: aligned texts are two files, not {len(files)}; or say format")
+        raise DataError(f"{' + '.join(files)}: aligned texts are two files, not {len(files)}; or set format")
     for file in files:
-        if not is_url(file) and not _is_there(file):
+        if not is_url(file) and not _exists(file):
             raise DataError(f"{file}: no such file")
     return Sources(tuple(files), chosen, corpus)
 
 
 def check_rereadable(sources: Sources) -> None:
-    """Refuse what can be read only once, or never ends: trainings and jobs read a corpus several times.
+    """Refuse pipes and devices, because trainings and jobs read a corpus several times.
 
     Raises:
         DataError: a file is a pipe or a device.
@@ -121,7 +123,7 @@ def check_rereadable(sources: Sources) -> None:
     for file in sources.files:
         if not is_url(file) and not Path(file).is_file():
             raise DataError(
-                f"{file}: a pipe or a device, and a corpus is read several times; write it into a file first"
+                f"{file}: a pipe or a device, but a corpus is read several times; write it to a file first"
             )
 
 
@@ -133,8 +135,8 @@ def _by_names(files: tuple[str, ...]) -> str:
         return "text"
     if len(files) > 2:
         raise DataError(
-            f"{' + '.join(files)}: the names do not say one format for all of them; give each corpus an "
-            "entry of its own, or its format"
+            f"{' + '.join(files)}: the suffixes do not give one format for all files; write a separate "
+            f"entry for each corpus, or set format"
         )
     return "auto"
 
@@ -146,7 +148,7 @@ def _format_of(file: str) -> str:
     return FORMATS.get(suffixes[-1], "") if suffixes else ""
 
 
-def _is_there(file: str) -> bool:
+def _exists(file: str) -> bool:
     path = Path(file)
     return path.exists() and not path.is_dir()
 
@@ -164,28 +166,28 @@ def _moses_side(prefix: str, language: str) -> str:
     )
 
 
-def _tsv_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
+def _tsv_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
     lines = read_lines(file)
-    wanted = [column - 1 for column in corpus.columns if isinstance(column, int)]
+    columns = [column - 1 for column in corpus.columns if isinstance(column, int)]
     first = 1
-    if corpus.columns and not wanted:
+    if corpus.columns and not columns:
         head = (next(lines, b"") or b"").decode("utf-8", "replace").split("\t")
-        wanted = [head.index(column) for column in present_columns(file, corpus, head)]
+        columns = [head.index(column) for column in present_columns(file, corpus, head)]
         first = 2
     for number, line in enumerate(lines, start=first):
         if line is None:
             yield number, "line over 1 MiB"
             continue
         cells = tuple(line.split(b"\t"))
-        if not wanted:
+        if not columns:
             yield number, cells
-        elif max(wanted[:2]) >= len(cells):
+        elif max(columns[:2]) >= len(cells):
             yield number, "missing column" if line.strip() else "empty source"
         else:
-            yield number, tuple(cells[column] for column in wanted if column < len(cells))
+            yield number, tuple(cells[column] for column in columns if column < len(cells))
 
 
-_READERS: dict[str, Callable[[str, CorpusSettings], Iterator[Placed]]] = {
+_READERS: dict[str, Callable[[str, CorpusSettings], Iterator[NumberedRow]]] = {
     "tsv": _tsv_rows,
     "tmx": tmx_rows,
     "parquet": parquet_rows,

@@ -1,10 +1,9 @@
-"""Writing a store: once for each corpus, whole or not at all, anew when what it was made from has changed."""
+"""Write a store atomically, once for each corpus, and again when its corpus or settings have changed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import chain, islice
@@ -18,6 +17,7 @@ from uwaga.data.report import Fault
 from uwaga.data.store import FACTS, FORMAT, LINKS, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
 from uwaga.engine.cpu import usable_cores
 from uwaga.errors import DataError, SettingsError
+from uwaga.files.atomic import new_folder
 from uwaga.files.store import identify
 from uwaga.settings import DataSettings, FilterSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
@@ -36,25 +36,24 @@ def build_store(
     progress: Callable[[int], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Store:
-    """Tokenise a corpus into ``folder``, or reuse what is there if it was made from the same things.
+    """Tokenise a corpus into ``folder``, or reuse the store there if it was made from the same inputs.
 
-    A pair's first reference is its target. Each surface form in ``settings.augment`` becomes a column of
-    its own (where the form would exceed the longest side allowed, the plain text stands in for it). The
-    folder appears when it is whole; one process at a time may make it.
+    The first reference of a pair is its target. Each surface form in ``settings.augment`` becomes a column of
+    its own, with the plain text where the form would be too long. The folder is written atomically.
 
     Args:
-        pairs: from ``read_corpus``, not read if the store is reused; its report gains what is counted here,
-            and the filters and the tag of its corpus hold; its word links are kept if it has any.
+        pairs: from ``read_corpus``, not read if the store is reused. The counts are added to its report; the
+            filters, the tag and the word alignments of its corpus are used.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
-        folder: the store's.
-        settings: ``augment`` is used, and limits that the corpus's filters leave open.
-        keep_text: whether to keep the texts too, which subword sampling needs.
-        progress: called now and then with the number of lines read.
-        say: told in one line why a store that is there is made anew.
+        folder: of the store.
+        settings: ``augment`` is used, and the limits that the corpus's filters do not set.
+        keep_text: whether to store the texts too, which subword sampling needs.
+        progress: called repeatedly with the number of lines read.
+        say: called with the reason, in one line, if an existing store is replaced.
 
     Raises:
-        DataError: bad input as ``read_corpus`` tells it; no pair left; no space on the disk; a file that
+        DataError: the input is bad as for ``read_corpus``, no pair is left, the disk is full, or a file
             changes while it is read.
         SettingsError: the shares of the surface forms exceed 1; the source's vocabulary lacks the tag.
     """
@@ -62,47 +61,42 @@ def build_store(
     tag = tag_ids(source, pairs.corpus.tag)
     filters = _filters(pairs.corpus.filters, settings)
     made_from = _made_from(pairs, (source, target), filters, settings, keep_text)
-    if (there := _there(folder)) is not None:
-        if not (change := _change(there.made_from, made_from)):
-            pairs.report.update(there.report)
-            return there
+    if (store := _existing_store(folder)) is not None:
+        if not (change := _change(store.made_from, made_from)):
+            pairs.report.update(store.report)
+            return store
         if say:
-            say(f"{folder}: prepared anew: {change}")
-    partial = folder.with_name(f".{folder.name}.partial")
+            say(f"{folder}: rebuilt: {change}")
     forms = [form for form, share in sorted(settings.augment.items()) if share > 0]
     try:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        with _Writer(partial, pairs, (source, target), filters, tag, forms, keep_text) as writer:
-            writer.write_all(progress)
-        if change := _change(made_from, _made_from(pairs, (source, target), filters, settings, keep_text)):
-            raise DataError(f"{change} while it was read; start again when it is whole")
-        writer.finish(made_from)
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.replace(folder)
-    except OSError as error:
-        raise DataError(f"{folder}: the tokenised corpus cannot be written: {error.strerror}") from None
+        with new_folder(folder, DataError) as fresh:
+            with _Writer(fresh, pairs, (source, target), filters, tag, forms, keep_text) as writer:
+                writer.write_all(progress)
+            if change := _change(
+                made_from, _made_from(pairs, (source, target), filters, settings, keep_text)
+            ):
+                raise DataError(f"{change} while it was read; start again when it is complete")
+            writer.finish(made_from)
     finally:
         pairs.close()
-        shutil.rmtree(partial, ignore_errors=True)
     return Store.open(folder)
 
 
 def tag_ids(tokeniser: TrainingSubwords, tag: str) -> tuple[int, ...]:
-    """The id of a corpus's tag, none for no tag.
+    """Return the id of a corpus's tag as a tuple, empty without a tag.
 
     Raises:
-        SettingsError: it is not one piece of the vocabulary; names the tag and the vocabulary.
+        SettingsError: the tag is not a piece of the vocabulary; names both.
     """
     if not tag:
         return ()
-    if (found := tokeniser.tags.get(tag)) is None:
+    if (token := tokeniser.tags.get(tag)) is None:
         known = f"its tags are {' '.join(tokeniser.tags)}" if tokeniser.tags else "it has no tags"
         raise SettingsError(
-            f"data: the tag {tag} is no piece of the vocabulary {tokeniser.name} ({tokeniser.size} pieces; "
-            f"{known}); take a tokeniser that was made with it, or delete the file to have one trained"
+            f"data: the tag {tag} is not a piece of the vocabulary {tokeniser.name} ({tokeniser.size} "
+            f"pieces; {known}); use a tokeniser that was trained with it, or delete the file to train one"
         )
-    return (found,)
+    return (token,)
 
 
 class _Writer:
@@ -149,7 +143,7 @@ class _Writer:
             file.close()
 
     def write_all(self, progress: Callable[[int], None] | None) -> None:
-        """Write what the reader gives, to its end."""
+        """Write all pairs of the reader."""
         while chunk := list(islice(self._reader, CHUNK)):
             self.write(chunk)
             if progress:
@@ -212,10 +206,10 @@ class _Writer:
             self._longest[name] = max(self._longest[name], int(lengths.max()))
 
     def finish(self, made_from: dict[str, Any]) -> None:
-        """Write what the files are, last."""
+        """Write the description of the files, after all of them."""
         if not self._pairs:
             raise DataError(
-                "no sentence pair is left to train on: " + "; ".join(self._reader.report.summary())
+                "no sentence pair remains to train on: " + "; ".join(self._reader.report.summary())
             )
         facts = {
             "format": FORMAT,
@@ -243,8 +237,8 @@ def _filters(filters: FilterSettings, settings: DataSettings) -> FilterSettings:
     return filters.model_copy(update=limits)
 
 
-def _there(folder: Path) -> Store | None:
-    """The store that is there, if one is whole."""
+def _existing_store(folder: Path) -> Store | None:
+    """Return the store in the folder, if it is complete."""
     try:
         return Store.open(folder)
     except DataError:
@@ -258,7 +252,7 @@ def _made_from(
     settings: DataSettings,
     keep_text: bool,
 ) -> dict[str, Any]:
-    """What a store depends on, as JSON gives it back; files are told by name, size and version."""
+    """Return everything a store depends on as JSON values; files are identified by name, size and version."""
     corpus = pairs.corpus
     links = {} if pairs.links is None else {"links": [identify(pairs.links.path), pairs.links.kind]}
     return {
@@ -278,17 +272,17 @@ def _made_from(
 
 
 def _change(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """The first thing that differs, in words; nothing where all is the same."""
+    """Describe the first difference; return an empty string if there is none."""
     for key, value in now.items():
         old = before.get(key)
         if old == value:
             continue
         if key == "links":
-            return "the word links are others" if old else "it has no word links"
+            return "the word alignments differ" if old else "it has no word alignments"
         if key == "files":
             return _changed_files(old or [], value)
         if key.endswith("tokeniser"):
-            return f"the {key} is another"
+            return f"the {key} differs"
         return f"{key} was {old} and is now {value}"
     return ""
 

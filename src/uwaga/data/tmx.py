@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 from xml.parsers import expat
 
-from uwaga.data.columns import Placed
+from uwaga.data.columns import NumberedRow
 from uwaga.errors import DataError, shown
 from uwaga.files.lines import LONGEST_LINE, damage, open_bytes
 from uwaga.languages.codes import same_language
@@ -137,7 +137,7 @@ LONGEST_CODE = 64  # characters of a language's code
 LONGEST_UNIT = 1 << 23  # characters
 
 
-def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
+def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
     """The pairs of a TMX file; units are numbered from 1, further variants of the target are references.
 
     Raises:
@@ -148,7 +148,7 @@ def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[Placed]:
     units.check()
 
 
-class _Units(XmlItems[Placed]):
+class _Units(XmlItems[NumberedRow]):
     """The units that are whole, and the one that is open."""
 
     kind = "TMX"

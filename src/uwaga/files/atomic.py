@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from uwaga.errors import DataError, ModelError
+from uwaga.errors import DataError, ModelError, UwagaError
 from uwaga.files.lock import try_lock
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
@@ -149,7 +149,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 @contextlib.contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path, error: type[UwagaError] = ModelError) -> Iterator[Path]:
     """Fill a hidden sibling of ``folder``, which takes its name when the block ends without an error.
 
     An existing folder is exchanged with the new one in one step and then removed; the caller decides whether
@@ -160,8 +160,12 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
     Hidden siblings of killed writers are removed. The caller syncs the files that it writes.
 
+    Args:
+        folder: the folder.
+        error: the class of the error to raise.
+
     Raises:
-        ModelError: the disk is full or cannot be written; nothing has changed then.
+        UwagaError: of that class: the disk is full or cannot be written; nothing has changed then.
     """
     folder = folder.resolve()
     handle, fresh = -1, folder
@@ -172,8 +176,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
         _sync(fresh)
         _swap(fresh, folder, fresh.with_suffix(".old"))
         _sync(folder.parent)
-    except OSError as error:
-        raise ModelError(f"{folder}: cannot be written: {_reason(error)}; nothing was changed") from None
+    except OSError as failure:
+        raise error(f"{folder}: cannot be written: {_reason(failure)}; nothing was changed") from None
     finally:
         if fresh != folder:
             shutil.rmtree(fresh, ignore_errors=True)
