@@ -122,11 +122,11 @@ def test_parquet_of_plain_and_nested_columns(tmp_path: Path, memory) -> None:
     with pytest.raises(DataError, match="the column id holds int64, not text"):
         read(tmp_path / "p.parquet", columns=["id", "translation.de"])
     (tmp_path / "cut.parquet").write_bytes(content[:-9])
-    with pytest.raises(DataError, match=r"cut\.parquet: Parquet"):
+    with pytest.raises(DataError, match=r"cut\.parquet: .*Parquet"):
         read(tmp_path / "cut.parquet")
     twice = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["source", "target", "target"])
     pyarrow.parquet.write_table(twice, tmp_path / "twice.parquet")
-    with pytest.raises(DataError, match="two columns are called target"):
+    with pytest.raises(DataError, match="two columns"):
         read(tmp_path / "twice.parquet")
     (tmp_path / "bent.parquet").write_bytes(content[:99] + bytes(5000) + content[5099:])
     with pytest.raises(DataError, match=r"bent\.parquet: Parquet"):
