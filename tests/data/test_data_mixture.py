@@ -278,7 +278,7 @@ def test_a_full_disk_leaves_nothing(tokeniser: Tokeniser, tmp_path: Path, monkey
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(store_writer._Writer, "finish", full)
-    with pytest.raises(DataError, match="cannot be written: .*No space left on device"):
+    with pytest.raises(DataError, match=r"cannot be written: .*No space left on device"):
         store(tokeniser, path, tmp_path / "s")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]
 

@@ -177,7 +177,7 @@ def test_a_failure_leaves_the_old_store(tokeniser, corpus: Path, monkeypatch) ->
 
     with monkeypatch.context() as patch:
         patch.setattr(store_writer._Writer, "write", full)
-        with pytest.raises(DataError, match="cannot be written: .*No space left"):
+        with pytest.raises(DataError, match=r"cannot be written: .*No space left"):
             build(tokeniser, corpus, max_tokens=77)
     assert Store.open(store.folder).made_from == store.made_from
     corpus.write_text("a\tb\n" * 50 + "broken\n", encoding="utf-8")
