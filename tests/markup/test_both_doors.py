@@ -106,6 +106,15 @@ def test_a_line_break_ends_a_segment():
     assert made.index("<b>") < made.index("<br>") < made.index("</b>")
 
 
+def test_links_side_by_side_are_segments():
+    text = 'x <a href="1">y</a> <a href="2">z</a>'
+    assert words(text, "html") == ["x y z"]
+    assert words(text.removeprefix("x "), "html") == ["y", "z"]
+    assert words("[one](a) | [two *words*](b)\n", "markdown") == ["one", "two words"]
+    made = uwaga.Translator.load().translate('<a href="1">Home</a> <a href="2">Contact</a>', format="html")
+    assert "></a>" not in made.text
+
+
 def test_markdown_extensions_stay():
     text = (
         "Line[^1] costs $x_1 * y_2$ :smile: or $5 and $10.\n\n[^1]: The text here\n\nTerm\n: Its definition\n"

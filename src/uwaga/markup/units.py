@@ -19,6 +19,7 @@ Escape = Callable[[str], str]
 
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+LINK = re.compile(r"\[\Z|<(?:a|w:hyperlink|text:a)[\s>]", re.IGNORECASE)
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 """Characters that neither XML nor HTML can write."""
 
@@ -169,7 +170,8 @@ def text_unit(
     r"""Build the unit of a text; what has no letter is copied.
 
     A line break inside the text (a void tag that is read as ``"\n"``) ends a segment: the unit has one text
-    for each line. White space and tags around a line stay outside.
+    for each line. A text of several links and nothing else has one for each link. White space and tags around
+    a line or link stay outside.
 
     Args:
         raw: the text as it stands in the document.
@@ -200,7 +202,7 @@ def text_unit(
 
 
 def _lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
-    """Split a text at its line breaks.
+    """Split a text at its line breaks, or into its links.
 
     Returns:
         the parts of the text, with the number of a line in place of its words; and the lines.
@@ -209,20 +211,38 @@ def _lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
     lines: list[Inline] = []
     before, core, after = peeled(inline)
     stretch: list[str | Tag] = []
-    breaks = any(_is_break(part) for part in core)
-    for part in (*core, None):
+    cuts = _link_cuts(core)
+    whole = not cuts and not any(_is_break(part) for part in core)
+    for at, part in enumerate((*core, None)):
         if part is not None and not _is_break(part):
             stretch.append(part)
-            continue
-        start, line, end = peeled(balanced(tuple(stretch))) if breaks else ((), core, ())
+            if at not in cuts:
+                continue
+        start, line, end = ((), core, ()) if whole else peeled(balanced(tuple(stretch)))
         if translatable(line):
             layout += [*start, len(lines), *end]
             lines.append(line)
         else:
             layout += stretch
-        layout += [] if part is None else [part]
+        layout += [part] if part is not None and _is_break(part) else []
         stretch = []
     return [*before, *layout, *after], lines
+
+
+def _link_cuts(inline: Inline) -> set[int]:
+    """Return the parts after which to cut a text of several links and nothing else (a navigation bar)."""
+    pairs = _pairs(inline)
+    cuts, links, at, outside = set[int](), 0, 0, list[str | Tag]()
+    while at < len(inline):
+        part, end = inline[at], pairs.get(at)
+        if end is not None and isinstance(part, Tag) and LINK.match(part.raw):
+            cuts |= {at - 1, end}
+            links += 1
+            at = end
+        else:
+            outside.append(part)
+        at += 1
+    return cuts if links > 1 and not translatable(tuple(outside)) else set()
 
 
 def _is_break(part: str | Tag) -> bool:
