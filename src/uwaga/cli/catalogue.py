@@ -217,7 +217,7 @@ def _listings(
 
 def _agree(entry: CatalogueEntry, yes: bool) -> bool:
     """Show the model and its licence, and ask for acceptance if input is a terminal."""
-    from uwaga.library.card import licence_notice
+    from uwaga.library.install import licence_notice
 
     size = f", {readable_size(entry.size)}" if entry.size else ""
     state = "" if entry.released else f", not released{f' ({entry.status})' if entry.status else ''}"

@@ -1,7 +1,8 @@
-"""A model brought into the folder of models: fetched, verified, and there in one step or not at all."""
+"""Install a model into the folder of models: downloaded, verified, and complete in one step or not at all."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Callable, Mapping
@@ -13,11 +14,72 @@ from uwaga.errors import CatalogueError, UwagaError
 from uwaga.files.atomic import new_folder, remove_folder, remove_leftovers
 from uwaga.files.http import HttpClient, Limits, public_url, to_json
 from uwaga.files.lock import file_lock
-from uwaga.library.card import write_card
-from uwaga.library.entry import CatalogueEntry, RemoteFile
-from uwaga.library.fetch import Fetched, Part, Seen, fetch
+from uwaga.library.entry import FIREFOX_LICENCE, CatalogueEntry, RemoteFile
+from uwaga.library.fetch import Fetched, Part, Seen, fetch, need_unpacker, unpack
 from uwaga.library.installed import ORIGIN, InstalledFile, Origin, models_home, read_origin
-from uwaga.library.unpack import need_unpacker, unpack
+
+NOTICES = {
+    FIREFOX_LICENCE: (
+        "These files are subject to the terms of the Mozilla Public License, v. 2.0. You can obtain a copy "
+        "of it at https://mozilla.org/MPL/2.0/. The models are Mozilla's, from Firefox Translations: "
+        "https://github.com/mozilla/translations."
+    )
+}
+"""What a licence asks to be told to whoever gets the files, by its name."""
+
+
+def licence_notice(licence: str) -> str:
+    """What is shown of a licence before a download, and kept beside the model."""
+    return NOTICES.get(licence, f"Licence: {licence or 'not stated'}.")
+
+
+def write_card(origin: Origin) -> str:
+    """The text of ``card.md``, with the front matter that programs read."""
+    front = {"license": origin.licence.lower() or "not stated", "language": languages(origin)}
+    rows = [
+        ("licence", origin.licence or "not stated"),
+        ("from", " ".join(origin.source_languages)),
+        ("to", " ".join(origin.target_languages)),
+        ("architecture", origin.architecture),
+        ("version", origin.version),
+        ("status", origin.status),
+        ("parameters", "" if origin.parameters is None else str(origin.parameters)),
+        ("catalogue", origin.source),
+        *((name, f"{value:g}") for name, value in origin.metrics.items()),
+    ]
+    files = [
+        (name, f"{file.size} bytes, SHA-256 {file.sha256}, {file.location}")
+        for name, file in origin.files.items()
+    ]
+    return "\n".join(
+        [
+            "---",
+            *(f"{key}: {json.dumps(value)}" for key, value in front.items()),
+            "---",
+            f"# {origin.name}",
+            "",
+            licence_notice(origin.licence),
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| {_cell(key)} | {_cell(value)} |" for key, value in rows if value),
+            "",
+            "| file | |",
+            "|---|---|",
+            *(f"| {_cell(key)} | {_cell(value)} |" for key, value in files),
+            "",
+        ]
+    )
+
+
+def languages(origin: Origin) -> list[str]:
+    """The codes of both sides."""
+    return [*origin.source_languages, *origin.target_languages]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
 
 PARTS, LOCKS = ".incomplete", ".locks"
 ROOM = 1 << 20

@@ -28,8 +28,8 @@ from uwaga.library.entry import (
     check_names,
     entry_name,
 )
+from uwaga.library.fetch import packing_of
 from uwaga.library.fields import Fields, as_list, check_file_name, check_language, parse_json
-from uwaga.library.unpack import packing_of
 
 NAME = "firefox"
 ADDRESS = "https://storage.googleapis.com/moz-fx-translations-data--303e-prod-translations-data"
