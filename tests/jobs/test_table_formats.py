@@ -150,9 +150,9 @@ def test_a_line_of_json_keeps_what_it_held_as_it_was_written(tmp_path: Path) -> 
     [
         (b"a\xff\n", "text", "line 1 is not UTF-8 at byte 2"),
         (b'{"text": "a"}\n{"text": \n', "jsonl", "line 2 is not JSON"),
-        (b"[1]\n", "jsonl", "line 1 is no JSON object"),
+        (b"[1]\n", "jsonl", "line 1 is not a JSON object"),
         (gzip.compress(b"a line\n" * 999)[:-9], "text", "truncated or damaged"),
-        (b"PAR1 and no more", "parquet", "no Parquet file"),
+        (b"PAR1 and no more", "parquet", "not a Parquet file"),
     ],
     ids=["utf-8", "json", "object", "gzip", "parquet"],
 )
