@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 import uwaga
-from uwaga.cli.confidence import DOUBTFUL, UNSURE, confident_text, shows_colours
 from uwaga.cli.main import app
+from uwaga.cli.translate import DOUBTFUL, UNSURE, confident_text, shows_colours
 from uwaga.results.translation import Translation
 
 TEXT = "A bewildered plumber juggles seventeen lobsters. Yes!"
@@ -71,8 +71,8 @@ def test_json_has_the_words_and_entropies(made):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--confidence", "--stream"), "leave out --stream"),
-        (("--confidence", "--nbest-format", "moses"), "leave out --stream and --nbest-format moses"),
+        (("--confidence", "--stream"), "omit --stream"),
+        (("--confidence", "--nbest-format", "moses"), "omit --stream and --nbest-format moses"),
     ],
 )
 def test_what_does_not_go_together_is_refused(arguments, message):

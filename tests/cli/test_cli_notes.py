@@ -15,7 +15,7 @@ import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.cli import lines
 from uwaga.cli.main import app
-from uwaga.cli.notes import DEMONSTRATION
+from uwaga.cli.translate import DEMONSTRATION
 from uwaga.files.lines import open_bytes
 
 JOINT = tiny.tokeniser()
@@ -95,7 +95,7 @@ def test_I11_21_going_on_gives_the_whole(folder, tmp_path):
     result = run("-m", folder, "-i", tmp_path / "in", "-o", tmp_path / "out", "--resume", code=1)
     assert "another input" in result.stderr
     assert (tmp_path / "out.part").exists()
-    assert "--resume goes on" in run("-m", folder, "-o", tmp_path / "out", "Hi.").stderr
+    assert "with --resume" in run("-m", folder, "-o", tmp_path / "out", "Hi.").stderr
     assert "needs the --output" in run("-m", folder, "--resume", "Hi.", code=1).stderr
 
 
@@ -113,7 +113,7 @@ def test_I11_21_ctrl_c_keeps_the_lines_done(folder, tmp_path, name):
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
         said = process.stderr.read().decode()
-    assert f"{name}.part holds the lines done; add --resume" in said
+    assert f"{name}.part contains the finished lines; add --resume" in said
     assert os.listdir(tmp_path) == [f"{name}.part"]  # noqa: PTH208
     run("-m", folder, "-o", tmp_path / name, "--resume", stdin="\n".join(sources))
     with open_bytes(tmp_path / name) as file:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.cli.main import app
-from uwaga.cli.nbest import moses_lines
+from uwaga.cli.translate import moses_lines
 from uwaga.errors import DataError, ModelError
 from uwaga.results.translation import Translation
 
@@ -112,7 +112,7 @@ def test_I11_23_nbest_lists_as_moses_has_them(tmp_path):
     ours = [row for row in rows if row[0] == "2"]
     assert [(text, score) for _, text, _, score in ours] == [(way.text, f"{way.score:.6f}") for way in ways]
     assert ours[0][2] == f"log_prob= {wanted.log_prob:.6f} tokens= {len(wanted.tokens)}"
-    assert "leave out --json" in run(
+    assert "with --json" in run(
         "translate", "-m", NUMBERS, "--nbest-format", "moses", "--json", "one", code=1
     )
 

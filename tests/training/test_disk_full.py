@@ -13,7 +13,7 @@ import yaml
 from toy import toy_values, write_reversal_corpus
 
 from uwaga.errors import CheckpointError
-from uwaga.training import disk, report
+from uwaga.training import checkpoint, report
 from uwaga.training.checkpoint import checkpoint_steps, newest_checkpoint, read_checkpoint
 from uwaga.training.train import train
 
@@ -67,7 +67,7 @@ def test_I11_14_a_log_that_cannot_be_written_ends_it(
     def append(path: Path, content: bytes) -> None:
         if full in path.name:
             raise OSError(28, "No space left on device", str(path))
-        disk.append(path, content)
+        checkpoint.append(path, content)
 
     monkeypatch.setattr(report, "append", append)
     with pytest.raises(CheckpointError, match=rf"{full}.*No space left on device; free some space"):

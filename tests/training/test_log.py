@@ -13,7 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from toy import toy_settings, write_reversal_corpus
 
 from uwaga.evaluation import MetricScore
-from uwaga.training import disk
+from uwaga.training import checkpoint
 from uwaga.training.checkpoint import Progress, checkpoint_path
 from uwaga.training.page import METRICS
 from uwaga.training.report import EventFile, Reporter, TrainingBar, clock_time
@@ -87,17 +87,17 @@ def test_I11_14_a_line_is_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "log"
-    disk.append(path, b"one\n")
-    write = disk.os.write
+    checkpoint.append(path, b"one\n")
+    write = checkpoint.os.write
 
     def little(handle: int, content: memoryview) -> int:
         if bytes(content) == b"o\n":
             raise OSError(28, "No space left on device")
         return write(handle, content[:2])
 
-    monkeypatch.setattr(disk.os, "write", little)
+    monkeypatch.setattr(checkpoint.os, "write", little)
     with pytest.raises(OSError, match="No space") as found:
-        disk.append(path, b"two\n")
+        checkpoint.append(path, b"two\n")
     assert found.value.filename == str(path) and path.read_bytes() == b"one\n"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -15,10 +17,8 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
-from uwaga.cli.confidence import confident_text, shows_colours
+from uwaga.cli.errors import MISTAKE
 from uwaga.cli.lines import resolve_source
-from uwaga.cli.nbest import NbestChoice, moses_lines
-from uwaga.cli.notes import Notes
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.cli.text_format import (
     FormatChoice,
@@ -28,15 +28,149 @@ from uwaga.cli.text_format import (
     kept_patterns,
 )
 from uwaga.errors import DataError, SettingsError
+from uwaga.results.confidence import Word, in_text
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from uwaga.cli.lines import Chunk, Pace
+    from uwaga.errors import UwagaError
     from uwaga.results.translation import Translation
     from uwaga.search import SearchOverrides
     from uwaga.translator import Request, Translator
     from uwaga.translator.request import OnError
+
+
+class NbestChoice(StrEnum):
+    """Formats of n-best lists."""
+
+    tabs = "tabs"
+    moses = "moses"
+
+
+def moses_lines(translation: Translation, index: int) -> str:
+    """Return a line for each translation, best first, in the format of Moses and its rerankers.
+
+    ``index ||| text ||| features ||| score``: the index counts input lines from 0; the features are
+    ``log_prob``, the natural log-probability, and ``tokens``, how many; the score is that of the search. Bars
+    in a text, which would end its field, become a single one.
+
+    Args:
+        translation: with its alternatives.
+        index: of its line, from 0.
+    """
+    lines = []
+    for way in (translation, *translation.alternatives):
+        text = " ".join(way.text.split()).replace("|||", "|")
+        features = f"log_prob= {way.log_prob:.6f} tokens= {len(way.tokens)}"
+        lines.append(f"{index} ||| {text} ||| {features} ||| {way.score:.6f}\n")
+    return "".join(lines)
+
+
+UNSURE, DOUBTFUL = 0.3, 0.15
+"""Mean token probabilities of a word: below the first it is marked, below the second strongly."""
+
+
+def shows_colours(output: Path | None) -> bool:
+    """Return True if the output is a terminal and NO_COLOR is not set (https://no-color.org)."""
+    return output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def confident_text(translation: Translation, colours: bool) -> str:
+    """Mark the uncertain words of a translation, in colours or with their probability.
+
+    Args:
+        translation: of one line.
+        colours: yellow for a word whose pieces have on geometric mean less than 0.3, red and underlined for
+            one below 0.15; else ``word[0.24]``.
+    """
+    parts = in_text(translation.text, translation.words)
+    return "".join(part if word is None else _marked(word, colours) for part, word in parts)
+
+
+def _marked(word: Word, colours: bool) -> str:
+    if word.mean >= UNSURE:
+        return word.text
+    if not colours:
+        return f"{word.text}[{word.mean:.2f}]"
+    strong = word.mean < DOUBTFUL
+    return typer.style(word.text, fg="red" if strong else "yellow", underline=strong or None)
+
+
+NAMED = 3
+"""Number of lines that are named in warnings; further ones are counted."""
+
+DEMONSTRATION = (
+    "note: the bundled model is a small demonstration for short everyday sentences (uwaga info bundled); "
+    "name another with --model"
+)
+
+
+@dataclass
+class Notes:
+    """Warnings and errors about lines or texts (``unit``); ``bundled`` is True for the bundled model.
+
+    Every line that failed is named at once; of lines with warnings or cut translations, the first few.
+    """
+
+    unit: str
+    bundled: bool = False
+    cut: list[int] = field(default_factory=list)
+    doubted: int = 0
+    failed: int = 0
+    _said: bool = False
+
+    def take(self, number: int, translation: Translation) -> None:
+        """Report the error and warnings of the translation of line ``number``."""
+        if translation.error is not None:
+            self.fail(translation.error, bool(translation.text))
+        self.doubt(number, translation.warnings)
+        if translation.truncated:
+            self.cut.append(number)
+
+    def doubt(self, number: int, warnings: tuple[str, ...]) -> None:
+        """Report the warnings of line ``number``."""
+        from uwaga.translator.checks import UNLIKE
+
+        if not warnings:
+            return
+        self.doubted += 1
+        if self.doubted <= NAMED:
+            for warning in warnings:
+                typer.echo(f"warning: {self.unit} {number}: {warning}", err=True)
+        if self.bundled and not self._said and any(one.startswith(UNLIKE) for one in warnings):
+            self._said = True
+            typer.echo(DEMONSTRATION, err=True)
+
+    def fail(self, error: UwagaError, copied: bool) -> None:
+        """Report that a line, which the error names, was not translated."""
+        self.failed += 1
+        typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
+
+    def finish(self) -> None:
+        """Report the number of lines that were not named.
+
+        Raises:
+            typer.Exit: with status 1, if a line was not translated.
+        """
+        if self.doubted > NAMED:
+            more = self.doubted - NAMED
+            typer.echo(f"warning: and {more} more such {self.unit}{'' if more == 1 else 's'}", err=True)
+        for number in self.cut[:NAMED]:
+            typer.echo(
+                f"warning: the translation of {self.unit} {number} was cut at the length limit "
+                "(--max-length, or the model's)",
+                err=True,
+            )
+        if len(self.cut) > NAMED:
+            typer.echo(f"warning: and so were {len(self.cut) - NAMED} more", err=True)
+        if self.failed:
+            plural = "" if self.failed == 1 else "s"
+            typer.echo(f"error: {self.failed} {self.unit}{plural} could not be translated", err=True)
+            raise typer.Exit(MISTAKE)
+
 
 ON_ERROR: dict[the.ErrorChoice, OnError] = {
     the.ErrorChoice.stop: "raise",
@@ -46,11 +180,11 @@ ON_ERROR: dict[the.ErrorChoice, OnError] = {
 
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts to translate; without any, lines are read.", show_default=False),
+    typer.Argument(help="Texts to translate; lines are read if omitted.", show_default=False),
 ]
 NbestFormat = Annotated[
     NbestChoice,
-    typer.Option(help="Translations of a line with tabs between, or a line each as Moses has them."),
+    typer.Option(help="Format of --nbest: separated by tabs on one line, or one line each in Moses format."),
 ]
 AsJson = Annotated[
     bool,
@@ -63,16 +197,16 @@ Confident = Annotated[
     bool,
     typer.Option(
         "--confidence",
-        help="Mark the words that the model was unsure of: in colours on a terminal, else with their "
-        "probability; with --json, all words, entropies and estimates of the quality.",
+        help="Mark words of low probability: in colours on a terminal, else by probability; with --json, "
+        "add all words, entropies and quality estimates.",
     ),
 ]
 
 Alignments = Annotated[
     Path | None,
     typer.Option(
-        help="A file for word links, a line each as Moses has them (0-0 1-2): words and punctuation "
-        "marks, from 0.",
+        help="File for word alignments, one line each in Moses format (0-0 1-2); words and punctuation "
+        "marks are numbered from 0.",
         show_default=False,
     ),
 ]
@@ -160,7 +294,7 @@ def translate(
     search: Search,
     load: Load,
 ) -> None:
-    """Translate texts, a file, or whatever comes through a pipe: one line in, one line out."""
+    """Translate texts, a file or standard input: one line in, one line out."""
     from uwaga.translator.request import Request
 
     shape = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
@@ -196,7 +330,7 @@ def _watched(
     source: str | None,
     resuming: tuple[bool, Path | None, Path | None],
 ) -> tuple[tuple[str | None, Iterator[Chunk]], Pace | None]:
-    """What is to be translated with its language, and the pace at which somebody watches that, if anybody."""
+    """Return the source language and the chunks to translate, and the pace of chunks on a terminal."""
     from uwaga.cli.lines import Pace, chunks_of
 
     the.check_resume(*resuming)
@@ -205,9 +339,9 @@ def _watched(
 
 
 class _Shape(NamedTuple):
-    """How translations are printed: as JSON, as they grow, as an n-best list of Moses; or plainly.
+    """The format of the output: JSON, streamed, a Moses n-best list, or plain text.
 
-    ``confident`` says how sure the model was of the words, by ``colours`` or by marks.
+    ``confident`` marks uncertain words, by ``colours`` or by their probability.
     """
 
     as_json: bool
@@ -217,7 +351,7 @@ class _Shape(NamedTuple):
     colours: bool
 
     def check(self, search: SearchOverrides) -> None:
-        """Refuse what does not go together.
+        """Check that no options conflict.
 
         Raises:
             SettingsError: names the options.
@@ -225,14 +359,14 @@ class _Shape(NamedTuple):
         if self.streams:
             the.check_streaming(self.as_json, search)
         if search.get("attention") and not self.as_json:
-            raise SettingsError("--attention is shown by --json only: add it")
+            raise SettingsError("--attention needs --json")
         if self.confident and (self.streams or self.moses):
-            raise SettingsError("--confidence marks whole lines: leave out --stream and --nbest-format moses")
+            raise SettingsError("--confidence marks whole lines: omit --stream and --nbest-format moses")
         if self.moses and (self.as_json or self.streams):
-            raise SettingsError("--nbest-format moses is a format of its own: leave out --json and --stream")
+            raise SettingsError("--nbest-format moses cannot be combined with --json or --stream")
 
     def show(self, translation: Translation) -> str:
-        """A translation as one line; alternatives stand on it too, so that lines stay aligned."""
+        """Return a translation and its alternatives as one line, so that output lines match input lines."""
         if self.as_json:
             return json.dumps(translation.to_dict(confidence=self.confident), ensure_ascii=False)
         ways = (translation, *translation.alternatives)
@@ -242,7 +376,7 @@ class _Shape(NamedTuple):
 
 @dataclass
 class _Job:
-    """What is done with each chunk of lines."""
+    """The translation of all chunks of lines to the output files."""
 
     translator: Translator
     request: Request
@@ -253,13 +387,15 @@ class _Job:
     write_links: Callable[[str], None] | None = None
 
     def run(self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, resume: bool) -> None:
-        """Translate every chunk, with ``resume`` not what an interrupted call has done; end with notes."""
+        """Translate every chunk, except what an interrupted call has done if ``resume``, and report "
+        "warnings.
+        """
         from uwaga.cli.lines import copy_lines, lines_out, partial_of
         from uwaga.cli.meter import meter
 
         partial = None if output is None else partial_of(output)
         if partial is not None and not resume and partial.is_file():
-            typer.echo(f"note: {partial} is of an interrupted call, which --resume goes on with", err=True)
+            typer.echo(f"note: {partial} was left by an interrupted run; continue it with --resume", err=True)
         work = self._stream if self.shape.streams else self._translate
         done = 0
         try:
@@ -283,14 +419,14 @@ class _Job:
                     raise DataError(f"{partial} has {done} lines, the input {last}: it is of another input")
         except KeyboardInterrupt:
             if partial is not None and partial.is_file():
-                typer.echo(f"{partial} holds the lines done; add --resume to go on with them", err=True)
+                typer.echo(f"{partial} contains the finished lines; add --resume to continue", err=True)
             raise
         if partial is not None and resume:
             partial.unlink(missing_ok=True)
         self.notes.finish()
 
     def _translate(self, chunk: Chunk, write: Callable[[str], None]) -> None:
-        """One line out for each one in."""
+        """Write one line for each input line."""
         translations = list(self.translator.run(self._requests(chunk), window=len(chunk.lines)))
         if self.shape.moses:
             write("".join(moses_lines(one, at) for at, one in enumerate(translations, chunk.first - 1)))
@@ -302,7 +438,7 @@ class _Job:
             self.notes.take(number, translation)
 
     def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> None:
-        """The same, word by word."""
+        """Write each translation word by word."""
         for number, request in enumerate(self._requests(chunk), start=chunk.first):
             try:
                 pieces = self.translator.run_stream(request)

@@ -25,8 +25,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from uwaga.files.atomic import write_file
-from uwaga.training.checkpoint import Progress
-from uwaga.training.disk import append
+from uwaga.training.checkpoint import Progress, append
 from uwaga.training.page import METRICS, REPORT, SAMPLES, read_records, run_page
 from uwaga.training.step import Update
 from uwaga.training.utilisation import Utilisation

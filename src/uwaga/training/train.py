@@ -16,10 +16,9 @@ from uwaga.settings import Settings, TrainingSettings
 from uwaga.training.base import Base, open_base
 from uwaga.training.batch_sharding import check_world
 from uwaga.training.changes import check_text, check_unchanged, free_changes
-from uwaga.training.checkpoint import newest_checkpoint, read_progress
+from uwaga.training.checkpoint import failures_named, newest_checkpoint, read_progress, remove_leftovers
 from uwaga.training.consistency import check_consistent, check_shared_folder
 from uwaga.training.corpus import prepare_corpora
-from uwaga.training.disk import failures_named, remove_leftovers
 from uwaga.training.final_model import (
     check_dtype,
     final_folder,
