@@ -87,7 +87,7 @@ def test_I11_23_comet_scores_where_its_package_is_installed(files, comet):
 
     with pytest.raises(ModelError, match=r"owner/none cannot be fetched or read: no such model$"):
         score(["a"], ["b"], [["c"]], "owner/none")
-    with pytest.raises(DataError, match="as many of each"):
+    with pytest.raises(DataError, match="2 sources, 1 hypotheses"):
         score(["a", "b"], ["b"], [["c"]])
 
 
