@@ -1,4 +1,6 @@
-"""Batches of like-long pairs under a token budget, in an order that depends on seed and epoch alone."""
+"""Batches of pairs of similar length within a token budget, in an order that depends only on seed and
+epoch.
+"""
 
 from __future__ import annotations
 
@@ -20,25 +22,25 @@ from uwaga.settings import DataSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 
 Item = TypeVar("Item")
-PATIENCE = 0.1  # seconds between looks at whether the reader has gone
+PATIENCE = 0.1  # seconds between checks whether the consumer has stopped
 
 
 def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, None]:
-    """The items, of which a background thread makes up to ``depth`` ahead.
+    """Yield items that a background thread produces up to ``depth`` ahead.
 
-    An exception while making them is raised here. Closing the generator stops the thread.
+    An exception of the producer is raised here. Closing the generator stops the thread.
     """
-    maker = _Maker(items, depth)
+    producer = _Producer(items, depth)
     try:
         while True:
-            item = maker.queue.get()
+            item = producer.queue.get()
             if isinstance(item, _Finished):
                 if item.error is not None:
                     raise item.error
                 return
             yield item
     finally:
-        maker.close()
+        producer.close()
 
 
 class _Finished:
@@ -46,7 +48,7 @@ class _Finished:
         self.error = error
 
 
-class _Maker(Generic[Item]):
+class _Producer(Generic[Item]):
     def __init__(self, items: Iterable[Item], depth: int) -> None:
         self.queue: Queue[Item | _Finished] = Queue(maxsize=max(1, depth))
         self._closed = Event()
@@ -56,7 +58,7 @@ class _Maker(Generic[Item]):
     def close(self) -> None:
         self._closed.set()
         try:
-            while True:  # so that a maker that waits for room goes on at once
+            while True:  # unblocks a producer that waits for room
                 self.queue.get_nowait()
         except Empty:
             self._thread.join()
@@ -89,15 +91,17 @@ __all__ = ["Batch", "Batches", "Plan", "prefetch"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Some training pairs, padded.
+    """A batch of training pairs as int64 arrays, padded at the end.
 
-    ``source`` (sentences, source) each with its end symbol; ``source_lengths`` (sentences,) end symbol
-    included; ``target_in`` (sentences, target) starts with the start symbol; ``target_out`` (sentences,
-    target) ends with the end symbol; ``target_lengths`` (sentences,) of both; ``pairs`` (sentences,)
-    the indices in the store. All int64, padding after.
-
-    ``links`` (links, 3), where training is guided: a sentence, the place of a target token in ``target_out``
-    and that of a source token which it translates.
+    Attributes:
+        source: (sentences, source) with end symbols.
+        source_lengths: (sentences,) including the end symbol.
+        target_in: (sentences, target) with start symbols.
+        target_out: (sentences, target) with end symbols.
+        target_lengths: (sentences,) of both.
+        pairs: (sentences,) row numbers in the stores.
+        links: (links, 3) for guided alignment: sentence, position in ``target_out``, position of the aligned
+            source token.
     """
 
     source: Ids
@@ -115,12 +119,14 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens to be predicted, end symbols included, padding not."""
+        """Number of tokens to predict, including end symbols, without padding."""
         return int(self.target_lengths.sum())
 
 
 class Batches:
-    """The batches of mixed stores. ``batch(epoch, index)`` is a pure function: training resumes anywhere."""
+    """The batches of mixed stores; ``batch(epoch, index)`` is a pure function, so training can resume
+    anywhere.
+    """
 
     def __init__(
         self,
@@ -131,13 +137,14 @@ class Batches:
         batch_tokens: int,
         guided: bool = False,
     ) -> None:
-        """``batch_tokens`` is the most tokens a batch may hold on either side, padding included.
+        """Plan the batches.
 
-        ``guided``: with the links of the stores.
+        ``batch_tokens`` is the maximum of tokens on either side of a batch, including padding; ``guided``
+        adds the alignments of the stores.
 
         Raises:
-            SettingsError: a pair alone exceeds ``batch_tokens``.
-            DataError: a store lacks the texts or surface forms that ``data`` asks for.
+            SettingsError: a single pair exceeds ``batch_tokens``.
+            DataError: a store lacks the texts or surface forms that ``data`` requires.
         """
         self._source, self._target = (tokeniser.symbols for tokeniser in tokenisers)
         self._seed = seed % (1 << 64)
@@ -160,22 +167,22 @@ class Batches:
         self._latest: tuple[int, Plan] | None = None
 
     def epoch(self, number: int) -> Plan:
-        """The plan of an epoch. Depends on seed and number alone."""
+        """Return the plan of an epoch, which depends only on seed and number."""
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             latest = self._latest = (number, self._plan(number))
         return latest[1]
 
     def count(self, epoch: int) -> int:
-        """Number of batches in an epoch, for which all its pools are arranged."""
+        """Return the number of batches in an epoch; arranges all its pools."""
         return len(self.epoch(epoch))
 
     def has(self, epoch: int, index: int) -> bool:
-        """Whether an epoch has a batch; no pool behind it is arranged."""
+        """Return whether an epoch has a batch; arranges no later pools."""
         return self.epoch(epoch).find(index) is not None
 
     def batch(self, epoch: int, index: int) -> Batch:
-        """One batch. Depends on seed, epoch and index alone."""
+        """Return one batch, which depends only on seed, epoch and index."""
         rows = self.epoch(epoch).rows(index)
         pairs, source, target = rows.pairs, rows.source, rows.target
         starts = np.full((len(pairs), 1), self._target.start, dtype=np.int64)  # (sentences, 1)
@@ -198,7 +205,7 @@ class Batches:
 
 
 def _with_end(block: Block, symbols: Symbols) -> Ids:
-    """(sentences, tokens + 1): the end symbol after each row, padding after that."""
+    """Append the end symbol to each row, (sentences, tokens + 1), then padding."""
     wide = np.full((block.tokens.shape[0], block.tokens.shape[1] + 1), symbols.pad, dtype=np.int64)
     np.copyto(wide[:, :-1], block.tokens, where=block.real())
     wide[np.arange(len(wide)), block.lengths] = symbols.end

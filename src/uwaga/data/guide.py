@@ -20,23 +20,23 @@ from uwaga.tokenizers.text import surface
 
 _LINK = re.compile(rb"([0-9]{1,6})-([0-9]{1,6})")
 Links = tuple[tuple[int, int], ...]
-"""(source word, target word), counted from 0."""
+"""Pairs (source word, target word), counted from 0."""
 
 
 @dataclass(frozen=True)
 class LinkFile:
-    """A file of links, and by which words it counts; line n belongs to pair n of the corpus, sound or not."""
+    """A file of word alignments, and how it counts words; line n belongs to line n of the corpus."""
 
     path: str
     kind: WordKind
 
     def lines(self) -> LinkLines:
-        """Its lines, to be read beside the corpus."""
+        """Open the file for reading alongside the corpus."""
         return LinkLines(self)
 
 
 class LinkLines:
-    """The lines of a file of links, one after the other."""
+    """Reads the lines of a file of word alignments in order."""
 
     def __init__(self, file: LinkFile) -> None:
         self._file = file
@@ -45,16 +45,16 @@ class LinkLines:
         self._line = b""
 
     def advance(self, corpus: str) -> None:
-        """Go to the next line; ``corpus`` is what it belongs to, for the message.
+        """Read the next line; ``corpus`` is the name of the corpus for the message.
 
         Raises:
-            DataError: there is none, or it is no line of links' length.
+            DataError: there is no further line, or it is too long.
         """
         line = next(self._lines, b"\n")
         if line == b"\n":  # which no line holds
             raise DataError(
-                f"{self._file.path}: ends after line {self._number}, but {corpus} goes on; line n of the "
-                "links belongs to pair n of the corpus, an empty line to a pair without links"
+                f"{self._file.path}: ends after line {self._number}, but {corpus} is longer; line n of the "
+                "alignments belongs to pair n of the corpus, an empty line to a pair without any"
             )
         self._number += 1
         if line is None:
@@ -62,33 +62,33 @@ class LinkLines:
         self._line = line
 
     def links(self, source: str, target: str) -> Links:
-        """What the line says of a pair.
+        """Parse the line as the alignment of a pair.
 
         Raises:
-            DataError: it is not of the form ``0-0 1-2``, or names a word that the pair does not have.
+            DataError: it does not have the form ``0-0 1-2``, or names a word that the pair does not have.
         """
-        found = []
+        links = []
         for word in self._line.split():
             link = _LINK.fullmatch(word)
             if link is None:
                 raise DataError(
-                    f"{self._place}: {word[:30].decode('utf-8', 'replace')!r} is no link; expected "
+                    f"{self._place}: {word[:30].decode('utf-8', 'replace')!r} is not a link; expected "
                     "SOURCE-TARGET, words counted from 0, such as 0-0 1-2"
                 )
-            found.append((int(link[1]), int(link[2])))
-        if found:
+            links.append((int(link[1]), int(link[2])))
+        if links:
             sizes = len(split_words(source, self._file.kind)), len(split_words(target, self._file.kind))
             for side, name in ((0, "source"), (1, "target")):
-                if (most := max(link[side] for link in found)) >= sizes[side]:
+                if (most := max(link[side] for link in links)) >= sizes[side]:
                     self._refuse(most, name, sizes[side])
-        return tuple(sorted(set(found)))
+        return tuple(sorted(set(links)))
 
     def finish(self, corpus: str) -> None:
-        """Refuse lines beyond the end of the corpus (DataError)."""
+        """Check that the file ends with the corpus (DataError)."""
         if next(self._lines, b"\n") != b"\n":
             raise DataError(
-                f"{self._file.path}: goes on after line {self._number}, where {corpus} ends; are they of the "
-                "same corpus?"
+                f"{self._file.path}: has more than {self._number} lines, where {corpus} ends; do they "
+                f"belong to the same corpus?"
             )
 
     @property
@@ -97,8 +97,8 @@ class LinkLines:
 
     def _refuse(self, word: int, side: str, words: int) -> None:
         counted = {
-            "words": "words and punctuation marks, each of its own",
-            "spaces": "stretches between spaces",
+            "words": "words and punctuation marks",
+            "spaces": "strings between spaces",
         }[self._file.kind]
         raise DataError(
             f"{self._place}: {side} word {word}, but the {side} has {words} ({counted}, counted from 0); "
@@ -107,17 +107,17 @@ class LinkLines:
 
 
 SPACES = ("\u2581", "\u0120")
-"""What stands for a space in pieces: of SentencePiece, and of byte-level BPE, whose letters are bytes."""
+"""The symbols for a space in pieces of SentencePiece, and of byte-level BPE, whose letters are bytes."""
 INSIDE = "##"
 BYTE = ("<0x", ">")
 
 
 class Guide:
-    """The links of a corpus, as pairs of subwords.
+    """Turns the word alignments of a corpus into alignments of subwords.
 
-    A piece belongs to the words whose letters it has, counted in bytes of UTF-8 without white space: so any
-    segmentation and surface form is served. Where a tokeniser's normalisation changes how many bytes a text
-    has, places are scaled.
+    A piece belongs to the words whose letters it contains, counted in bytes of UTF-8 without white space,
+    which works for any segmentation and surface form. Positions are scaled where a tokeniser's normalisation
+    changes the number of bytes.
     """
 
     def __init__(
@@ -132,7 +132,9 @@ class Guide:
         self._target = self._source if tokenisers[0] is tokenisers[1] else piece_widths(tokenisers[1])
 
     def links(self, rows: Rows) -> Ids:
-        """(links, 3): the sentence of the batch, the place of a target piece, and that of a source piece."""
+        """Return the links, (links, 3): sentence in the batch, position of the target piece, and of the
+        source piece.
+        """
         found: list[tuple[int, int, int]] = []
         texts = self._mixture.texts(rows.pairs)
         for row, ((links, kind), (source, target, tag)) in enumerate(
@@ -161,12 +163,12 @@ def _sizes(text: str, kind: WordKind) -> list[int]:
 
 
 def word_places(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range]:
-    """Of each word the places of the pieces that have letters of it.
+    """Return the positions of the pieces that contain letters of each word.
 
     Args:
         words: bytes of each word.
-        pieces: (pieces,) bytes of each piece; -1 for what is no text.
-        first: the place of the first piece.
+        pieces: (pieces,) bytes of each piece; -1 for special tokens.
+        first: the position of the first piece.
     """
     ends = np.cumsum(np.maximum(pieces, 0))  # (pieces,)
     starts = ends - np.maximum(pieces, 0)
@@ -187,7 +189,7 @@ def word_places(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range
 
 
 def piece_widths(tokeniser: TrainingSubwords) -> Ids:
-    """(vocabulary,) bytes of text that each piece stands for, spaces not counted; -1 for special tokens."""
+    """Return the bytes of text of each piece without spaces, -1 for special tokens, (vocabulary,)."""
     pieces = tokeniser.pieces(range(tokeniser.size))
     letters_are_bytes = any(piece.startswith(SPACES[1]) for piece in pieces)
     widths = np.array([_width(piece, letters_are_bytes) for piece in pieces], dtype=np.int64)

@@ -1,8 +1,9 @@
-"""Several stores as one, and the order in which an epoch shows their pairs.
+"""Several stores as one, and the random order of an epoch's pairs.
 
-The draws of a corpus, over all epochs, go through random orders of its pairs one after another, each pair
-once in each. An epoch takes the next ``draws`` of them, and shows those of all corpora in random order. So
-after any number of epochs every pair of a corpus has been shown as often as any other of it, or once more.
+The draws of a corpus, over all epochs, run through successive permutations of its pairs. An epoch takes the
+next ``draws`` of each corpus, and shows all of them in random order. So after any number of epochs the
+numbers of times that two pairs of a corpus were shown differ by at most one. Permutations are computed
+position by position, and never stored.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Words = NDArray[np.uint64]
 
 
 def make_key(*numbers: int | Ids) -> Words:
-    """(keys,) a key for each row of the numbers, which are single or (keys,) each."""
+    """Return a key for each row of the numbers, which are scalars or (keys,); the result is (keys,)."""
     key = np.zeros(1, dtype=np.uint64)
     for number in numbers:
         word = np.atleast_1d(np.asarray(number)).astype(np.uint64)
@@ -36,12 +37,12 @@ def make_key(*numbers: int | Ids) -> Words:
 
 
 def permuted(places: Ids, size: int, keys: Words) -> Ids:
-    """(places,) what a random order of ``range(size)`` holds at some places.
+    """Return the elements of a random permutation of ``range(size)`` at some positions, (places,).
 
     Args:
-        places: (places,) below ``size``.
-        size: length of the order, 1 or more.
-        keys: (places,) or (1,) says which order it is, for each place.
+        places: (places,) positions below ``size``.
+        size: length of the permutation, at least 1.
+        keys: (places,) or (1,), the key of the permutation for each position.
     """
     side = np.uint64(math.isqrt(size - 1) + 1)  # the smallest with side * side >= size
     found = places.astype(np.uint64)
@@ -54,7 +55,7 @@ def permuted(places: Ids, size: int, keys: Words) -> Ids:
 
 
 def _network(numbers: Words, side: np.uint64, keys: Words) -> Words:
-    """A permutation of ``range(side * side)``: in each round one digit gains a function of the other."""
+    """Apply a Feistel network, a permutation of ``range(side * side)``, to two digits in base ``side``."""
     left, right = numbers // side, numbers % side
     for turn in _STEP * np.arange(1, ROUNDS + 1, dtype=np.uint64):
         word = _mixed(right ^ _mixed(keys + turn))
@@ -68,15 +69,15 @@ def _mixed(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
-EPOCH, CORPUS = 2, 3  # tell the keys of orders of epochs from those of corpora
+EPOCH, CORPUS = 2, 3  # distinguish the keys of epochs from those of corpora
 
 
 class Mixture:
-    """Stores as one: rows are numbered through, in the stores' order.
+    """Several stores as one, with consecutive row numbers in the order of the stores.
 
     Attributes:
-        stores: one a corpus.
-        draws: pairs that an epoch shows of each.
+        stores: one for each corpus.
+        draws: pairs of each that an epoch shows.
     """
 
     def __init__(
@@ -85,14 +86,14 @@ class Mixture:
         weights: Sequence[float] | None = None,
         temperature: float | None = None,
     ) -> None:
-        """Mix stores, by default every pair once in an epoch.
+        """Mix stores, by default with every pair once in an epoch.
 
         Args:
-            stores: one a corpus.
-            weights: times that the pairs of each are shown in an epoch.
-            temperature: instead, draw corpora of n pairs in proportion to ``n ** (1 / temperature)``
-                (Arivazhagan et al. 2019, section 4; 1 is as they are, large is equal shares); an epoch
-                shows as many pairs as there are.
+            stores: one for each corpus.
+            weights: how often the pairs of each are shown in an epoch.
+            temperature: instead, sample corpora of n pairs in proportion to ``n ** (1 / temperature)``
+                (Arivazhagan et al. 2019, section 4; 1 keeps the proportions, large values approach equal
+                shares); an epoch shows as many pairs as the corpora have.
         """
         self.stores = list(stores)
         sizes = [len(store) for store in self.stores]
@@ -110,11 +111,13 @@ class Mixture:
 
     @property
     def epoch_pairs(self) -> int:
-        """Pairs that an epoch shows."""
+        """The number of pairs that an epoch shows."""
         return int(self._ends[-1])
 
     def order(self, seed: int, epoch: int, start: int, stop: int) -> Ids:
-        """(pairs,) the rows that an epoch shows from place ``start`` to ``stop``; depends on these alone."""
+        """Return the rows that an epoch shows from position ``start`` to ``stop``, (pairs,); a pure
+        function.
+        """
         places = np.arange(start, min(stop, self.epoch_pairs))
         drawn = permuted(places, self.epoch_pairs, make_key(seed, EPOCH, epoch))
         corpus = np.searchsorted(self._ends, drawn, side="right")  # (pairs,)
@@ -130,17 +133,19 @@ class Mixture:
         return rows
 
     def side(self, side: Literal["source", "target"], form: str = "") -> TokenRows:
-        """The tokens of all sources or targets; the sources also in a surface form."""
+        """Return the tokens of all sources or targets; sources also in a surface form."""
         columns: list[Column] = [store.side(side, form) for store in self.stores]
         return columns[0] if len(columns) == 1 else JoinedColumn(columns)
 
     def longest(self, forms: Sequence[str]) -> int:
-        """Tokens of the longest row of either side, the sources in these surface forms too."""
+        """Return the length of the longest row of either side, including these surface forms of the
+        sources.
+        """
         names = ["source", "target", *(f"source.{form}" for form in forms)]
         return max(store.longest(name) for store in self.stores for name in names)
 
     def require(self, forms: Sequence[str], text: bool) -> None:
-        """Refuse stores without these surface forms, or without texts where these are wanted (DataError)."""
+        """Check that all stores have these surface forms, and their texts if required (DataError)."""
         for store in self.stores:
             if missing := set(forms) - set(store.forms):
                 raise DataError(
@@ -153,29 +158,31 @@ class Mixture:
                 )
 
     def texts(self, rows: Ids) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Source, target and the ids of the tag of some rows."""
+        """Return source, target and the ids of the tag of some rows."""
         found = [
             (store.source_text(index), store.target_text(index), store.tag) for store, index in self._at(rows)
         ]
         for store in self.stores:
-            store.give_back()
+            store.release_pages()
         return found
 
     def links(self, rows: Ids) -> list[tuple[Ids, WordKind]]:
-        """The word links of some rows, (links, 2) each: source word and target word; and how words count."""
+        """Return the word alignments of some rows, (links, 2) source and target word, and how words are
+        counted.
+        """
         found = [(store.links(index), store.link_words) for store, index in self._at(rows)]
         for store in self.stores:
-            store.give_back()
+            store.release_pages()
         return found
 
     def _at(self, rows: Ids) -> Iterator[tuple[Store, int]]:
-        """The store of each row, and its number there."""
+        """Yield the store of each row, and its number there."""
         numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
         for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
             yield self.stores[number], row - int(self._starts[number])
 
     def describe(self) -> str:
-        """How much there is, which differs where a corpus does."""
+        """Describe the size of the corpora, which identifies them roughly."""
         total = ", ".join(
             f"{store.tokens('source'):,} and {store.tokens('target'):,}" for store in self.stores
         )
@@ -184,9 +191,9 @@ class Mixture:
 
 
 def tempered(sizes: Sequence[int], temperature: float) -> list[int]:
-    """Draws of each corpus in an epoch of as many pairs as there are, at least one of each.
+    """Return the draws of each corpus, at least one, in an epoch of as many pairs as there are.
 
-    Shares of ``p_i ∝ n_i ** (1 / temperature)``, rounded so that the sum is kept (largest remainders).
+    The shares ``p_i ∝ n_i ** (1 / temperature)`` are rounded by largest remainders, which keeps their sum.
     """
     scale = np.asarray(sizes, dtype=np.float64) / max(sizes)
     shares = scale ** (1.0 / temperature)

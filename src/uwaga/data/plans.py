@@ -1,4 +1,4 @@
-"""The order of an epoch: a pure function of seed and epoch."""
+"""The batches of an epoch as a pure function of seed and epoch."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ STRIPS = (0, 4, 8, 16, 32, 64, 128, 256)
 
 
 def arrange(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
-    """Batches of indices, each within the budget on either side, padding included.
+    """Cut pairs into batches of indices, each within the budget on either side, including padding.
 
-    Pairs are sorted into strips of like target length and, within a strip, by source length, rising and
-    falling in turn. Few strips pad the targets more and the sources less.
+    Pairs are sorted into strips of similar target length and, within a strip, by source length, alternately
+    ascending and descending. Fewer strips pad the targets more and the sources less.
 
     Args:
         source: (pairs,) width of each source, at most ``budget``.
         target: (pairs,) width of each target, at most ``budget``.
-        budget: sentences times width of a batch, at most.
-        strips: how many, each of as many target tokens; 0 for one per target length.
+        budget: maximum of sentences times width in a batch.
+        strips: number of strips of equally many target tokens; 0 for one for each target length.
     """
     rising = np.lexsort((source, target))  # (pairs,)
     strip = target[rising]  # (pairs,) the strip of each, rising
     if strips:
         before = np.cumsum(strip, dtype=np.float64) - strip  # (pairs,) target tokens
         strip = np.floor(before * (strips / float(strip.sum()))).astype(np.int64)
-    turned = np.where(strip % 2, source[rising], -source[rising])  # (pairs,)
-    return list(_cut(rising[np.lexsort((turned, strip))], source, target, budget))
+    zigzag = np.where(strip % 2, source[rising], -source[rising])  # (pairs,)
+    return list(_cut(rising[np.lexsort((zigzag, strip))], source, target, budget))
 
 
 def best_strips(source: Ids, target: Ids, budget: int) -> int:
-    """The number of strips that pads these pairs least."""
+    """Return the number of strips that needs the least padding for these pairs."""
 
     def size(strips: int) -> int:
         batches = arrange(source, target, budget, strips)
@@ -54,7 +54,7 @@ def best_strips(source: Ids, target: Ids, budget: int) -> int:
 
 
 def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
-    """The longest runs whose padded size is within the budget on either side."""
+    """Yield the longest runs whose padded size is within the budget on either side."""
     width = np.maximum(source[indices], target[indices])  # (pairs,)
     start = 0
     while start < len(indices):
@@ -67,10 +67,7 @@ def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
 
 
 def split(batches: list[Ids], count: int) -> list[Ids]:
-    """The same pairs in ``count`` batches, of which there are too few: the largest are halved.
-
-    There must be at least ``count`` pairs.
-    """
+    """Halve the largest batches until there are ``count``; there must be at least ``count`` pairs."""
     heap = [(-len(batch), number) for number, batch in enumerate(batches)]
     heapq.heapify(heap)
     done = list(batches)
@@ -84,18 +81,18 @@ def split(batches: list[Ids], count: int) -> list[Ids]:
     return done
 
 
-FORMS, BATCHES = 1, 4  # tell the draws of surface forms and of batches from those of the order
+FORMS, BATCHES = 1, 4  # distinguish the random numbers of forms and batches from those of the order
 POOL = 1 << 16  # pairs arranged together: enough for little padding, few enough for random batches
-DRAWN_POOL = 1 << 13  # at least, of which a segmentation is drawn at one time
-GROWTH_PAIRS = 512  # drawn to see how much longer segmentations become
+DRAWN_POOL = 1 << 13  # minimum of pairs whose segmentation is sampled together
+GROWTH_PAIRS = 512  # sampled to estimate the growth of the segmentations
 GROWTH_ROOM = 1.03
-CAPS = (2.0, 1.4, 1.0)  # tried in turn until a pool fits
+CAPS = (2.0, 1.4, 1.0)  # tried in this order until a pool fits
 
 
 class Rows(NamedTuple):
-    """The pairs of a batch, (sentences,) indices in the store, and their tokens, without symbols.
+    """The pairs of a batch, (sentences,) row numbers in the stores, and their tokens without symbols.
 
-    ``forms`` (sentences,) is the surface form of each source, -1 for the text as it is.
+    ``forms`` (sentences,) is the surface form of each source, -1 for the plain text.
     """
 
     pairs: Ids
@@ -105,14 +102,14 @@ class Rows(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Pairs that are arranged together: (pairs,) their rows, and the surface form chosen for each, or -1."""
+    """Pairs that are arranged together: their rows (pairs,), and the surface form of each, or -1."""
 
     pairs: Ids
     forms: Ids
 
 
 class MixedSides(NamedTuple):
-    """What a plan arranges: the mixed stores, and the shares of the surface forms of their sources."""
+    """The mixed stores, and the shares of the surface forms of their sources."""
 
     mixture: Mixture
     shares: Mapping[str, float]
@@ -129,11 +126,11 @@ class MixedSides(NamedTuple):
 
 
 class Plan(Sequence[Ids]):
-    """An epoch: for each batch the (sentences,) indices of its pairs in the stores.
+    """The batches of an epoch, each the row numbers (sentences,) of its pairs.
 
-    The epoch's order is cut into pools, one after another, and each pool into batches of like length in
-    random order. A pool is arranged when a batch of it is asked for, so that neither time nor memory grows
-    with the epoch; only to find a place in the middle are the pools before it counted, for the length all.
+    The order of the epoch is cut into consecutive pools, and each pool into batches of similar length in
+    random order. A pool is arranged when one of its batches is requested, so that neither time nor memory
+    grows with the epoch; to find a batch the pools before it are counted, and for the length all pools.
     """
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], size: int) -> None:
@@ -148,21 +145,21 @@ class Plan(Sequence[Ids]):
 
     @abstractmethod
     def count(self, number: int) -> int:
-        """Batches of a pool."""
+        """Return the number of batches of a pool."""
 
     @abstractmethod
     def rows_of(self, number: int, index: int) -> Rows:
-        """The tokens of a batch of a pool."""
+        """Return the tokens of a batch of a pool."""
 
     def pool(self, number: int) -> Pool:
-        """A pool's pairs; depends on seed, epoch and number alone."""
+        """Return the pairs of a pool, which depend only on seed, epoch and number."""
         start = number * self._size
         pairs = self._sides.mixture.order(*self._key, start, start + self._size)
         draws = np.random.default_rng([*self._key, FORMS, number]).random(len(pairs))
         return Pool(pairs, choose_forms(self._sides.shares, draws))
 
     def find(self, index: int) -> tuple[int, int] | None:
-        """The pool of a batch and its place there, None beyond the end."""
+        """Return the pool of a batch and its position there, None beyond the end."""
         with self._counting:
             while (not self._ends or self._ends[-1] <= index) and len(self._ends) < self.pools:
                 before = self._ends[-1] if self._ends else 0
@@ -198,10 +195,12 @@ class Plan(Sequence[Ids]):
 
 
 class StoredPlan(Plan):
-    """The tokens as stored."""
+    """A plan of the stored segmentations."""
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], budget: int) -> None:
-        """``key`` is seed and epoch, ``budget`` the most tokens of a side of a batch, padding included."""
+        """``key`` is seed and epoch, ``budget`` the maximum of tokens of a side of a batch, including
+        padding.
+        """
         super().__init__(sides, key, POOL)
         self._budget = budget
         self._strips: int | None = None
@@ -216,7 +215,7 @@ class StoredPlan(Plan):
         return Rows(pairs, forms, self.source.block(pairs, forms), self.target.block(pairs))
 
     def _arranged(self, number: int) -> tuple[Pool, list[Ids]]:
-        """A pool and its batches, as indices in it."""
+        """Return a pool and its batches, as indices in it."""
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             pool = self.pool(number)
@@ -230,12 +229,12 @@ class StoredPlan(Plan):
         return latest[1], latest[2]
 
     def _widths(self, pool: Pool) -> tuple[Ids, Ids]:
-        """(pairs,) twice: with the end symbol."""
+        """Return source and target lengths with the end symbol, (pairs,) each."""
         return self.source.lengths_of(*pool) + 1, self.target.lengths_of(pool.pairs) + 1
 
 
 class SegmentationSampler:
-    """Draws a segmentation of stored pairs (Kudo 2018; Provilkov et al. 2020), each side on its own."""
+    """Samples segmentations of stored pairs, each side independently (Kudo 2018; Provilkov et al. 2020)."""
 
     def __init__(
         self,
@@ -245,7 +244,7 @@ class SegmentationSampler:
         alpha: float,
         limits: tuple[int, int],
     ) -> None:
-        """``forms`` names the surface forms; ``limits`` are the most tokens of a row and of a batch."""
+        """``forms`` names the surface forms; ``limits`` are the maxima of tokens of a row and of a batch."""
         self._mixture = mixture
         self._tokenisers = tokenisers
         self._forms = forms
@@ -261,7 +260,7 @@ class SegmentationSampler:
         ]
 
     def draw(self, pool: Pool, seeds: tuple[int, int]) -> tuple[Column, Column]:
-        """The rows of a pool's pairs, in its surface forms, segmented anew; tags stand before the sources."""
+        """Sample the segmentation of a pool's pairs in its surface forms; tags precede the sources."""
         texts = self._mixture.texts(pool.pairs)
         shown = [
             text if form < 0 else surface(text, self._forms[form])
@@ -273,7 +272,9 @@ class SegmentationSampler:
         return Column.of(tagged), Column.of(target)
 
     def expected(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
-        """(pairs,) twice: widths to reserve for rows of these stored lengths, end symbol included."""
+        """Return the widths to reserve for rows of these stored lengths, including the end symbol, (pairs,)
+        each.
+        """
         source_width, target_width = (
             1 + np.minimum(np.ceil(lengths * growth).astype(np.int64), np.maximum(lengths, self.most))
             for lengths, growth in zip((source, target), self._growth, strict=True)
@@ -282,16 +283,18 @@ class SegmentationSampler:
 
 
 class DrawnPlan(Plan):
-    """A segmentation drawn anew: pool after pool, as one pool's rows must be drawn to arrange them.
+    """A plan of newly sampled segmentations, pool by pool.
 
-    How many batches a pool makes is fixed beforehand from what lengths are expected, so that any batch can
-    be found without drawing the pools before it.
+    The number of batches of a pool is fixed in advance from expected lengths, so that any batch can be found
+    without sampling the pools before it.
     """
 
     def __init__(
         self, sampler: SegmentationSampler, sides: MixedSides, key: tuple[int, int], budget: int
     ) -> None:
-        """``key`` is seed and epoch, ``budget`` the most tokens of a side of a batch, padding included."""
+        """``key`` is seed and epoch, ``budget`` the maximum of tokens of a side of a batch, including
+        padding.
+        """
         super().__init__(sides, key, min(POOL, max(DRAWN_POOL, 2 * budget)))
         self._sampler = sampler
         self._budget = budget
@@ -342,7 +345,7 @@ class DrawnPlan(Plan):
 
 
 class Drawn(NamedTuple):
-    """A pool, its pairs' rows, and its batches as indices within it."""
+    """A pool, the rows of its pairs, and its batches as indices within it."""
 
     pool: Pool
     source: Column
@@ -351,9 +354,9 @@ class Drawn(NamedTuple):
 
 
 def _capped(drawn: Column, plain: Sequence[NDArray[Any]], width: Ids, cap: float, most: int) -> Column:
-    """The drawn rows, but the plain one where the drawn is empty or longer than ``cap`` times expected.
+    """Return the sampled rows, replaced by the stored ones where empty or longer than ``cap`` times expected.
 
-    With a cap of 1 no row exceeds its expected width, so that the planned batches hold them.
+    With a cap of 1 no row exceeds its expected width, so the planned batches hold them.
     """
     limit = np.minimum(np.floor(cap * width).astype(np.int64) - 1, most)  # (pairs,)
     fits = (drawn.lengths > 0) & (drawn.lengths <= limit)  # (pairs,)

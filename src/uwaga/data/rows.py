@@ -1,4 +1,4 @@
-"""Rows of tokens of unequal length, end to end in one array."""
+"""Rows of tokens of different lengths, concatenated in one array."""
 
 from __future__ import annotations
 
@@ -13,128 +13,128 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Ids
 
-LARGE = 1 << 25  # bytes of a file above which what has been read of it is given back at once
-SLICE = 2048  # rows whose lengths are read before that
+LARGE = 1 << 25  # bytes of a file above which its pages are released after reading
+SLICE = 2048  # rows whose lengths are read between two releases
 
 
 class Block(NamedTuple):
-    """``tokens`` (sentences, tokens), of whose row r the first ``lengths[r]`` are real, the rest 0."""
+    """``tokens`` (sentences, tokens), the first ``lengths[r]`` of row r real, the rest 0."""
 
     tokens: Ids
     lengths: Ids
 
     def real(self) -> NDArray[np.bool_]:
-        """(sentences, tokens) true where a row has a token."""
+        """Return the mask (sentences, tokens) of real tokens."""
         real: NDArray[np.bool_] = np.arange(self.tokens.shape[1]) < self.lengths[:, None]
         return real
 
 
 class TokenRows(Protocol):
-    """Rows of numbers, wherever they lie."""
+    """Rows of numbers in one or several columns."""
 
     def lengths_of(self, rows: Ids) -> Ids:
-        """(rows,) lengths of some rows."""
+        """Return the lengths of some rows, (rows,)."""
         ...
 
     def row(self, index: int) -> NDArray[Any]:
-        """(length,) the row's numbers."""
+        """Return the numbers of a row, (length,)."""
         ...
 
     def block(self, rows: Ids) -> Block:
-        """Some rows, padded."""
+        """Return some rows, padded."""
         ...
 
 
 class Column:
     """Rows of numbers: ``values`` flat, row i from ``offsets[i]`` to ``offsets[i + 1]``.
 
-    Of large mapped files the pages that a call has touched are given back at its end (they stay in the
-    system's cache), so that the memory of a process does not grow with what it has read.
+    After each call the pages of large mapped files are released (they stay in the system's cache), so that
+    the memory of the process does not grow.
     """
 
     def __init__(
         self, values: NDArray[Any], offsets: NDArray[np.int64], maps: Sequence[mmap.mmap] = ()
     ) -> None:
-        """``maps`` are the mapped files below the arrays."""
+        """``maps`` are the mapped files of the arrays."""
         self.values = values
         self.offsets = offsets
-        self._maps = [one for one in maps if len(one) > LARGE and hasattr(one, "madvise")]
+        self._maps = [mapped for mapped in maps if len(mapped) > LARGE and hasattr(mapped, "madvise")]
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int] | NDArray[Any]]) -> Column:
-        """The column of rows held in memory."""
+        """Return the column of rows in memory."""
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)  # (pairs + 1,)
         np.cumsum(np.fromiter(map(len, rows), np.int64, count=len(rows)), out=offsets[1:])
         return cls(np.fromiter(chain.from_iterable(rows), np.int32, count=int(offsets[-1])), offsets)
 
     @classmethod
     def open(cls, values: Path, dtype: str, offsets: Path) -> Column:
-        """The column in two files, mapped."""
+        """Map the column in two files."""
         numbers, first = _map(values, dtype)
         ends, second = _map(offsets, "<i8")
-        return cls(numbers, ends, [one for one in (first, second) if one is not None])
+        return cls(numbers, ends, [mapped for mapped in (first, second) if mapped is not None])
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     @property
     def lengths(self) -> NDArray[np.int32]:
-        """(pairs,) of all rows."""
+        """The lengths of all rows, (pairs,)."""
         return np.diff(self.offsets).astype(np.int32)
 
     def lengths_of(self, rows: Ids) -> Ids:
-        """(rows,) lengths of some rows."""
+        """Return the lengths of some rows, (rows,)."""
         if not self._maps:
             return np.asarray(self.offsets[rows + 1] - self.offsets[rows], dtype=np.int64)
         found = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), SLICE):
             part = rows[start : start + SLICE]
             found[start : start + SLICE] = self.offsets[part + 1] - self.offsets[part]
-            self.give_back()
+            self.release_pages()
         return found
 
     def row(self, index: int) -> NDArray[Any]:
-        """(length,) the row's numbers."""
+        """Return the numbers of a row, (length,)."""
         return self.values[self.offsets[index] : self.offsets[index + 1]]
 
     def block(self, rows: Ids) -> Block:
-        """Some rows, padded."""
+        """Return some rows, padded."""
         starts = self.offsets[rows]  # (sentences,)
         lengths = np.asarray(self.offsets[rows + 1] - starts, dtype=np.int64)  # (sentences,)
         block = Block(np.zeros((len(rows), int(lengths.max())), dtype=np.int64), lengths)
         before = np.cumsum(lengths) - lengths  # (sentences,)
         indices = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()))  # (tokens,)
         block.tokens[block.real()] = self.values[indices]
-        self.give_back()
+        self.release_pages()
         return block
 
-    def give_back(self) -> None:
-        """Let go of the pages of large files that have been read."""
-        for one in self._maps:
-            one.madvise(mmap.MADV_DONTNEED)
+    def release_pages(self) -> None:
+        """Release the memory pages of large files that have been read."""
+        for mapped in self._maps:
+            mapped.madvise(mmap.MADV_DONTNEED)
 
 
 class JoinedColumn:
-    """The rows of several columns, numbered through."""
+    """The rows of several columns with consecutive numbers."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
         self._starts = np.cumsum([0, *map(len, columns)])  # (columns + 1,)
 
     def lengths_of(self, rows: Ids) -> Ids:
-        """(rows,) lengths of some rows."""
+        """Return the lengths of some rows, (rows,)."""
         found = np.empty(len(rows), dtype=np.int64)
         for number, places in self._parts(rows):
             found[places] = self._columns[number].lengths_of(rows[places] - self._starts[number])
         return found
 
     def row(self, index: int) -> NDArray[Any]:
-        """(length,) the row's numbers."""
+        """Return the numbers of a row, (length,)."""
         number = int(np.searchsorted(self._starts, index, side="right")) - 1
         return self._columns[number].row(index - int(self._starts[number]))
 
     def block(self, rows: Ids) -> Block:
-        """Some rows, padded."""
+        """Return some rows, padded."""
         return _gathered(
             rows,
             (
@@ -144,20 +144,20 @@ class JoinedColumn:
         )
 
     def _parts(self, rows: Ids) -> list[tuple[int, Ids]]:
-        """For each column that has some of the rows its number, and where in ``rows`` they stand."""
+        """Return the number of each column that has some of the rows, and their positions in ``rows``."""
         numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
         return [(int(number), np.flatnonzero(numbers == number)) for number in np.unique(numbers)]
 
 
 class Forms:
-    """The sources, each in a surface form: -1 for the text as it is."""
+    """The sources in their surface forms; form -1 is the plain text."""
 
     def __init__(self, plain: TokenRows, shown: Sequence[TokenRows]) -> None:
         """``shown[form]`` are the rows of a form."""
         self._columns = [*shown, plain]  # so that -1 is the last
 
     def lengths_of(self, rows: Ids, chosen: Ids) -> Ids:
-        """(rows,) lengths of some rows, each in the form ``chosen`` (rows,)."""
+        """Return the lengths of some rows, (rows,), each in the form ``chosen`` (rows,)."""
         found = np.empty(len(rows), dtype=np.int64)
         for form in np.unique(chosen):
             places = np.flatnonzero(chosen == form)
@@ -165,7 +165,7 @@ class Forms:
         return found
 
     def block(self, rows: Ids, chosen: Ids) -> Block:
-        """Some rows, each in the form ``chosen`` (rows,), padded."""
+        """Return some rows, each in the form ``chosen`` (rows,), padded."""
         return _gathered(
             rows,
             (
@@ -176,12 +176,12 @@ class Forms:
         )
 
     def row(self, index: int, form: int) -> NDArray[Any]:
-        """(length,) one row in a form."""
+        """Return one row in a form, (length,)."""
         return self._columns[form].row(index)
 
 
 def _gathered(rows: Ids, parts: Any) -> Block:
-    """One block of several, each with the places that its rows take."""
+    """Combine blocks, each given with the positions of its rows."""
     found = list(parts)
     width = max(part.tokens.shape[1] for _, part in found)
     whole = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))

@@ -34,9 +34,9 @@ class Store:
     """An opened store. Rows and lengths are without start and end symbols.
 
     Attributes:
-        made_from: what it depends on: files, tokenisers, filters.
-        report: of its making.
-        tag: ids that stand before each source, none without a tag.
+        made_from: the inputs it depends on: files, tokenisers, filters.
+        report: counts of the corpus.
+        tag: ids before each source, empty without a tag.
     """
 
     def __init__(self, folder: Path, facts: dict[str, Any], columns: dict[str, Column]) -> None:
@@ -54,9 +54,9 @@ class Store:
         """Map a store that ``build_store`` has written.
 
         Raises:
-            DataError: missing, of another version, or damaged.
+            DataError: it is missing, damaged, or of another version.
         """
-        cure = "delete the folder, it will be made again"
+        cure = "delete the folder, and it will be rebuilt"
         try:
             facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
             if facts["format"] != FORMAT:
@@ -80,69 +80,69 @@ class Store:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The surface forms of the source that the store holds beside the text as it is."""
+        """The surface forms of the source that the store holds in addition to the plain text."""
         return tuple(name.partition(".")[2] for name in self._columns if name.startswith("source."))
 
     @property
     def has_text(self) -> bool:
-        """Whether the texts are kept."""
+        """Whether the texts are stored."""
         return SOURCE_TEXT in self._columns
 
     def side(self, side: Literal["source", "target"], form: str = "") -> Column:
-        """The tokens of all sources or targets; the sources also in a surface form."""
+        """Return the tokens of all sources or targets; sources also in a surface form."""
         return self._columns[f"{side}.{form}" if form else side]
 
     def tokens(self, column: str) -> int:
-        """Tokens of all rows of ``source``, ``target`` or ``source.FORM``."""
+        """Return the number of tokens in all rows of ``source``, ``target`` or ``source.FORM``."""
         return self._tokens[column]
 
     def longest(self, column: str) -> int:
-        """Tokens of the longest row of ``source``, ``target`` or ``source.FORM``."""
+        """Return the number of tokens in the longest row of ``source``, ``target`` or ``source.FORM``."""
         return self._longest[column]
 
-    def give_back(self) -> None:
-        """Let go of the pages of large files that have been read."""
+    def release_pages(self) -> None:
+        """Release the memory pages of large files that have been read."""
         for column in self._columns.values():
-            column.give_back()
+            column.release_pages()
 
     @property
     def source_lengths(self) -> NDArray[np.int32]:
-        """(pairs,) tokens of each source."""
+        """The number of tokens of each source, (pairs,)."""
         return self._columns["source"].lengths
 
     @property
     def target_lengths(self) -> NDArray[np.int32]:
-        """(pairs,) tokens of each target."""
+        """The number of tokens of each target, (pairs,)."""
         return self._columns["target"].lengths
 
     def source(self, index: int) -> NDArray[Any]:
-        """(source,) the tokens of a source."""
+        """Return the tokens of a source, (source,)."""
         return self._columns["source"].row(index)
 
     def target(self, index: int) -> NDArray[Any]:
-        """(target,) the tokens of a target."""
+        """Return the tokens of a target, (target,)."""
         return self._columns["target"].row(index)
 
     def source_text(self, index: int) -> str:
-        """The text of a source; DataError if the store was made without texts."""
+        """Return the text of a source; DataError if the store has no texts."""
         return self._text(SOURCE_TEXT, index)
 
     def target_text(self, index: int) -> str:
-        """The text of a target; DataError if the store was made without texts."""
+        """Return the text of a target; DataError if the store has no texts."""
         return self._text(TARGET_TEXT, index)
 
     @property
     def link_words(self) -> WordKind:
-        """By which words the links count."""
+        """How the alignments count words."""
         return "words" if self.made_from["links"][1] == "words" else "spaces"
 
     def links(self, index: int) -> Ids:
-        """(links, 2) source word and target word; DataError if the store was made without links."""
+        """Return the links, (links, 2) source and target word; DataError if the store has no alignments."""
         if LINKS not in self._columns:
-            raise DataError(f"{self.folder}: this store holds no word links; build it with them")
+            raise DataError(f"{self.folder}: this store has no word alignments; rebuild it with them")
         return np.array(self._columns[LINKS].row(index), dtype=np.int64).reshape(-1, 2)
 
     def _text(self, name: str, index: int) -> str:
         if name not in self._columns:
-            raise DataError(f"{self.folder}: this store holds no texts; build it with keep_text")
+            raise DataError(f"{self.folder}: this store has no texts; rebuild it with keep_text")
         return self._columns[name].row(index).tobytes().decode("utf-8")

@@ -1,7 +1,7 @@
 """XML files that are lists of items (units of TMX, entries of TBX), read as a stream.
 
-Expat reads them. Entities of the file's own are refused and nothing outside it is fetched, so that its
-content cannot grow beyond the file (a document type is allowed: most files name one, which is not read).
+They are untrusted and parsed by Expat. Entity declarations are refused and external files are never read, so
+the content cannot grow beyond the file (a document type is allowed but not read).
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from uwaga.files.lines import LONGEST_LINE, damage, open_bytes
 from uwaga.languages.codes import same_language
 from uwaga.settings import CorpusSettings
 
-BLOCK = 1 << 16  # bytes; at most the items of one are held
-LONGEST_MARKUP = 1 << 24  # bytes; a tag or comment beyond it would be held whole
-DEEPEST = 256  # elements within each other
-LONGEST_NAME = 40  # characters of the root's in a message
+BLOCK = 1 << 16  # bytes; at most the items of one block are held
+LONGEST_MARKUP = 1 << 24  # bytes; of a tag or comment, which Expat holds in memory
+DEEPEST = 256  # nested elements
+LONGEST_NAME = 40  # characters of the root element in a message
 
 Item = TypeVar("Item")
 
 
 class XmlItems(ABC, Generic[Item]):
-    """What expat has told of a file so far: the items that are whole, and in a subclass the one that is open.
+    """Reads the items of a file; a subclass builds the current item.
 
     Attributes:
-        file: its name, for messages.
-        ready: the items that are whole and not given out yet.
+        file: name of the file, for messages.
+        ready: complete items that have not been yielded yet.
     """
 
     kind: ClassVar[str]
-    """The format's name, for messages."""
+    """Name of the format, for messages."""
     roots: ClassVar[frozenset[str]]
-    """What the first element may be."""
+    """Allowed root elements."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
@@ -55,38 +55,38 @@ class XmlItems(ABC, Generic[Item]):
 
     @abstractmethod
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Handle a start tag."""
 
     @abstractmethod
     def end(self, name: str) -> None:
-        """An element ends."""
+        """Handle an end tag."""
 
     @abstractmethod
     def characters(self, text: str) -> None:
-        """Text between tags."""
+        """Handle text between tags."""
 
     @abstractmethod
     def reached(self) -> str:
-        """How far the file was read, for messages: ``after ...``."""
+        """Return how far the file was read, for messages: ``after ...``."""
 
     @abstractmethod
     def not_whole(self, what: str, line: int) -> DataError:
-        """To be raised where the file is broken at a line."""
+        """Return the error for a file that is damaged at a line."""
 
     @abstractmethod
     def too_deep(self, what: str, line: int) -> DataError:
-        """To be raised where elements are nested beyond measure."""
+        """Return the error for elements that are nested too deeply."""
 
     @property
     def line(self) -> int:
-        """Where the parser is."""
+        """The line of the parser."""
         return self._parser.CurrentLineNumber
 
     def read(self) -> Iterator[Item]:
-        """All items of the file.
+        """Yield all items of the file.
 
         Raises:
-            DataError: missing, damaged, of another kind, or one that declares entities.
+            DataError: the file is missing, damaged, of another format, or declares entities.
         """
         with open_bytes(self._path) as content:
             while True:
@@ -113,8 +113,8 @@ class XmlItems(ABC, Generic[Item]):
 
     def _entity(self, name: str, *_: object) -> None:
         raise DataError(
-            f"{self.file}: declares the entity {shown(name)}, which {self.kind} has no need of and which "
-            "could make it grow without bound; take the declaration out"
+            f"{self.file}: declares the entity {shown(name)}, which {self.kind} does not need and which "
+            "could expand without bound; remove the declaration"
         )
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -122,7 +122,7 @@ class XmlItems(ABC, Generic[Item]):
         if self._depth == 1 and name not in self.roots:
             raise DataError(f"{self.file}: not a {self.kind} file: its root is <{name[:LONGEST_NAME]}>")
         if self._depth > DEEPEST:
-            raise self.too_deep(f"{self._depth} elements within each other", self.line)
+            raise self.too_deep(f"{self._depth} nested elements", self.line)
         self.start(name, attributes)
 
     def _end(self, name: str) -> None:
@@ -131,17 +131,17 @@ class XmlItems(ABC, Generic[Item]):
 
 
 CODES = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
-"""Elements of a segment whose content is the markup of another format, not text."""
+"""Elements of a segment that contain markup of another format instead of text."""
 SHOWN = 10  # languages in a message
 LONGEST_CODE = 64  # characters of a language's code
 LONGEST_UNIT = 1 << 23  # characters
 
 
 def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
-    """The pairs of a TMX file; units are numbered from 1, further variants of the target are references.
+    """Yield the pairs of a TMX file; units are numbered from 1, further target variants are references.
 
     Raises:
-        DataError: missing, damaged, no TMX file, one that declares entities, or without the two languages.
+        DataError: the file is missing, damaged, not TMX, declares entities, or lacks the two languages.
     """
     units = _Units(file, corpus.languages or ("src", "tgt"))
     yield from units.read()
@@ -149,7 +149,7 @@ def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
 
 
 class _Units(XmlItems[NumberedRow]):
-    """The units that are whole, and the one that is open."""
+    """Builds the pairs of translation units."""
 
     kind = "TMX"
     roots = frozenset({"tmx"})
@@ -162,27 +162,27 @@ class _Units(XmlItems[NumberedRow]):
         self._hit = False
         self._variants: list[tuple[str, str]] = []
         self._language = ""
-        self._text: list[str] | None = None  # of the segment that is open
+        self._text: list[str] | None = None  # of the open segment
         self._size = 0
-        self._codes = 0  # how many elements of markup are open
+        self._codes = 0  # number of open markup elements
         self._unit_size = 0
 
     def reached(self) -> str:
-        """The last unit that is whole."""
+        """Name the last complete unit."""
         return f"after unit {self.count}"
 
     def not_whole(self, what: str, line: int) -> DataError:
-        """With the last unit that is whole."""
+        """Return an error that names the last complete unit."""
         return DataError(
-            f"{self.file}: not a whole TMX file: {what} in line {line}, {self.reached()}; fetch it again"
+            f"{self.file}: not a complete TMX file: {what} in line {line}, {self.reached()}; fetch it again"
         )
 
     def too_deep(self, what: str, line: int) -> DataError:
-        """With the last unit that is whole."""
+        """Return an error that names the last complete unit."""
         return DataError(f"{self.file}: not a TMX file: {what} in line {line}, {self.reached()}")
 
     def check(self) -> None:
-        """Refuse a file that has no pair of the two languages at all."""
+        """Refuse a file without any pair of the two languages."""
         if self.count and not self._hit:
             there = ", ".join(sorted(self._seen)[:SHOWN]) or "none"
             raise DataError(
@@ -191,7 +191,7 @@ class _Units(XmlItems[NumberedRow]):
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """A unit, its variant, a segment or markup in it begins."""
+        """Open a unit, a variant, a segment or markup."""
         if name == "tu":
             self._variants, self._unit_size = [], 0
         elif name == "tuv":
@@ -204,7 +204,7 @@ class _Units(XmlItems[NumberedRow]):
             self._codes += 1
 
     def characters(self, text: str) -> None:
-        """Kept within a segment, but for markup."""
+        """Collect the text of a segment without its markup."""
         if self._text is not None and not self._codes:
             self._size += len(text)
             self._unit_size += len(text)
@@ -212,7 +212,7 @@ class _Units(XmlItems[NumberedRow]):
                 self._text.append(text)
 
     def end(self, name: str) -> None:
-        """A segment or unit is whole."""
+        """Close a segment, a unit or markup."""
         if name == "seg" and self._text is not None:
             fits = self._size <= LONGEST_LINE and self._unit_size <= LONGEST_UNIT
             if fits and len(self._variants) < LONGEST_LINE >> 8:
