@@ -100,7 +100,7 @@ def test_I11_19_a_loaded_model_says_what_it_is(numbers):
 def test_I11_19_help_explains_every_parameter_of_loading(load):
     text = inspect.getdoc(load)
     for name in inspect.signature(load).parameters:
-        said = re.search(rf"^    {name}: (.+?)(?=^    \w+: |^$)", text, re.MULTILINE | re.DOTALL)
+        said = re.search(rf"^    \*{{0,2}}{name}: (.+?)(?=^    \w+: |^$)", text, re.MULTILINE | re.DOTALL)
         assert said, name
         assert len(said[1]) > 20 and not said[1].startswith("as "), name
 

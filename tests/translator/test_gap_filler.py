@@ -169,9 +169,9 @@ def test_attend_shows_an_encoder(peer, filler):
     assert (row["kind"], row["layer"], row["head"]) == ("encoder", 2, "mean")
     assert row["source"] == row["target"] and row["source"][0] == "[CLS]"
     refused = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "a dog", "--kind", "cross"])
-    assert "has no cross-attention; it has encoder: 2 encoder layers of 3 heads" in refused.stderr
+    assert "2 encoder layers" in refused.stderr
     refused = CliRunner().invoke(app, ["attend", "-m", str(peer[0]), "a dog", "--target", "ein Hund"])
-    assert "reads a text and translates none" in refused.stderr
+    assert "does not translate" in refused.stderr
 
 
 def run(*words, lines=None):

@@ -82,10 +82,10 @@ def test_M18_both_engines_write_the_same(folder, options):
 def test_M21_continuations_are_the_same_bits_in_any_batch_and_on_any_number_of_threads(
     folder, precision, options
 ):
-    one = uwaga.TextGenerator.load(folder, "cpu", precision, 1)
+    one = uwaga.TextGenerator.load(folder, device="cpu", dtype=precision, threads=1)
     expected = [one.generate(prompt, **options) for prompt in PROMPTS]
     for threads in (1, 2, 3, 4):
-        several = uwaga.TextGenerator.load(folder, "cpu", precision, threads)
+        several = uwaga.TextGenerator.load(folder, device="cpu", dtype=precision, threads=threads)
         assert several.decoder.precision == precision
         assert several.generate(PROMPTS, **options) == expected
         assert several.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
@@ -246,23 +246,6 @@ def test_damaged_int8_folders_are_refused(converted, tmp_path):
     (broken / "tokenizer.json").write_text("{")
     with pytest.raises(ModelError, match=r"tokenizer\.json"):
         uwaga.load(broken)
-
-
-def test_version_1_named_a_decoder_only_model_otherwise(converted, tmp_path):
-    """It wrote a Transformer's settings and ``kind``; the same model, or what it cannot be, comes out."""
-    new = json.loads((converted / CONFIG).read_text())["model"]
-    common = {name: value for name, value in new.items() if name not in ("family", "layers", "tie_output")}
-    layers = new["layers"]
-    old = common | {"family": "transformer", "encoder_layers": layers, "decoder_layers": layers}
-    old |= {"positions": "learned", "tie": "decoder" if new["tie_output"] else "none"}
-    first = edited(converted, tmp_path / "first", version=1, kind="decoder", model=old)
-    found, wanted = uwaga.load(first), uwaga.load(converted)
-    assert found.decoder.settings == wanted.decoder.settings
-    assert found.generate(PROMPTS, beam=2) == wanted.generate(PROMPTS, beam=2)
-    for name, value in (("positions", "sinusoidal"), ("output_scale", True), ("decoder_heads", 2)):
-        bad = edited(converted, tmp_path / name, version=1, kind="decoder", model=old | {name: value})
-        with pytest.raises(ModelError, match=f"model.{name} is {value!r}, which a decoder-only"):
-            uwaga.load(bad)
 
 
 def test_the_command_line_chooses_engine_and_precision(folder, tmp_path):

@@ -204,7 +204,7 @@ def test_what_cannot_be_aligned_is_refused(bundled):
 def test_what_was_not_kept_is_encoded_again(bundled, monkeypatch):
     wanted = [one.alignment for one in bundled["float32"].translate(TEXTS * 3, alignment=True)]
     monkeypatch.setattr(engine_model, "MAX_CACHE_BYTES", 1)
-    monkeypatch.setattr(engine_model, "TOGETHER", 2)
+    monkeypatch.setattr(engine_model, "REENCODED_SENTENCES", 2)
     assert [one.alignment for one in bundled["float32"].translate(TEXTS * 3, alignment=True)] == wanted
 
 
@@ -233,7 +233,7 @@ def test_the_head_that_agrees_with_the_links_is_found(bundled):
     found = head_errors(bundled["int8"], pairs, gold)
     assert next(iter(found)) == wanted and found[wanted] == pytest.approx(0.0)
     assert len(own_links(pairs)) == len(pairs)
-    for wrong, links, message in (([], None, "no pair"), (pairs, gold[:1], "links of 1 pairs")):
+    for wrong, links, message in (([], None, "no pair"), (pairs, gold[:1], "links for 1")):
         with pytest.raises(DataError, match=message):
             head_errors(bundled["int8"], wrong, links)
 
