@@ -25,6 +25,7 @@ OTHER = st.sampled_from(
         '<w:proofErr w:type="spellStart"/>',
         '<w:bookmarkStart w:id="0" w:name="x"/>',
         '<w:hyperlink r:id="rId1" xmlns:r="r"><w:r><w:t>link</w:t></w:r></w:hyperlink>',
+        '<w:hyperlink r:id="rId1" xmlns:r="r"><w:r><w:t>two</w:t><w:br/><w:t>lines</w:t></w:r></w:hyperlink>',
         '<w:r><w:footnoteReference w:id="2"/></w:r>',
         "<w:r><w:drawing><w:txbxContent><w:p><w:r><w:t>in a box</w:t></w:r></w:p></w:txbxContent></w:drawing></w:r>",
         '<w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText>HYPERLINK "x"</w:instrText></w:r>'
@@ -135,6 +136,41 @@ def test_books(tmp_path):
     changed = unpacked(check(tmp_path, "a.epub", content))
     assert b"<p>sOME <em>TEXT</em>.</p>" in changed["one.xhtml"] and b"tHE BOOK" in changed["book.opf"]
     assert b"cHAPTER ONE" in changed["toc.ncx"] and changed["a.css"] == b"p { color: red }"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *(
+            (
+                "a.docx",
+                docx(
+                    "<w:p><w:r><w:rPr><w:b/></w:rPr><w:t>Meu endereço</w:t>"
+                    f"{line_break}<w:t>Segunda</w:t></w:r><w:r><w:t> linha longa</w:t></w:r></w:p>"
+                ),
+            )
+            for line_break in ("<w:br/>", "<w:br></w:br>", "<w:cr/>", '<w:br w:type="page"/>')
+        ),
+        (
+            "a.pptx",
+            pptx(
+                '<a:p><a:r><a:rPr b="1"/><a:t>Meu endereço</a:t></a:r><a:br><a:rPr/></a:br>'
+                '<a:r><a:rPr b="1"/><a:t>Segunda</a:t></a:r><a:r><a:t> linha longa</a:t></a:r></a:p>'
+            ),
+        ),
+        (
+            "a.odt",
+            odt(
+                "<text:p><text:span>Meu endereço</text:span><text:line-break/>"
+                "<text:span>Segunda</text:span> linha longa</text:p>"
+            ),
+        ),
+    ],
+)
+def test_a_line_break_ends_a_segment(tmp_path, name, content):
+    check(tmp_path, name, content)
+    lines = ["".join(part for part in line if isinstance(part, str)) for line in texts(tmp_path / name)]
+    assert lines == ["Meu endereço", "Segunda linha longa"]
 
 
 def bomb():

@@ -38,6 +38,8 @@ class RunNames(NamedTuple):
     """Elements that only concern the old text, such as spelling errors."""
     signs: tuple[tuple[str, str], ...] = ()
     """Elements that stand for a character, and these."""
+    breaks: frozenset[str] = frozenset()
+    """Line, column and page breaks, each of which ends a segment."""
     noise: re.Pattern[str] = re.compile(r"(?!)")
     """Properties in which two formats may differ without any visible effect."""
     field: str = ""
@@ -49,11 +51,13 @@ WORD = RunNames(
     frozenset(("w:sdtContent",)),
     frozenset(("w:proofErr", "w:lastRenderedPageBreak")),
     (("w:noBreakHyphen", "\u2011"), ("w:softHyphen", "\u00ad")),
+    frozenset(("w:br", "w:cr")),
     re.compile(r"<w:(?:lang|noProof)\b[^>]*/>|(?<!\s)\s+w:rsid\w*=\"[^\"]*\""),
     "w:fldChar",
 )
 DRAWING = RunNames(
     *("a:p", "a:r", "a:rPr", "a:t"),
+    breaks=frozenset(("a:br",)),
     noise=re.compile(r"(?<!\s)\s+(?:lang|altLang|dirty|err|smtClean|noProof)=\"[^\"]*\""),
 )
 SHEET = RunNames(*("si", "r", "rPr", "t"))
@@ -125,7 +129,7 @@ class _RunReader:
             elif one.name == names.text:
                 yield _Words("", unescape(one.content(self._text)))
             else:
-                yield self._void(raw)
+                yield self._void(one.name, raw)
 
     def _wrapper(self, one: Element) -> Iterator[_Words | Tag]:
         inside = one
@@ -154,7 +158,8 @@ class _RunReader:
             elif child.name in self._signs:
                 yield _Words(key, self._signs[child.name])
             elif child.name not in names.dropped and child.name != names.properties:
-                yield self._void(f"{one.tag(self._text)}{properties}{inner}</{names.run}>")
+                alone = f"{one.tag(self._text)}{properties}{inner}</{names.run}>"
+                yield self._void(child.name, alone)
 
     def _format(self, properties: str) -> str:
         key = self._names.noise.sub("", properties)
@@ -182,10 +187,10 @@ class _RunReader:
         self._field, self._open = "", 0
         return tag
 
-    def _void(self, raw: str) -> Tag:
+    def _void(self, name: str, raw: str) -> Tag:
         if f"<{self._names.paragraph}>" in raw or f"<{self._names.paragraph} " in raw:
             self.nested.append(raw)
-        return Tag("void", raw)
+        return Tag("void", raw, "\n" if name in self._names.breaks else "")
 
 
 class Children:

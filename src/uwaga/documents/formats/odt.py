@@ -17,6 +17,7 @@ from uwaga.markup.xml import Element, Token, Treatment, elements, write_xml, xml
 BLOCKS = ("text:p", "text:h")
 LEFT = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "office:automatic-styles")
 PAIRS = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
+LINE_BREAK = re.compile(r"<text:line-break\b")
 SPACES = re.compile(r"[ \t\r\n]+")
 MEMBERS = ("content.xml", "styles.xml")
 
@@ -55,7 +56,9 @@ def _block(text: str, one: Element) -> Piece:
         return "pair" if token.name in PAIRS and token.kind == "open" else "void"
 
     inline: Inline = joined(
-        SPACES.sub(" ", part) if isinstance(part, str) else part
+        SPACES.sub(" ", part)
+        if isinstance(part, str)
+        else Tag(part.kind, part.raw, "\n" if LINE_BREAK.match(part.raw) else "")
         for part in xml_inline(text, one.inner, one.inner_end, treat)
     )
     inner = {
