@@ -1,4 +1,4 @@
-"""What a model card states in a form that programs can read."""
+"""The front matter of a model card: licence and languages."""
 
 from __future__ import annotations
 

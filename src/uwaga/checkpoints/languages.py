@@ -109,7 +109,7 @@ class Languages:
         return made
 
     def needs(self, source: str | None = None, target: str | None = None) -> bool:
-        """Whether a language must still be chosen, beside these, before anything can be translated."""
+        """Return True if a language, besides these, must be chosen before the model can translate."""
         source, target = source or self.usual[0], target or self.usual[1]
         ours, theirs = self.source, self.target
         if not (isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser) and ours.languages):
@@ -118,13 +118,13 @@ class Languages:
         return (source is None and ours.language is None) or (target is None and not forced)
 
     def knows(self, source: str, target: str) -> bool:
-        """Whether it is certain that the model translates from one language to another.
+        """Return True if the model is certain to translate from one language to another.
 
-        What a card lists is not: it may be an encoder's languages, or those of one direction.
+        Languages that only a card lists do not count: they may be those of an encoder or of one direction.
 
         Args:
-            source: code of a language, as :attr:`pairs` has it.
-            target: likewise.
+            source: code of the source language, as in :attr:`pairs`.
+            target: code of the target language.
         """
         ours = self.source
         if isinstance(ours, FramedTokeniser) and (ours.languages or self.tasks):
@@ -134,16 +134,16 @@ class Languages:
         return fits and same_language(source, self.stated[0])
 
     def direction(self, source: str | None = None, target: str | None = None) -> Direction:
-        """What translates from one language to another.
+        """Return the tokenisers and forced tokens for one translation direction.
 
         Multilingual models take the source language into the source's frame and the target language into the
         first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at the beginning
-        of each source (OPUS-MT) or a text there (T5, whose ``config.json`` states it for each pair). What is
-        None is as it was chosen when the model was loaded, or as the folder states it.
+        of each source (OPUS-MT) or a text there (T5, whose ``config.json`` states it for each pair). A
+        language that is None defaults to the one chosen when the model was loaded, else to the folder's.
 
         Raises:
-            SettingsError: the model lacks the language, or needs one that nobody has stated; lists those it
-                has.
+            SettingsError: the model lacks a language, or one is required and not given; the message lists its
+                languages.
         """
         _check_codes(source, target)
         ours, theirs = self.source, self.target

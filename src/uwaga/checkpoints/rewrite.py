@@ -30,7 +30,7 @@ FORMATS = (UWAGA.name, HUGGING_FACE.name)
 
 
 def can_rewrite(checkpoint: Checkpoint) -> bool:
-    """Whether :func:`rewrite` can write models of this format."""
+    """Return True if :func:`rewrite` can write models of this format."""
     return checkpoint.format in FORMATS and checkpoint.weights is not None
 
 

@@ -1,4 +1,4 @@
-"""What a model's scores usually are: the figures that a model folder carries."""
+"""Statistics of a model's scores on its dev set, stored in its folder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from uwaga.settings import StrictModel
 
 LOWEST_SHARE = 0.01
 FEWEST = 100
-"""Sentences: a hundredth part of fewer means nothing."""
+"""Least number of sentences: a percentile of fewer is meaningless."""
 
 
 class ScoreStats(StrictModel):
-    """Log-probabilities per target token, end symbol counted, of a model's own translations of its dev set.
+    """Log-probabilities per target token, including the end symbol, of a model's translations of its dev set.
 
-    ``mean`` over the sentences; ``low``, the hundredth part from below; ``sentences``, how many there were.
+    ``mean``: the mean over the sentences; ``low``: the first percentile; ``sentences``: their number.
     """
 
     mean: float = Field(le=0, ge=-1e4, allow_inf_nan=False)
@@ -33,7 +33,7 @@ class ScoreStats(StrictModel):
 
 
 def usual_score(hypotheses: Sequence[Hypothesis]) -> ScoreStats | None:
-    """The figures of these translations, best of each sentence; None of too few to tell."""
+    """Return the statistics of these translations, the best of each sentence; None if they are too few."""
     scores = sorted(one.log_prob / len(one.token_scores) for one in hypotheses if one.token_scores)
     if len(scores) < FEWEST or not math.isfinite(scores[0]):
         return None

@@ -15,7 +15,7 @@ EXACT = 127
 
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
-    """Whether the engine runs models of this family with these settings."""
+    """Return True if the engine runs models of this family with these settings."""
     return _refusal(checkpoint) is None
 
 
@@ -81,7 +81,7 @@ def _settings(checkpoint: Checkpoint) -> EngineSettings:
 
 
 def _refusal(checkpoint: Checkpoint) -> str | None:
-    """What the engine runs instead of such a model, for a message; None of a model that it runs."""
+    """Return why the engine cannot run a model, as the end of a message; None if it can."""
     settings = checkpoint.settings
     if not isinstance(settings, TransformerSettings | DecoderOnlySettings):
         return f"Transformers, not the family {settings.family!r}"

@@ -206,7 +206,7 @@ def _resolved(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, Sto
 
 
 def is_constant(found: StoredTensor, wanted: Floats) -> bool:
-    """Whether a stored table is the one that is computed, but for rounding."""
+    """Return True if a stored table equals the computed one up to rounding."""
     return found.shape == wanted.shape and np.allclose(found.floats(), wanted, atol=CLOSE)
 
 
@@ -249,7 +249,7 @@ def _check_shapes(
 
 
 def _seen(view: View, values: NDArray[Any]) -> NDArray[Any]:
-    """What a view shows of a stored tensor; nothing is copied."""
+    """Return the part of a stored tensor that a view selects, without a copy."""
     turned = values.T if view.turned else values
     if view.of == 1:
         return turned

@@ -50,7 +50,7 @@ def load_for_texts(
 
 
 def is_interactive() -> bool:
-    """Whether somebody is there to be asked."""
+    """Return True if stdin and stderr are terminals, so that a question can be asked."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -1,4 +1,4 @@
-"""What a reader of documents is given and what it returns, and the registry of formats."""
+"""The arguments and results of document readers, and the registry of formats."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ Progress = Callable[[int, int], None]
 
 
 class DocumentReport(NamedTuple):
-    """What was done with a document: its format, its texts, and how many of them an earlier run had done."""
+    """The result of a job: the format, the number of texts, and how many an earlier run translated."""
 
     format: str
     texts: int
@@ -51,15 +51,15 @@ class DocumentReport(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentJob:
-    """What is to be done.
+    """A document to translate.
 
     Attributes:
         source: the document.
-        target: the translated document, which may be there already and is then replaced.
-        format: what it is.
-        options: what the user says of it.
-        settings: all else that translations depend on, such as the model: a run that was stopped goes on
-            only with the same.
+        target: the translated document; an existing file is replaced.
+        format: its format.
+        options: how to read it.
+        settings: everything else that translations depend on, such as the model: an interrupted run is
+            resumed only with the same settings.
         batch: how many texts are translated together.
     """
 
@@ -78,14 +78,14 @@ def document_job(
     options: DocumentOptions | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> DocumentJob:
-    """What is to be done, looked at before a model is loaded.
+    """Return the job of translating a document, checked before a model is loaded.
 
     Args:
         source: the document.
         target: the translated document.
-        format: a name from the registry; None for what the name of ``source`` says.
-        options: what the user says of the document.
-        settings: all else that translations depend on.
+        format: a name from the registry; None to detect it by the name of ``source``.
+        options: how to read the document.
+        settings: everything else that translations depend on.
 
     Raises:
         SettingsError: no such format, source and target are one file, or the format lacks an option.

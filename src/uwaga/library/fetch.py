@@ -39,7 +39,7 @@ PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 
 
 def packing_of(path: str) -> tuple[str, str]:
-    """A file's name without the end that says how it is packed, and how."""
+    """Split a file name into the name without its packing suffix, and the packing."""
     name = path.rpartition("/")[2]
     for suffix, packing in PACKINGS.items():
         if name.lower().endswith(suffix):
@@ -48,28 +48,28 @@ def packing_of(path: str) -> tuple[str, str]:
 
 
 def need_unpacker(packing: str) -> None:
-    """Look that a packing can be read here, before anything is fetched.
+    """Check that a packing can be unpacked here, before anything is fetched.
 
     Raises:
-        MissingExtraError: it cannot.
+        MissingExtraError: its library is not installed.
     """
     if packing == "zstd":
         _zstandard()
 
 
 def unpack(sent: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
-    """Write a file unpacked and synced; gives its bytes and its SHA-256.
+    """Unpack a file and sync it to disk; return its size in bytes and its SHA-256.
 
-    A server may unpack gzip on the way: what does not begin as gzip does is taken as it is.
+    A server may have unpacked gzip already: contents without gzip's magic bytes are copied as they are.
 
     Args:
-        sent: as it was sent.
-        target: does not exist yet.
-        file: what the catalogue says of it.
+        sent: the file as received.
+        target: the path to write, which must not exist.
+        file: its entry in the catalogue.
 
     Raises:
-        CatalogueError: it is cut short, damaged, larger than it may be, or not the file that the catalogue
-            says.
+        CatalogueError: it is truncated, damaged, larger than its limit, or not the file that the catalogue
+            states.
         OSError: it cannot be written.
     """
     size, digest = 0, hashlib.sha256()
@@ -113,7 +113,7 @@ def _check(file: RemoteFile, size: int, found: str) -> None:
 def _opened(
     packed: io.BufferedReader, first: bytes, file: RemoteFile
 ) -> tuple[IO[bytes], tuple[type[Exception], ...]]:
-    """A reader that never gives more bytes than are asked for, and what it raises of damage."""
+    """Return a reader that returns at most the bytes requested, and the errors that it raises on damage."""
     if file.packing == "gzip" and first.startswith(GZIP):
         return cast(IO[bytes], gzip.GzipFile(fileobj=packed)), (OSError, EOFError, zlib.error)
     if file.packing == "zstd" and first.startswith(ZSTD):
@@ -143,13 +143,13 @@ Seen = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Fetched:
-    """A file as it was sent.
+    """A file as received.
 
     Attributes:
-        path: where it lies.
-        location: where it came from.
-        resumed: whether a part of it is from an earlier time.
-        ours: whether the file is a download, which may be removed, and no user's own.
+        path: its path on this machine.
+        location: the URL or path that it came from.
+        resumed: True if a part of it was downloaded by an earlier run.
+        ours: True if it is a download, which may be removed, and not a user's own file.
     """
 
     path: Path
@@ -159,11 +159,11 @@ class Fetched:
 
 
 class Part:
-    """A download that has begun: its bytes, and beside them where they are from.
+    """A partial download: its bytes, and next to them a record of their origin.
 
     Args:
-        path: of the bytes.
-        location: where they come from; those of another location are dropped.
+        path: file of the bytes.
+        location: the URL they come from; bytes of another location are dropped.
     """
 
     def __init__(self, path: Path, location: str) -> None:
@@ -181,35 +181,35 @@ class Part:
 
     @property
     def size(self) -> int:
-        """Bytes that are there."""
+        """Number of bytes received so far."""
         return self.path.stat().st_size if self.path.is_file() else 0
 
     def begin(self, answer: Response) -> None:
-        """Note whose bytes follow: a strong ETag, or when the file was last changed (RFC 9110, 13.1.5)."""
+        """Record the validator of the bytes to come: a strong ETag, or Last-Modified (RFC 9110, 13.1.5)."""
         tag = answer.header("ETag")
         found = tag if tag.startswith('"') else answer.header("Last-Modified")
         self.validator = found if _is_header(found) else ""
         self._note.write_bytes(to_json({"location": self.location, "validator": self.validator}))
 
     def drop(self) -> None:
-        """Begin again."""
+        """Remove the partial download."""
         self.path.unlink(missing_ok=True)
         self._note.unlink(missing_ok=True)
         self.validator = ""
 
 
 def fetch(web: HttpClient, file: RemoteFile, path: Path, seen: Seen) -> Fetched:
-    """Bring a file here as it is sent, or find it here, and verify what is stated of it.
+    """Download a file, or find it on this machine, and verify it against the catalogue.
 
     Args:
         web: opens its locations.
-        file: what is fetched.
-        path: of the download, which is gone on with if it is there.
-        seen: told of progress.
+        file: its entry in the catalogue.
+        path: file of the download; an existing one is resumed.
+        seen: called with the progress.
 
     Raises:
-        CatalogueError: no location gives it, or it is not what the catalogue says. What has come of it is
-            kept unless it is wrong.
+        CatalogueError: no location provides it, or it is not what the catalogue states. A partial download
+            is kept unless its bytes are wrong.
     """
     failures = []
     for location in file.locations:
@@ -244,7 +244,7 @@ def _fetch_from(web: HttpClient, file: RemoteFile, location: str, path: Path, se
             part.drop()
             if not resumed:
                 raise
-            resumed = False  # what was there before may be of another version
+            resumed = False  # the resumed part may be of another version
             continue
         return Fetched(path, location, resumed, True)
 
@@ -269,7 +269,7 @@ def _kept(part: Part) -> str:
 
 
 def _attempt(web: HttpClient, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
-    """One request; what has come before is asked for no more where the server can do that."""
+    """Send one request, for the missing range only if the server supports that."""
     done = part.size
     sure = bool(part.validator or file.packed_sha256 or file.sha256)
     if done > file.most_sent or not sure:
@@ -296,7 +296,7 @@ def _attempt(web: HttpClient, file: RemoteFile, location: str, part: Part, seen:
 
 
 def _extent(answer: Response, location: str, part: Part, done: int) -> tuple[int, int | None]:
-    """Where the bytes of an answer begin, and how many the file has."""
+    """Return the offset at which the bytes of a response begin, and the size of the file."""
     if answer.status == HTTPStatus.PARTIAL_CONTENT and done:
         found = RANGE.fullmatch(answer.header("Content-Range"))
         if not found or int(found[1]) != done or int(found[2]) + 1 != int(found[3]):
@@ -347,7 +347,7 @@ def _receive(
 
 
 def _verify(file: RemoteFile, path: Path, location: str) -> None:
-    """Hold what was sent against what the catalogue says of it."""
+    """Compare the received file with the size and hash that the catalogue states."""
     size = path.stat().st_size
     if file.packed_size is not None and size != file.packed_size:
         raise CatalogueError(
@@ -369,5 +369,5 @@ def _verify(file: RemoteFile, path: Path, location: str) -> None:
 
 
 def _is_header(value: str) -> bool:
-    """Whether a value can be sent back as a header."""
+    """Return True if a value is safe to send as a header."""
     return value.isascii() and value.isprintable() and len(value) <= 200

@@ -1,4 +1,4 @@
-"""Install a model into the folder of models: downloaded, verified, and complete in one step or not at all."""
+"""Download, verify and install a model into the folder of models, atomically."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ NOTICES = {
 
 
 def licence_notice(licence: str) -> str:
-    """What is shown of a licence before a download, and kept beside the model."""
+    """Return the licence notice that is shown before a download and kept in the model's card."""
     return NOTICES.get(licence, f"Licence: {licence or 'not stated'}.")
 
 
 def write_card(origin: Origin) -> str:
-    """The text of ``card.md``, with the front matter that programs read."""
+    """Return the text of ``card.md``, with its front matter."""
     front = {"license": origin.licence.lower() or "not stated", "language": languages(origin)}
     rows = [
         ("licence", origin.licence or "not stated"),
@@ -73,7 +73,7 @@ def write_card(origin: Origin) -> str:
 
 
 def languages(origin: Origin) -> list[str]:
-    """The codes of both sides."""
+    """Return the language codes of both sides."""
     return [*origin.source_languages, *origin.target_languages]
 
 
@@ -96,25 +96,25 @@ def install(
     progress: Progress | None = None,
     waiting: Callable[[str], None] | None = None,
 ) -> Path:
-    """Fetch a model into the folder of models, unless it is there as the catalogue says.
+    """Download a model into the folder of models, unless it is installed in the catalogue's version.
 
-    Several processes may do so at once: the second waits, and finds what the first has brought. What has come
-    of files whose transfer breaks off is kept, and gone on with the next time.
+    Several processes may call this at once: the second waits for the first and uses what it installed.
+    Partial downloads are kept and resumed next time.
 
     Args:
         entry: the model.
-        environment: where the variables that place the folder are looked up.
-        limits: of waiting for servers.
-        progress: told how far it is, by several threads but never at once.
-        waiting: told what is waited for, if another process downloads the same model.
+        environment: environment variables that locate the folder.
+        limits: timeouts and retries.
+        progress: called with the progress, from several threads but never concurrently.
+        waiting: called with a message if another process downloads the same model.
 
     Returns:
-        Its folder.
+        The folder of the model.
 
     Raises:
-        CatalogueError: a file cannot be fetched or is not what the catalogue says; nothing is installed then.
-        ModelError: the disk is full or refuses.
-        MissingExtraError: what unpacks its files is not installed.
+        CatalogueError: a file cannot be fetched or is not what the catalogue states; nothing is installed.
+        ModelError: the disk is full or cannot be written.
+        MissingExtraError: the library that unpacks its files is not installed.
     """
     home = models_home(environment)
     folder, parts = home / entry.name, home / PARTS / entry.name
@@ -131,7 +131,7 @@ def install(
                         f"remove it with `uwaga models remove {entry.name}`"
                     )
                 _check_room(home, entry)
-                parts.mkdir(parents=True, exist_ok=True)  # the process that was waited for has removed them
+                parts.mkdir(parents=True, exist_ok=True)  # the other process has removed them
                 _download(entry, folder, parts, limits, progress)
             shutil.rmtree(parts, ignore_errors=True)
     except OSError as error:
@@ -143,7 +143,7 @@ def install(
 
 
 def is_current(folder: Path, entry: CatalogueEntry) -> bool:
-    """Whether a folder holds a model, whole, and of no other version than a catalogue says."""
+    """Return True if a folder holds the complete model in the version that a catalogue states."""
     try:
         origin = read_origin(folder)
     except UwagaError:
@@ -163,14 +163,14 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
 def uninstall(
     name: str, environment: Mapping[str, str], waiting: Callable[[str], None] | None = None
 ) -> bool:
-    """Remove an installed model and what has been kept of its downloads; False where there is neither.
+    """Remove an installed model and its partial downloads; return False if there is neither.
 
-    It goes in one step: a process that loads it finds all of it or nothing.
+    Removal is atomic: a process that loads the model finds all of it or nothing.
 
     Args:
         name: of the model.
-        environment: where the variables that place the folder are looked up.
-        waiting: told what is waited for, if another process downloads the model.
+        environment: environment variables that locate the folder.
+        waiting: called with a message if another process downloads the model.
 
     Raises:
         OSError: it cannot be removed.
@@ -189,12 +189,12 @@ def uninstall(
 
 
 def _waiting_for(name: str, waiting: Callable[[str], None] | None) -> Callable[[], None] | None:
-    """Return what reports that another process holds the lock of a model."""
+    """Return a callback that reports that another process holds the lock of a model."""
     return waiting and (lambda: waiting(f"another process is at work on {name}; waiting for it"))
 
 
 def _check_room(home: Path, entry: CatalogueEntry) -> None:
-    needed = 2 * (entry.size or 0) + ROOM  # what is sent lies beside what is unpacked
+    needed = 2 * (entry.size or 0) + ROOM  # packed files are kept next to the unpacked ones
     free = shutil.disk_usage(home).free
     if needed > free:
         raise CatalogueError(
@@ -206,7 +206,7 @@ def _check_room(home: Path, entry: CatalogueEntry) -> None:
 def _download(
     entry: CatalogueEntry, folder: Path, parts: Path, limits: Limits, progress: Progress | None
 ) -> None:
-    """All files at once, as many together as the limits say; the first failure ends the others."""
+    """Download all files concurrently, within the limits; the first failure cancels the others."""
     web, total = HttpClient(limits), _Total(entry.files, progress)
     pool = ThreadPoolExecutor(limits.together, "uwaga-download")
     try:
@@ -223,7 +223,7 @@ def _download(
 
 
 def _wait(jobs: Mapping[str, Future[Fetched]]) -> None:
-    """Wait for all, or raise what the first that fails has raised."""
+    """Wait for all downloads, or raise the error of the first that fails."""
     done, _ = wait(jobs.values(), return_when=FIRST_EXCEPTION)
     for job in jobs.values():
         if job in done and (error := job.exception()) is not None:
@@ -233,7 +233,7 @@ def _wait(jobs: Mapping[str, Future[Fetched]]) -> None:
 def _fill(
     entry: CatalogueEntry, fresh: Path, web: HttpClient, parts: Path, sent: Mapping[str, Fetched]
 ) -> None:
-    """Unpack the files into the folder that is to be the model's, and write its card and its record."""
+    """Unpack the files into the new model folder and write its card and ``origin.json``."""
     files = {}
     for file in entry.files:
         fetched = sent[file.name]
@@ -244,7 +244,7 @@ def _fill(
                 Part(fetched.path, fetched.location).drop()
             if not fetched.resumed:
                 raise
-            # A part of it was from before, and may be of another version: once more, whole.
+            # The resumed part may be of another version: download the whole file again.
             fetched = fetch(web, file, parts / f"{file.name}.part", lambda now, total: None)
             size, sha256 = _unpack(fetched, fresh, file)
         files[file.name] = InstalledFile(size=size, sha256=sha256, location=public_url(fetched.location))
@@ -286,7 +286,7 @@ def _unpack(fetched: Fetched, fresh: Path, file: RemoteFile) -> tuple[int, str]:
 
 
 class _Total:
-    """Adds up the progress of several files."""
+    """The summed progress of several files."""
 
     def __init__(self, files: tuple[RemoteFile, ...], progress: Progress | None) -> None:
         self._progress, self._lock = progress, threading.Lock()
@@ -294,7 +294,7 @@ class _Total:
         self._all: dict[str, int | None] = {one.name: one.packed_size for one in files}
 
     def of(self, file: RemoteFile) -> Seen:
-        """What a file's own progress is told."""
+        """Return the progress callback of one file."""
 
         def seen(now: int, total: int | None) -> None:
             with self._lock:

@@ -101,7 +101,7 @@ class Node:
 
     @property
     def paired(self) -> bool:
-        """Whether this is a pair of tags."""
+        """True if this is a pair of tags."""
         return self.closes > self.opens
 
 

@@ -1,4 +1,4 @@
-"""What the dialects of one server share: stores, clients, limits, counts."""
+"""The state that the dialects of one server share: stores, clients, limits, counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from uwaga.server.store import Stores
 
 @dataclass(frozen=True)
 class ServerContext:
-    """What the endpoints of one server share.
+    """The state that the endpoints of one server share.
 
     Attributes:
         settings: of the server.

@@ -186,7 +186,7 @@ def _stopped(error: BaseException) -> bool:
 
 
 def _disk_error(error: BaseException) -> StorageError | None:
-    """What a full disk of the server is to the client."""
+    """Return the error to report to the client for a full disk, None for other errors."""
     if any(isinstance(cause, OSError) for cause in _causes(error)):
         return StorageError("the server cannot store the translation: its disk is full or read-only")
     return None

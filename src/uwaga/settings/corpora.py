@@ -93,7 +93,7 @@ class CorpusSettings(StrictModel):
 
     @property
     def is_plain(self) -> bool:
-        """Whether only the files are set."""
+        """True if only the files are set."""
         return self == CorpusSettings(files=self.files)
 
 

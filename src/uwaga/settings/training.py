@@ -252,7 +252,7 @@ class ParameterSettings(StrictModel):
 
     @property
     def whole(self) -> bool:
-        """Whether the numbers of the range are whole."""
+        """True if both bounds are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property

@@ -1,4 +1,4 @@
-"""What the requests of a call have in common, looked up once: models, options, glossary, placeholders."""
+"""The parts that the requests of a call share, resolved once: models, options, glossary, placeholders."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class StoredTensor:
 
     @property
     def floating(self) -> bool:
-        """Whether its numbers can be weights."""
+        """True if its number format is a floating-point one, as weights have."""
         return self.format in FLOATING
 
     def floats(self) -> Floats:
@@ -87,7 +87,7 @@ class StoredTensor:
         return self.values.astype(np.float32, copy=False)
 
     def equals(self, other: StoredTensor) -> bool:
-        """Whether another holds the same numbers."""
+        """Return True if another tensor holds the same numbers."""
         if self.content is other.content:
             return True
         if self.shape != other.shape:
@@ -134,7 +134,7 @@ class QuantisedTensor(StoredTensor):
         return made
 
     def equals(self, other: StoredTensor) -> bool:
-        """Whether another holds the same weights."""
+        """Return True if another tensor holds the same weights."""
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
 
 

@@ -1,4 +1,4 @@
-"""What the server stores for its clients: glossaries, usage, documents."""
+"""Storage for the server's clients: glossaries, usage, documents."""
 
 from __future__ import annotations
 

@@ -377,7 +377,7 @@ class ClaimedDocument:
 
     @property
     def resumed(self) -> bool:
-        """Whether an earlier worker has left a journal."""
+        """True if an earlier worker has left a journal."""
         return journal_path(self.output).exists()
 
     def count(self, characters: int) -> None:

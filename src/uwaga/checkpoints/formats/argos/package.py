@@ -92,10 +92,10 @@ def codes(values: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def read_metadata(path: Path, name: str) -> Mapping[str, Any]:
-    """What a package says of itself; ``name`` is the package's, for messages.
+    """Return the metadata of a package; ``name`` is the package's, for messages.
 
     Raises:
-        ModelError: it is no JSON mapping.
+        ModelError: the file is not a JSON object.
     """
     try:
         values = json.loads(read_regular(path, LARGEST_OTHER).decode("utf-8"))

@@ -172,7 +172,7 @@ class _Stored:
         self._seen: set[str] = set()
 
     def has(self, name: str) -> bool:
-        """Whether there is a variable of this name."""
+        """Return True if the file has a variable of this name."""
         return name in self.file.variables
 
     def variable(self, name: str) -> Variable:
@@ -206,7 +206,7 @@ class _Stored:
         return default if value is None else bool(value)
 
     def framing(self) -> dict[str, bool]:
-        """What files before version 6 say of special tokens."""
+        """Return the flags for special tokens that files before version 6 hold."""
         return {
             name: self.flag("", name, name == "with_target_bos")
             for name in ("with_source_bos", "with_source_eos", "with_target_bos")
@@ -279,7 +279,7 @@ def _settings(stored: _Stored, folder: Path) -> TransformerSettings:
 
 
 def _alike(stored: _Stored, name: str, value: Callable[[str], Value]) -> Value:
-    """What encoder and decoder must have in common."""
+    """Return a value that encoder and decoder must share."""
     ours, theirs = value("encoder"), value("decoder")
     if ours != theirs:
         raise ModelError(
@@ -317,7 +317,7 @@ def _embedding(stored: _Stored, scope: str) -> str:
 
 
 def _scaled(stored: _Stored, scope: str) -> bool:
-    """Whether embeddings are multiplied by the root of the width; another factor is refused."""
+    """Return True if embeddings are scaled by the square root of the width; other factors are rejected."""
     embedding = _embedding(stored, scope)
     older = f"{embedding.removesuffix('/weight')}/multiply_by_sqrt_depth"
     name = f"{scope}/scale_embeddings" if stored.has(f"{scope}/scale_embeddings") else older

@@ -1,4 +1,4 @@
-"""What a CTranslate2 folder says of tokens: its vocabularies, special tokens and settings."""
+"""The vocabularies, special tokens and tokenisers of a CTranslate2 folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Vocabularies:
 
 
 def epsilon(folder: Path) -> float:
-    """What is added to the variance in norms."""
+    """Return the epsilon of the layer norms."""
     value = _config(folder).get("layer_norm_epsilon")
     if value is None:
         return EPSILON

@@ -140,19 +140,19 @@ EMBEDDINGS = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.w
 
 @dataclass(frozen=True)
 class Traits:
-    """What sets a family apart.
+    """The traits that distinguish one family from the others.
 
     Attributes:
         settings: of the Transformer, beside those that ``config.json`` states.
-        unsupported: its features that we lack, with the values that switch them off.
-        tokenisers: reads the tokenisers; the function is looked up when a folder is read.
-        activation: the activation function where ``config.json`` names none.
-        scaled: whether embeddings are scaled where it does not say so.
-        start: what decoding starts from where the folder does not say so.
-        end, pad: special tokens where it does not state them.
-        forces_end: whether the last permitted token is the end symbol where nothing is said of that.
-        own_positions: whether stored positions that are not sinusoids are taken as they are.
-        table: where each weight is stored.
+        unsupported: features of the family that uwaga lacks, with the values that switch them off.
+        tokenisers: function that reads the tokenisers.
+        activation: the activation function if ``config.json`` names none.
+        scaled: the default of ``scale_embedding``.
+        start: the default of ``decoder_start_token_id``.
+        end, pad: default ids of the special tokens.
+        forces_end: True if, by default, the last permitted token is forced to be the end symbol.
+        own_positions: True if stored positions that are not sinusoids are read as learned ones.
+        table: function that returns the names under which the weights are stored.
     """
 
     settings: Mapping[str, Any]
@@ -300,7 +300,7 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def is_nllb(folder: HuggingFaceFolder) -> bool:
-    """Whether the folder's tokeniser is NLLB's: as it says itself, or by the files that it has."""
+    """Return True if the tokeniser is NLLB's, by its stated class or else by the files of the folder."""
     for values in (read_optional(folder.path / "tokenizer_config.json"), folder.config):
         name = str(values.get("tokenizer_class") or "").lower()
         if name.startswith(("nllb", "m2m100")):

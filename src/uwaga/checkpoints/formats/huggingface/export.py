@@ -155,7 +155,7 @@ def _files(
     options: SearchOptions,
     languages: tuple[str, str],
 ) -> dict[str, bytes]:
-    """What stands in the folder, by file name."""
+    """Return the contents of the folder by file name."""
     source, target = written.sides
     generation = to_generation_config(options, written.symbols, model.max_target, written.unused)
     limit = model.settings.max_length

@@ -75,7 +75,7 @@ NEVER = -1e4
 
 @dataclass(frozen=True)
 class ExportedVocabulary:
-    """What ``.spm`` and vocabulary file of one side hold; ``pieces`` stand in the order of their ids."""
+    """The SentencePiece model and the vocabulary of one side; ``pieces`` are in the order of their ids."""
 
     model: bytes
     pieces: tuple[str, ...]
@@ -104,7 +104,7 @@ class ExportedModel:
 
     @property
     def separate(self) -> bool:
-        """Whether the two sides have vocabularies of their own."""
+        """True if the two sides have different vocabularies."""
         return self.sides[0].pieces != self.sides[1].pieces
 
 
@@ -208,7 +208,7 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
 
 
 def _target_settings(model: Transformer) -> TransformerSettings:
-    """What the folder says the model is."""
+    """Return the settings of the exported model."""
     wanted = {
         "positions": "learned",
         "position_offset": 0,

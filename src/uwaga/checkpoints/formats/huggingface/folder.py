@@ -158,7 +158,7 @@ MAX_LAYERS = 1000
 
 @dataclass(frozen=True)
 class FamilyModel:
-    """What a family makes of a folder.
+    """A folder as the reader of its family interprets it.
 
     Attributes:
         settings: of the model.

@@ -96,7 +96,7 @@ def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
 
 
 def has_marian_tokenisers(folder: Path) -> bool:
-    """Whether the folder says that its tokenisers are Marian's."""
+    """Return True if the folder states that its tokenisers are Marian's."""
     return read_optional(folder / TOKENISER).get("tokenizer_class") == "MarianTokenizer"
 
 

@@ -134,7 +134,7 @@ def _activation(reader: ConfigReader) -> tuple[str, bool]:
 
 
 def _output_scale(reader: ConfigReader) -> bool:
-    """Whether features are scaled before the output: in T5 1.0 and its like, never in mT5."""
+    """Return True if features are scaled before the output layer: as in T5 1.0, never in mT5."""
     if reader.values["model_type"] != "t5":
         return False
     return reader.flag("scale_decoder_outputs", reader.flag("tie_word_embeddings", True))

@@ -76,14 +76,14 @@ class Entry:
 
 
 def read_entries(path: Path, file: PrivateFile) -> list[Entry]:
-    """What a file holds; of its tensors nothing is read.
+    """Return the entries of a file without reading its tensors.
 
     Args:
         path: the file, for messages.
-        file: it, open.
+        file: the open file.
 
     Raises:
-        ModelError: it is cut short, states sizes that it does not have, or holds formats for one processor.
+        ModelError: it is truncated, its sizes contradict each other, or it is packed for one processor.
     """
     reader = _Reader(path, file.part(0, min(file.size, LARGEST_HEADERS)))
     version, count = reader.numbers(2, "<u8")

@@ -59,10 +59,10 @@ class ModelFiles:
 
     @property
     def vocabularies(self) -> tuple[Path, Path]:
-        """Those of source and target, which may be the same.
+        """The vocabulary files of source and target, which may be the same.
 
         Raises:
-            ModelError: one is missing, or it is not clear which it is.
+            ModelError: one is missing or ambiguous.
         """
         return _vocabularies(self.model.parent, self.decoder, self.settings)
 
@@ -183,10 +183,10 @@ STUDENT: Mapping[str, Any] = {"beam-size": 1, "normalize": 1.0, "max-length-fact
 
 @dataclass(frozen=True)
 class Texts:
-    """What a model translates from and to, and how.
+    """Tokenisers, vocabulary sizes, special tokens and search options of a model.
 
-    ``sizes``: pieces of source and target as Marian counts them. ``size``: of both embeddings here, with the
-    padding token, which is the last.
+    ``sizes``: pieces of source and target as Marian counts them. ``size``: rows of both embeddings here,
+    including the padding token, which is the last.
     """
 
     source: MarianTokeniser

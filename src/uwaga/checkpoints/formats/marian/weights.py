@@ -138,7 +138,7 @@ def _tie(options: Mapping[str, Any]) -> str:
 
 
 def _self_attention(path: Path, options: Mapping[str, Any]) -> dict[str, object]:
-    """What the decoder sees earlier tokens with, and the settings of that."""
+    """Return the settings of the decoder's self-attention, or of the recurrence that replaces it."""
     kind = options.get("transformer-decoder-autoreg") or "self-attention"
     if kind not in SELF_ATTENTION:
         raise ModelError(

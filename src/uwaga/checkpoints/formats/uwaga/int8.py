@@ -86,21 +86,21 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
 
 
 def library_of(tokeniser: Subwords) -> str:
-    """What ``config.json`` calls the kind of a tokeniser."""
+    """Return the name that ``config.json`` has for the kind of a tokeniser."""
     if isinstance(tokeniser, Tokeniser):
         return "uwaga"
     return "marian" if isinstance(tokeniser, MarianTokeniser) else "tokenizers"
 
 
 def frame_of(tokeniser: Subwords) -> dict[str, Any] | None:
-    """What ``config.json`` says of a tokeniser of the ``tokenizers`` library; None for any other."""
+    """Return the frame of a tokeniser of the ``tokenizers`` library for ``config.json``, else None."""
     if not isinstance(tokeniser, FramedTokeniser):
         return None
     return {"prefix": tokeniser.prefix, "suffix": tokeniser.suffix, "clean": tokeniser.clean}
 
 
 def _is_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
-    """Whether it is Marian's, or puts as Marian's the end symbol alone behind a text."""
+    """Return True for a tokeniser that, like Marian's, adds only the end symbol after a text."""
     if not isinstance(tokeniser, MarianTokeniser):
         return False
     return tokeniser.add_special_tokens([]) == [tokeniser.symbols.end]

@@ -30,7 +30,7 @@ VERSION = 4
 
 
 class Frame(StrictModel):
-    """What a tokeniser of the ``tokenizers`` library puts around a text, and whether it tidies its output."""
+    """The ids around a text for a tokeniser of the ``tokenizers`` library; ``clean``: tidy decoded text."""
 
     prefix: list[TokenId] = Field(max_length=64)
     suffix: list[TokenId] = Field(max_length=64)

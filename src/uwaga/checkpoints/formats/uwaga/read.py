@@ -155,7 +155,7 @@ def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSetti
 
 
 def has_self_attention(settings: StrictModel) -> bool:
-    """Whether versions that know of no other decoder can say these settings of a model."""
+    """Return True unless the settings have a decoder that format versions 1 and 2 lack."""
     return not isinstance(settings, TransformerSettings) or settings.self_attention == "attention"
 
 
@@ -193,7 +193,7 @@ def _refuse_constant(name: str) -> float:
 
 
 def _foreign(values: object) -> str:
-    """What a configuration that is not ours seems to be."""
+    """Return a guess at the origin of a configuration that is not uwaga's, for a message."""
     if isinstance(values, dict) and isinstance(values.get("model_type"), str):
         return (
             f"a Hugging Face configuration of the family {shown(values['model_type'])}, which this uwaga "
