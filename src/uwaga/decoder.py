@@ -355,7 +355,7 @@ class Decoder(Protocol):
         """Concatenate the sentences of two states with the same number of beams.
 
         None if all sentences of a state must be at the same target position. With it, the search replaces
-        finished sentences by waiting ones (continuous batching).
+        finished sentences with waiting ones (continuous batching).
         """
         ...
 

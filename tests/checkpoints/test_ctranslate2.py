@@ -288,7 +288,7 @@ BAD = {
     r"'encoder/layer_1/ffn/linear_1/weight': missing": lambda f: rewrite(
         f / "model.bin", drop=["encoder/layer_1/ffn/linear_1/weight"]
     ),
-    r"relative_position_keys.*a feature that uwaga lacks": lambda f: rewrite(
+    r"relative_position_keys.*not supported": lambda f: rewrite(
         f / "model.bin",
         add={"encoder/layer_0/self_attention/relative_position_keys": np.ones((3, 4), np.float32)},
     ),

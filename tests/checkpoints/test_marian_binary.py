@@ -169,7 +169,7 @@ def test_settings_beside_the_model_are_honoured(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"dec-cell": "gru"}, "dec-cell = 'gru' is a feature that uwaga lacks; it has 'ssru'"),
+        ({"dec-cell": "gru"}, "dec-cell = 'gru' is not supported; supported: 'ssru'"),
         ({"transformer-rnn-projection": True}, "transformer-rnn-projection = True"),
         ({"transformer-decoder-autoreg": "magic"}, "transformer-decoder-autoreg = 'magic'"),
         ({"enc-depth": 10**6}, "layers, but only"),
@@ -193,7 +193,7 @@ def changed(folder, place, value, width=8):
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (0, 2, "not one of uwaga's formats|no binary model of Marian's of version 1|no model"),
+        (0, 2, "not one of uwaga's formats|not a binary Marian model of version 1|no model"),
         (8, 1 << 40, "states 1099511627776 tensors"),
         (8, 0, "states 0 tensors"),
         (16, 1 << 50, "a header with impossible lengths"),

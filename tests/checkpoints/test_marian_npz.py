@@ -282,7 +282,7 @@ ALTERNATIVES = {
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        *((name, ALTERNATIVES[name], f"{name} = .* is a feature that uwaga lacks") for name in UNSUPPORTED),
+        *((name, ALTERNATIVES[name], f"{name} = .* is not supported") for name in UNSUPPORTED),
         ("transformer-ffn-activation", "gelu", "'gelu' is a feature"),
         ("transformer-postprocess", "dhn", "transformer-postprocess 'dhn'.*uwaga has norms"),
         ("transformer-heads", 5, "width 18 is not a multiple of heads 5"),

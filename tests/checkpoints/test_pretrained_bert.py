@@ -142,7 +142,7 @@ def edit(folder, **changes):
 
 BAD = {
     r"'position_embedding_type' = 'relative_key' is a feature": {"position_embedding_type": "relative_key"},
-    r"'is_decoder' = True is a feature that uwaga lacks": {"is_decoder": True},
+    r"'is_decoder' = True is not supported": {"is_decoder": True},
     r"'add_cross_attention' = True is a feature": {"add_cross_attention": True},
     r"'hidden_act' = 'mish' is not supported": {"hidden_act": "mish"},
     r"'embeddings\.position_embeddings\.weight' has shape \(20, 18\), .* \(512, 18\)": {

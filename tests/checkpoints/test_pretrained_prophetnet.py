@@ -196,7 +196,7 @@ def test_texts_equal_transformers(tmp_path, folded):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tie_word_embeddings": False}, "'tie_word_embeddings' = False is a feature that uwaga lacks"),
+        ({"tie_word_embeddings": False}, "'tie_word_embeddings' = False is not supported"),
         ({"num_buckets": 3}, "'num_buckets' must be a whole number, 4 or more"),
         ({"ngram": 3}, "ngram_embeddings.weight"),
         ({"max_position_embeddings": 41}, "position_embeddings"),

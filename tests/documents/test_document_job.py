@@ -132,7 +132,7 @@ def test_a_name_says_what_a_file_is():
 
 def test_a_character_that_the_encoding_lacks_is_named(document):
     (document / "a.txt").write_bytes("Müll".encode("latin-1"))
-    with pytest.raises(DataError, match="line 1, byte 2 of the file is not utf-8"):
+    with pytest.raises(DataError, match="line 1, byte 2 of the file is not valid utf-8"):
         run_document_job(document_job(document / "a.txt", document / "b.txt"), unchanged)
     options = DocumentOptions(encoding="latin-1")
     with pytest.raises(DataError, match="'Ł', which"):

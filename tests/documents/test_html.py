@@ -98,6 +98,6 @@ def test_a_character_that_the_page_cannot_write_is_written_by_number():
 
 
 def test_a_wrong_byte_is_named():
-    with pytest.raises(DataError, match=r"line 2, byte 9 of the file is not utf-8"):
+    with pytest.raises(DataError, match=r"line 2, byte 9 of the file is not valid utf-8"):
         texts("a.html", b"<p>a\n</p\xff>")
     assert texts("a.html", "<p>čau</p>".encode("cp1250"), DocumentOptions(encoding="cp1250")) == [("čau",)]

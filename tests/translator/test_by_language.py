@@ -207,7 +207,9 @@ def test_what_cannot_be_is_refused_by_name(machine, arguments, message):
 def test_a_shortlist_belongs_to_one_model(machine, tmp_path):
     install(machine, "to", "qaa", "en")
     install(machine, "from", "en", "qab")
-    with pytest.raises(SettingsError, match="a shortlist belongs to one model, and these are 2"):
+    with pytest.raises(
+        SettingsError, match="a shortlist works with a single model, but this is a chain of 2"
+    ):
         uwaga.load("qaa-qab", shortlist=tmp_path / "s")
     assert uwaga.load("qaa-qab", shortlist="none").route == ("qaa", "en", "qab")
 

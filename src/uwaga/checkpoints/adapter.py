@@ -168,8 +168,8 @@ def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(
-            f"{checkpoint.place}: an int8 model takes no adapter; merge it into the model that this was made "
-            "of (`uwaga merge`) and convert that"
+            f"{checkpoint.place}: an int8 model cannot take an adapter; merge the adapter into the model "
+            "that this one was converted from (`uwaga merge`), then convert the result"
         )
     found = weights_checksum(weights)
     if found != adapter.base_sha256:

@@ -42,7 +42,7 @@ def check_against_weights(
     if layers > len(tensors):
         raise ModelError(
             f"{where}: {layers} layers, but only {len(tensors)} weights are stored; "
-            "the files are of different models"
+            "the files belong to different models"
         )
     inner = settings.heads * (settings.head_width or 1)
     rows = {
@@ -64,7 +64,7 @@ def check_against_weights(
         if count * width > stored + SLACK:
             raise ModelError(
                 f"{where}: {name} ({count}) at width {width} would be more numbers than the {stored} "
-                "that are stored; the files are of different models, or one is damaged"
+                "that are stored; the files belong to different models, or one is damaged"
             )
 
 

@@ -172,7 +172,7 @@ def map_weights(
     spare = {view.name for name in table.zero if name in table.weights for view in table.weights[name]}
     for names, what in (
         (sorted(needed - set(tensors) - spare), f"missing, which {table.asked} asks for"),
-        (sorted(set(tensors) - needed), "unknown to this family, or of a feature that uwaga lacks"),
+        (sorted(set(tensors) - needed), "unknown to this family, or of a feature that is not supported"),
     ):
         if names:
             rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -240,11 +240,11 @@ def _check_shapes(
             stored = math.prod(tensor.shape) if len(wanted) == 1 else found[0]
             raise ModelError(
                 f"{tensor.path}: {view.name!r} is for {stored} tokens, but the vocabulary has "
-                f"{longer.rows}; the files are of different models"
+                f"{longer.rows}; the files belong to different models"
             )
         raise ModelError(
             f"{tensor.path}: {view.name!r} has shape {found}, {table.asked} asks for {wanted}; "
-            "the files are of different models"
+            "the files belong to different models"
         )
 
 

@@ -62,7 +62,7 @@ class LineBlock:
         return len(self.columns[0])
 
     def sent(self) -> RawBlock:
-        """Return what a worker process needs, in a form that is fast to send."""
+        """Return the data for a worker process, in a form that is fast to send."""
         return RawBlock(tuple(b"\n".join(column) for column in self.columns), len(self), self.faults)
 
     def line(self, index: int) -> bytes:

@@ -24,7 +24,7 @@ class Rule(ABC, Generic[Settings]):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """What the rule rejects, for reports and help."""
+    """Description of the rejected pairs, for reports and help."""
     settings_type: ClassVar[type[StrictModel]]
     needs_languages: ClassVar[bool] = False
     expensive: ClassVar[bool] = False

@@ -29,7 +29,7 @@ Pair = tuple[str, str]
 
 
 class WordsChoice(StrEnum):
-    """Units that links count."""
+    """The units that links refer to."""
 
     words = "words"
     spaces = "spaces"
@@ -55,7 +55,7 @@ Aligner = Annotated[
 Words = Annotated[
     WordsChoice,
     typer.Option(
-        help="Units that links count: words and punctuation marks, or tokens between spaces (Moses)."
+        help="Units that links refer to: words and punctuation marks, or tokens between spaces (Moses)."
     ),
 ]
 Choose = Annotated[
@@ -93,7 +93,7 @@ def align(
     *,
     load: Load,
 ) -> None:
-    """Print the word alignment of each pair in Moses format: ``0-0 1-2``, source and target words from 0.
+    """Print the word alignment of each pair in Moses format (``0-0 1-2``, words counted from 0).
 
     The model force-decodes the given translations, and links are read from the attention head that aligns
     best. --choose finds that head and stores it with the model; otherwise the penultimate layer's mean is

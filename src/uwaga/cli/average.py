@@ -22,7 +22,7 @@ Last = Annotated[
 def average(run: RunFolder, folder: ModelFolder, last: Last = None) -> None:
     """Average a run's latest checkpoints into a model, as `uwaga train` does at its end.
 
-    This works during a run and after one that was stopped, and reads no corpus.
+    This works during a run and after an interrupted one, and does not read the corpora.
 
     **Examples**
 

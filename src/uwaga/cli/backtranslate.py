@@ -79,7 +79,7 @@ def backtranslate(
     search: Search,
     load: Load,
 ) -> None:
-    """Translate text of the target language back into the source language, as pairs to train on.
+    """Translate target-language text back into the source language, to create training pairs.
 
     The translation becomes the source, and the human-written text stays the target. `--sample` draws
     translations instead of searching for the best, which teaches more when there is much text; `--tag` lets

@@ -53,7 +53,7 @@ ColumnNames = Annotated[
 ]
 FormatName = Annotated[
     TableFormatChoice | None,
-    typer.Option("--format", help="Format of IN.", show_default="inferred from the file names"),
+    typer.Option("--format", help="Input format.", show_default="inferred from the file names"),
 ]
 Score = Annotated[bool, typer.Option("--score", help="Add a column with the score of each translation.")]
 Alignment = Annotated[

@@ -56,17 +56,15 @@ Wanted = Annotated[
 Architecture = Annotated[
     str | None,
     typer.Option(
-        help="Of several models of a pair: tiny, base-memory or base.",
+        help="If the pair has several models: tiny, base-memory or base.",
         show_default="the best",
     ),
 ]
 Update = Annotated[
     bool,
-    typer.Option("--update", help="Replace an installed model of another version than the catalogue's."),
+    typer.Option("--update", help="Replace an installed model whose version differs from the catalogue's."),
 ]
-Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Accept the licence, which is shown, without a prompt.")
-]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Show the licence and accept it without a prompt.")]
 Name = Annotated[str, typer.Argument(help="A name that `uwaga models` lists.", show_default=False)]
 
 
@@ -78,7 +76,7 @@ def list_available(
     mirror: Mirror = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the models that can be downloaded, the best of a pair first.
+    """List the models that can be downloaded, the best of each language pair first.
 
     Only the catalogue is downloaded. Without `--all` it lists Firefox's released models. The score is the
     mean of the scores that the catalogue states (BLEU, chrF, COMET).
@@ -121,8 +119,8 @@ def download(
 ) -> None:
     """Download a model and print its path. Nothing else is downloaded.
 
-    Its licence is shown first and has to be accepted; `--yes` accepts it without a prompt, as a script needs.
-    Hashes and sizes are verified; interrupted downloads are resumed. `--model` then accepts its name.
+    Its licence is shown first and must be accepted; `--yes` accepts it without a prompt, for scripts.
+    Hashes and sizes are verified; interrupted downloads are resumed. Then pass its name to `--model`.
 
     **Examples**
 

@@ -28,7 +28,7 @@ Outputs = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Output: a TSV; given twice, two files; a prefix for a prefix. Written atomically.",
+        help="Output TSV; repeat it for two aligned files; a prefix if the input is one. Written atomically.",
         show_default=False,
     ),
 ]

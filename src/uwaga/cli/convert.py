@@ -60,11 +60,11 @@ def convert(
 ) -> None:
     """Convert a Transformer to int8, or to a folder that other programs load.
 
-    ``--int8`` writes a model of a quarter of the size that is faster. A sample is translated (GPT-2:
+    ``--int8`` writes a faster model of a quarter of the size. A sample is translated (GPT-2:
     continued) in float32 and in int8, and their agreement is printed.
 
     ``--to`` writes a Hugging Face folder, for transformers and CTranslate2's converter, with the same greedy
-    and beam translations. Notes list the preprocessing of texts by uwaga that other programs do not do.
+    and beam translations. Text preprocessing that uwaga does and other programs do not is listed.
 
     **Examples**
 

@@ -108,7 +108,7 @@ def distil(
     search: Search,
     load: Load,
 ) -> None:
-    """Translate a corpus with a teacher model to train a smaller one on (sequence-level distillation).
+    """Translate a corpus with a teacher model, to train a smaller model (sequence-level distillation).
 
     The candidate of the teacher's n-best list that is closest to the reference becomes the target. Line n of
     the parts is line n of the corpus; a line that cannot be translated has no target, and training skips it.

@@ -37,7 +37,7 @@ NamedModels = Annotated[
 ]
 Buckets = Annotated[
     int,
-    typer.Option(min=1, help="Number of groups with about equally many lines, from short to long sources."),
+    typer.Option(min=1, help="Number of groups of about equal size, from short to long sources."),
 ]
 Edges = Annotated[
     str | None,
@@ -72,8 +72,8 @@ TableFile = Annotated[
 Earlier = Annotated[
     list[Path] | None,
     typer.Option(
-        help="Earlier results (.json) on the same lines to show next to these; systems measured now replace "
-        "theirs. Repeatable.",
+        help="Earlier results (.json) for the same lines, to show next to the new ones; a system measured "
+        "again is replaced. Repeatable.",
         show_default=False,
     ),
 ]
@@ -104,7 +104,7 @@ def lengths(
 
     Lines are grouped by the length of their source in tokens, and BLEU is computed over each group: systems
     that encode a sentence in a single vector get worse as sentences grow. `ratio` is the length of the
-    translations divided by that of the references; below 1, something is missing.
+    translations divided by that of the references; below 1, content may be missing.
 
     **Examples**
 

@@ -48,9 +48,9 @@ models = typer.Typer(
     name="models",
     add_completion=False,
     cls=Models,
-    help="List the models on this machine; `list`, `download` and `remove` those of catalogues.\n\n"
+    help="List the models on this machine; `list`, `download` and `remove` models from catalogues.\n\n"
     "Without a command, or with folders to search, it lists the models on this machine and uses no network. "
-    "Give a folder that is named like a command as `./list`.\n\n"
+    "For a folder with the name of a command, write `./list`.\n\n"
     "**Examples**\n\n    uwaga models\n\n    uwaga models list --from en\n\n"
     "    uwaga models download en-pt\n\n    uwaga models runs    # also those trained there",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -164,7 +164,7 @@ LOAD_HELP = {
     "source": "Language of the texts; auto detects it. With --to and without --model: use the best "
     "installed model between the two, or a chain of models",
     "target": "Language of the translations",
-    "adapter": "Folder `adapter` of a training with adapt.lora; default model: the one it was trained on",
+    "adapter": "Folder `adapter` of a run with adapt.lora; default model: the one it was trained on",
 }
 """Help of options of loading, for verbs that choose a model by its languages."""
 

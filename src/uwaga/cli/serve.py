@@ -34,7 +34,7 @@ ModelNames = Annotated[
     ),
 ]  # fmt: skip
 KeyFile = Annotated[Path, typer.Option("--file", help="File of API keys.")]
-KeyName = Annotated[str, typer.Argument(help="Client of the key.", show_default=False)]
+KeyName = Annotated[str, typer.Argument(help="Name of the client that the key is for.", show_default=False)]
 
 
 @serve.callback()
@@ -50,7 +50,7 @@ def run(
         int | None, typer.Option(help="Engine threads per process.", show_default="all cores")
     ] = None,
     keys_file: Annotated[
-        Path | None, typer.Option("--keys", help="Require an API key of this file.", show_default="no keys")
+        Path | None, typer.Option("--keys", help="Require an API key from this file.", show_default="no keys")
     ] = None,
     cors: Annotated[
         list[str] | None,
@@ -102,8 +102,12 @@ def run(
 def add(
     name: KeyName,
     file: KeyFile = Path("keys.json"),
-    requests_per_minute: Annotated[int | None, typer.Option(show_default="the server's")] = None,
-    characters_per_minute: Annotated[int | None, typer.Option(show_default="the server's")] = None,
+    requests_per_minute: Annotated[
+        int | None, typer.Option(help="Limit of requests per minute.", show_default="the server's")
+    ] = None,
+    characters_per_minute: Annotated[
+        int | None, typer.Option(help="Limit of characters per minute.", show_default="the server's")
+    ] = None,
     characters: Annotated[int, typer.Option(help="Characters in total; 0 for no limit.")] = 0,
 ) -> None:
     """Create an API key and print it. Only its hash is stored, so it cannot be shown again.
@@ -122,7 +126,7 @@ def add(
 @keys.command("list")
 @reported
 def list_(file: KeyFile = Path("keys.json")) -> None:
-    """List the clients with a key, with its date and limits.
+    """List the clients that have an API key, with its date and limits.
 
     **Examples**
 

@@ -197,8 +197,8 @@ Confident = Annotated[
     bool,
     typer.Option(
         "--confidence",
-        help="Mark words of low probability: in colours on a terminal, else by probability; with --json, "
-        "add all words, entropies and quality estimates.",
+        help="Mark words of low probability: in colour on a terminal, otherwise with their probability; "
+        "with --json, add all words, entropies and quality estimates.",
     ),
 ]
 
@@ -330,7 +330,7 @@ def _watched(
     source: str | None,
     resuming: tuple[bool, Path | None, Path | None],
 ) -> tuple[tuple[str | None, Iterator[Chunk]], Pace | None]:
-    """Return the source language and the chunks to translate, and the pace of chunks on a terminal."""
+    """Return the source language with the chunks to translate, and the progress display of a terminal."""
     from uwaga.cli.lines import Pace, chunks_of
 
     the.check_resume(*resuming)

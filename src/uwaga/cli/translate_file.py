@@ -106,7 +106,7 @@ def translate_file(
 ) -> None:
     """Translate a document, preserving layout, markup and placeholders.
 
-    txt, Markdown, HTML, SRT, VTT, PO, XLIFF, Android and Apple strings, JSON, ARB and YAML of messages, CSV,
+    txt, Markdown, HTML, SRT, VTT, PO, XLIFF, Android and Apple strings, JSON, ARB and YAML messages, CSV,
     docx, pptx, xlsx, OpenDocument and EPUB.
     """
     from uwaga.cli.meter import texts_meter

@@ -73,12 +73,12 @@ def decode(content: bytes, encoding: str, where: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"{where}: line {line}, byte {error.start + 1} of the file is not {encoding} "
-            f"({shown(content[error.start : error.start + 4])}); name its encoding with --encoding, or save "
-            "it as UTF-8"
+            f"{where}: line {line}, byte {error.start + 1} of the file is not valid {encoding} "
+            f"({shown(content[error.start : error.start + 4])}); specify its encoding with --encoding, or "
+            "save it as UTF-8"
         ) from None
     except UnicodeError:
-        raise DataError(f"{where}: is not {encoding}; name its encoding with --encoding") from None
+        raise DataError(f"{where}: is not valid {encoding}; specify its encoding with --encoding") from None
     if encoding not in ("utf-8", "ascii", "iso8859-1") and text.encode(encoding) != content:
         raise DataError(
             f"{where}: the bytes would change when written in {encoding} again; save it as UTF-8 first"

@@ -153,6 +153,6 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
 
 
 def _around(key: str, category: str) -> tuple[str, str]:
-    """Return what stands in a key before and after its category; ("", "") where escapes hide it."""
+    """Return the parts of a key before and after its category; ("", "") if escapes hide the category."""
     match = re.search(rf"{category}(?=[\"']?\s*:)", key)
     return ("", "") if match is None else (key[: match.start()], key[match.end() :])

@@ -73,7 +73,7 @@ VARIABLE = "UWAGA_ISA"
 
 
 def chosen_isa(name: str | None = None) -> int:
-    """Return the number of an instruction set: of ``name``, else of ``UWAGA_ISA``, else of the fastest.
+    """Return the number of the instruction set ``name``, by default ``UWAGA_ISA`` or else the fastest.
 
     Raises:
         SettingsError: the name is unknown, or this build or processor lacks it.

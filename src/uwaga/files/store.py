@@ -190,7 +190,7 @@ class LocalStore:
 
 
 class ObjectStore:
-    """A place in an object store; each object is written completely or not at all."""
+    """A location in an object store; objects are written atomically."""
 
     def __init__(self, url: str) -> None:
         self.name = hide_credentials(url)
@@ -378,8 +378,8 @@ def _call(place: str, call: Callable[[], Result]) -> Result:
         raise DataError(f"{place}: no such object") from None
     except Exception as error:  # of any of fsspec's libraries
         raise StoreRefusedError(
-            f"{place}: the object store fails or refuses: {_message(error)}; when it answers "
-            "again, rerun the same command to resume"
+            f"{place}: the object store failed or refused the request: {_message(error)}; when "
+            "it responds again, rerun the same command to resume"
         ) from None
 
 

@@ -51,12 +51,12 @@ def head_errors(
     """Return the alignment error rate of every head and of every layer's mean, best first.
 
     Args:
-        translator: of one model.
+        translator: a translator of a single model.
         pairs: texts and their translations, which the model force-decodes.
         gold: (pairs,) the sure links and the possible links, which include the sure ones. None for those of
             our own aligner in both directions (:func:`uwaga.alignment.align_corpus`): the error is then 1 -
             F1.
-        words: the units that links count.
+        words: the units that links refer to.
         advance: called with the number of further pairs done.
 
     Raises:
@@ -160,7 +160,7 @@ def known_links(
     Args:
         pairs: texts and their translations.
         most: number of pairs to return, at most.
-        words: the units that links count.
+        words: the units that links refer to.
 
     Raises:
         DataError: there is nothing to align.
@@ -188,12 +188,12 @@ def choose_links(
     """Return the best head with a trained combination of the best heads.
 
     Args:
-        translator: of one model.
+        translator: a translator of a single model.
         errors: of every head, best first, from :func:`uwaga.inspection.head_selection.head_errors`.
         pairs: texts and their translations.
         gold: (pairs,) the sure links and the possible links, which include the sure ones.
-        words: the units that links count.
-        lexicon: of translations of words, learned from other pairs.
+        words: the units that links refer to.
+        lexicon: word translations, learned from other pairs.
         again: train a second time on the agreement of the links with the first result; not for manual links.
 
     Raises:

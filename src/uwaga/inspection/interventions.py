@@ -191,7 +191,7 @@ def measure_heads(
 
 
 def draw_importance(importance: HeadImportance) -> Figure:
-    """Draw a panel per kind of attention, with a row per layer and a column per head; darker loses more.
+    """Draw a panel per kind of attention, with a row per layer and a column per head; darker is worse.
 
     Red means that the model improves without the head.
 

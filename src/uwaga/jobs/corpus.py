@@ -68,7 +68,7 @@ class CorpusInput:
     read: Callable[[], Iterator[CorpusLine]]
 
     def identify(self) -> CorpusIdentity:
-        """Read the input once, which finds any damage before work begins.
+        """Read the input once to detect any damage before work begins.
 
         The SHA-256 is of the decompressed lines, so files may be moved and compressed.
 

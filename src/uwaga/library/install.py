@@ -127,7 +127,7 @@ def install(
             if not is_current(folder, entry):
                 if folder.exists() and not (folder / ORIGIN).is_file():
                     raise CatalogueError(
-                        f"{folder}: is there, and is no model that was downloaded; give it another name, or "
+                        f"{folder}: already exists and is not a downloaded model; rename it, or "
                         f"remove it with `uwaga models remove {entry.name}`"
                     )
                 _check_room(home, entry)

@@ -243,7 +243,7 @@ class _TagEnds:
         self._dead: set[int] = set()
 
     def find(self, at: int) -> int | None:
-        """Return the end of the tag whose name ends at a position; None for one that is never closed."""
+        """Return the end of the tag whose name ends at a position; None if the tag is never closed."""
         visited: list[int] = []
         while at not in self._dead:
             visited.append(at)

@@ -17,8 +17,8 @@ class Tag:
         kind: ``open`` and ``close`` enclose words; a ``close`` ends the nearest ``open`` before it that has
             no end yet. ``void`` has a place of its own, such as ``<br/>``. ``kept`` is a whole element that
             is never translated, such as ``<code>ls -l</code>``.
-        raw: the tag as the format writes it; it is always written like that again.
-        text: what a reader sees in its place: the words of a ``kept`` element, ``"\n"`` for a line break,
+        raw: the tag as it appears in the document; it is written back unchanged.
+        text: the text that it displays: the words of a ``kept`` element, ``"\n"`` for a line break,
             otherwise nothing.
     """
 

@@ -127,7 +127,7 @@ class TextBlock(NamedTuple):
         start: where it begins in the document.
         end: where it ends.
         content: the text in Markdown, without what precedes its lines, such as ``> ``.
-        between: what stands between its first two lines, the line break included.
+        between: the characters between its first two lines, line break included.
         width: the length of its longest line, 0 for a text of one line.
     """
 

@@ -30,8 +30,8 @@ class Unit:
 
     Attributes:
         inlines: the texts, in the order of the document.
-        write: returns what stands there when they are translated.
-        raw: what stands there now, and stays if no translation differs from its text; None where the
+        write: returns the replacement when they are translated.
+        raw: the original text, which stays if no translation differs from its text; None where the
             translation stands next to its source, and is always written.
     """
 
@@ -66,7 +66,7 @@ class Fragment:
 
 
 def written(unit: Unit, made: Sequence[Inline]) -> str:
-    """Return what stands in a unit's place once its texts are translated."""
+    """Return the text that replaces a unit once its texts are translated."""
     if unit.raw is not None and tuple(made) == unit.inlines:
         return unit.raw
     return unit.write(made)
@@ -103,7 +103,7 @@ def trimmed(inline: Inline) -> tuple[str, Inline, str]:
 
 
 def peeled(inline: Inline) -> tuple[Inline, Inline, Inline]:
-    """Split a text into what stands before it, the text, and what stands after it.
+    """Split a text into its leading part, the text itself, and its trailing part.
 
     White space, void tags and pairs of tags around the whole text are outside.
     """

@@ -198,7 +198,7 @@ def _gains(own: range, words: Words, low: int, high: int) -> dict[int, float]:
 
 
 def _best_run(gains: dict[int, float], words: Words, taken: _Taken) -> tuple[float, int, int]:
-    """Return gain, start and end of the run of words with the highest gain; of equals the longest."""
+    """Return gain, start and end of the run of words with the highest gain; the longest in a tie."""
     best = (float("-inf"), 0, 0)
     run = (0.0, -1, -1)
     gap = -1

@@ -30,7 +30,7 @@ Treatment = Literal["pair", "void", "kept"]
 
 
 class Token(NamedTuple):
-    """A tag, or what stands between two; ``start`` and ``end`` are its place in the document."""
+    """A tag, or the text between two; ``start`` and ``end`` are its place in the document."""
 
     kind: TokenKind
     name: str

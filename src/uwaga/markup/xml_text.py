@@ -56,9 +56,7 @@ class XmlOutline:
         for name in ("splitting", "non_splitting"):
             given: object = getattr(self, name)
             if not isinstance(given, frozenset) or not all(isinstance(one, str) for one in given):
-                raise SettingsError(
-                    f"{name} must be the names of elements in a frozenset, not {shown(given)}"
-                )
+                raise SettingsError(f"{name} must be a frozenset of element names, not {shown(given)}")
         both = sorted(self.splitting & self.non_splitting)
         if both:
             raise SettingsError(f"the element {shown(both[0])} is both in splitting and in non_splitting")
@@ -167,7 +165,7 @@ def _parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
 
 
 def _pieces(parts: Sequence[_Part], lines: bool) -> Iterator[Piece]:
-    """Yield what stands between two elements that separate texts."""
+    """Yield the content between two elements that separate texts."""
     raw = "".join(part.raw for part in parts)
     words = "".join(part.raw for part in parts if isinstance(part.content, str))
     inline: Inline = joined(

@@ -34,8 +34,8 @@ class Recording:
         """Return the matrices of each sentence, without padding.
 
         Args:
-            sources: (sentences,) tokens of each source.
-            targets: (sentences,) steps of each target.
+            sources: (sentences,) number of tokens of each source.
+            targets: (sentences,) number of decoder steps of each target.
         """
         encoder, decoder, cross = map(_table, (self.encoder, self.decoder, self.cross))
         return [

@@ -139,8 +139,8 @@ class MaskedEncoder(nn.Module):
         for number, text in enumerate(texts, start=1):
             if len(text) > limit:
                 raise TextTooLongError(
-                    f"text {number}: {len(text)} tokens, special ones included, and the model takes at most "
-                    f"{limit}: shorten it"
+                    f"text {number}: {len(text)} tokens, special ones included, but the model accepts "
+                    f"at most {limit}: shorten it"
                 )
         if not texts:
             return torch.zeros(0, 0, self.settings.width, device=self.device)

@@ -47,7 +47,7 @@ class Attentions:
         return f"Attentions({', '.join(shapes)})"
 
     def to_dict(self) -> dict[str, object]:
-        """Return the matrices present as nested lists by name, weights rounded to six decimals."""
+        """Return the available matrices by name, as nested lists rounded to six decimals."""
         present = {name: each for name, each in vars(self).items() if each is not None}
         return {name: np.round(each.astype(np.float64), 6).tolist() for name, each in present.items()}
 

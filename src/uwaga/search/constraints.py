@@ -64,8 +64,8 @@ def check_sources(decoder: Decoder, sources: Sequence[Sequence[int]]) -> None:
             raise DataError(f"sentence {number}: no tokens; a source holds at least its end symbol")
         if decoder.max_source is not None and len(source) > decoder.max_source:
             raise TextTooLongError(
-                f"sentence {number}: {len(source)} tokens, end symbol included, and the model takes at most "
-                f"{decoder.max_source}: split it into shorter sentences"
+                f"sentence {number}: {len(source)} tokens, end symbol included, but the model accepts "
+                f"at most {decoder.max_source}: split it into shorter sentences"
             )
 
 

@@ -94,10 +94,10 @@ def api_error(error: BaseException) -> ApiError:
 
 
 async def in_thread(work: Callable[..., Result], *args: object) -> Result:
-    """Return the result of a function that may wait for a disk or a database, run in a thread.
+    """Run a function that may block on a disk or a database in a thread, and return its result.
 
     Raises:
-        ApiError: it fails.
+        ApiError: the function fails.
     """
     try:
         return await asyncio.to_thread(work, *args)

@@ -79,12 +79,12 @@ class Route:
 
 
 class Routes:
-    """Routes of one tag, which share error answers.
+    """Routes of one tag, which share error responses.
 
     Args:
         tag: group of the description; empty for routes that are not described.
-        errors: answers of all routes, by status.
-        prefix: of their paths.
+        errors: error responses of all routes, by status.
+        prefix: the beginning of their paths.
     """
 
     def __init__(self, tag: str = "", errors: Mapping[int, Answer] | None = None, prefix: str = "") -> None:

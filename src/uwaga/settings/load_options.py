@@ -70,7 +70,7 @@ class LoadOptions:
     shortlist: str | Path | None = field(
         default=None,
         metadata=option(
-            "Vocabulary shortlist made by uwaga shortlist for this model; none for all words",
+            "Vocabulary shortlist made by uwaga shortlist for this model; none disables it",
             section="Model and machine",
         ),
     )
@@ -81,7 +81,7 @@ class LoadOptions:
     memory: str = field(
         default="fast",
         metadata=option(
-            "fast, or shared: the weights of an int8 folder stay in their file, for several processes",
+            "fast, or shared: map the weight file of an int8 folder, so that several processes share it",
             section="Model and machine",
         ),
     )

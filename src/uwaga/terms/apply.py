@@ -46,8 +46,8 @@ class SentenceTerms:
         """Return the use of each term in a translation.
 
         Args:
-            tokens: of the target.
-            text: the same as text: a term that is spelt in other tokens is there all the same.
+            tokens: tokens of the translation.
+            text: the same translation as text, which also finds a term that was encoded as other tokens.
         """
         left = self.phrases.met(tokens)
         for number, phrase in enumerate(self.phrases.phrases):

@@ -370,7 +370,7 @@ def _with_special(
         if codec.number(token.content) != number:
             raise ModelError(
                 f"{codec.name}: the added token {token.content!r} should have id {number}, but the "
-                f"vocabulary gives it {codec.number(token.content)}; the files are of different models"
+                f"vocabulary gives it {codec.number(token.content)}; the files belong to different models"
             )
     return codec
 

@@ -27,7 +27,7 @@ class Codec(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text; a special token spelt in the text is one id."""
+        """Return the ids of a text; a special token spelt out in the text is one id."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:

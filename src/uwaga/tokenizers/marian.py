@@ -224,7 +224,7 @@ def read_vocabulary(path: Path, size: int) -> dict[str, int]:
     if len(numbers) != len(values) or numbers != set(range(len(values))) or len(values) != size:
         raise ModelError(
             f"{path}: {len(values)} pieces numbered up to {max(numbers)}, but the weights are for {size} "
-            f"tokens numbered up to {size - 1}; the files are of different models"
+            f"tokens numbered up to {size - 1}; the files belong to different models"
         )
     return values
 

@@ -210,7 +210,7 @@ def framed(
     if not size <= ids.vocabulary < size + PADDING:
         raise ModelError(
             f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary}; "
-            "the files are of different models"
+            "the files belong to different models"
         )
     end = _consistent_id(codec, special.get("eos"), ids.end, "eos_token_id", folder)
     pad = _consistent_id(codec, special.get("pad"), ids.pad, "pad_token_id", folder, end)
@@ -274,7 +274,7 @@ def _consistent_id(
     if token is not None and number is not None and stated not in (None, number):
         raise ModelError(
             f"{folder}: {token.content} is {number} in the tokeniser, but {key} in config.json is {stated}; "
-            "the files are of different models"
+            "the files belong to different models"
         )
     return next(each for each in (stated, number, otherwise) if each is not None)
 

@@ -85,7 +85,7 @@ class RowTokeniser:
         return [*self.before, *self.subwords.encode(text), *self.behind]
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return a row with its last token."""
+        """Return a row with the end symbol appended."""
         return [*ids, self.symbols.end]
 
     def encode_batch(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:

@@ -1,8 +1,8 @@
 """Sharding of the batches of an update over the processes of a run.
 
 An update consists of ``training.accumulate`` batches, however many processes there are: process r of W takes
-batches r, r + W, ... Their gradients are summed and divided by the tokens of all. So a run has the same
-batches in the same updates with any number of processes, which changes only the order of the sums.
+batches r, r + W, ... Their gradients are summed and divided by their total number of tokens. So a run has the
+same batches in the same updates with any number of processes, which changes only the order of the sums.
 """
 
 from __future__ import annotations

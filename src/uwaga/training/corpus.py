@@ -129,7 +129,7 @@ def prepare_corpora(
     """Prepare the corpora in the run's folder, reusing what is prepared already.
 
     Args:
-        settings: of the run.
+        settings: the settings of the run.
         say: called with each line of progress.
         tokenisers: of both sides; None to train subword models, or load those in the run's folder.
 

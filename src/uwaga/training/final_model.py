@@ -1,4 +1,4 @@
-"""The model card of a trained model: what it is, what it saw, how well it does."""
+"""The model card of a trained model: architecture, training data and scores."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def model_card(
     """Return the model card as Markdown.
 
     Args:
-        settings: of the run.
+        settings: the settings of the run.
         origin: description of the weights.
         result: on the dev set, None if it was not measured.
-        progress: of the run.
+        progress: the progress of the run.
         changes: a line per dev set with its scores before and after.
     """
     source, target = settings.data.languages
@@ -168,7 +168,7 @@ def write_final_model(
 
     Args:
         folder: to create; an older one of the same kind is replaced.
-        settings: of the run.
+        settings: the settings of the run.
         base: the model that the run started from, or None.
         model: with the weights to write.
         sides: tokenisers of source and target.

@@ -33,7 +33,7 @@ def cross_entropy(
         output: the layer from features to logits.
         targets: (rows,) next tokens of the reference.
         smoothing: share of the target distribution spread over the whole vocabulary.
-        dtype: of the matrix products; sums are in float32 or wider.
+        dtype: number format of the matrix products; sums are in float32 or wider.
         chunk: rows whose logits are in memory at a time.
 
     Returns:

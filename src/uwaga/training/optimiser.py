@@ -17,7 +17,7 @@ def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:
     """Return the learning rate of update ``step`` (from 1) of ``steps``.
 
     After a linear warm-up to the peak: ``inverse_sqrt`` falls as √(warmup / step) (Vaswani 2017 eq. 3,
-    with the peak named instead of implied), ``cosine`` and ``linear`` fall to the floor at the last step.
+    with an explicit peak), ``cosine`` and ``linear`` fall to the floor at the last step.
     """
     warmup = settings.warmup
     if step < warmup:
@@ -42,8 +42,8 @@ def make_optimiser(
     """Return an AdamW optimiser (Kingma 2015, Loshchilov 2019); vectors (biases and norms) are not decayed.
 
     Args:
-        model: whose weights that require gradients are trained.
-        settings: of the run.
+        model: the model to train; weights that do not require gradients are left out.
+        settings: the training settings of the run.
         rates: factors of the learning rate by names of weights; 1 for weights without one.
     """
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {}

@@ -71,7 +71,7 @@ class Run:
         """Create a run before its first update.
 
         Args:
-            settings: of the run, as :func:`uwaga.training.base.open_base` completes them.
+            settings: the settings of the run, completed by :func:`uwaga.training.base.open_base`.
             model: on the CPU or on the training device.
             corpora: the prepared data.
             reporter: receives the progress.

@@ -215,7 +215,7 @@ def batch_loss(
 
 
 class TrainableModel:
-    """The weights that updates change: here those of the run's model itself."""
+    """The weights that updates change: in this class, the weights of the run's own model."""
 
     def __init__(self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks) -> None:
         self.model, self.settings, self.ranks = model, settings, ranks

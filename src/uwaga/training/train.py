@@ -40,7 +40,7 @@ def train(settings: Settings, ranks: Ranks = ALONE) -> Path | None:
     """Train a model, or resume an interrupted run; the call is the same.
 
     Args:
-        settings: of the run.
+        settings: the settings of the run.
         ranks: the processes that train it together; each of them makes this call.
 
     Returns:

@@ -137,7 +137,7 @@ def align_pairs(
         ids: their tokens, end symbols included.
         sides: the tokenisers of both sides.
         start: token that decoding starts from, None for the decoder's own.
-        words: what the links count.
+        words: the units that links refer to.
 
     Raises:
         SettingsError: the decoder has no cross-attention, or not this head.

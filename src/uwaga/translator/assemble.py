@@ -27,7 +27,7 @@ def assemble(stage: Stage, searched: SearchedPassage) -> TranslatedPassage:
 
     Args:
         stage: the model and the options.
-        searched: what the search has found for each sentence.
+        searched: the search result of each sentence.
     """
     model, passage, lists = stage.model, searched.passage, searched.lists
     made = join_sentences(passage, lists, stage.options.nbest, model.source, model.target)

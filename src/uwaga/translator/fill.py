@@ -219,8 +219,8 @@ class MaskFiller:
         limit = self.model.settings.max_length
         if len(ids) > limit:
             raise TextTooLongError(
-                f"{name} has {len(ids)} tokens, special ones included, and the model takes at most {limit}: "
-                "shorten it"
+                f"{name} has {len(ids)} tokens, special ones included, but the model accepts "
+                f"at most {limit}: shorten it"
             )
         return ids
 

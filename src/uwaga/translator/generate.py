@@ -229,7 +229,7 @@ class TextGenerator:
         Raises:
             TextTooLongError: a prompt is longer than the model's positions.
             SettingsError: an unknown or impossible option.
-            DataError: a prompt is no text, or not valid Unicode.
+            DataError: a prompt is not a string, or not valid Unicode.
         """
         wanted = self.options(**options)
         if isinstance(prompt, str):
@@ -282,8 +282,8 @@ class TextGenerator:
 
         Raises:
             TextTooLongError: a text is longer than the model's positions.
-            DataError: a text is no text, or not valid Unicode.
-            SettingsError: the decoder cannot tell where it looks.
+            DataError: a text is not a string, or not valid Unicode.
+            SettingsError: the decoder does not return attention weights.
         """
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]

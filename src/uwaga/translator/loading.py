@@ -41,7 +41,7 @@ Made = TypeVar("Made")
 CALLS = ("encode", "start", "step", "features", "logits", "forward")
 """What loaded models are asked for."""
 Name = str | Path | None | Checkpoint
-"""What a user calls a model, or a model that has been read already."""
+"""The name of a model as given by a user, or a model that is already loaded."""
 
 
 def model_names(names: Iterable[str | Path]) -> list[str]:

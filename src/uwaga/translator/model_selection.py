@@ -54,8 +54,8 @@ class ChosenModels:
         """
         if len(self.legs) > 1 and wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
             raise SettingsError(
-                f"a shortlist belongs to one model, and these are {len(self.legs)}: {self}; leave it out, or "
-                "name the model"
+                f"a shortlist works with a single model, but this is a chain of {len(self.legs)}: {self}; "
+                "omit it, or name the model"
             )
         loaded: dict[str, Translator] = {}
         steps = []

@@ -132,11 +132,11 @@ class Plan:
         return all(isinstance(part, str) for part in self.placeholders.split(text))
 
     def called(self, name: str, number: int) -> str:
-        """Return what messages call the text that the model of this number gets."""
+        """Return the name, in messages, of the text that the model with this number reads."""
         return name if number == 0 else f"{name} in {self.stages[number].model.languages[0]}"
 
     def in_step(self, warning: str, number: int) -> str:
-        """Return a warning with the model that it is about, if there are several."""
+        """Return a warning, with the model that it concerns if there are several."""
         pair = " → ".join(self.stages[number].model.languages)
         return warning if len(self.stages) == 1 else f"{warning} (in the step {pair})"
 

@@ -111,7 +111,7 @@ def _fitting(
         return
     if len(units) == 1:
         raise TextTooLongError(
-            f"{shown(text)} alone has {tokens} tokens, and the model takes at most {limit}"
+            f"{shown(text)} alone has {tokens} tokens, but the model accepts at most {limit}"
         )
     groups = min(len(units), -(-tokens // wanted))
     bounds = [len(units) * number // groups for number in range(groups + 1)]
@@ -325,7 +325,7 @@ class Segmenter:
             parts = list(self._cut(rest, start + part.index(rest), lead, self.limit))
             warnings.append(
                 f"the sentence {_shortened(part)!r} has {len(ids)} tokens, end symbol included, the model "
-                f"takes at most {self.limit}: it was translated in {len(parts)} parts"
+                f"accepts at most {self.limit}: it was translated in {len(parts)} parts"
             )
             yield from parts
 
@@ -348,7 +348,7 @@ class Segmenter:
         """Yield the parts of a sentence that is too long, each with the language's ``lead`` before it."""
         framing = max(len(self.ids(lead)), len(self.source.add_special_tokens([])))
         if framing >= limit:
-            raise TextTooLongError(f"the model takes at most {limit} tokens, too few for any text")
+            raise TextTooLongError(f"the model accepts at most {limit} tokens, too few for any text")
 
         @cache
         def ids(part: str) -> tuple[int, ...]:
@@ -383,7 +383,7 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
     """Return the line breaks before the first sentence, and the sentences with those after their lines.
 
     Args:
-        before: what stands there already.
+        before: the text that precedes it.
         lines: the sentences of each, and the line break after it.
     """
     sentences: list[Sentence] = []
@@ -433,7 +433,7 @@ def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tup
     """
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(
-            f"{name}: the {side} has {len(ids)} tokens, end symbol included, and the model takes at most "
+            f"{name}: the {side} has {len(ids)} tokens, end symbol included, but the model accepts at most "
             f"{limit}; make it shorter"
         )
     return ids

@@ -197,12 +197,12 @@ def check_tensors(
         if shapes[name] != shape:
             raise ModelError(
                 f"{path}: {name!r} has shape {shapes[name]}, config.json asks for {shape}; "
-                "the two files are of different models"
+                "the two files belong to different models"
             )
         if formats[name] != wanted[name]:
             raise ModelError(
                 f"{path}: {name!r} is stored as {formats[name]}, config.json asks for {wanted[name]}; "
-                "the two files are of different models"
+                "the two files belong to different models"
             )
 
 

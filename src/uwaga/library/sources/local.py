@@ -30,7 +30,7 @@ def read_folder(query: Query) -> Listing:
         CatalogueError: no folder is given, or it does not exist.
     """
     if not query.place or is_url(query.place):
-        raise CatalogueError(f"{FOLDER}: give the folder that holds model folders: --mirror FOLDER")
+        raise CatalogueError(f"{FOLDER}: name the folder that contains the model folders: --mirror FOLDER")
     root = Path(query.place).expanduser()
     if not root.is_dir():
         raise CatalogueError(f"{root}: no such folder")

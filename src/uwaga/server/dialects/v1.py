@@ -98,7 +98,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         "POST", "/detect", "Detect the languages of texts", body=DetectBody, answer=schema.DetectAnswer
     )
     async def detect(request: Request) -> Response:
-        """Detect the language of each text among those served; null for a text without letters."""
+        """Detect the language of each text, out of the served languages; null for a text without letters."""
         client = BEARER.client(context, request)
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text

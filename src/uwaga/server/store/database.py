@@ -143,7 +143,7 @@ def storage_errors() -> Iterator[None]:
 
 
 def owner_key(owner: str) -> str:
-    """Return what stands for an owner in the tables: 64 hexadecimal digits, whatever the name holds."""
+    """Return the id of an owner in the tables: 64 hexadecimal digits, for any name."""
     return hashlib.sha256(owner.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -89,4 +89,4 @@ class DatabaseUsage(UsageStore):
             with storage_errors(), contextlib.suppress(exc.IntegrityError), self._engine.begin() as writing:
                 writing.execute(insert)
                 return
-        raise StorageError("usage cannot be counted now: too many requests count at the same time")
+        raise StorageError("usage cannot be recorded now: too many concurrent requests")

@@ -386,10 +386,10 @@ class ClaimedDocument:
         self._store.update(self.id, characters=characters)
 
     def progress(self, done: int, of: int) -> None:
-        """Store how many segments are translated, and of how many.
+        """Store the number of translated segments and their total.
 
         Raises:
-            DocumentStopped: the work must stop.
+            DocumentStopped: the server is stopping, or the document was deleted.
         """
         self._progress, exists = (done, of), True
         if time.monotonic() - self._written >= PACE:

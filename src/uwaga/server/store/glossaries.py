@@ -78,7 +78,7 @@ class GlossaryStore:
         return StoredGlossary.from_json(content)
 
     def version(self, owner: str, glossary_id: str) -> str:
-        """Return what changes with each change of a glossary.
+        """Return the version of a glossary, which differs after each change.
 
         Raises:
             NotStoredError, StorageError: as :meth:`get`.

@@ -298,7 +298,7 @@ def check_language(code: str) -> str:
     """Check a language code, and return it in lower case.
 
     Raises:
-        DataError: it is not one.
+        DataError: it is not a language code.
     """
     base = base_language(code)
     if not (code.isascii() and 2 <= len(code) <= 16 and base.isalpha()):

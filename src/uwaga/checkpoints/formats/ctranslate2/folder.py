@@ -218,7 +218,7 @@ class _Stored:
             for name, neutral in NEUTRAL.items():
                 value = self.scalar(scope, name)
                 if value is not None and value not in neutral:
-                    raise ModelError(f"{self.file.path}: {name!r} = {value:g} is a feature that uwaga lacks")
+                    raise ModelError(f"{self.file.path}: {name!r} = {value:g} is not supported by uwaga")
             for name in SILENT:
                 self._seen.add(f"{scope}/{name}" if scope else name)
         for name in FRAMING:
@@ -283,8 +283,8 @@ def _alike(stored: _Stored, name: str, value: Callable[[str], Value]) -> Value:
     ours, theirs = value("encoder"), value("decoder")
     if ours != theirs:
         raise ModelError(
-            f"{stored.file.path}: {name} {ours} in the encoder and {theirs} in the decoder, a difference "
-            "that uwaga lacks"
+            f"{stored.file.path}: {name} {ours} in the encoder and {theirs} in the decoder, which "
+            "uwaga does not support"
         )
     return ours
 
@@ -299,8 +299,7 @@ def _activation(stored: _Stored, scope: str) -> str:
     number = int(stored.scalar(scope, "activation") or 0)
     if not 0 <= number < len(ACTIVATIONS):
         raise ModelError(
-            f"{stored.file.path}: activation {number} ({UNSUPPORTED.get(number, 'unknown')}) is a feature "
-            "that uwaga lacks"
+            f"{stored.file.path}: activation {number} ({UNSUPPORTED.get(number, 'unknown')}) is not supported"
         )
     return ACTIVATIONS[number]
 
@@ -334,7 +333,7 @@ def _scaled(stored: _Stored, scope: str) -> bool:
         if math.isclose(value, known, rel_tol=1e-3):  # it may have been rounded to 16 bits
             return answer
     raise ModelError(
-        f"{stored.file.path}: embeddings are multiplied by {value:g}, a feature that uwaga lacks"
+        f"{stored.file.path}: embeddings are multiplied by {value:g}, which uwaga does not support"
     )
 
 
@@ -416,7 +415,7 @@ def _table(stored: _Stored, settings: TransformerSettings, words: Vocabularies) 
     if settings.tie in ("all", "embeddings") and source != target:
         raise ModelError(
             f"{stored.file.path}: one embedding for vocabularies of {source} and {target} tokens; "
-            "the files are of different models"
+            "the files belong to different models"
         )
     longer = {name: Longer(target) for name in ("target_embedding.weight", "output_weight")}
     longer |= {"source_embedding.weight": Longer(source), "output_bias": Longer(target, NEVER)}

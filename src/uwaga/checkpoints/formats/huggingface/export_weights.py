@@ -146,7 +146,7 @@ def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVoca
     symbols = model.symbols
     if symbols.start == symbols.end:
         raise ModelError(
-            "pegasus: the start symbol is padding there, but the model starts from its end symbol"
+            "pegasus: decoding starts from padding there, but this model starts from its end symbol"
         )
     named = {symbols.start: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
     both = [_named(side, len(side.pieces), named) for side in sides]

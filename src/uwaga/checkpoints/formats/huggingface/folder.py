@@ -114,7 +114,7 @@ class ConfigReader:
         for name, off in {**everywhere, **neutral}.items():
             value = self.values.get(name)
             if value is not None and value not in off:
-                raise ModelError(f"{self.path}: {name!r} = {shown(value)} is a feature that uwaga lacks")
+                raise ModelError(f"{self.path}: {name!r} = {shown(value)} is not supported by uwaga")
 
     def start(self) -> int:
         """The token that decoding starts from."""

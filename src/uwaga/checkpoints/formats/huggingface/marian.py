@@ -107,7 +107,7 @@ def _tokeniser(
         if ids[piece] != token:
             raise ModelError(
                 f"{folder / vocabulary}: {piece} is {ids[piece]}, but {name} in config.json is {token}; "
-                "the files are of different models"
+                "the files belong to different models"
             )
     symbols = Symbols(start=start, end=end, pad=pad, unknown=ids[UNKNOWN])
     return MarianTokeniser(read_sentencepiece(folder / model), ids, symbols, str(folder / vocabulary))

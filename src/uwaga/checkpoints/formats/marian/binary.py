@@ -88,9 +88,7 @@ def read_entries(path: Path, file: PrivateFile) -> list[Entry]:
     reader = _Reader(path, file.part(0, min(file.size, LARGEST_HEADERS)))
     version, count = reader.numbers(2, "<u8")
     if version != VERSION:
-        raise ModelError(
-            f"{path}: no binary model of Marian's of version {VERSION} (it begins with {version})"
-        )
+        raise ModelError(f"{path}: not a binary Marian model of version {VERSION} (it begins with {version})")
     if not 0 < count <= MOST_TENSORS:
         raise ModelError(f"{path}: states {count} tensors; the file is damaged")
     headers = reader.array(int(count), HEADER)

@@ -285,7 +285,7 @@ def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
     for name in ("word-penalty", "n-best", "weights"):
         value = decoder.get(name)
         if value and value not in (0, 0.0, [1], [1.0]):
-            raise ModelError(f"{path}: {name} = {shown(value)} is a feature that uwaga lacks")
+            raise ModelError(f"{path}: {name} = {shown(value)} is not supported by uwaga")
     normalise = decoder.get("normalize", 0)
     normalise = 1.0 if normalise is True else normalise
     try:

@@ -57,7 +57,7 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
         raise ModelError(f"{path}: {len(content)} bytes are no shortlist; fetch it again")
     magic, checksum, common, _, offsets, entries = content[: 8 * HEAD].view("<u8").tolist()
     if magic != MAGIC:
-        raise ModelError(f"{path}: no binary shortlist of Marian's (it begins with {magic:#x})")
+        raise ModelError(f"{path}: not a binary Marian shortlist (it begins with {magic:#x})")
     if 8 * HEAD + 8 * offsets + 4 * entries != len(content):
         raise ModelError(
             f"{path}: states {offsets} offsets and {entries} entries, which are not its {len(content)} "

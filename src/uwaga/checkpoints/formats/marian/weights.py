@@ -84,7 +84,7 @@ def model_settings(path: Path, options: Mapping[str, Any]) -> TransformerSetting
 
     for name, neutral in UNSUPPORTED.items():
         if stated(name, neutral[0]) not in neutral:
-            raise ModelError(f"{path}: {name} = {shown(options[name])} is a feature that uwaga lacks")
+            raise ModelError(f"{path}: {name} = {shown(options[name])} is not supported by uwaga")
     operations = ("preprocess", "postprocess", "postprocess-top")
     place = tuple(str(stated(f"transformer-{name}", "")).replace("d", "") for name in operations)
     embedded = str(stated("transformer-postprocess-emb", "d")).replace("d", "")
@@ -96,9 +96,7 @@ def model_settings(path: Path, options: Mapping[str, Any]) -> TransformerSetting
         )
     activation = stated("transformer-ffn-activation", "swish")
     if activation not in ACTIVATIONS:
-        raise ModelError(
-            f"{path}: transformer-ffn-activation {shown(activation)} is a feature that uwaga lacks"
-        )
+        raise ModelError(f"{path}: transformer-ffn-activation {shown(activation)} is not supported by uwaga")
     learned = bool(
         stated("transformer-train-positions", stated("transformer-train-position-embeddings", False))
     )
@@ -142,7 +140,7 @@ def _self_attention(path: Path, options: Mapping[str, Any]) -> dict[str, object]
     kind = options.get("transformer-decoder-autoreg") or "self-attention"
     if kind not in SELF_ATTENTION:
         raise ModelError(
-            f"{path}: transformer-decoder-autoreg = {shown(kind)} is a feature that uwaga lacks; it has "
+            f"{path}: transformer-decoder-autoreg = {shown(kind)} is not supported; supported: "
             + ", ".join(SELF_ATTENTION)
         )
     made: dict[str, object] = {"self_attention": SELF_ATTENTION[kind]}
@@ -151,13 +149,13 @@ def _self_attention(path: Path, options: Mapping[str, Any]) -> dict[str, object]
             found = options.get(name, usual)
             if found != value:
                 raise ModelError(
-                    f"{path}: {name} = {shown(found)} is a feature that uwaga lacks; it has {shown(value)}"
+                    f"{path}: {name} = {shown(found)} is not supported; supported: {shown(value)}"
                 )
     elif kind == "average-attention":
         activation = options.get("transformer-aan-activation", "swish")
         if activation not in ACTIVATIONS:
             raise ModelError(
-                f"{path}: transformer-aan-activation {shown(activation)} is a feature that uwaga lacks"
+                f"{path}: transformer-aan-activation {shown(activation)} is not supported by uwaga"
             )
         made |= {
             "aan_layers": options.get("transformer-aan-depth", 2),

@@ -256,12 +256,12 @@ def check_plausible(folder: Path, config: FolderConfig) -> None:
     if layers > tensors:
         raise ModelError(
             f"{folder / CONFIG}: {layers} layers, but {WEIGHTS} holds only {tensors} weights; "
-            "the two files are of different models"
+            "the two files belong to different models"
         )
     if rows * settings.width > size:
         raise ModelError(
             f"{folder / CONFIG}: asks for a weight of {rows} x {settings.width} numbers, but {WEIGHTS} has "
-            f"only {size} bytes; the two files are of different models, or it is cut short"
+            f"only {size} bytes; the two files belong to different models, or the second is truncated"
         )
     if settings.max_length * settings.width > LARGEST_BUFFERS:
         raise ModelError(
@@ -276,7 +276,7 @@ def _check_plausible_recurrent(
     if settings.layers_in_all > tensors:
         raise ModelError(
             f"{folder / CONFIG}: {settings.layers_in_all} layers, but {WEIGHTS} holds {tensors} weights; "
-            "the two files are of different models"
+            "the two files belong to different models"
         )
     rows, columns = max(
         (pieces, settings.embedding),
@@ -286,7 +286,7 @@ def _check_plausible_recurrent(
     if max(rows * columns, settings.features) > size:
         raise ModelError(
             f"{folder / CONFIG}: asks for a weight of {rows} x {columns} numbers, but {WEIGHTS} has "
-            f"only {size} bytes; the two files are of different models, or it is cut short"
+            f"only {size} bytes; the two files belong to different models, or the second is truncated"
         )
 
 
@@ -361,7 +361,7 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
         if tensor.format != wanted:
             raise ModelError(
                 f"{path}: {name!r} is stored as {tensor.format}, config.json asks for {wanted}; "
-                "the two files are of different models"
+                "the two files belong to different models"
             )
     shapes = {name: tensor.shape for name, tensor in stored.items()}
     return Weights(shapes, Table(plain({name: name for name in stored})), stored)
