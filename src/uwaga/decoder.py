@@ -124,7 +124,7 @@ class Step:
 
     Attributes:
         tokens: (rows, k) int64, or (rows, k + extra) with ``Choice.extra_tokens``.
-        log_probs: of the same shape, float32 or float64, descending over the first k.
+        log_probs: log-probabilities of the same shape, float32 or float64, descending over the first k.
         state: after the step.
         attention: (rows, source) float32 cross-attention, exactly 0 at padding; None if not requested.
     """

@@ -10,7 +10,7 @@ def shown(value: object) -> str:
     """Return a short representation of an untrusted value for messages.
 
     Args:
-        value: of any type and size.
+        value: a value of any type and size.
     """
     if isinstance(value, str | bytes):
         value = value[: SHOWN + 1]

@@ -197,7 +197,7 @@ def changed(folder, place, value, width=8):
         (8, 1 << 40, "states 1099511627776 tensors"),
         (8, 0, "states 0 tensors"),
         (16, 1 << 50, "a header with impossible lengths"),
-        (24, 0x0808, "lies in the order of one processor .* marian-conv"),
+        (24, 0x0808, "in the layout of one processor .* marian-conv"),
         (24, 0x7777, "order of one processor|unknown number format"),
         (24, 0x0303, "unknown number format 0x303"),
         (32, 99, "a header with impossible lengths"),
@@ -278,7 +278,7 @@ def test_minus_128_is_no_level(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"short", "5 bytes are no shortlist"),
+        (b"short", "not a shortlist .5 bytes."),
         (lexical(4, [[1]] * 340)[:-1], "it is cut short or damaged"),
         (lexical(4, [[1]] * 339), "is for 339 source tokens, and the model has 340"),
         (lexical(4, [[340]] * 340), "target tokens beyond the 340"),

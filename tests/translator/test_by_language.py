@@ -188,9 +188,9 @@ def test_languages_that_only_a_card_lists_are_not_believed(machine):
     [
         ({"source": "qaa", "target": "qaa"}, "are one language; name one to go through with via"),
         ({"source": "en", "target": "eng_Latn"}, "are one language"),
-        ({"source": "en", "target": "not a code"}, "'not a code' is no code of a language"),
+        ({"source": "en", "target": "not a code"}, "'not a code' is not a language code"),
         ({"source": "en", "target": "de", "via": 5}, "via must be"),
-        ({"source": "en", "target": "de", "via": ["x"]}, "'x' is no code of a language"),
+        ({"source": "en", "target": "de", "via": ["x"]}, "'x' is not a language code"),
         ({"via": "en"}, "via chooses among installed models"),
         ({"name": "bundled", "via": "en"}, "via chooses among installed models"),
         ({"name": "en-de", "source": "en"}, "names both languages already"),

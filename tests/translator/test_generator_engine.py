@@ -159,7 +159,7 @@ def test_bad_folders_are_refused_as_with_torch(tmp_path, message):
             r"c_fc\.weight' has shape \(18, 72\).*asks for \(72, 18\)",
         ),
         ("h.2.ln_1.bias", lambda one: one * float("nan"), "not finite"),
-        ("h.2.ln_1.bias", lambda one: one.int(), "stored as I32, which are no weights"),
+        ("h.2.ln_1.bias", lambda one: one.int(), "stored as I32, which is not a weight format"),
         ("wte.weight", lambda one: one * float("inf"), "not finite"),
     ],
 )

@@ -129,7 +129,7 @@ class WordAligner:
     """Alignment in one direction: each target word is aligned with one source word or none.
 
     Attributes:
-        tension: of the diagonal prior; larger values favour the diagonal.
+        tension: the tension of the diagonal prior; larger values favour the diagonal.
     """
 
     def __init__(self, stem: int = STEM) -> None:
@@ -151,7 +151,7 @@ class WordAligner:
         Args:
             sources: words of each source.
             targets: words of each target.
-            iterations: of expectation-maximisation.
+            iterations: the number of iterations of expectation-maximisation.
 
         Raises:
             DataError: no pair has words on both sides.
@@ -247,7 +247,7 @@ def align_corpus(
     Args:
         sources: words of each source.
         targets: words of each target.
-        iterations: of expectation-maximisation.
+        iterations: the number of iterations of expectation-maximisation.
 
     Raises:
         DataError: no pair has words on both sides.

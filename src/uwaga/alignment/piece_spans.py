@@ -36,7 +36,7 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
     Args:
         text: the text that ``ids`` were encoded from or decoded to.
         ids: token ids, special tokens included.
-        tokeniser: of the ids.
+        tokeniser: the tokeniser of the ids.
 
     Returns:
         Start and end of each piece; None for special tokens, and for pieces not in the text, such as a

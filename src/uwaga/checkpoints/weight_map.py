@@ -222,7 +222,7 @@ def _check_shapes(
             continue  # a weight that is zero where it is not stored
         if not tensor.floating:
             raise ModelError(
-                f"{tensor.path}: {view.name!r} is stored as {tensor.format}, which are no weights"
+                f"{tensor.path}: {view.name!r} is stored as {tensor.format}, which is not a weight format"
             )
         found = tensor.shape[::-1] if view.turned and len(tensor.shape) == 2 else tensor.shape
         if view.of > 1:

@@ -189,7 +189,7 @@ def _check_some_left(report: CleaningReport) -> None:
     if report.kept:
         return
     if not report.read:
-        raise DataError(f"{report.name}: it holds no sentence pair")
+        raise DataError(f"{report.name}: contains no sentence pairs")
     most = max(report.counts, key=lambda rule: rule.pairs)
     raise DataError(
         f"{report.name}: all {report.read} lines were rejected, {most.pairs} of them by {most.name!r}, for "

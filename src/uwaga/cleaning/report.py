@@ -42,9 +42,9 @@ class CleaningReport:
     """The result of a cleaning.
 
     Attributes:
-        name: of the corpus.
-        settings: of the cleaning.
-        counts: of rejected pairs, in the order of the rules.
+        name: the name of the corpus.
+        settings: the settings of the cleaning.
+        counts: the counts of rejected pairs, in the order of the rules.
         read: number of lines.
         kept: number of pairs.
         seconds: duration.

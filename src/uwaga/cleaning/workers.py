@@ -63,7 +63,7 @@ class RuleStages:
         """Apply the rules of a stage to a block.
 
         Args:
-            number: of the stage.
+            number: the number of the stage.
             raw: the block.
             before: (lines,) the verdicts of the earlier stages; None for the first stage.
 

@@ -59,7 +59,7 @@ def moses_lines(translation: Translation, index: int) -> str:
 
     Args:
         translation: with its alternatives.
-        index: of its line, from 0.
+        index: the index of its line, from 0.
     """
     lines = []
     for way in (translation, *translation.alternatives):
@@ -82,7 +82,7 @@ def confident_text(translation: Translation, colours: bool) -> str:
     """Mark the uncertain words of a translation, in colours or with their probability.
 
     Args:
-        translation: of one line.
+        translation: the translation of one line.
         colours: yellow for a word whose pieces have on geometric mean less than 0.3, red and underlined for
             one below 0.15; else ``word[0.24]``.
     """
@@ -416,7 +416,9 @@ class _Job:
                     if self.pace is not None:
                         self.pace.took(time.monotonic() - started)
                 if last < done:
-                    raise DataError(f"{partial} has {done} lines, the input {last}: it is of another input")
+                    raise DataError(
+                        f"{partial} has {done} lines, the input {last}: it belongs to another input"
+                    )
         except KeyboardInterrupt:
             if partial is not None and partial.is_file():
                 typer.echo(f"{partial} contains the finished lines; add --resume to continue", err=True)

@@ -265,7 +265,7 @@ def measure_usual(
     """Measure the score statistics of a model's own translations of a sample.
 
     Args:
-        checkpoint: of the model; holds the search options, and the statistics that are kept if the sample is
+        checkpoint: the model; holds the search options, and the statistics that are kept if the sample is
             small.
         model: the engine to measure.
         sources: token ids with end symbols.

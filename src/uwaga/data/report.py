@@ -27,7 +27,7 @@ class CorpusReport:
     """Counts of a corpus.
 
     Attributes:
-        name: of the corpus.
+        name: the name of the corpus.
         read: number of lines.
         kept: number of pairs.
         faults: number of dropped lines by their first fault.

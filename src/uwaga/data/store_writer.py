@@ -46,7 +46,7 @@ def build_store(
             filters, the tag and the word alignments of its corpus are used.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
-        folder: of the store.
+        folder: the folder of the store.
         settings: ``augment`` is used, and the limits that the corpus's filters do not set.
         keep_text: whether to store the texts too, which subword sampling needs.
         progress: called repeatedly with the number of lines read.

@@ -41,7 +41,7 @@ def translate_file(
     ``target`` until that is whole.
 
     Args:
-        translator: of the languages of the document.
+        translator: a translator for the languages of the document.
         source: the document.
         target: the translated document; one that is there is replaced.
         format: what it is, such as ``markdown``; None for what the name of ``source`` says.
@@ -84,7 +84,7 @@ def inline_translator(translator: Translator, request: Request) -> TranslateInli
     """Return a function that translates the texts of documents.
 
     Args:
-        translator: of the languages of the documents.
+        translator: a translator for the languages of the documents.
         request: how the texts are translated; its own text is ignored.
     """
 

@@ -103,8 +103,8 @@ class NativeRunningBatch:
     share their steps. Results are bit-identical to those of :class:`NativeBeamSearch`.
 
     Args:
-        model: of the core.
-        shortlist: of the core; None for the whole vocabulary.
+        model: the model of the core.
+        shortlist: the shortlist of the core; None for the whole vocabulary.
         end: end symbol.
         check: raises ModelError if weights in a shared file have changed; None for private weights.
     """

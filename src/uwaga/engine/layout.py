@@ -239,7 +239,7 @@ def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) ->
 
     Args:
         weight: (buckets, heads).
-        settings: of the model.
+        settings: the settings of the model.
         both_ways: True if later keys have buckets of their own.
     """
     reach = settings.relative_distance

@@ -42,7 +42,7 @@ class NativeModel:
     Thread-safe: it has no state between calls.
 
     Args:
-        settings: of the model.
+        settings: the settings of the model.
         symbols: special token ids of the target side.
         source: source vocabulary; in a decoder-only model the only vocabulary.
         target: target vocabulary.

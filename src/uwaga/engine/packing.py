@@ -115,7 +115,7 @@ def pack(
     """Pack a model's weights.
 
     Args:
-        settings: of the model.
+        settings: the settings of the model.
         source: source vocabulary; in a decoder-only model the only vocabulary.
         target: target vocabulary.
         read: returns a stored tensor.

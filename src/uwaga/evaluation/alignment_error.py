@@ -24,7 +24,7 @@ class HandAlignment:
 
     Attributes:
         line: number of the pair in the corpus, from 1.
-        checksum: of the pair, by :func:`pair_checksum`.
+        checksum: the checksum of the pair, by :func:`pair_checksum`.
         sure: links that must be present.
         possible: links that may be present, including the sure ones.
     """

@@ -34,7 +34,7 @@ def comet(
     Args:
         sources: the texts that were translated, which COMET reads too.
         hypotheses: their translations.
-        references: of each line.
+        references: the references of each line.
         model: a model's name, which the package downloads if necessary, or a checkpoint's path.
         gpus: number of GPUs, 0 for the CPU.
         batch_size: sentences scored together.

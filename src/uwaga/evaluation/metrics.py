@@ -34,7 +34,7 @@ class MetricScore:
     Attributes:
         metric: name in :data:`METRICS`, or ``comet``.
         value: from 0 to 100 (TER may exceed 100, COMET's is about 0 to 1).
-        signature: of sacreBLEU, or COMET's model, to be reported with the value.
+        signature: the signature of sacreBLEU, or COMET's model, to be reported with the value.
         detail: BLEU's n-gram precisions and brevity penalty.
     """
 

@@ -90,7 +90,7 @@ class HttpClient:
     them.
 
     Args:
-        limits: of waiting.
+        limits: limits on waiting times.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -244,7 +244,7 @@ class Response:
             if (passed := time.monotonic() - started) >= limits.window:
                 if count < limits.slowest * passed:
                     raise CatalogueError(
-                        f"{url}: {count / passed:.0f} bytes a second, fewer than {limits.slowest:g}; given up"
+                        f"{url}: {count / passed:.0f} bytes a second, fewer than {limits.slowest:g}; gave up"
                     )
                 started, count = time.monotonic(), 0
 

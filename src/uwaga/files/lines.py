@@ -223,7 +223,7 @@ def decoded(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
 
     Args:
         raw: the lines, None for one that is too long.
-        name: of the file, for messages.
+        name: the name of the file, for messages.
 
     Raises:
         DataError: a line is not UTF-8 or too long; names the line.

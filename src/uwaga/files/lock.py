@@ -49,7 +49,7 @@ def file_lock(path: Path, waiting: Callable[[], None] | None = None, wait: bool 
     A file system without locks gives no protection.
 
     Args:
-        path: of the lock file; its folder exists.
+        path: the path of the lock file; its folder exists.
         waiting: called once if another process holds the lock.
         wait: whether to wait for the other process.
 
@@ -79,8 +79,8 @@ def range_lock(handle: int, start: int, length: int) -> Iterator[None]:
     The lock is the process's: its threads do not exclude each other.
 
     Args:
-        handle: of the file, open for writing.
-        start: of the first byte.
+        handle: a handle of the file, open for writing.
+        start: position of the first byte.
         length: number of bytes.
     """
     fcntl.lockf(handle, fcntl.LOCK_EX, length, start)

@@ -61,7 +61,7 @@ class Journal:
     lines before it, so a line that a killed process has left half-written is recognised and cut off.
 
     Attributes:
-        path: of the journal.
+        path: the path of the journal.
         done: number of results of an earlier run.
     """
 

@@ -119,7 +119,7 @@ class Archive:
         """Return all bytes of a member.
 
         Args:
-            name: of the member.
+            name: the name of the member.
             most: bytes that it may have; by default those of the rules.
 
         Raises:

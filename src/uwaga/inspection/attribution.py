@@ -59,7 +59,7 @@ def attribute(
     times x (Sundararajan 2017): sums over the source are ``F(x) - F(0)`` up to the error of ``steps`` points.
 
     Args:
-        translator: of a Transformer in torch.
+        translator: a Transformer in torch.
         source: the text to translate.
         target: the translation to explain; None is the model's own.
         method: ``gradient_input`` or ``integrated``.
@@ -129,7 +129,7 @@ def contributions(
     averaged over those of a target word.
 
     Args:
-        translator: of a Transformer in torch.
+        translator: a Transformer in torch.
         source: the text to translate.
         target: the translation to explain; None is the model's own.
         method: ``gradient_input`` or ``integrated``.

@@ -189,7 +189,7 @@ def choose_links(
 
     Args:
         translator: a translator of a single model.
-        errors: of every head, best first, from :func:`uwaga.inspection.head_selection.head_errors`.
+        errors: the error of each head, best first, from :func:`uwaga.inspection.head_selection.head_errors`.
         pairs: texts and their translations.
         gold: (pairs,) the sure links and the possible links, which include the sure ones.
         words: the units that links refer to.

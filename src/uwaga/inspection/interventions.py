@@ -60,7 +60,7 @@ def compare(
     """Compare a text's translation, and the probability of a target, without and with interventions.
 
     Args:
-        translator: of a Transformer in torch.
+        translator: a Transformer in torch.
         text: the text to translate.
         interventions: edits, applied in order.
         target: the target to score; None is the translation without interventions.
@@ -95,9 +95,9 @@ def head_importance(
     """Return the loss of log-probability per target token when each head is masked (Michel 2019 §3.2).
 
     Args:
-        translator: of a Transformer in torch.
+        translator: a Transformer in torch.
         pairs: sources and targets to average over.
-        kind: of attention: ``encoder``, ``decoder`` or ``cross``.
+        kind: the kind of attention: ``encoder``, ``decoder`` or ``cross``.
         on_head: called after each head.
 
     Returns:
@@ -173,9 +173,9 @@ def measure_heads(
     """Mask each head of a Transformer in turn and score known translations.
 
     Args:
-        translator: of a Transformer in torch.
+        translator: a Transformer in torch.
         pairs: sources and targets.
-        kinds: of attention.
+        kinds: kinds of attention.
         on_head: called with the number of heads done.
 
     Raises:

@@ -117,7 +117,7 @@ def text_input(files: Sequence[Path], column: int = 0) -> CorpusInput:
 
     Args:
         files: one or more; plain, gzip, zstd or xz.
-        column: of TSV files, the one that holds the text, counted from 1; 0 for the whole line.
+        column: column of TSV files that holds the text, counted from 1; 0 for the whole line.
 
     Raises:
         DataError: a file is missing.

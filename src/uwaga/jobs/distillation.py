@@ -70,7 +70,7 @@ def choose_target(
     Args:
         choice: how to choose.
         translations: (teachers,) of the line, each with its alternatives.
-        references: of the line.
+        references: the references of the line.
         sampled: whether the candidates were drawn, so that each has the same weight.
     """
     lists = [[best, *best.alternatives] for best in translations if best.error is None]

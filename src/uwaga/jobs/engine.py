@@ -80,7 +80,7 @@ class PartRecord(StrictModel):
         first: index of its first row in that file.
         rows: number of rows, one for each row of the input.
         bytes: size of the part.
-        sha256: of the part.
+        sha256: the SHA-256 of the part.
         empty: texts that were null or empty and stay so.
         failed: texts that could not be translated.
         cut: translations that reached the length limit.

@@ -110,7 +110,7 @@ class BlockRows:
         first: index of the first row in its file.
         count: number of rows.
         texts: (columns, rows) the texts to translate; None where there is none.
-        share: of the file that has been read up to their end.
+        share: the share of the file that has been read up to their end.
         content: the rows as they were read, for the format that writes them again.
         faults: (column, row) → why a cell is not a text.
     """

@@ -104,7 +104,7 @@ def choose_places(root: Node, marks: Sequence[Mark], words: Words) -> None:
     Args:
         root: the tree of the tags, from :func:`uwaga.markup.strip_tags.tag_tree`.
         marks: the tags.
-        words: of the text and its translation.
+        words: the words of the text and its translation.
     """
     root.low, root.high = 0, len(words.partners)
     waiting = [(root, range(len(words.spans)), 0)]

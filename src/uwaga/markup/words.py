@@ -27,8 +27,8 @@ def overlapping(spans: Sequence[Span], starts: Sequence[int], start: int, end: i
     Args:
         spans: rising and apart.
         starts: their first characters.
-        start: of the other.
-        end: of the other.
+        start: the start of the other.
+        end: the end of the other.
     """
     first = max(bisect_right(starts, start) - 1, 0)
     if first < len(spans) and spans[first][1] <= start:

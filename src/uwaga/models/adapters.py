@@ -23,7 +23,7 @@ def replace_layers(model: nn.Module, names: Collection[str], make: Callable[[nn.
 
     Args:
         model: changed in place.
-        names: of layers, with dots.
+        names: dotted names of layers.
         make: returns the replacement of a layer, with the same interface; tied weights stay tied if it shares
             them. A layer used in two places is replaced by one.
     """

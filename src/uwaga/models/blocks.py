@@ -118,7 +118,7 @@ class EncoderBlock(ResidualBlock):
             x: (rows, new, width).
             past: cached keys and values, (rows, heads, past, head width).
             mask: broadcasts to (rows, heads, new, past + new); True where a position may attend.
-            bias: of the scores, (heads, new, past + new), or None.
+            bias: the bias of the scores, (heads, new, past + new), or None.
             seen: list to append the weights (rows, heads, new, past + new) to.
 
         Returns:
@@ -173,7 +173,7 @@ class DecoderBlock(ResidualBlock):
             memory: (sentences, heads, source, head width).
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.
-            bias: of the self-attention's scores, (heads, target, past + target), or None.
+            bias: the bias of the self-attention's scores, (heads, target, past + target), or None.
             seen: record of the weights of both attentions, for each head.
 
         Returns:
@@ -270,8 +270,8 @@ def watch_head(decoder: nn.ModuleList, layer: int | None, head: int | None) -> N
 
     Args:
         decoder: decoder blocks of a Transformer; one is changed.
-        layer: of the decoder, from 1; None for the penultimate, or the only one.
-        head: of the layer, from 1; None for the first.
+        layer: number of the decoder layer, from 1; None for the penultimate, or the only one.
+        head: number of the head in the layer, from 1; None for the first.
 
     Raises:
         SettingsError: there is no such layer or head.

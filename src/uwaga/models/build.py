@@ -42,7 +42,7 @@ def build_model(
     """Return the model of these settings, with random weights.
 
     Args:
-        settings: of any family.
+        settings: settings of any family.
         symbols: the target side's special tokens.
         source_vocabulary: source tokens.
         target_vocabulary: target tokens.

@@ -50,7 +50,7 @@ class Ensemble:
 
     Args:
         members: two or more models with the same vocabulary.
-        names: of the models, for messages.
+        names: the names of the models, for messages.
 
     Raises:
         SettingsError: there are fewer than two members, or their vocabularies or special tokens differ.

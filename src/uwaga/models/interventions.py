@@ -29,9 +29,9 @@ class Heads:
     """A replacement for the weights of some attention heads.
 
     Attributes:
-        kind: of attention: ``encoder`` or ``decoder`` for self-attention, ``cross``.
+        kind: the kind of attention: ``encoder`` or ``decoder`` for self-attention, ``cross``.
         layer: from 1, None for all.
-        head: of the layer, from 1, None for all.
+        head: number of the head in the layer, from 1, None for all.
         weights: in place of their own. ``silent``: none, so that the head adds nothing (Michel 2019);
             ``uniform``: the same for all positions that it may see; ``diagonal``: all on the position of its
             own place, or the last; an array (target, source) of one sentence, or (heads, target, source).
@@ -106,7 +106,7 @@ def with_interventions(model: Transformer, interventions: Sequence[Intervention]
             name = f"{each.side}_positions"
             table = getattr(copied, name)
             if isinstance(table, RelativePositions):
-                raise SettingsError("positions are relative, of pairs of places: there are none to replace")
+                raise SettingsError("the model has relative positions, which cannot be replaced")
             setattr(copied, name, _Replaced(table, each.places))
     return copied.eval()
 

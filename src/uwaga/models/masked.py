@@ -49,7 +49,7 @@ class MaskedEncoder(nn.Module):
     """Embeddings of tokens, positions and token types, a norm, and bidirectional blocks (M17).
 
     Args:
-        settings: of the encoder and its head.
+        settings: the settings of the encoder and its head.
         vocabulary: tokens.
     """
 

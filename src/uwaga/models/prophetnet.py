@@ -59,7 +59,7 @@ class StreamBlock(ResidualBlock):
 
         Args:
             x: (sentences * beams, streams, target, width).
-            past: of stream 0, (sentences * beams, heads, past, head width).
+            past: the past of stream 0, (sentences * beams, heads, past, head width).
             memory: (sentences, heads, source, head width).
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.

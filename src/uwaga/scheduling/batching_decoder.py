@@ -70,7 +70,7 @@ class BatchingDecoder:
 
     Args:
         shared: the batch of the model.
-        context: of the call; checked wherever this waits.
+        context: the context of the call; checked wherever this waits.
         decoder: the model, or its recording variant; None for that of the batch.
 
     Attributes:

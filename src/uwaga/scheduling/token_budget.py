@@ -59,7 +59,7 @@ class TokenBudget:
     Args:
         most: tokens for one search.
         reserved: further tokens for other searches.
-        share: of the tokens of short searches, for long ones.
+        share: the share of the tokens of short searches, for long ones.
         clock: returns seconds.
     """
 
@@ -100,7 +100,7 @@ class TokenBudget:
         """Add sentences of a search, which enter at once if the budget allows.
 
         Args:
-            lease: of the search.
+            lease: the lease of the search.
             sizes: source tokens times beams of each sentence.
         """
         with self._lock:

@@ -54,7 +54,7 @@ class Banks:
     """The phrase states of the running hypotheses of a batch.
 
     Args:
-        phrases: of each sentence, None for none.
+        phrases: the phrases of each sentence, None for none.
         beams: beam size.
         vocabulary: number of target tokens.
     """

@@ -494,7 +494,7 @@ def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
     """Return the state of the remaining sentences, each row taken from the row that it extends.
 
     Args:
-        state: of ``before`` sentences.
+        state: a state of ``before`` sentences.
         sentences: (staying,) the remaining sentences.
         came_from: (staying, beams) the beam that each beam extends.
         before: number of sentences of the state.

@@ -99,7 +99,7 @@ def to_generation_config(
 
     Args:
         options: how to search.
-        symbols: of the model in ``transformers``.
+        symbols: the special symbols of the model in ``transformers``.
         max_target: maximum target tokens of the model, None for no limit.
         unused: further tokens to ban.
 

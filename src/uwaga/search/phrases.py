@@ -60,7 +60,7 @@ class Phrases:
         bonus: None if the phrases are forced; else the score added for each token of them, in nats.
 
     Args:
-        phrases: of the sentence.
+        phrases: the phrases of the sentence.
         inside: see the attribute.
         bonus: see the attribute.
 

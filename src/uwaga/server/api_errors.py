@@ -51,7 +51,7 @@ class ApiError(Exception):
         status: HTTP status.
         code: for programs, such as ``text_too_long``.
         message: for people, in English; names the way out.
-        parameter: of the request that is wrong; empty if none is.
+        parameter: the wrong parameter of the request; empty if none is.
         retry_after: seconds after which the same request may succeed; None if it will not.
         allow: methods of the path, where the request's is not among them.
     """
@@ -81,7 +81,7 @@ def api_error(error: BaseException) -> ApiError:
     Messages about the server itself omit its paths; the log has them.
 
     Args:
-        error: of any kind; a bug becomes ``internal_error`` without details.
+        error: any error; a bug becomes ``internal_error`` without details.
     """
     if isinstance(error, ApiError):
         return error

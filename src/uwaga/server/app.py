@@ -82,7 +82,7 @@ def create_app(
 
     Args:
         service: translates.
-        settings: of the server.
+        settings: the settings of the server.
         metrics: its own if None.
         limiter: counts requests and characters per minute; its own if None.
 

@@ -34,7 +34,7 @@ class Client:
     """A client and its limits; 0 for none.
 
     Attributes:
-        name: of the key, or the address on a server without keys.
+        name: the name of the key, or the address on a server without keys.
         requests_per_minute: requests.
         characters_per_minute: characters of texts.
         characters: in total.
@@ -91,10 +91,10 @@ def add_key(
 
     Args:
         path: the file, created if missing.
-        name: of the client; unique in the file.
+        name: the name of the client; unique in the file.
         requests_per_minute: None for the server's limit, 0 for none.
         characters_per_minute: likewise.
-        characters: in total; 0 for no limit.
+        characters: number of characters in total; 0 for no limit.
 
     Raises:
         SettingsError: the name is taken or invalid, or the file is damaged.

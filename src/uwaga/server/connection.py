@@ -40,7 +40,7 @@ class WatchedConnection(HttpToolsProtocol):
     timer per connection, not per request.
 
     Args:
-        config: of uvicorn.
+        config: uvicorn's configuration.
         server_state: likewise.
         app_state: likewise.
         patience: seconds between two checks.

@@ -26,9 +26,9 @@ class ServerContext:
     """The state that the endpoints of one server share.
 
     Attributes:
-        settings: of the server.
+        settings: the settings of the server.
         service: translates.
-        keys: of clients; None serves everybody.
+        keys: keys of clients; None serves everybody.
         limiter: requests and characters per minute.
         metrics: for Prometheus.
         document_suffixes: file name endings of supported documents.
@@ -85,8 +85,8 @@ class ServerContext:
         """Return the client of a request, and count the request.
 
         Args:
-            key: of the request; ignored on a server without keys.
-            address: of the client.
+            key: the key of the request; ignored on a server without keys.
+            address: the address of the client.
 
         Raises:
             ApiError: the key is missing (401) or wrong (403), or there are too many requests (429).

@@ -27,7 +27,7 @@ class DocumentWorker:
     """Claims documents and translates them.
 
     Args:
-        stores: of the server, with documents.
+        stores: the stores of the server, with documents.
         service: translates.
         tasks: documents translated at once.
     """

@@ -293,7 +293,7 @@ async def _given(request: Request) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise ApiError(400, "not_json", "the body is not JSON") from None
     if not isinstance(found, dict):
-        raise ApiError(400, "not_json", "the body is no object of JSON")
+        raise ApiError(400, "not_json", "the body is not a JSON object")
     return query | found
 
 
@@ -303,7 +303,7 @@ def _of_form(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
     nested: dict[int, dict[str, object]] = {}
     for key, value in items:
         if isinstance(value, UploadFile):
-            raise ApiError(400, "invalid_form", "a file is sent that is no parameter")
+            raise ApiError(400, "invalid_form", "an uploaded file is not a parameter of this request")
         match = NESTED.fullmatch(key)
         if match is not None:
             nested.setdefault(int(match[1]), {})[match[2] or match[3]] = value

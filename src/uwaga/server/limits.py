@@ -37,7 +37,7 @@ class RateLimiter:
     Args:
         path: file of the buckets, created if missing, to share them among processes with one thread each;
             None keeps them in this process.
-        groups: of :data:`SLOTS` buckets; the same in all processes.
+        groups: groups of :data:`SLOTS` buckets; the same in all processes.
         clock: seconds that never go back, the same in all processes.
     """
 

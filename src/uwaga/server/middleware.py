@@ -35,7 +35,7 @@ class RequestState:
 
     Attributes:
         id: sent by the client, or random.
-        status: of the response; 0 before it starts.
+        status: the status of the response; 0 before it starts.
         gone: the client has disconnected.
         counted: among the requests being answered.
     """
@@ -51,7 +51,7 @@ class RequestMiddleware:
 
     Args:
         app: the endpoints.
-        limits: of bodies.
+        limits: limits on request bodies.
         metrics: records requests.
         render: returns an error response from the path, the error and the request's id.
         most: maximum concurrent requests with a body; further ones are refused at once. A request counts

@@ -38,7 +38,7 @@ class Loaded:
     Attributes:
         translator: shared by requests.
         own: the same without the scheduler.
-        bytes: of memory that it took.
+        bytes: bytes of memory that it took.
         uses: requests that use it now.
         used: when the last one started.
         legs: the models of a chain.

@@ -41,7 +41,7 @@ class Answer:
 
     Attributes:
         description: when it is given.
-        model: of its JSON; a list of a model for an array; None for a response without JSON.
+        model: the model of its JSON; a list of a model for an array; None for a response without JSON.
         content: further media types, with their schemas.
     """
 
@@ -58,7 +58,7 @@ class Route:
     """A method and path, with its endpoint and description.
 
     Attributes:
-        method: of HTTP.
+        method: the HTTP method.
         path: template, such as ``/v1/documents/{document_id}``.
         endpoint: takes the request and the path's parameters.
         tag: group of the description; empty for a route that is not described.
@@ -106,13 +106,13 @@ class Routes:
         """Add the decorated endpoint.
 
         Args:
-            method: of HTTP.
+            method: the HTTP method.
             path: template.
             summary: one line.
             body: model of its parameters.
             kind: where they are.
             answer: model of the JSON of its success.
-            status: of its success.
+            status: the HTTP status of a success.
             answers: further answers by status, or the success with other media types.
         """
 

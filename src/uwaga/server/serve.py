@@ -136,7 +136,7 @@ def build_app(settings: ServerSettings, buckets: Path | None = None) -> Applicat
     """Create the application of one worker.
 
     Args:
-        settings: of the server.
+        settings: the settings of the server.
         buckets: file in which workers share the limits per minute; None for a single worker.
 
     Raises:

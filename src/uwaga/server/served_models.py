@@ -23,7 +23,7 @@ class ServedModel:
 
     Attributes:
         name: as ``/v1/models`` lists it.
-        settings: of the model.
+        settings: the settings of the model.
         sources: the model's own codes of its source languages.
         targets: the model's own codes of its target languages.
         problem: why it cannot be served; empty if it can.

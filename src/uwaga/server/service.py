@@ -40,7 +40,7 @@ class TextAnswer:
     """Translations in the order of the texts.
 
     Attributes:
-        translations: of the texts; one that failed has an ``error`` and no text.
+        translations: the translations of the texts; one that failed has an ``error`` and no text.
         sources: the public code of each text's language.
         detected: the detected language of each text; None where the request named it.
         model: names of the models used.
@@ -106,7 +106,7 @@ class Service:
             requests: with public codes of languages; all have the same ``source`` and ``target``. A
                 ``source`` that is None or ``auto`` is detected for each text.
             client: the name of the client, for fairness.
-            deadline: in seconds.
+            deadline: the time limit in seconds.
 
         Raises:
             ApiError: the request as a whole cannot be answered.
@@ -189,7 +189,7 @@ class Service:
             format: name of the document's format; None to infer it from the file name.
             glossary: required translations of terms.
             client: name of the client, for fairness.
-            deadline: in seconds.
+            deadline: the time limit in seconds.
             progress: called from another thread with the number of translated segments and of all segments.
 
         Raises:

@@ -54,7 +54,7 @@ class LimitSettings(StrictModel):
         characters: maximum characters of a request's texts together.
         body_bytes: maximum size of a request body.
         document_bytes: maximum size of a request body with a document.
-        requests_per_minute: of a key, or of an address without one; 0 for no limit.
+        requests_per_minute: limit of each key, or of each address without a key; 0 for no limit.
         characters_per_minute: likewise.
         waiting: requests that wait for a model before further ones are refused.
         documents: stored documents of all clients. Beyond the limit the client's oldest downloaded one is
@@ -91,7 +91,7 @@ class ServerSettings(StrictModel):
         nice: niceness of the engine's threads relative to those that serve requests, as for nice(1).
         memory: MiB of loaded models in a worker beyond which the least recently used ones are unloaded; 0 for
             no limit.
-        limits: of requests and of what the server stores.
+        limits: limits on requests and on stored data.
         keys: file of API keys, see ``uwaga serve keys``; None serves everybody.
         cors: origins whose pages may call the server, ``*`` for any.
         state: folder for glossaries and usage (``state.sqlite``) and documents; None stores nothing.

@@ -113,7 +113,7 @@ class OptionField:
     """An option of a record, with what its field's type says.
 
     Attributes:
-        name: of the field.
+        name: the name of the field.
         default: its default value.
         kinds: types of its values, without None and without the types of ``choices``: one of ``int``,
             ``float``, ``str``, ``tuple`` or ``Path``; ``bool`` for a plain flag; empty where only ``choices``
@@ -208,7 +208,7 @@ def given_options(record: type, values: Mapping[str, Any], kind: str) -> dict[st
     Args:
         record: a dataclass with options.
         values: options by name; None stands for an option that isn't given.
-        kind: of option, for the message: ``unknown KIND option 'beams'; did you mean 'beam'?``
+        kind: the kind of option, for the message: ``unknown KIND option 'beams'; did you mean 'beam'?``
 
     Raises:
         SettingsError: a name is not an option of the record; the message suggests the nearest.

@@ -143,7 +143,7 @@ def change_setting(values: dict[str, Any], change: str, example: str = "training
     Args:
         values: the raw settings.
         change: the key and its new value.
-        example: of a change, for the message.
+        example: an example of a change, for the message.
 
     Raises:
         SettingsError: the change has another form, or a key before the last already holds a value.

@@ -149,8 +149,8 @@ def with_terms(
     """Return a translation with the use of its sentences' terms, and a warning for each that is missing.
 
     Args:
-        translation: of several sentences.
-        terms: of each, None for none.
+        translation: a translation of several sentences.
+        terms: the terms of each, None for none.
         hypotheses: the best of each.
         texts: those as text.
     """

@@ -56,7 +56,7 @@ def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator
     """Read the terms of a file, each with its line.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         languages: codes of source and target, which a TBX file needs.
 
     Raises:
@@ -73,7 +73,7 @@ def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator
             raise DataError(f"{path}: two languages are needed to read a TBX file")
         yield from _tbx(path, languages)
     else:
-        raise DataError(f"{path}: a glossary is a .tsv, .csv or .tbx file; rename it to what it is")
+        raise DataError(f"{path}: a glossary must be a .tsv, .csv or .tbx file; rename it accordingly")
 
 
 def _tab_separated(path: Path) -> Iterator[Term]:
@@ -150,7 +150,7 @@ class _Entries(XmlItems[Term]):
         if self._count and not self._hit:
             raise DataError(
                 f"{self.file}: none of its {self._count} entries has terms in both "
-                f"{' and '.join(self._wanted)}: is it of other languages?"
+                f"{' and '.join(self._wanted)}: is it for other languages?"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:

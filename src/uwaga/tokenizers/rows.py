@@ -24,7 +24,7 @@ class RowTokeniser:
         size: rows of the embeddings.
         before: ids before a text, such as its language token.
         behind: ids after a text, except the last.
-        name: of the model, for messages.
+        name: the name of the model, for messages.
     """
 
     subwords: Subwords
@@ -46,11 +46,11 @@ class RowTokeniser:
         """Return a tokeniser of rows like those that the model was trained on.
 
         Args:
-            subwords: of the side, with its language selected.
+            subwords: the subword model of the side, with its language selected.
             size: rows of the embeddings.
             side: a target row ends with the end symbol, whatever special tokens follow it in a source.
             first: token that every target begins with, None for none.
-            name: of the model, for messages.
+            name: the name of the model, for messages.
         """
         framed = subwords.add_special_tokens([_TEXT])
         at = framed.index(_TEXT)

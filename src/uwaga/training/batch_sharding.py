@@ -37,7 +37,7 @@ class BatchSharding:
     """The batches of an update and their distribution over the processes.
 
     Attributes:
-        sizes: of all batches, in the order of a single process.
+        sizes: the sizes of all batches, in the order of a single process.
         local: numbers of the batches of this process.
     """
 
@@ -78,7 +78,7 @@ def shard_batches(
 
     Args:
         ranks: the processes.
-        batches: of this process.
+        batches: the batches of this process.
         stopping: True if this process has been asked to stop.
         accumulate: batches of an update over all processes.
 

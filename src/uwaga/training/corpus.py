@@ -131,7 +131,7 @@ def prepare_corpora(
     Args:
         settings: the settings of the run.
         say: called with each line of progress.
-        tokenisers: of both sides; None to train subword models, or load those in the run's folder.
+        tokenisers: both sides' tokenisers; None to train subword models, or load those in the run's folder.
 
     Raises:
         DataError: a corpus cannot be read, or a store cannot be written.

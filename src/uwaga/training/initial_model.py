@@ -31,7 +31,7 @@ def with_vocabulary(
 
     Args:
         model: a Transformer.
-        settings: of the model.
+        settings: the settings of the model.
         old: its tokenisers, source and target.
         new: the new tokenisers.
 
@@ -116,7 +116,7 @@ def start_model(
     """Return the model of a run on the CPU; its trainable weights require gradients.
 
     Args:
-        settings: of the run, as :func:`uwaga.training.base.open_base` completes them.
+        settings: the settings of the run, as :func:`uwaga.training.base.open_base` completes them.
         base: the model that it starts from, or None.
         source: the run's tokeniser of the source side.
         target: the run's tokeniser of the target side.

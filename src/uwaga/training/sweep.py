@@ -55,8 +55,8 @@ class TrialRun:
     Args:
         settings: the settings file that all runs share.
         values: the settings changed in this run.
-        folder: of the run; an interrupted run there is resumed.
-        metric: of its validations; a loss is negated, so that higher is better.
+        folder: the folder of the run; an interrupted run there is resumed.
+        metric: the metric of its validations; a loss is negated, so that higher is better.
     """
 
     def __init__(self, settings: Path, values: Mapping[str, Value], folder: Path, metric: str) -> None:
@@ -150,8 +150,8 @@ def open_study(folder: Path, settings: SweepSettings, metric: str, base: object)
     """Open the study in a folder, or create it.
 
     Args:
-        folder: of the sweep.
-        settings: of the sweep.
+        folder: the folder of the sweep.
+        settings: the settings of the sweep.
         metric: to maximise.
         base: the settings that all runs share, as JSON values.
 
@@ -268,7 +268,7 @@ def sweep(
     """Run or resume a hyperparameter search.
 
     Args:
-        settings: of the sweep.
+        settings: the settings of the sweep.
         file: the settings file that all runs share.
         values: its unchecked content.
         say: called with each line of progress.

@@ -88,8 +88,8 @@ class Validation:
 
     Attributes:
         loss: mean negative log-likelihood per target token, in nats.
-        bleu: of the decoded texts, None if none were decoded.
-        chrf: of the same texts.
+        bleu: BLEU of the decoded texts, None if none were decoded.
+        chrf: chrF of the same texts.
         usual: distribution of the scores of the decoded texts.
         samples: some of the decoded texts.
         by_length: BLEU by the length of the source.

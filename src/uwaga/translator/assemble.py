@@ -150,7 +150,7 @@ def sentence_alignments(
 
     Args:
         passage: the text, split into sentences.
-        way: of each sentence the hypothesis that was taken, with its ``alignment``, or ``COPIED``.
+        way: the selected hypothesis of each sentence, with its ``alignment``, or ``COPIED``.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
     """

@@ -140,7 +140,7 @@ class AsyncTranslator:
         Args:
             text: one text, or any number of them.
             client: the name of the client: clients are served in turn.
-            deadline: in how many seconds the translation is due; None for any time.
+            deadline: seconds until the translation is due; None for no deadline.
             **options: as of ``Translator.translate``.
 
         Raises:
@@ -236,7 +236,7 @@ class AsyncTranslator:
                 cancelled.
             *args: further arguments.
             client: the name of the client.
-            deadline: in how many seconds the result is due.
+            deadline: seconds until the result is due.
 
         Raises:
             BusyError: too many requests are waiting.

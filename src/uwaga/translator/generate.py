@@ -59,7 +59,7 @@ def grow(
     Args:
         decoder: the model.
         source: token ids with their end symbol, or a prompt.
-        options: of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
+        options: the options of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
         decode: from the target's tokens to text.
         prefix: tokens that the target begins with.
 

@@ -74,7 +74,7 @@ def load(
     if wanted.shortlist is not None:
         raise SettingsError(f"{name}: {what} takes no shortlist")
     if wanted.adapter is not None:
-        raise SettingsError(f"{name}: {what} takes no adapter")
+        raise SettingsError(f"{name}: {what} cannot take an adapter")
     if checkpoint.task == "generate":
         return TextGenerator(*load_generator(checkpoint, wanted))
     if wanted.engine == "native":

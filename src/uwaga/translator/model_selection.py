@@ -158,7 +158,7 @@ def choose_models(
     between = [via] if isinstance(via, str) else list(via or ())
     for code in (source, target, *between):
         if not isinstance(code, str) or not ANY_CODE.fullmatch(code):
-            raise SettingsError(f"{shown(code)} is no code of a language, such as 'en' or 'pt_BR'")
+            raise SettingsError(f"{shown(code)} is not a language code such as 'en' or 'pt_BR'")
     if same_language(source, target) and not between:
         raise SettingsError(
             f"{source} and {target} are one language; name one to go through with via (--via), or another"

@@ -137,10 +137,10 @@ def translate_texts(
     splits a sentence further only if it is too long for it.
 
     Args:
-        plan: of the call.
+        plan: the plan of the call.
         texts: without tags.
         prefixes: the beginning of each translation.
-        names: of the texts, for messages.
+        names: the names of the texts, for messages.
 
     Raises:
         DataError, SettingsError: as :func:`translate_requests`.

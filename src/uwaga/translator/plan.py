@@ -27,7 +27,7 @@ def known_source(source: str | None, text: str | Sequence[str], languages: Langu
     """Return the source language as the model names it; ``auto`` detects that of all texts together.
 
     Args:
-        source: of the request.
+        source: the source of the request.
         text: one text, or several.
         languages: those of the model.
 

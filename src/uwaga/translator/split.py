@@ -264,7 +264,7 @@ class Segmenter:
             sentences: the translation of each of its sentences.
             text: the whole translation.
             split: ``auto`` or ``never``.
-            name: of the text, for error messages.
+            name: the name of the text, for error messages.
 
         Raises:
             TextTooLongError, SettingsError: as :meth:`cut`.

@@ -306,7 +306,7 @@ class Translator:
         Args:
             inlines: the texts; white space at their ends is kept.
             request: all fields but the text, which is ignored.
-            names: of the texts, for messages.
+            names: the names of the texts, for messages.
 
         Returns:
             the translations in order. One that failed has the tags of its source and, unless ``on_error`` is

@@ -48,10 +48,10 @@ class AverageAttention(nn.Module):
     both gates both vectors.
 
     Args:
-        width: of the vectors.
+        width: the width of the vectors.
         sizes: inputs and outputs of each product of the feed-forward.
         activated: how many of them an activation follows.
-        activation: by its name in settings.
+        activation: its name in the settings.
         gated: without gates the output is ``g_t``.
         dropout: after each activation.
     """

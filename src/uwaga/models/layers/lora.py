@@ -23,7 +23,7 @@ class LoraLinear(nn.Linear):
 
         Args:
             frozen: a linear layer, which is not changed but for its gradients.
-            rank: of the update.
+            rank: the rank of the update.
             alpha: the update is multiplied by ``alpha / rank``.
             dropout: on what the adapter reads.
         """

@@ -94,7 +94,7 @@ def relative_bucket(distance: Tensor, buckets: int, farthest: int, both_ways: bo
 
     Args:
         distance: (...).
-        buckets: of both directions together.
+        buckets: the number of buckets of both directions together.
         farthest: distances from here share a bucket.
         both_ways: True if later keys have buckets of their own.
     """

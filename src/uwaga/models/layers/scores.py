@@ -237,7 +237,7 @@ class LocationScore(AttentionScore):
         source = prepared.shape[-2]
         if source > self.positions:
             raise TextTooLongError(
-                f"a source of {source} tokens, but the location score knows {self.positions} positions"
+                f"a source of {source} tokens, but the location score has {self.positions} positions"
             )
         return nn.functional.linear(query, self.weight.weight[:source])  # (..., target, source)
 

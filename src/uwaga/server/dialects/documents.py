@@ -34,9 +34,9 @@ async def store_document(
     """Check an uploaded document and store it for translation.
 
     Args:
-        context: of the server.
+        context: the context of the server.
         client: whose it is.
-        content: of the file.
+        content: the content of the file.
         name: the client's file name; its ending gives the format.
         source: source language; None to detect it.
         target: target language.
@@ -83,9 +83,9 @@ async def result_response(
     """Return a translated document as a download.
 
     Args:
-        store: of the documents.
+        store: the store of the documents.
         owner: whose it is.
-        document_id: of the document.
+        document_id: the id of the document.
         key: the document's own key; None if it has none.
 
     Raises:
@@ -103,7 +103,7 @@ def file_response(path: Path, name: str) -> Response:
     """Return a file as a download. It is opened now, so that deleting it does not cut the response off.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         name: as the client knows it.
 
     Raises:

@@ -96,12 +96,12 @@ class DocumentStatus:
     """State and progress of a document.
 
     Attributes:
-        id: of the document.
+        id: the id of the document.
         spec: how it is translated.
         state: ``queued``, ``running``, ``done`` or ``failed``.
         done: translated segments.
         of: segments in total; 0 until they are counted.
-        characters: of the document; None until they are counted.
+        characters: the number of characters of the document; None until they are counted.
         error: message if it failed.
         code: error code if it failed.
         started: when a worker took it, in seconds since 1970.
@@ -127,8 +127,8 @@ class DocumentStore:
 
     Args:
         engine: the database.
-        folder: of the documents' files, shared by all processes that share the database.
-        limits: of what is stored.
+        folder: the folder of the documents' files, shared by all processes that share the database.
+        limits: limits on the stored data.
 
     Raises:
         SettingsError: the folder cannot be written.
@@ -174,7 +174,7 @@ class DocumentStore:
 
         Args:
             owner: whose it is.
-            document_id: of the document.
+            document_id: the id of the document.
             key: the document's own key; None if it has none.
 
         Raises:
@@ -207,7 +207,7 @@ class DocumentStore:
 
         Args:
             owner: whose it is.
-            document_id: of the document.
+            document_id: the id of the document.
             key: the document's own key; None deletes a document whatever its key.
 
         Raises:
@@ -352,11 +352,11 @@ class ClaimedDocument:
     """A document that this process translates, until it is finished, failed or released.
 
     Attributes:
-        id: of the document.
+        id: the id of the document.
         spec: how to translate it.
         document: file of the upload.
         output: file of the translation.
-        characters: of the document; None until :meth:`count`.
+        characters: the number of characters of the document; None until :meth:`count`.
         stopping: set to make :meth:`progress` raise.
     """
 

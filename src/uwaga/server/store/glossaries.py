@@ -41,7 +41,7 @@ class GlossaryStore:
 
     Args:
         engine: the database.
-        limits: of what is stored.
+        limits: limits on the stored data.
     """
 
     def __init__(self, engine: sql.Engine, limits: GlossaryLimits = NO_LIMITS) -> None:
@@ -106,7 +106,7 @@ class GlossaryStore:
 
         Args:
             owner: whose it is.
-            glossary_id: of the glossary.
+            glossary_id: the id of the glossary.
             change: returns the glossary as it should be; called again if another change came first.
 
         Raises:
@@ -144,7 +144,7 @@ class GlossaryCache:
     """Glossaries ready for translation; those used recently are not built again.
 
     Args:
-        store: of the glossaries.
+        store: the store of glossaries.
     """
 
     def __init__(self, store: GlossaryStore) -> None:

@@ -103,7 +103,7 @@ def _check_side(text: str, what: str) -> None:
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
-        raise DataError(f"{what} is no valid Unicode: {shown(text)}") from None
+        raise DataError(f"{what} is not valid Unicode: {shown(text)}") from None
     if length > LONGEST_SIDE:
         raise DataError(f"{what} has more than {LONGEST_SIDE} bytes: {shown(text)}")
 
@@ -133,8 +133,8 @@ def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[st
             where = f"key with the index {index} (in line {rows.line_num})"
             if len(row) < 2 or len(row) == 3 or len(row) > 4:
                 raise DataError(
-                    f"{where} has {len(row)} columns; there are two, source and target, or four, with the "
-                    "codes of their languages behind them"
+                    f"{where} has {len(row)} columns; expected two (source, target) or four (then the "
+                    "codes of their languages)"
                 )
             if len(row) == 4 and not _of_languages((row[2], row[3]), languages):
                 continue
@@ -302,7 +302,7 @@ def check_language(code: str) -> str:
     """
     base = base_language(code)
     if not (code.isascii() and 2 <= len(code) <= 16 and base.isalpha()):
-        raise DataError(f"{shown(code)} is no code of a language, such as en")
+        raise DataError(f"{shown(code)} is not a language code such as en")
     return code.lower()
 
 

@@ -65,7 +65,7 @@ class Variable:
         else:
             values = self._dequantised(path)
         if not math.isfinite(float(values.sum(dtype=np.float64))):
-            raise ModelError(f"{path}: {self.name!r} holds what are not finite numbers")
+            raise ModelError(f"{path}: {self.name!r} contains numbers that are not finite")
         return values
 
     def _dequantised(self, path: Path) -> Floats:
@@ -86,7 +86,7 @@ class Variable:
             scale = scale[0]
         scale = scale.astype(np.float32)
         if not bool((np.isfinite(scale) & (scale > 0)).all()):
-            raise ModelError(f"{path}: the scale of {self.name!r} holds what are not numbers above 0")
+            raise ModelError(f"{path}: the scale of {self.name!r} contains values that are not above 0")
         if scale.ndim:
             scale = scale.reshape(-1, *([1] * (self.stored.ndim - 1)))  # (rows, 1)
         values: Floats = self.stored.astype(np.float32)
@@ -129,7 +129,7 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
         if revision == FIRST_REVISION:
             name = _renamed(name)
         if name in stored:
-            raise ModelError(f"{path}: {name!r} stands in it twice; the file is damaged")
+            raise ModelError(f"{path}: {name!r} occurs twice; the file is damaged")
         stored[name] = bytes_.array(name, shape, version)
     names = {name: name for name in stored}
     if version >= 3:

@@ -214,7 +214,7 @@ def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
         value = getattr(settings, name)
         if value not in allowed:
             raise ModelError(
-                f"the model's setting {name} = {value!r} is a feature that {to} lacks (it has "
+                f"the model's setting {name} = {value!r} is not supported by {to} (supported: "
                 f"{' or '.join(map(repr, allowed))}); its weights cannot be written so"
             )
 

@@ -188,15 +188,15 @@ def _check(path: Path, entry: Entry) -> None:
     if entry.kind not in KNOWN:
         if entry.kind & PACKED:
             raise ModelError(
-                f"{path}: {entry.name!r} lies in the order of one processor ({entry.kind:#x}); convert the "
-                "model anew with marian-conv --gemm-type intgemm8 or float32"
+                f"{path}: {entry.name!r} is stored in the layout of one processor ({entry.kind:#x}); convert "
+                "the model anew with marian-conv --gemm-type intgemm8 or float32"
             )
         raise ModelError(f"{path}: {entry.name!r} is of the unknown number format {entry.kind:#x}")
     if any(axis < 1 for axis in entry.shape):
         raise ModelError(f"{path}: {entry.name!r} has the shape {shown(entry.shape)}; the file is damaged")
     quantised = entry.kind in QUANTISED
     if quantised and len(entry.shape) != 2:
-        raise ModelError(f"{path}: {entry.name!r} is no matrix: {shown(entry.shape)}")
+        raise ModelError(f"{path}: {entry.name!r} is not a matrix: {shown(entry.shape)}")
     needed = entry.numbers + (MULTIPLIER if quantised else 0)
     if needed > entry.bytes:
         raise ModelError(

@@ -54,7 +54,7 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
     """
     content = read_private(path)
     if len(content) < 8 * HEAD:
-        raise ModelError(f"{path}: {len(content)} bytes are no shortlist; fetch it again")
+        raise ModelError(f"{path}: not a shortlist ({len(content)} bytes); fetch it again")
     magic, checksum, common, _, offsets, entries = content[: 8 * HEAD].view("<u8").tolist()
     if magic != MAGIC:
         raise ModelError(f"{path}: not a binary Marian shortlist (it begins with {magic:#x})")

@@ -41,7 +41,7 @@ def preserved(source: str, translation: str) -> str:
 
     Args:
         source: the text.
-        translation: of it, line by line.
+        translation: its translation, line by line.
     """
     before, after = LINE_BREAK.split(source), LINE_BREAK.split(translation)
     if len(before) != len(after):
@@ -164,7 +164,7 @@ def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> No
     """Refuse unsupported parameters.
 
     Args:
-        formality: of the request.
+        formality: the formality of the request.
         named: further parameters, None if not given.
 
     Raises:
