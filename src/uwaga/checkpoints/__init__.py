@@ -1,1 +1,1 @@
-"""Model folders: what is written, how it is checked, where a model's name leads."""
+"""Model files of all formats: reading, checking, describing and writing them."""

@@ -80,7 +80,7 @@ class AdaptedWeights(Weights):
     adapter: Adapter | None = None
 
     def read(self, name: str) -> Floats:
-        """The numbers of a weight in float32."""
+        """Return a weight in float32."""
         found, layer = super().read(name), _layer(name)
         if self.adapter is None or layer not in self.adapter.sides:
             return found
@@ -88,7 +88,7 @@ class AdaptedWeights(Weights):
         return changed
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
-        """The whole numbers that a matrix is stored as, None of one that the adapter changes."""
+        """Return the integers that a matrix is stored as, None if the adapter changes it."""
         changed = self.adapter is not None and _layer(name) in self.adapter.sides
         return None if changed else super().integers(name)
 
@@ -159,7 +159,7 @@ def read_adapter(folder: str | Path) -> Adapter:
 
 
 def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
-    """The model with an adapter merged into its weights as they are read.
+    """Return a model with an adapter merged into its weights as they are read.
 
     Raises:
         ModelError: the adapter belongs to another model.
@@ -189,7 +189,7 @@ def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
 
 
 def weights_checksum(weights: Weights) -> str:
-    """SHA-256 of all weights in float32 with their names and shapes, however they are stored."""
+    """Return the SHA-256 of all weights in float32, their names and shapes, independent of the format."""
     digest = hashlib.sha256()
     for name in sorted(weights.names()):
         digest.update(f"{name} {list(weights.shape(name))}\n".encode())
@@ -198,5 +198,5 @@ def weights_checksum(weights: Weights) -> str:
 
 
 def _layer(name: str) -> str:
-    """The layer whose matrix a weight is; nothing of any other."""
+    """Return the layer whose matrix a weight is, empty for other weights."""
     return name.removesuffix(".weight") if name.endswith(".weight") else ""

@@ -1,4 +1,4 @@
-"""Which attention of a model aligns words best: a small file beside the model, whatever its format is.
+"""The attention head of a model that aligns words best, stored in a small file next to the model.
 
 ``alignment_head.json`` holds an :class:`uwaga.settings.AlignmentHead`. Where a model is a file, or its folder
 cannot be written, it lies elsewhere: beside the file, or among the user's caches, by the model's files.
@@ -20,7 +20,7 @@ HEAD_FILE = "alignment_head.json"
 
 
 def read_head(place: Path) -> AlignmentHead | None:
-    """The choice that is kept for a model, None where there is none.
+    """Return the attention head that is stored for a model, None if there is none.
 
     Args:
         place: the model's folder or file.
@@ -38,11 +38,11 @@ def read_head(place: Path) -> AlignmentHead | None:
 
 
 def write_head(place: Path, head: AlignmentHead) -> Path:
-    """Keep a choice with a model: beside it or, where that cannot be written, among the user's caches.
+    """Store an attention head with a model: next to it or, if that cannot be written, in the user's cache.
 
     Args:
         place: the model's folder or file.
-        head: the choice.
+        head: the attention head.
 
     Returns:
         the file.
@@ -63,7 +63,7 @@ def write_head(place: Path, head: AlignmentHead) -> Path:
 
 
 def head_bytes(head: AlignmentHead) -> bytes:
-    """The contents of the file."""
+    """Return the contents of the file."""
     return (json.dumps(head.model_dump(exclude_none=True), ensure_ascii=False) + "\n").encode()
 
 
@@ -87,7 +87,7 @@ def _caches() -> Path:
 
 
 def _cached(place: Path) -> Path:
-    """By where the model is, and what tells one from the next in its place: sizes and times of its files."""
+    """Return the cache path of a model, which depends on its path and the sizes and times of its files."""
     files = sorted(place.iterdir()) if place.is_dir() else [place]
     told = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.is_file()]
     key = hashlib.sha256(repr((str(place.resolve()), told)).encode()).hexdigest()[:32]

@@ -27,9 +27,9 @@ class Card:
 
 
 def read_card(folder: Path) -> Card:
-    """The card of a model folder: ``card.md``, or Hugging Face's ``README.md`` with its front matter.
+    """Read the card of a model folder: ``card.md``, or Hugging Face's ``README.md`` with front matter.
 
-    What is missing or unreadable is not stated; a card is for people.
+    Missing or unreadable values count as not stated; a card is written for people.
     """
     for name in (CARD, README):
         try:

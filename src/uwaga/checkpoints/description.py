@@ -80,7 +80,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> Description:
 
 
 def _decoding(checkpoint: Checkpoint) -> dict[str, object]:
-    """The default options that a folder of uwaga's own can state; an infinite limit is none."""
+    """Return the default options that a folder of uwaga's own can state; an infinite limit is None."""
     options: dict[str, Any] = {**vars(checkpoint.decoding), **vars(checkpoint.text)}
     names = dict.fromkeys((*SEARCH, *DecodingSettings.model_fields))
     return {name: options[name] for name in names if options[name] != math.inf}

@@ -52,7 +52,7 @@ def read_package(path: Path, memory: Memory = "fast") -> Checkpoint:
             unpacked in any case.
 
     Raises:
-        ModelError: no package, damaged, unsafe to unpack, of another type than a translation's, or its
+        ModelError: it is not a package, damaged, unsafe to unpack or not of the type ``translate``, or its
             model has a feature that uwaga lacks.
     """
     if path.is_dir():
@@ -87,7 +87,7 @@ def _read(folder: Path, place: Path, memory: Memory) -> Checkpoint:
 
 
 def codes(values: Mapping[str, Any]) -> tuple[str, str]:
-    """The languages that a package's metadata name."""
+    """Return the language codes in the metadata of a package."""
     return str(values.get("from_code") or UNKNOWN[0]), str(values.get("to_code") or UNKNOWN[1])
 
 
@@ -107,7 +107,7 @@ def read_metadata(path: Path, name: str) -> Mapping[str, Any]:
 
 
 def _unpack(path: Path, folder: Path) -> None:
-    """Put the needed files into ``folder`` under names of our own."""
+    """Unpack the required files into ``folder`` under fixed names."""
     (folder / "model").mkdir()
     with open_archive(path, "an Argos package") as package:
         for name, member in needed_members(package).items():
@@ -118,10 +118,10 @@ def _unpack(path: Path, folder: Path) -> None:
 
 
 def needed_members(package: Archive) -> dict[str, str]:
-    """The members that a package must or may have, by their names inside its folder.
+    """Return the required and optional members of a package by their names inside its folder.
 
     Raises:
-        ModelError: one lies outside of the package, or it is not one folder.
+        ModelError: a member's path leads out of the package, or the package is not a single folder.
     """
     path = package.path
     wanted = {METADATA, PIECES, CODES, *(f"model/{name}" for name in MODEL_FILES)}

@@ -1,8 +1,8 @@
-"""CTranslate2's ``model.bin``: named arrays behind a short header, read without trusting one of its sizes.
+"""CTranslate2's ``model.bin``: a short header and named arrays; none of its sizes is trusted.
 
 The layout is that of its ``python/ctranslate2/specs/model_spec.py``: version, name and revision of the
-specification, arrays (name, shape, number format, bytes), then second names of arrays. Everything is
-little-endian; versions differ in how they say the number format, and the first (2019) names no specification.
+specification, arrays (name, shape, number format, bytes), then aliases of arrays. Everything is
+little-endian; versions encode the number format differently, and the first (2019) names no specification.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Variable:
-    """An array as it is stored; ``scale`` is what its whole numbers are divided by."""
+    """An array as it is stored; its integers are divided by ``scale``."""
 
     name: str
     stored: Array
@@ -52,10 +52,10 @@ class Variable:
     scale: Array | None = None
 
     def floats(self, path: Path) -> Floats:
-        """The numbers in float32, a copy; whole numbers divided by their scale, one or one per row.
+        """Return a copy in float32; integers are divided by their scale, one for the array or one per row.
 
         Raises:
-            ModelError: a scale does not fit, or something is not a finite number.
+            ModelError: a scale has the wrong shape, or a number is not finite.
         """
         if self.bfloat16:
             widened = self.stored.astype(np.uint32) << 16
@@ -96,7 +96,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A ``model.bin``; two names of one array have the same :class:`Variable`."""
+    """A ``model.bin``; aliases of an array share one :class:`Variable`."""
 
     path: Path
     version: int
@@ -113,7 +113,7 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
         contents: False reads no array of more than :data:`SMALL` bytes; its numbers are then all 0.
 
     Raises:
-        ModelError: missing, cut short, longer than it says, of an unknown version, or it contradicts itself.
+        ModelError: missing, truncated, longer than stated, of an unknown version, or inconsistent.
     """
     bytes_ = _Bytes(path, contents)
     version = bytes_.whole("I")
@@ -152,7 +152,7 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
 
 
 def _renamed(name: str) -> str:
-    """A name of the first revision as later ones have it; each rule counts once, as in CTranslate2."""
+    """Convert a name of the first revision to later ones; each rule applies once, as in CTranslate2."""
     rules = [
         *(("transformer/", ""), (":0", ""), ("w_embs", "embeddings/weight"), ("kernel", "weight")),
         *(
@@ -170,7 +170,7 @@ def _renamed(name: str) -> str:
 
 
 class _Bytes:
-    """A file that is read from its beginning; every read is checked against what is left."""
+    """A file read sequentially; every read is checked against the bytes left."""
 
     def __init__(self, path: Path, contents: bool) -> None:
         self._path, self._file, self._map = path, None, None
@@ -192,16 +192,16 @@ class _Bytes:
 
     @property
     def left(self) -> int:
-        """Bytes not yet read."""
+        """Number of bytes not yet read."""
         return self._size - self._at
 
     def whole(self, kind: str) -> int:
-        """A whole number: ``B`` of 1 byte, ``H`` of 2, ``I`` of 4."""
+        """Read an unsigned integer: ``B`` of 1 byte, ``H`` of 2, ``I`` of 4."""
         number: int = struct.unpack(f"<{kind}", self._take(struct.calcsize(kind), "a number"))[0]
         return number
 
     def text(self) -> str:
-        """A text with its length before it and a zero byte at its end."""
+        """Read a string, stored after its length and ending in a zero byte."""
         content = self._take(self.whole("H"), "a name")
         try:
             return content.split(b"\0", 1)[0].decode("utf-8")
@@ -211,14 +211,14 @@ class _Bytes:
             ) from None
 
     def shape(self) -> tuple[int, ...]:
-        """The axes of an array."""
+        """Read the shape of an array."""
         axes = self.whole("B")
         if axes > MOST_AXES:
             raise ModelError(f"{self._path}: an array of {axes} axes at byte {self._at}; the file is damaged")
         return tuple(self.whole("I") for _ in range(axes))
 
     def array(self, name: str, shape: tuple[int, ...], version: int) -> tuple[Array, bool]:
-        """An array of this shape, and whether it is of bfloat16 (numpy has no such format)."""
+        """Read an array of this shape; return it and True if it is bfloat16, which numpy lacks."""
         number = self.whole("B")
         count = self.whole("I")
         if version >= 4:

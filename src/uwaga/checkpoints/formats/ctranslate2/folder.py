@@ -1,8 +1,8 @@
-"""CTranslate2's model folders (Klein et al. 2020): its ``TransformerSpec``, from whichever converter.
+"""CTranslate2's model folders (Klein et al. 2020): its ``TransformerSpec``, from any converter.
 
-Whole-number weights are read as the floats that they stand for. CTranslate2 pads without a token, and can
-start a decoder from a zero embedding; we need a token for both, so the vocabulary becomes one longer:
-``<pad>``, with zero embeddings and probability 0.
+Integer weights are dequantised. CTranslate2 pads without a token and can start a decoder from a zero
+embedding; uwaga needs a token for both, so the vocabulary is extended by ``<pad>``, with zero embeddings
+and probability 0.
 """
 
 from __future__ import annotations
@@ -71,23 +71,23 @@ NAME = "CTranslate2"
 
 @dataclass(frozen=True)
 class StoredVariable(StoredTensor):
-    """A variable of the file, whose whole numbers stand for others by a scale."""
+    """A variable of the file; integers are dequantised by a scale."""
 
     variable: Variable
 
     @classmethod
     def of(cls, variable: Variable, path: Path) -> StoredVariable:
-        """The variable as a stored tensor."""
+        """Return a variable as a stored tensor."""
         kind = "BF16" if variable.bfloat16 else FORMATS[variable.stored.dtype.name]
         return cls(variable.name, path, kind, variable.stored, variable)
 
     @property
     def floating(self) -> bool:
-        """True: whole numbers become weights too."""
+        """True: integers are dequantised to weights."""
         return True
 
     def floats(self) -> Floats:
-        """The numbers in float32, a copy; see :meth:`Variable.floats`."""
+        """Return a copy in float32; see :meth:`Variable.floats`."""
         return self.variable.floats(self.path)
 
 
@@ -106,7 +106,7 @@ def read_folder(
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
         pieces: the SentencePiece model of both sides; None for ``source.spm`` and ``target.spm`` (Marian's,
             which ends every source with ``</s>``) or ``sentencepiece.model`` in the folder.
-        options: how to search unless told otherwise.
+        options: default search options.
         languages: codes of source and target.
 
     Raises:
@@ -154,7 +154,7 @@ def read_folder(
 
 
 def _summary(file: ModelFile) -> WeightSummary:
-    """The sizes of the weights, integers with a scale among them."""
+    """Return the sizes of the weights, including integers with a scale."""
     distinct = {id(variable): variable for variable in file.variables.values()}.values()
     tensors = [
         StoredVariable.of(variable, file.path)
@@ -165,7 +165,7 @@ def _summary(file: ModelFile) -> WeightSummary:
 
 
 class _Stored:
-    """The variables of a file, each of which must be looked at once."""
+    """The variables of a file; each must be used."""
 
     def __init__(self, file: ModelFile) -> None:
         self.file = file
@@ -176,7 +176,7 @@ class _Stored:
         return name in self.file.variables
 
     def variable(self, name: str) -> Variable:
-        """The variable of this name, for use."""
+        """Return the variable of this name and mark it as used."""
         found = self.file.variables.get(name)
         if found is None:
             raise ModelError(f"{self.file.path}: {name!r} is missing, which a TransformerSpec holds")
@@ -184,11 +184,11 @@ class _Stored:
         return found
 
     def tensors(self) -> dict[str, StoredTensor]:
-        """Every variable, for weights."""
+        """Return all variables as stored tensors."""
         return {name: StoredVariable.of(one, self.file.path) for name, one in self.file.variables.items()}
 
     def scalar(self, scope: str, name: str) -> float | None:
-        """A single number, of this scope or of the whole file (before revision 5), None where it is not."""
+        """Return a scalar of this scope or of the whole file (before revision 5), None if it is missing."""
         for full in (f"{scope}/{name}", name):
             if full in self.file.variables:
                 stored = self.variable(full).stored
@@ -201,7 +201,7 @@ class _Stored:
         return None
 
     def flag(self, scope: str, name: str, default: bool) -> bool:
-        """A truth value."""
+        """Return a boolean."""
         value = self.scalar(scope, name)
         return default if value is None else bool(value)
 
@@ -213,7 +213,7 @@ class _Stored:
         }
 
     def refuse_features(self) -> None:
-        """Name a feature that we lack and the file has switched on."""
+        """Raise ModelError for a feature that the file enables and uwaga lacks."""
         for scope in ("encoder", "decoder", ""):
             for name, neutral in NEUTRAL.items():
                 value = self.scalar(scope, name)
@@ -226,11 +226,11 @@ class _Stored:
 
     @property
     def looked_at(self) -> frozenset[str]:
-        """The variables that have been asked for or have no effect."""
+        """The variables that have been used or have no effect."""
         return frozenset(self._seen)
 
     def layers(self, scope: str) -> int:
-        """How many layers a stack has."""
+        """Return the number of layers of a stack."""
         count = 0
         while self.has(f"{scope}/layer_{count}/ffn/linear_0/weight"):
             count += 1
@@ -239,7 +239,7 @@ class _Stored:
         return count
 
     def shape(self, name: str, axes: int) -> tuple[int, ...]:
-        """The shape of a variable of so many axes."""
+        """Return the shape of a variable after checking its number of axes."""
         found = self.variable(name).stored.shape
         if len(found) != axes or not all(found):
             raise ModelError(f"{self.file.path}: {name!r} has shape {found}, not {axes} axes")
@@ -247,7 +247,7 @@ class _Stored:
 
 
 def _settings(stored: _Stored, folder: Path) -> TransformerSettings:
-    """The settings that the file's numbers and shapes say."""
+    """Infer the settings from the file's scalars and shapes."""
     path = stored.file.path
     values = {
         "encoder_layers": stored.layers("encoder"),
@@ -305,7 +305,7 @@ def _activation(stored: _Stored, scope: str) -> str:
 
 
 def _positions(stored: _Stored, scope: str) -> int:
-    """Rows of the position table, 0 where the positions are computed."""
+    """Return the rows of the position table, 0 if the positions are computed."""
     name = f"{scope}/position_encodings/encodings"
     return stored.shape(name, 2)[0] if stored.has(name) else 0
 
@@ -342,7 +342,7 @@ def _is_float(variable: Variable) -> bool:
 
 
 def _tie(stored: _Stored) -> str:
-    """Which of the three tables are one."""
+    """Return the kind of weight tying between the two embeddings and the output layer."""
     source, target, output = (
         stored.variable(name)
         for name in (
@@ -357,7 +357,7 @@ def _tie(stored: _Stored) -> str:
 
 
 def _layers(settings: TransformerSettings) -> dict[str, View]:
-    """Our linear layers, and where CTranslate2 keeps them: the projections of one input in one."""
+    """Yield our linear layers with CTranslate2's names, which join the projections of one input."""
     found: dict[str, View] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
         own = "attention" if stack == "encoder" else "self_attention"
@@ -376,7 +376,7 @@ def _layers(settings: TransformerSettings) -> dict[str, View]:
 
 
 def _norms(settings: TransformerSettings) -> dict[str, str]:
-    """Our norms, and where CTranslate2 keeps them."""
+    """Yield our norms with CTranslate2's names."""
     found: dict[str, str] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
         own = "attention" if stack == "encoder" else "self_attention"
@@ -395,7 +395,7 @@ def _norms(settings: TransformerSettings) -> dict[str, str]:
 
 
 def _table(stored: _Stored, settings: TransformerSettings, words: Vocabularies) -> Table:
-    """Where each weight is stored. Embeddings and output are as long as the vocabulary with its padding."""
+    """Return the table of weights; embeddings and output include the row of the padding token."""
     weights: dict[str, tuple[View, ...]] = {}
     for ours, view in _layers(settings).items():
         for kind in ("weight", "bias"):
@@ -433,7 +433,7 @@ def _table(stored: _Stored, settings: TransformerSettings, words: Vocabularies) 
 
 
 def _second_names(settings: TransformerSettings, weights: Mapping[str, tuple[View, ...]]) -> dict[str, str]:
-    """Names of tables that are one with another."""
+    """Return the aliases of tied tables."""
     first = TABLES[settings.tie]
     found: dict[str, str] = {}
     for side in ("source_embedding", "target_embedding"):

@@ -31,8 +31,8 @@ LARGEST = 1 << 26
 class Vocabularies:
     """The pieces of both sides and the tokens around a source.
 
-    ``size``: of both embeddings, the padding token, which is the last, included. ``before`` and ``behind``:
-    ids that stand around a source by what the folder says.
+    ``size``: rows of both embeddings, including the padding token, which is the last. ``before`` and
+    ``behind``: ids that the folder puts around a source.
     """
 
     source: tuple[str, ...]
@@ -64,12 +64,12 @@ def read_vocabularies(
     Args:
         folder: the folder.
         file: its ``model.bin``.
-        starts_from_zero: the decoder's first input is zero, not a token's embedding.
-        framing: what a file of an old format says of special tokens.
+        starts_from_zero: True if the decoder's first input is zero instead of a token's embedding.
+        framing: flags for special tokens that a file of an old format holds.
 
     Raises:
-        ModelError: a file is missing or damaged, a special token is missing, or the model needs to be told
-            the token that it starts from.
+        ModelError: a file is missing or damaged, a special token is missing, or the model's start token must
+            be given with each call.
     """
     source, target = read_side(folder, "source"), read_side(folder, "target")
     config = _config(folder)
@@ -110,14 +110,14 @@ def read_vocabularies(
 def tokenisers(
     folder: Path, words: Vocabularies, pieces: Path | None
 ) -> tuple[FramedPieces | SpacedPieces, FramedPieces | SpacedPieces]:
-    """The tokenisers of both sides.
+    """Return the tokenisers of both sides.
 
-    Without a SentencePiece model, and where no piece has its mark of a space, texts are cut already: spaces
-    stand between their pieces.
+    Without a SentencePiece model, and if no piece has its space marker, texts are expected to be segmented
+    already, with spaces between the pieces.
 
     Args:
         folder: the folder.
-        words: its vocabularies.
+        words: the vocabularies of the folder.
         pieces: the SentencePiece model of both sides; None to look for it in the folder.
 
     Raises:
@@ -171,9 +171,9 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def read_side(folder: Path, side: str) -> tuple[str, ...]:
-    """The pieces of a side, ``source`` or ``target``; as in CTranslate2 a shared vocabulary goes first.
+    """Read the pieces of ``source`` or ``target``; as in CTranslate2 a shared vocabulary is preferred.
 
-    The unknown token comes behind the last piece where the file lacks it, as there.
+    As there, the unknown token is appended if the file lacks it.
 
     Raises:
         ModelError: a file is missing or damaged.
@@ -190,9 +190,9 @@ def read_side(folder: Path, side: str) -> tuple[str, ...]:
 
 def _vocabulary(path: Path) -> tuple[str, ...]:
     try:
-        text = read_regular(path, LARGEST).decode("utf-8")  # a line may hold any of the other line breaks
+        text = read_regular(path, LARGEST).decode("utf-8")  # a piece may contain any of the other line breaks
         pieces = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
-        json.dumps(pieces, ensure_ascii=False).encode("utf-8")  # half a surrogate pair is no text
+        json.dumps(pieces, ensure_ascii=False).encode("utf-8")  # a lone surrogate is not text
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:

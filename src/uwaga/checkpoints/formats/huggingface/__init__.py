@@ -1,1 +1,1 @@
-"""Folders in Hugging Face's format, one file a family."""
+"""Folders in Hugging Face's format, one module per family."""

@@ -41,12 +41,12 @@ POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positi
 
 
 def common_settings(reader: ConfigReader, activation: str = "gelu", scaled: bool = False) -> dict[str, Any]:
-    """The settings that all these families write alike.
+    """Return the settings that all these families store under the same keys.
 
     Args:
-        reader: of ``config.json``.
-        activation: the activation function where it names none.
-        scaled: whether embeddings are scaled where it does not say so.
+        reader: reads ``config.json``.
+        activation: the default activation function.
+        scaled: the default of ``scale_embedding``.
     """
     reader.refuse({"scale_attention": (False,), "layernorm_embedding": (True, False)})
     return {
@@ -68,10 +68,10 @@ def common_settings(reader: ConfigReader, activation: str = "gelu", scaled: bool
 def with_own_positions(
     settings: TransformerSettings, tensors: Mapping[str, StoredTensor]
 ) -> TransformerSettings:
-    """The settings, with learned positions where the stored ones are not the family's sinusoids.
+    """Return the settings, with learned positions if the stored ones are not the family's sinusoids.
 
-    `transformers` and CTranslate2's converter take a stored table as it is, and so does this;
-    :mod:`uwaga.checkpoints.formats.huggingface.export` writes such ones.
+    `transformers` and CTranslate2's converter use a stored table as it is, and so does this;
+    :mod:`uwaga.checkpoints.formats.huggingface.export` writes such tables.
     """
     shape = (settings.max_length, settings.width)
     stored = [tensors[name] for name in POSITIONS if name in tensors and tensors[name].shape == shape]
@@ -81,7 +81,7 @@ def with_own_positions(
 
 
 def table(settings: TransformerSettings, shared: bool) -> Table:
-    """Where each weight of a model is stored; ``shared``: one embedding for both sides."""
+    """Return the table of a model's weights; ``shared``: one embedding serves both sides."""
     weights = dict(_blocks("encoder", settings.encoder_layers, (*ENCODER, *BOTH)))
     weights |= _blocks("decoder", settings.decoder_layers, (*DECODER, *BOTH))
     same = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
@@ -169,10 +169,10 @@ class Traits:
 
 
 def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
-    """Understand a folder of such a family.
+    """Interpret a folder of such a family.
 
     Raises:
-        ModelError: a feature that we lack, a value that is impossible, or a bad tokeniser.
+        ModelError: a feature that uwaga lacks, an impossible value, or a damaged tokeniser.
     """
     reader = folder.reader
     reader.refuse(traits.unsupported)
@@ -201,9 +201,9 @@ def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def whole_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, StoredTensor]:
-    """The tensors under the names of the whole model; ``shared``: one embedding serves both sides.
+    """Return the tensors under the names of the full model; ``shared``: one embedding serves both sides.
 
-    Embeddings that are not shared may still be stored once.
+    Embeddings that are not shared may still be stored only once.
     """
     values = {f"model.{name}" if name.startswith(BARE) else name: one for name, one in stored.items()}
     if not shared and SHARED in values:
@@ -214,13 +214,13 @@ def whole_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, S
 
 
 def _unstated(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
-    """Generation settings that the folder leaves to its library."""
+    """Return the generation settings for which the folder relies on defaults of `transformers`."""
     found: dict[str, Any] = {"max_length": LONGEST + 1}
     if (reader.path.parent / GENERATION).exists():
         return found
     if traits.forces_end:
         found["forced_eos_token_id"] = end
-    if reader.flag("force_bos_token_to_be_generated", False):  # before 2021, for forced_bos_token_id
+    if reader.flag("force_bos_token_to_be_generated", False):  # until 2021, for forced_bos_token_id
         found["forced_bos_token_id"] = reader.whole("bos_token_id", 0)
     return found
 
@@ -243,7 +243,7 @@ BART_TRAITS = Traits(
 
 
 def read_bart(folder: HuggingFaceFolder) -> FamilyModel:
-    """Understand a BART folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
+    """Interpret a BART folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     return read_seq2seq(BART_TRAITS, folder)
 
 
@@ -261,10 +261,10 @@ MBART_TRAITS = Traits(
 
 
 def read_mbart(folder: HuggingFaceFolder) -> FamilyModel:
-    """Understand an mBART folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
+    """Interpret an mBART folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
 
-    With 25 languages decoding starts from the target language's token, with 50 from the end symbol, and
-    the language's token comes first.
+    With 25 languages, decoding starts from the target language's token; with 50, from the end symbol, and
+    the language's token is forced first.
     """
     return read_seq2seq(MBART_TRAITS, folder)
 
@@ -275,9 +275,9 @@ SPARE = 2
 
 
 def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
-    """Understand a folder of either; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
+    """Interpret a folder of either; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
 
-    Positions count from the padding symbol's id on: the first token has the position after it.
+    Positions start after the padding symbol's id: the first token has position ``pad + 1``.
     """
     traits = Traits(
         settings={
@@ -309,12 +309,12 @@ def is_nllb(folder: HuggingFaceFolder) -> bool:
 
 
 def m2m100_table(settings: TransformerSettings, shared: bool) -> Table:
-    """Where each weight is stored; early files hold the positions too, under a name of their own."""
+    """Return the table of weights; early files hold the positions too, under another name."""
 
     def rows() -> Floats:
         whole = {"max_length": settings.max_length + SPARE, "position_offset": 0}
         found = sinusoids(settings.model_copy(update=whole))
-        found[settings.position_offset - 1] = 0.0  # the padding symbol's
+        found[settings.position_offset - 1] = 0.0  # the row of the padding symbol
         return found
 
     shape = (settings.max_length + SPARE, settings.width)

@@ -45,9 +45,9 @@ BLOCK = (
 
 
 def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
-    """Understand a BERT folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
+    """Interpret a BERT folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
 
-    It predicts masked tokens if weights for that are stored.
+    The model predicts masked tokens if the weights of that head are stored.
     """
     reader = folder.reader
     reader.refuse(UNSUPPORTED)
@@ -77,7 +77,7 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def _renamed(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """One name for each weight, whichever class was saved and however old the file."""
+    """Normalise the names of the weights, which depend on the saved class and the age of the file."""
     found: dict[str, StoredTensor] = {}
     for name, tensor in stored.items():
         short = name.removeprefix(PREFIX)
@@ -90,7 +90,7 @@ def _renamed(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
 
 
 def table(settings: EncoderOnlySettings) -> Table:
-    """Where each weight is stored, under the names of the first published model."""
+    """Return the table of weights, under the names of the first published model."""
     weights: dict[str, tuple[View, ...]] = {
         "embedding.weight": (View(EMBEDDING),),
         "positions.weight": (View("embeddings.position_embeddings.weight"),),

@@ -1,10 +1,9 @@
-"""A uwaga Transformer as a Hugging Face folder: Marian's where norms stand behind the blocks, Pegasus' where
-they stand before.
+"""Export of a Transformer as a Hugging Face folder: Marian's for post-norm models, Pegasus' for pre-norm.
 
-The two are one layout with one difference, the place of the norms, and no weights of the one compute the
-other. Both have sinusoidal positions, and both are written with Marian's tokeniser files. ``transformers``
-loads them as ``MarianMTModel`` and ``PegasusForConditionalGeneration`` with ``MarianTokenizer``, and
-CTranslate2's converter takes them too.
+The two layouts differ only in the position of the norms, and neither can express the other. Both have
+sinusoidal positions, and both are written with Marian's tokeniser files. ``transformers`` loads them
+as ``MarianMTModel`` and ``PegasusForConditionalGeneration`` with ``MarianTokenizer``, and CTranslate2's
+converter reads them too.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def model_config(
     sizes: tuple[int, int],
     generation: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """``config.json`` of a model with ``sizes`` source and target tokens, beside this generation config."""
+    """Return ``config.json`` of a model with these numbers of source and target tokens and search options."""
     values: dict[str, Any] = {
         "architectures": [CLASSES[to]],
         "model_type": to,
@@ -88,7 +87,7 @@ def model_config(
 
 
 def tokeniser_config(languages: tuple[str, str], max_length: int, *, separate: bool) -> dict[str, Any]:
-    """``tokenizer_config.json``; ``separate`` where each side has a vocabulary of its own."""
+    """Return ``tokenizer_config.json``; ``separate``: each side has its own vocabulary."""
     return {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": languages[0],
@@ -118,7 +117,7 @@ def write_hugging_face(
     text: TextOptions,
     languages: tuple[str, str],
 ) -> list[str]:
-    """Write a translation model as a Hugging Face folder, whole or not at all.
+    """Write a translation model as a Hugging Face folder, atomically.
 
     Args:
         folder: the folder to make.
@@ -126,17 +125,17 @@ def write_hugging_face(
         model: a :class:`Transformer`.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
-        decoding: how it translates unless told otherwise; goes into ``generation_config.json``.
-        text: how it takes its texts, which the format cannot say.
+        decoding: default search options, for ``generation_config.json``.
+        text: processing of texts, which the format cannot express.
         languages: codes of source and target.
 
     Returns:
-        What uwaga does with texts and a program that loads the folder does not, a sentence each.
+        The processing of texts by uwaga that other programs will not do, one sentence for each step.
 
     Raises:
         ModelError: the model has a feature that the format lacks, named in the message; or the folder
             exists or cannot be written. Nothing is written then.
-        SettingsError: the format cannot say how the model decodes.
+        SettingsError: the format cannot express the search options.
     """
     transformer = _checked(folder, to, model)
     sides = (exported_vocabulary(source), exported_vocabulary(target))
@@ -174,7 +173,7 @@ def _files(
 
 
 def _checked(folder: Path, to: ExportFormat, model: object) -> Transformer:
-    """The model, if it can be written so."""
+    """Return the model after checking that the format can express it."""
     if to not in get_args(ExportFormat):
         raise SettingsError(f"there is no format {to!r}; there are: {', '.join(get_args(ExportFormat))}")
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
@@ -189,7 +188,7 @@ def _checked(folder: Path, to: ExportFormat, model: object) -> Transformer:
 
 
 def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
-    """Name what the format has no place for."""
+    """Raise ModelError for a feature that the format lacks."""
     if settings.norm != NORMS[to]:
         other = "pegasus" if to == "marian" else "marian"
         places = {"pre": "before", "post": "behind"}

@@ -1,8 +1,8 @@
-"""A Transformer's weights and vocabularies as Marian's and Pegasus' folders hold them.
+"""Conversion of a Transformer's weights and vocabularies to the layout of Marian's and Pegasus' folders.
 
-CTranslate2 starts Marian's decoder from a zero embedding, whatever the start token's is. Where ours is not
-zero it moves into the first row of the decoder's position table, which only ever meets the start token: the
-sum, and so everything behind it, is the same.
+CTranslate2 starts Marian's decoder from a zero embedding, regardless of the start token's. A start embedding
+that is not zero is added to the first row of the decoder's position table, which only the start token uses:
+the sum, and so all later values, are the same.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ WRITES = frozenset({"output", "outer"})
 
 
 def deinterleave(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """A Transformer's weights with even columns of the residual stream first and odd ones behind them.
+    """Reorder the residual stream of a Transformer: even columns first, then odd ones.
 
-    With interleaved sinusoids that makes Marian's order, sines first. Exact: sums over the width, norms
-    and the residual additions know no order, and every weight that reads or writes the stream is turned
-    alike.
+    With interleaved sinusoids the result is Marian's order, sines first. This is exact: sums over the width,
+    norms and residual additions do not depend on the order, and every weight that reads or writes the stream
+    is permuted alike.
 
     Args:
-        weights: ``state_dict()`` of a Transformer; tied weights may be one tensor.
+        weights: ``state_dict()`` of a Transformer; tied weights may share a tensor.
     """
     return {name: _turned(name, weight) for name, weight in weights.items()}
 
@@ -57,7 +57,7 @@ def _turned(name: str, weight: Tensor) -> Tensor:
 
 
 def _width_axis(name: str) -> int | None:
-    """Where a weight has the residual stream's width, None where it has it nowhere."""
+    """Return the axis of a weight that has the residual stream's width, None if there is none."""
     if name in ("output_weight", "output_bias"):
         return -1 if name == "output_weight" else None
     owner, _, kind = name.rpartition(".")
@@ -81,15 +81,15 @@ class ExportedVocabulary:
     pieces: tuple[str, ...]
 
     def ids(self) -> dict[str, int]:
-        """The id of each piece."""
+        """Return the id of each piece."""
         return {piece: number for number, piece in enumerate(self.pieces)}
 
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model as it will stand in the folder, by uwaga's names of weights.
+    """A model to be exported, with uwaga's names of weights.
 
-    ``unused``: tokens that are never to be produced, although they have a row of the output layer.
+    ``unused``: tokens that have a row in the output layer but must never be produced.
     """
 
     weights: dict[str, Tensor]
@@ -109,10 +109,10 @@ class ExportedModel:
 
 
 def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
-    """The vocabulary of one side.
+    """Return the vocabulary of one side.
 
     Raises:
-        ModelError: the tokeniser is no SentencePiece model with a vocabulary.
+        ModelError: the tokeniser is not a SentencePiece model with a vocabulary.
     """
     if isinstance(tokeniser, Tokeniser):
         return ExportedVocabulary(tokeniser.model_bytes, tuple(tokeniser.pieces(range(tokeniser.size))))
@@ -126,7 +126,7 @@ def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
 
 
 def _named(side: ExportedVocabulary, size: int, named: dict[int, str]) -> ExportedVocabulary:
-    """The side with ``size`` pieces, of which these ids have these names and no others do."""
+    """Resize a side to ``size`` pieces, in which exactly these ids have these names."""
     pieces = [*side.pieces, *(f"<unused{number}>" for number in range(len(side.pieces), size))]
     taken = set(named.values())
     for number, piece in enumerate(pieces):
@@ -138,7 +138,7 @@ def _named(side: ExportedVocabulary, size: int, named: dict[int, str]) -> Export
 
 
 def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
-    """The model as Pegasus': every token keeps its row, and the start symbol is what is padding there.
+    """Convert a model to Pegasus' conventions: ids do not change, and the start symbol is its padding.
 
     Raises:
         ModelError: the model starts from its end symbol.
@@ -156,7 +156,7 @@ def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVoca
 
 
 def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
-    """The model as Marian's: padding, the start symbol too, is the last token, with a zero embedding."""
+    """Convert a model to Marian's conventions: the last token, embedded as zero, is padding and start."""
     symbols, weights = model.symbols, _weights(model)
     size = max(len(side.pieces) for side in sides)
     pad = symbols.pad
@@ -172,7 +172,7 @@ def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocab
 
 
 def _lengthen(weights: dict[str, Tensor], size: int) -> None:
-    """Give the vocabulary more tokens: zero embeddings, and probability 0."""
+    """Extend the vocabulary by tokens with zero embeddings and probability 0."""
     tables = ("source_embedding.weight", "target_embedding.weight", "output_weight")
     made: dict[int, Tensor] = {}
     for name in tables:
@@ -184,7 +184,7 @@ def _lengthen(weights: dict[str, Tensor], size: int) -> None:
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
-    """All weights in float32, in Marian's order of columns, with both position tables and every bias."""
+    """Return all weights in float32 and Marian's order of columns, with position tables and every bias."""
     settings = model.settings
     stored = dict(model.state_dict(keep_vars=True))
     if settings.positions == "sinusoidal":
@@ -220,12 +220,12 @@ def _target_settings(model: Transformer) -> TransformerSettings:
 
 
 def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: bool) -> bytes:
-    """The safetensors file: :func:`table` read the other way round.
+    """Return the safetensors file, by inverting :func:`table`.
 
     Args:
-        model: whose settings and symbols they are.
-        written: the weights.
-        drop_sinusoids: leave out position tables that are Marian's sinusoids, which its folders do not hold.
+        model: the model that was converted.
+        written: the converted weights.
+        drop_sinusoids: omit position tables that are Marian's sinusoids, which its folders do not hold.
 
     Raises:
         ModelError: a weight has another shape than the settings say, or is not finite.
@@ -247,7 +247,7 @@ def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: 
 
 
 def _checked(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
-    """The weight, zeros for a bias that the model lacks."""
+    """Return a weight, zeros for a bias that the model lacks."""
     if weight is None:
         assert name.endswith(".bias"), name
         return torch.zeros(shape)
@@ -262,7 +262,7 @@ def _checked(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
 
 
 def _drop_usual_positions(stored: dict[str, Tensor], settings: TransformerSettings) -> None:
-    """Drop the position tables where both are Marian's sinusoids."""
+    """Remove the position tables if both are Marian's sinusoids."""
     usual = sinusoids(settings.max_length, settings.width, "halves")
     if all(torch.equal(stored[name], usual) for name in POSITIONS):
         for name in POSITIONS:

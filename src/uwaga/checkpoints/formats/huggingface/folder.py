@@ -1,4 +1,4 @@
-"""A folder in Hugging Face's format: its settings, its tensors, and the record of what they mean."""
+"""A folder in Hugging Face's format: its settings and its tensors, read into a checkpoint."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ ACTIVATIONS = {
 def search_options(
     folder: Path, config: Mapping[str, Any], unstated: Mapping[str, Any] | None = None
 ) -> SearchOptions:
-    """The checkpoint's decoding defaults: ``generation_config.json``, or older ones in ``config.json``.
+    """Read the default search options in ``generation_config.json``, or in an older ``config.json``.
 
     Args:
         folder: the folder.
         config: its ``config.json``.
-        unstated: settings to take where the folder has none of that name.
+        unstated: defaults for settings that the folder does not state.
 
     Raises:
-        ModelError: a default asks for something that the search does not do.
+        ModelError: a default requires a feature that the search lacks.
     """
     path = folder / GENERATION
     stated = read_mapping(path) if path.exists() else dict(config)
@@ -74,7 +74,7 @@ class ConfigReader:
         self.values = values
 
     def whole(self, name: str, default: int | None = None, least: int = 0) -> int:
-        """A whole number of at least ``least``; without ``default`` it must be there."""
+        """Return an integer of at least ``least``; without ``default`` the key is required."""
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) is not int or not least <= value < 1 << 31:
@@ -84,7 +84,7 @@ class ConfigReader:
         return value
 
     def number(self, name: str, default: float) -> float:
-        """A number above 0."""
+        """Return a positive number."""
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) not in (int, float) or not 0 < value < math.inf:
@@ -92,7 +92,7 @@ class ConfigReader:
         return float(value)
 
     def flag(self, name: str, default: bool) -> bool:
-        """A truth value."""
+        """Return a boolean."""
         value = self.values.get(name)
         value = default if value is None else value
         if type(value) is not bool:
@@ -100,7 +100,7 @@ class ConfigReader:
         return value
 
     def activation(self, name: str, default: str) -> Activation:
-        """An activation function by its name there."""
+        """Return an activation function by its name in the file."""
         value = self.values.get(name) or default
         if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ModelError(
@@ -109,7 +109,7 @@ class ConfigReader:
         return cast(Activation, ACTIVATIONS[value])
 
     def refuse(self, neutral: Mapping[str, Collection[object]]) -> None:
-        """Refuse a feature that uwaga lacks: a key whose value is none of those that switch it off."""
+        """Raise ModelError for a feature that uwaga lacks: a key whose value does not disable it."""
         everywhere = {"quantization_config": (), "is_encoder_decoder": (True,), "pruned_heads": ({},)}
         for name, off in {**everywhere, **neutral}.items():
             value = self.values.get(name)
@@ -117,14 +117,14 @@ class ConfigReader:
                 raise ModelError(f"{self.path}: {name!r} = {shown(value)} is not supported by uwaga")
 
     def start(self) -> int:
-        """The token that decoding starts from."""
+        """Return the token that decoding starts from."""
         given = self.stated_start()
         if given is None:
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not None")
         return given
 
     def stated_start(self) -> int | None:
-        """The token that decoding starts from, None if nothing is said; the generation settings win."""
+        """Return the stated start token, None if there is none; the generation settings take precedence."""
         given = read_optional(self.path.parent / GENERATION).get("decoder_start_token_id")
         given = self.values.get("decoder_start_token_id") if given is None else given
         if given is not None and (type(given) is not int or given < 0):
@@ -138,7 +138,7 @@ class ConfigReader:
                 raise ModelError(f"{self.path}: {name} is {token}, but the vocabulary has {size} tokens")
 
     def settings(self, kind: type[Group], values: Mapping[str, Any]) -> Group:
-        """The settings of a model, checked together.
+        """Return the settings of a model after checking them together.
 
         Raises:
             ModelError: names the file and the setting.
@@ -161,13 +161,13 @@ class FamilyModel:
     """A folder as the reader of its family interprets it.
 
     Attributes:
-        settings: of the model.
+        settings: settings of the model.
         sizes: rows of the source embedding and of the output.
         sides: the tokenisers.
         table: where each weight is stored.
         tensors: the stored tensors, by the names that the table uses.
         languages: codes of source and target where the folder states one pair.
-        unstated: generation settings to take where the folder has none of that name.
+        unstated: defaults for generation settings that the folder does not state.
     """
 
     settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings
@@ -180,13 +180,13 @@ class FamilyModel:
 
 
 class HuggingFaceFolder:
-    """A folder that is being read; its weight files are opened at first use.
+    """A folder to read; its weight files are opened at first use.
 
     Args:
         path: the folder.
         config: its ``config.json``.
         weighed: False for a description: the weights are not compared with each other or with the settings,
-            torch's own files are not opened, and faults of the weight files are :attr:`problems`.
+            torch's own files are not opened, and faults of the weight files go into :attr:`problems`.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any], weighed: bool = True) -> None:
@@ -199,7 +199,7 @@ class HuggingFaceFolder:
         """The weights in ``model.safetensors`` or else ``pytorch_model.bin``, whole or in shards.
 
         Raises:
-            ModelError: no such file, or one that is missing, cut short, damaged or holds more than tensors.
+            ModelError: no such file exists, or one is missing, truncated, damaged or not only tensors.
             MissingExtraError: only torch can read the file, and it is not installed.
         """
         for name, read in (
@@ -223,11 +223,11 @@ class HuggingFaceFolder:
         return {}
 
     def settings(self, kind: type[Settings], values: Mapping[str, Any], vocabulary: int) -> Settings:
-        """The settings of a model, checked together and held against the stored weights.
+        """Return the settings of a model after checking them together and against the stored weights.
 
         Args:
-            kind: their class.
-            values: by name.
+            kind: class of the settings.
+            values: settings by name.
             vocabulary: tokens of the larger side.
 
         Raises:
@@ -241,7 +241,7 @@ class HuggingFaceFolder:
         return made
 
     def checkpoint(self, read: FamilyReader) -> Checkpoint:
-        """The record of the model, as its family understands the folder.
+        """Return the model, as the reader of its family interprets the folder.
 
         Raises:
             ModelError, MissingExtraError: as :func:`uwaga.checkpoints.registry.read`.
@@ -284,7 +284,7 @@ class HuggingFaceFolder:
         )
 
     def summary(self) -> WeightSummary:
-        """The sizes of the weights by the headers of their files; of torch's own files only the bytes."""
+        """Return the sizes of the weights by the headers of their files; of torch's files only the bytes."""
         if self.tensors:
             return WeightSummary.of(self.tensors.values())
         older = self.path.glob(f"{Path(OLD).stem}*.bin")

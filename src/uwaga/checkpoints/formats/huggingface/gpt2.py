@@ -33,7 +33,7 @@ BLOCK = (
 
 
 def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
-    """Understand a GPT-2 folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
+    """Interpret a GPT-2 folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     reader = folder.reader
     reader.refuse(UNSUPPORTED)
     size = reader.whole("vocab_size", 50257, least=4)
@@ -70,7 +70,7 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def table(settings: DecoderOnlySettings) -> Table:
-    """Where each weight is stored, under the names of the model without its head."""
+    """Return the table of weights, under the names of the model without its head."""
     tied = settings.tie_output
     weights = {
         "embedding.weight": (View(EMBEDDING),),

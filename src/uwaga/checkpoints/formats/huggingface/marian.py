@@ -1,4 +1,4 @@
-"""Marian, as OPUS-MT publishes it (Tiedemann 2020; Junczys-Dowmunt 2018), and Pegasus (Zhang et al. 2020)."""
+"""Marian models of OPUS-MT (Tiedemann 2020; Junczys-Dowmunt 2018), and Pegasus (Zhang et al. 2020)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ UNSUPPORTED = {
 
 
 def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
-    """Understand a Marian folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
+    """Interpret a Marian folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     reader, path = folder.reader, folder.path
     reader.refuse(UNSUPPORTED)
     shared = reader.flag("share_encoder_decoder_embeddings", True)
@@ -80,10 +80,10 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
-    """Marian's tokenisers with one vocabulary, in a folder of whichever family.
+    """Return Marian's tokenisers with one vocabulary, for a folder of any family.
 
     Raises:
-        ModelError: a file is missing or damaged, or a special token is not where the folder says it is.
+        ModelError: a file is missing or damaged, or a special token does not have the stated id.
     """
     if ids.start is None or ids.end is None or ids.pad is None:
         raise ModelError(f"{folder / CONFIG}: the start, end or padding token is not stated")
@@ -114,7 +114,7 @@ def _tokeniser(
 
 
 def languages_of(folder: Path) -> tuple[str, str]:
-    """The languages that ``tokenizer_config.json`` names."""
+    """Return the languages that ``tokenizer_config.json`` names."""
     values = read_optional(folder / TOKENISER)
     return str(values.get("source_lang") or UNSTATED[0]), str(values.get("target_lang") or UNSTATED[1])
 
@@ -136,7 +136,7 @@ PEGASUS_TRAITS = Traits(
 
 
 def read_pegasus(folder: HuggingFaceFolder) -> FamilyModel:
-    """Understand a Pegasus folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
+    """Interpret a Pegasus folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     if not has_marian_tokenisers(folder.path):
         return read_seq2seq(PEGASUS_TRAITS, folder)
     # As `uwaga convert --to pegasus` writes it: this layout with Marian's tokenisers.

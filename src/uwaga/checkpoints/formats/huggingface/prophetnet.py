@@ -45,7 +45,7 @@ def read_prophetnet(folder: HuggingFaceFolder) -> FamilyModel:
     reader.refuse(UNSUPPORTED)
     size = reader.whole("vocab_size", 30522, least=4)
     pad, end = reader.whole("pad_token_id", 0), reader.whole("eos_token_id", 2)
-    # A token's position is counted from the padding's id on, and a predicting stream stands one further.
+    # Positions start after the padding's id, and those of a predicting stream are greater by one.
     positions = reader.whole("max_position_embeddings", 512, least=pad + 3)
     values = {
         "encoder_layers": reader.whole("num_encoder_layers", 12, least=1),
@@ -74,11 +74,11 @@ def read_prophetnet(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def table(settings: ProphetNetSettings) -> Table:
-    """Where each weight is stored."""
+    """Return the table of weights."""
     weights = dict(_blocks("encoder", settings.encoder_layers, ENCODER))
     weights |= _blocks("decoder", settings.decoder_layers, DECODER)
     weights["embedding.weight"] = (View(EMBEDDING),)
-    # Of the vectors that streams begin with, the last stored one is the first stream's.
+    # The last stored initial vector is the first stream's; the others follow in order.
     order = (settings.ngram - 1, *range(settings.ngram - 1))
     weights["streams.weight"] = tuple(View(STREAMS, False, at, at + 1, settings.ngram) for at in order)
     for side, stack in (("source", "encoder"), ("target", "decoder")):

@@ -1,4 +1,4 @@
-"""The families of Hugging Face's folders that we know: one file each, and one line here."""
+"""The supported families of Hugging Face's folders: a module for each, and a line here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_folder(path: Path, memory: Memory = "fast") -> Checkpoint:
     Raises:
         ModelError: an unknown family, a feature that uwaga lacks, a missing, damaged or unsafe file, a
             weight that is missing, unknown or of another shape, a vocabulary of another size.
-        MissingExtraError: a file that only torch reads, or a tokeniser of a library, which is not installed.
+        MissingExtraError: the weights need torch, or the tokeniser needs a library, that is not installed.
     """
     config = read_mapping(path / CONFIG)
     return HuggingFaceFolder(path, config, memory != "none").checkpoint(family_of(path, config))

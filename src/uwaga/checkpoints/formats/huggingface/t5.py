@@ -78,9 +78,9 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def _with_own_output(settings: TransformerSettings, folder: HuggingFaceFolder) -> TransformerSettings:
-    """The settings, with an output layer of its own where one is stored that is not the embeddings.
+    """Return the settings, with an untied output layer if one is stored that differs from the embeddings.
 
-    Versions 1.1 and later have one; what their ``config.json`` says of ties is about the output's scale.
+    Versions 1.1 and later have one; their ``tie_word_embeddings`` concerns the scale of the output.
     """
     tensors, head = folder.tensors, folder.tensors.get(HEAD)
     embeddings = [tensors[name] for name in (SHARED, *COPIES) if name in tensors]
@@ -90,7 +90,7 @@ def _with_own_output(settings: TransformerSettings, folder: HuggingFaceFolder) -
 
 
 def table(settings: TransformerSettings) -> Table:
-    """Where each weight is stored."""
+    """Return the table of weights."""
     weights = dict(_blocks("encoder", settings.encoder_layers, ENCODER, settings.gated))
     weights |= _blocks("decoder", settings.decoder_layers, DECODER, settings.gated)
     for side, stack in (("source", "encoder"), ("target", "decoder")):
@@ -121,7 +121,7 @@ def _blocks(
 
 
 def _activation(reader: ConfigReader) -> tuple[str, bool]:
-    """The feed-forward's activation, and whether it is gated."""
+    """Return the activation of the feed-forward layers, and True if it is gated."""
     name = reader.values.get("feed_forward_proj") or "relu"
     gate, _, inner = str(name).rpartition("-")
     inner = "gelu_new" if name == "gated-gelu" else inner
