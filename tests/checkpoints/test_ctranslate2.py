@@ -295,10 +295,10 @@ BAD = {
     r"activation 4 \(the sigmoid": lambda f: rewrite(
         f / "model.bin", add={f"{s}/activation": np.array(np.int8(4)) for s in ("encoder", "decoder")}
     ),
-    r"'alibi' = 1 is a feature": lambda f: rewrite(
+    r"'alibi' = 1 is not supported": lambda f: rewrite(
         f / "model.bin", add={"decoder/alibi": np.array(np.int8(1))}
     ),
-    r"multiplied by 3, a feature": lambda f: rewrite(
+    r"multiplied by 3, which uwaga": lambda f: rewrite(
         f / "model.bin", add={"encoder/scale_embeddings": np.array(np.float32(3))}
     ),
     r"no scale for them is stored": lambda f: rewrite(
@@ -427,7 +427,7 @@ def test_damaged_packages_are_refused(opennmt, tmp_path):
     middle = len(content) // 2
     for bad in (content[:-100], b"no zip", content[:middle] + b"\xff" * 64 + content[middle + 64 :]):
         path.write_bytes(bad)
-        with pytest.raises(ModelError, match=r"a\.argosmodel: damaged or not an Argos package"):
+        with pytest.raises(ModelError, match=r"a\.argosmodel: .*damaged"):
             load_torch(path)
     with pytest.raises(ModelError, match="no such folder"):
         uwaga.load(tmp_path / "missing.argosmodel")

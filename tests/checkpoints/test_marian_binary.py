@@ -193,12 +193,12 @@ def changed(folder, place, value, width=8):
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (0, 2, "not one of uwaga's formats|not a binary Marian model of version 1|no model"),
+        (0, 2, "not a recognised model|not a binary Marian model of version 1"),
         (8, 1 << 40, "states 1099511627776 tensors"),
         (8, 0, "states 0 tensors"),
         (16, 1 << 50, "a header with impossible lengths"),
         (24, 0x0808, "in the layout of one processor .* marian-conv"),
-        (24, 0x7777, "order of one processor|unknown number format"),
+        (24, 0x7777, "layout of one processor|unknown number format"),
         (24, 0x0303, "unknown number format 0x303"),
         (32, 99, "a header with impossible lengths"),
         (40, 1 << 60, "it is cut short or damaged|needs .* bytes and has"),

@@ -216,7 +216,7 @@ def test_the_command_line_translates_and_decoder_yml_is_honoured(tmp_path):
         assert done.exit_code == 0, done.output
         assert len(done.stdout.splitlines()) == len(TEXTS)
     (folder / "decoder.yml").write_text(yaml.safe_dump(said | {"word-penalty": 0.2}))
-    with pytest.raises(ModelError, match=r"decoder\.yml: word-penalty = 0\.2 is a feature"):
+    with pytest.raises(ModelError, match=r"decoder\.yml: word-penalty = 0\.2 is not supported"):
         load_torch(folder)
     (folder / "decoder.yml").write_text(yaml.safe_dump(said | {"vocabs": ["../../etc/passwd", "x"]}))
     with pytest.raises(ModelError, match=r"names '\.\./\.\./etc/passwd', which is not in the folder"):
@@ -283,7 +283,7 @@ ALTERNATIVES = {
     ("name", "value", "message"),
     [
         *((name, ALTERNATIVES[name], f"{name} = .* is not supported") for name in UNSUPPORTED),
-        ("transformer-ffn-activation", "gelu", "'gelu' is a feature"),
+        ("transformer-ffn-activation", "gelu", "'gelu' is not supported"),
         ("transformer-postprocess", "dhn", "transformer-postprocess 'dhn'.*uwaga has norms"),
         ("transformer-heads", 5, "width 18 is not a multiple of heads 5"),
         ("enc-depth", None, r"encoder_layers: .*\(found None\)"),

@@ -141,9 +141,11 @@ def edit(folder, **changes):
 
 
 BAD = {
-    r"'position_embedding_type' = 'relative_key' is a feature": {"position_embedding_type": "relative_key"},
+    r"'position_embedding_type' = 'relative_key' is not supported": {
+        "position_embedding_type": "relative_key"
+    },
     r"'is_decoder' = True is not supported": {"is_decoder": True},
-    r"'add_cross_attention' = True is a feature": {"add_cross_attention": True},
+    r"'add_cross_attention' = True is not supported": {"add_cross_attention": True},
     r"'hidden_act' = 'mish' is not supported": {"hidden_act": "mish"},
     r"'embeddings\.position_embeddings\.weight' has shape \(20, 18\), .* \(512, 18\)": {
         "max_position_embeddings": None

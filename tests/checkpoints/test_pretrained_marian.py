@@ -140,7 +140,7 @@ BAD = {
     r"safetensors: damaged or cut short": lambda f: shorten(f / "model.safetensors"),
     r"neither model\.safetensors": lambda f: (f / "model.safetensors").unlink(),
     r"family 'novel' is unknown; uwaga runs .*marian": lambda f: edit(f / "config.json", model_type="novel"),
-    r"'normalize_before' = True is a feature": lambda f: edit(f / "config.json", normalize_before=True),
+    r"'normalize_before' = True is not supported": lambda f: edit(f / "config.json", normalize_before=True),
     r"'activation_function' = 'tanh'": lambda f: edit(f / "config.json", activation_function="tanh"),
     r"has shape \(22, 18\), .* \(24, 18\)": lambda f: edit(f / "config.json", encoder_ffn_dim=24),
     r"encoder\.layers\.2.*missing": lambda f: edit(f / "config.json", encoder_layers=3),

@@ -212,9 +212,9 @@ def test_what_cannot_be_is_refused(base: Path, tmp_path: Path) -> None:
         (r"text\.size: the tokenisers are those of", {"text": {"size": 99}}),
         (r"data\.max_tokens: 40, but .* takes 40 tokens", {"data": {"max_tokens": 40}}),
         (r"data\.languages: .*translates abc to cba only", {"data": {"languages": ["en", "de"]}}),
-        (r"adapt\.freeze: 'encodr\.\*' fits no weight .* encoder", {"adapt": {"freeze": ["encodr.*"]}}),
+        (r"adapt\.freeze: 'encodr\.\*' matches no weight .* encoder", {"adapt": {"freeze": ["encodr.*"]}}),
         (r"adapt\.freeze: nothing is left to train", {"adapt": {"freeze": ["*"]}}),
-        (r"adapt\.rates: 'x' fits no weight", {"adapt": {"rates": {"x": 2.0}}}),
+        (r"adapt\.rates: 'x' matches no weight", {"adapt": {"rates": {"x": 2.0}}}),
         (
             r"adapt\.lora\.targets: 'q_proj' matches no linear layer",
             {"adapt": {"lora": {"targets": ["q_proj"]}}},
@@ -237,7 +237,7 @@ def test_what_cannot_be_is_refused(base: Path, tmp_path: Path) -> None:
         train(adapting(base, "nobody", run))
     with pytest.raises(ModelError, match=r"step-1\.safetensors: no such checkpoint"):
         train(adapting(base, base / "run/checkpoints/step-1.safetensors", run))
-    with pytest.raises(SettingsError, match=r"with lora nothing but the adapters trains"):
+    with pytest.raises(SettingsError, match=r"with lora only the adapters train"):
         adapting(base, model, run, adapt={"freeze": ["*"], **LORA})
     values = toy_values(base) | {"adapt": {"freeze": ["*"]}}
     with pytest.raises(SettingsError, match=r"adapt: needs a model to adapt"):

@@ -55,7 +55,7 @@ def is_interactive() -> bool:
 
 
 def _fetched(error: NotInstalledError) -> bool:
-    """Ask whether to download what is missing, and do so; False where nobody wants it."""
+    """Ask whether to download what is missing, and do so; False if the user declines."""
     from uwaga.cli.catalogue import fetch_model
 
     typer.echo(str(error), err=True)
