@@ -338,4 +338,5 @@ def test_the_command_line_says_what_is_wrong(tmp_path):
     assert done.exit_code == 1
     assert "expected one vocabulary for both sides" in done.stderr
     done = CliRunner().invoke(app, ["info", "--json", str(tmp_path)])
-    assert json.loads(done.stdout)["family"] == "transformer"
+    assert done.exit_code == 1
+    assert "expected one vocabulary for both sides" in done.stderr

@@ -221,7 +221,7 @@ def without(state, name):
 
 
 BAD = {
-    "no config.json of uwaga's or Hugging Face's": lambda f: (f / "config.json").unlink(),
+    "no uwaga or Hugging Face config.json": lambda f: (f / "config.json").unlink(),
     r"neither model\.safetensors": lambda f: (f / "model.safetensors").unlink(),
     r"layernorm_embedding\.weight': missing": lambda f: weights(
         f, lambda state: without(state, "model.decoder.layernorm_embedding.weight")

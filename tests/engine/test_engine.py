@@ -225,7 +225,7 @@ def test_weights_that_are_not_numbers_are_refused():
 def test_a_forced_instruction_set_must_exist_and_be_there(monkeypatch):
     missing = next((name for name in _core.ISAS if name not in usable()), None)
     monkeypatch.setenv("UWAGA_ISA", "mmx")
-    with pytest.raises(SettingsError, match="UWAGA_ISA: 'mmx' is none of portable"):
+    with pytest.raises(SettingsError, match="UWAGA_ISA: 'mmx' is not one of portable"):
         native(MODEL)
     assert missing is not None
     monkeypatch.setenv("UWAGA_ISA", missing)

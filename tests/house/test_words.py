@@ -11,15 +11,15 @@ SOURCE = Path(__file__).parents[2] / "src"
 BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whence|Those|Such|Likewise|As what|How far)\b")
 """First words that hide a sentence's subject."""
 RETIRED = {
-    *("Atlas", "Bench", "Claimant", "Gate", "Hop", "Identity", "Judges", "KeptStores", "KnownTargets", "Leg"),
-    *("LinesOptions", "Offer", "PivotOptions", "PivotTranslator", "Places", "Problem", "TextPath", "TextRequest"),
-    *("Toll", "Trained", "UsualScore", "Visit"),
+    *("Atlas", "Bench", "Claimant", "Gate", "Hop", "Identity", "Judges", "KeptStores", "KnownTargets"),
+    *("Leg", "LinesOptions", "Offer", "PivotOptions", "PivotTranslator", "Places", "Problem", "TextPath"),
+    *("TextRequest", "Toll", "Trained", "UsualScore", "Visit"),
 }
 """Private metaphors and second versions of one thing, each replaced by a term of the field."""
 RETIRED_MODULES = {
-    *("admission", "alike", "by_language", "collected_batch", "dealing", "decoding", "doubts", "exchange", "guards"),
-    *("here", "isolated", "kept", "kinds", "lifting", "marked", "muted", "named", "nesting", "notices", "placing"),
-    *("plausible", "shared_decoder", "shelf", "synthetic", "usual", "whence"),
+    *("admission", "alike", "by_language", "collected_batch", "dealing", "decoding", "doubts", "exchange"),
+    *("guards", "here", "isolated", "kept", "kinds", "lifting", "marked", "muted", "named", "nesting"),
+    *("notices", "placing", "plausible", "shared_decoder", "shelf", "synthetic", "usual", "whence"),
 }
 
 
