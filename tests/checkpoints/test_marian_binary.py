@@ -1,6 +1,5 @@
 """Marian's binary models and shortlists (M26): the tokens of their equations; what is damaged, by name."""
 
-import json
 import shutil
 import struct
 
