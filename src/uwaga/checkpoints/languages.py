@@ -24,9 +24,9 @@ TASK = re.compile(r"translation_(\w+?)_to_(\w+)")
 
 
 class LanguagePair(tuple[str, str]):
-    """Codes of source and target, and of all that the model translates from and to.
+    """A pair of language codes, source and target, with all languages of the model.
 
-    A pair as any other; ``sources`` and ``targets`` are sorted, and empty where a model states nothing.
+    It compares as a tuple; ``sources`` and ``targets`` are sorted, and empty if the model states none.
     """
 
     sources: tuple[str, ...]
@@ -35,7 +35,7 @@ class LanguagePair(tuple[str, str]):
     def __new__(
         cls, source: str, target: str, sources: tuple[str, ...] = (), targets: tuple[str, ...] = ()
     ) -> LanguagePair:
-        """The pair; what it is a pair of is given behind it."""
+        """Create the pair; ``sources`` and ``targets`` are extra attributes."""
         made = super().__new__(cls, (source, target))
         made.sources, made.targets = sources, targets
         return made
@@ -43,14 +43,14 @@ class LanguagePair(tuple[str, str]):
 
 @dataclass(frozen=True)
 class Direction:
-    """A translator's way from one language to another.
+    """The tokenisers and forced tokens for translation from one language to another.
 
     Attributes:
         source: tokeniser of the source side, which puts the language's token or text before a source.
         target: tokeniser of the target side.
         languages: codes of source and target.
         first: the token that every target must begin with, None for none.
-        start: what the decoder starts from, None where it is what the model's symbols say.
+        start: the token that the decoder starts from, None for the start token of the model's symbols.
     """
 
     source: Subwords
@@ -67,12 +67,12 @@ class Languages:
     Attributes:
         source: tokeniser of the source side, as the folder states it.
         target: tokeniser of the target side.
-        stated: codes that the folder states; those in :data:`UNKNOWN` say nothing.
+        stated: codes that the folder states; those in :data:`UNKNOWN` count as not stated.
         first: the token that the folder forces first.
-        tasks: texts that ask for a translation, by pair of languages.
-        listed: codes that the model's card lists, which count where nothing else is stated.
+        tasks: task prefixes by language pair.
+        listed: codes that the model's card lists, used if nothing else is stated.
         where: the folder or file, for messages.
-        usual: what was chosen when the model was loaded, which a call may change.
+        usual: the default languages, chosen when the model was loaded.
     """
 
     source: Subwords
@@ -86,7 +86,7 @@ class Languages:
 
     @property
     def pairs(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Codes of the languages that it translates from and to, empty where nothing is stated."""
+        """Codes of the source languages and of the target languages, empty if none are stated."""
         if isinstance(self.source, FramedTokeniser) and self.source.languages:
             codes = tuple(sorted(self.source.languages))
             return codes, codes
@@ -94,7 +94,7 @@ class Languages:
         return stated_pairs(self.stated, target_codes(marked), self.listed)
 
     def chosen(self, source: str | None = None, target: str | None = None) -> Languages:
-        """The same with other usual languages; what is None stays as it is.
+        """Return a copy with other default languages; None keeps the present one.
 
         Raises:
             SettingsError: the model lacks a language.
@@ -105,7 +105,7 @@ class Languages:
         if isinstance(self.source, FramedTokeniser) and isinstance(self.target, FramedTokeniser):
             for tokeniser, language in zip((self.source, self.target), pair, strict=True):
                 if language is not None and tokeniser.languages:
-                    tokeniser.with_language(language)  # refused here, not at the first call
+                    tokeniser.with_language(language)  # fail here rather than at the first call
         return made
 
     def needs(self, source: str | None = None, target: str | None = None) -> bool:
@@ -195,19 +195,19 @@ class Languages:
 
 
 def target_codes(pieces: Iterable[str]) -> tuple[str, ...]:
-    """Codes of the target languages that a piece before the source chooses (``>>fra<<``, ``<2fr>``)."""
+    """Return the target languages that a token before the source selects (``>>fra<<``, ``<2fr>``)."""
     return tuple(sorted(code for code in map(tag_language, pieces) if code is not None))
 
 
 def stated_pairs(
     stated: tuple[str, str], marked: tuple[str, ...], listed: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The codes of both sides by what a folder states.
+    """Return the codes of both sides that a folder states.
 
     Args:
-        stated: codes of source and target; those in :data:`UNKNOWN` say nothing.
-        marked: target languages that a mark before the source chooses.
-        listed: what the model's card lists.
+        stated: codes of source and target; those in :data:`UNKNOWN` count as not stated.
+        marked: target languages that a token before the source selects.
+        listed: codes that the model's card lists.
     """
     one, other = (
         tuple(code for code in (told,) if code != unknown)
@@ -218,7 +218,7 @@ def stated_pairs(
 
 
 def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """The texts that ask for a translation, by pair of languages (``task_specific_params``)."""
+    """Return the task prefixes by language pair (``task_specific_params``)."""
     stated = config.get("task_specific_params")
     found: dict[tuple[str, str], str] = {}
     for name, values in (stated if isinstance(stated, dict) else {}).items():
@@ -232,10 +232,10 @@ def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 def resolve_languages(
     languages: tuple[str, str], source_language: str | None, target_language: str | None, where: str
 ) -> tuple[str, str]:
-    """The languages of a model of one pair, which must be those asked for; unknown ones are believed.
+    """Return the languages of a model of one pair after checking the requested ones against them.
 
     Raises:
-        SettingsError: the model translates between others.
+        SettingsError: the model translates between other languages.
     """
     found = list(languages)
     for side, asked in enumerate((source_language, target_language)):

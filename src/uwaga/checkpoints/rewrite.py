@@ -1,4 +1,4 @@
-"""A folder of the same format and files as a model's, with other weights. Nothing here needs torch."""
+"""Write a copy of a model folder with other weights, in the same format. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def can_rewrite(checkpoint: Checkpoint) -> bool:
 
 
 def rewrite(checkpoint: Checkpoint, folder: Path, read: Read, card: str, half: bool = False) -> None:
-    """Write ``folder``: the files of a model, with other weights and another card, whole or not at all.
+    """Write a copy of a model folder with other weights and another card, atomically.
 
     Args:
         checkpoint: the model, in one of :data:`FORMATS`.
         folder: the folder to make; an older one of the same kind is replaced.
-        read: gives the new weights by our names, a tied one once, in the model's shapes.
-        card: Markdown.
-        half: store them in float16, otherwise in float32.
+        read: returns the new weight of a name, in the model's shape; tied weights are read once.
+        card: the model card in Markdown.
+        half: store the weights in float16 instead of float32.
 
     Raises:
         ModelError: the format cannot be written, a weight is not finite, the folder holds something else, or
@@ -68,12 +68,12 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: Read, card: str, half: b
 
 
 def stored_tensors(weights: Weights, read: Read, half: bool) -> dict[str, NDArray[Any]]:
-    """The tensors of a file in its own layout, made of new weights: the table read backwards.
+    """Return the tensors of a file in its layout, from new weights, by inverting the table.
 
     Args:
-        weights: how the file lays out the weights of the model.
-        read: gives the new ones.
-        half: in float16 and not float32.
+        weights: the model's weights, whose table gives the layout.
+        read: returns the new weight of a name.
+        half: use float16 instead of float32.
     """
     kind = np.float16 if half else np.float32
     made: dict[str, Floats] = {}
@@ -91,7 +91,7 @@ def stored_tensors(weights: Weights, read: Read, half: bool) -> dict[str, NDArra
     found: dict[str, NDArray[Any]] = {}
     for name, tensor in weights.stored.items():
         if tensor.name != name:
-            continue  # stands in the file under another name
+            continue  # an alias
         new = made.get(weights.table.same.get(name, name))
         if new is None and name not in weights.table.unused:
             new = tensor.floats()  # such as sinusoids
@@ -101,7 +101,7 @@ def stored_tensors(weights: Weights, read: Read, half: bool) -> dict[str, NDArra
 
 
 def _place(made: dict[str, Floats], view: View, values: Floats, stored: StoredTensor) -> None:
-    """Put a weight, or a part of one, where the file has it."""
+    """Copy a weight, or a part of one, to its place in a stored tensor."""
     whole = made.setdefault(view.name, np.zeros(stored.shape, dtype=np.float32))
     seen = whole.T if view.turned else whole
     rows = len(seen) // view.of if view.of > 1 else 0
@@ -112,7 +112,7 @@ def _place(made: dict[str, Floats], view: View, values: Floats, stored: StoredTe
 
 
 def _config(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
-    """``config.json`` of a folder of ours with these weights, whose usual score nobody has measured."""
+    """Return ``config.json`` of a uwaga folder for new weights, whose score statistics are not measured."""
     values = read_mapping(checkpoint.place / CONFIG)
     values["weights"] = "float16" if half else "float32"
     values["sha256"] = hashlib.sha256(content).hexdigest()

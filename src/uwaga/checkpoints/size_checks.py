@@ -1,4 +1,4 @@
-"""Stated sizes against the weights that lie there, before anything is listed or built from them."""
+"""Checks of stated sizes against the stored weights, before anything is listed or built from them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def check_against_weights(
     vocabulary: int,
     tensors: Mapping[str, StoredTensor],
 ) -> None:
-    """Refuse settings that no model with these weights can have.
+    """Raise ModelError for settings that no model with these weights can have.
 
     Args:
         where: the file that states them, for messages.
-        settings: of the model.
+        settings: settings of the model.
         vocabulary: tokens of the larger side.
-        tensors: what is stored.
+        tensors: the stored tensors.
 
     Raises:
-        ModelError: more layers than tensors, or a matrix of more numbers than all that is stored.
+        ModelError: more layers than tensors, or a matrix of more numbers than are stored in all.
     """
     layers, width = layer_count(settings), settings.width
     if layers > len(tensors):
@@ -71,7 +71,7 @@ def check_against_weights(
 def layer_count(
     settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings,
 ) -> int:
-    """How many layers a model has in all."""
+    """Return the total number of layers of a model."""
     if isinstance(settings, TransformerSettings | ProphetNetSettings):
         return settings.encoder_layers + settings.decoder_layers
     return settings.layers
@@ -82,12 +82,12 @@ Described = TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | Pr
 
 
 def weight_shapes(settings: Described, source: int, target: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every weight by our name for it, a tied one once.
+    """Return the shape of every weight by its name in uwaga, a tied one once.
 
     Args:
-        settings: of the model.
-        source: source tokens.
-        target: target tokens.
+        settings: settings of the model.
+        source: number of source tokens.
+        target: number of target tokens.
     """
     if isinstance(settings, EncoderOnlySettings):
         return _encoder_only(settings, target)

@@ -1,4 +1,4 @@
-"""The native engine over a checkpoint: the only place that packs weights for it. Nothing here needs torch."""
+"""Conversion of a checkpoint to the native engine, with packed weights. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def to_engine(
     threads: int = 1,
     packed: Packed | None = None,
 ) -> NativeModel:
-    """The engine over the weights of a checkpoint.
+    """Return the native engine for a checkpoint.
 
     Args:
         checkpoint: of a Transformer or a decoder-only model.
-        precision: what to compute in; None is what an int8 folder or a file of whole numbers holds, float32
-            for all others.
+        precision: precision of the computation; None for that of an int8 folder or a file of integers, and
+            float32 for all others.
         threads: see :class:`uwaga.engine.NativeModel`.
-        packed: the weights where they have been packed already.
+        packed: the weights, if they are packed already.
 
     Raises:
         ModelError: the model is of another family, or a weight is not finite; the message names the file.
-        SettingsError: an int8 folder is asked for another precision.
+        SettingsError: another precision is requested of an int8 folder.
     """
     settings = _settings(checkpoint)
     if packed is None and checkpoint.packed is not None:
@@ -56,11 +56,11 @@ def to_engine(
 def pack_weights(
     checkpoint: Checkpoint, precision: Precision, keep: Sequence[str] = (), levels: int = EXACT
 ) -> Packed:
-    """The weights of a checkpoint as the engine reads them; see :func:`uwaga.engine.packing.pack`.
+    """Pack the weights of a checkpoint for the engine; see :func:`uwaga.engine.packing.pack`.
 
     Raises:
         ModelError: the engine does not run the family, the weights are in int8 already, or one is not finite.
-        SettingsError: a pattern in ``keep`` fits no matrix.
+        SettingsError: a pattern in ``keep`` matches no matrix.
     """
     settings, weights = _settings(checkpoint), checkpoint.weights
     if weights is None:

@@ -1,4 +1,4 @@
-"""A torch model of a checkpoint: the only place that fills one and puts it on a device."""
+"""Conversion of a checkpoint to a torch model on a device."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 def to_torch(
     checkpoint: Checkpoint, device: str = "cpu", dtype: Dtype = "float32"
 ) -> Seq2Seq | MaskedEncoder:
-    """The model of a checkpoint on its device, ready to run and without gradients.
+    """Build the model of a checkpoint on a device, ready to run and without gradients.
 
-    Weights in float32 are the memory that the file was read into: two models of one :class:`Checkpoint` would
-    share what is written. Read the place again for a second model that is to be trained.
+    Weights in float32 share the memory that the file was read into, so that two models of one
+    :class:`Checkpoint` share their weights. Read the checkpoint again for a second model to train.
 
     Args:
         checkpoint: of any format but int8.
         device: ``cpu``, ``cuda`` or ``cuda:N``.
-        dtype: number format to compute in, whatever the stored one is.
+        dtype: number format of the computation.
 
     Raises:
-        ModelError: a weight is missing, unknown, of another shape or not finite, or the device takes none.
-            The message names the file.
+        ModelError: a weight is missing, unknown, of another shape or not finite, or does not fit on the
+            device. The message names the file.
         SettingsError: the weights are in int8.
     """
     weights = checkpoint.weights
@@ -47,7 +47,7 @@ def to_torch(
             f"{checkpoint.place}: an int8 model, which only the native engine runs; leave engine and device "
             "at auto"
         )
-    if isinstance(checkpoint.settings, RecurrentSettings):  # nobody has yet held those against the weights
+    if isinstance(checkpoint.settings, RecurrentSettings):  # not checked against the weights yet
         _check(skip_init(lambda: _build(checkpoint), "meta"), checkpoint, weights)
     model = skip_init(lambda: _build(checkpoint))
     _check(model, checkpoint, weights)
@@ -62,7 +62,7 @@ def to_torch(
 
 
 def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
-    """The model with weights yet to be filled."""
+    """Build the model with uninitialised weights."""
     settings, sizes = checkpoint.settings, (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
         if isinstance(settings, DecoderOnlySettings):
@@ -75,7 +75,7 @@ def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
 
 
 def _check(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
-    """Hold the weights against a model, which may live on the meta device."""
+    """Check the weights against a model, which may be on the meta device."""
     expected = {name: tuple(tensor.shape) for name, tensor in distinct_tensors(model).items()}
     shapes = {name: weights.shape(name) for name in weights.names()}
     formats = {name: weights.format(name) for name in shapes}
@@ -84,7 +84,7 @@ def _check(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
 
 
 def _fill(model: nn.Module, weights: Weights) -> None:
-    """Give the model its weights; one that is stored as it is needed is not copied."""
+    """Load the weights into the model; those stored in the right format are not copied."""
     made: dict[int, nn.Parameter] = {}
     for name, old in model.state_dict(keep_vars=True).items():
         if id(old) not in made:
@@ -110,9 +110,9 @@ _DRAWS = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
 
 class SkipInit(TorchFunctionMode):
-    """Leaves out random initialisation: weights are read, and nobody else's draws must change.
+    """Skips random initialisation: the weights are read, and the random state must not change.
 
-    Counting, as for position tables, stays on the CPU: on the meta device it would import half of torch's
+    ``arange``, as for position tables, stays on the CPU: on the meta device it would import half of torch's
     compiler, which takes a second.
     """
 
@@ -128,13 +128,13 @@ class SkipInit(TorchFunctionMode):
 
 
 def skip_init(build: Callable[[], Model], device: str = "cpu") -> Model:
-    """The model that ``build`` makes, its weights yet to be filled; on ``meta`` it takes no memory."""
+    """Call ``build`` without initialising weights; on ``meta`` the model takes no memory."""
     with torch.device(device), SkipInit():
         return build()
 
 
 def distinct_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """The weights of ``model``, a tied one once and under the first of its names."""
+    """Return the weights of ``model``, a tied one once and under the first of its names."""
     distinct: dict[str, torch.Tensor] = {}
     seen: set[int] = set()
     for name, tensor in model.state_dict(keep_vars=True).items():

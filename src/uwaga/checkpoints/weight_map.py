@@ -1,4 +1,4 @@
-"""From the names and shapes of another library's weights to ours, by a table. Nothing here needs torch."""
+"""Mapping of other libraries' weights to uwaga's names and shapes, by a table. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ CLOSE = 2e-3
 
 @dataclass(frozen=True)
 class View:
-    """A stored tensor, or a part of it, as one of our weights wants it.
+    """A stored tensor, or a part of it, in the layout of one of uwaga's weights.
 
     Attributes:
-        name: of the stored tensor.
-        turned: it is stored (inputs, outputs).
-        first, last, of: it is cut into ``of`` equal parts along its outputs, and these are those from
-            ``first`` to ``last - 1``.
+        name: name of the stored tensor.
+        turned: True if it is stored (inputs, outputs).
+        first, last, of: parts ``first`` to ``last - 1`` of ``of`` equal parts along its outputs.
     """
 
     name: str
@@ -40,7 +39,7 @@ class View:
 
 @dataclass(frozen=True)
 class Longer:
-    """A weight of which only the first ``rows`` are stored; the others hold ``value``."""
+    """A weight of which only the first ``rows`` rows are stored; the others are filled with ``value``."""
 
     rows: int
     value: float = 0.0
@@ -48,17 +47,17 @@ class Longer:
 
 @dataclass(frozen=True)
 class Table:
-    """Which stored tensors make each weight.
+    """The stored tensors that each weight is made of.
 
     Attributes:
-        weights: of each weight of ours the stored ones, put one below the other. There may be more than the
-            model has: those of tied weights.
-        same: stored names that may stand beside or in place of another, being the same tensor (tied weights).
-        constant: stored tensors that must be what we compute, with their shapes.
-        unused: stored names that hold nothing of the model.
-        zero: weights of ours that are zero where they are not stored.
-        longer: weights of ours that have more rows than are stored.
-        asked: what asks for the shapes, in messages.
+        weights: for each of uwaga's weights the stored tensors, concatenated by rows. It may list
+            weights that the model lacks, because they are tied.
+        same: names that may be stored besides or instead of another, for the same tensor (tied weights).
+        constant: stored tensors that must equal computed ones, with their shapes.
+        unused: stored names that are no part of the model.
+        zero: weights that are zero if they are not stored.
+        longer: weights that have more rows than are stored.
+        asked: the origin of the expected shapes, for messages.
     """
 
     weights: Mapping[str, tuple[View, ...]]
@@ -72,11 +71,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights on demand, by our names, of tensors that lie in files.
+    """Weights read on demand from files, by uwaga's names.
 
     Attributes:
-        shapes: of every weight, a tied one once.
-        table: which stored tensors make them.
+        shapes: shape of every weight, a tied one once.
+        table: the stored tensors that they are made of.
         stored: every tensor of the files, by the names that the table uses.
     """
 
@@ -85,39 +84,39 @@ class Weights:
     stored: Mapping[str, StoredTensor]
 
     def names(self) -> Sequence[str]:
-        """Our names of the weights, a tied one once."""
+        """The names of the weights in uwaga, a tied one once."""
         return tuple(self.shapes)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a weight, in our order of axes."""
+        """Return the shape of a weight, in uwaga's order of axes."""
         return self.shapes[name]
 
     def format(self, name: str) -> str:
-        """The number format that a weight is stored in, as safetensors calls it."""
+        """Return the stored number format of a weight by its safetensors name."""
         tensor = self.stored.get(self.table.weights[name][0].name)
         return "F32" if tensor is None else tensor.format
 
     def origin(self, name: str) -> str:
-        """File and stored name, for messages."""
+        """Return the file and the stored name, for messages."""
         tensor = self.stored.get(self.table.weights[name][0].name)
         return repr(name) if tensor is None else f"{tensor.path}: {tensor.name!r}"
 
     @property
     def parameters(self) -> int:
-        """How many numbers are stored of the weights, each once."""
+        """Number of stored parameters, tied weights counted once."""
         used = {view.name for name in self.shapes for view in self.table.weights[name]}
         distinct = {id(self.stored[name].content): self.stored[name] for name in used & set(self.stored)}
         return sum(math.prod(tensor.shape) for tensor in distinct.values())
 
     def moved(self, path: Path) -> Weights:
-        """The same weights, said to lie in another file."""
+        """Return the same weights, attributed to another file in messages."""
         return replace(self, stored={name: replace(one, path=path) for name, one in self.stored.items()})
 
     def read(self, name: str) -> Floats:
-        """The numbers of a weight in float32.
+        """Return a weight in float32.
 
         Raises:
-            ModelError: a scale of whole numbers is damaged.
+            ModelError: a quantisation scale is damaged.
         """
         shape, views, longer = self.shapes[name], self.table.weights[name], self.table.longer.get(name)
         if views[0].name not in self.stored:
@@ -132,9 +131,9 @@ class Weights:
         return made
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
-        """The int8 numbers (outputs, inputs) that a matrix is stored as, and each output's scale; else None.
+        """Return the stored int8 matrix (outputs, inputs) and the scale of each output, None if not in int8.
 
-        The rows at the end that are not stored and zero are left out.
+        Zero rows at the end that are not stored are left out.
         """
         views, longer = self.table.weights[name], self.table.longer.get(name)
         tensors = [self.stored.get(view.name) for view in views]
@@ -152,17 +151,17 @@ class Weights:
 def map_weights(
     shapes: Mapping[str, tuple[int, ...]], table: Table, stored: Mapping[str, StoredTensor], where: str
 ) -> Weights:
-    """Hold stored tensors against the weights that a model has; nothing is read but copies and constants.
+    """Match stored tensors with the weights of a model; only copies and constants are read.
 
     Args:
-        shapes: of every weight of the model, a tied one once.
-        table: which stored tensors make them.
+        shapes: shape of every weight of the model, a tied one once.
+        table: the stored tensors that they are made of.
         stored: the tensors, by the names that the table uses.
         where: the folder or file, for messages.
 
     Raises:
-        ModelError: a stored tensor is missing, unknown, of another shape or no weights, or two that should
-            be the same are not. The message names the file, the tensor and both shapes.
+        ModelError: a stored tensor is missing, unknown, of another shape or not a weight, or two that should
+            be equal differ. The message names the file, the tensor and both shapes.
     """
     absent = set(shapes) - set(table.weights)
     if absent:
@@ -183,7 +182,7 @@ def map_weights(
 
 
 def _resolved(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """The tensors that the table needs; constants and copies are checked and dropped."""
+    """Return the tensors that the table uses, after checking and dropping constants and copies."""
     tensors = {name: tensor for name, tensor in stored.items() if name not in table.unused}
     for name, (shape, made) in table.constant.items():
         found = tensors.pop(name, None)
@@ -219,7 +218,7 @@ def _check_shapes(
     for view in views:
         tensor = tensors.get(view.name)
         if tensor is None:
-            continue  # a weight that is zero where it is not stored
+            continue  # a weight that is zero if it is not stored
         if not tensor.floating:
             raise ModelError(
                 f"{tensor.path}: {view.name!r} is stored as {tensor.format}, which is not a weight format"
@@ -258,5 +257,5 @@ def _seen(view: View, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def plain(names: Mapping[str, str]) -> dict[str, tuple[View, ...]]:
-    """The table of weights that are each stored as they are, by our names for them."""
+    """Return the table of weights that are stored unchanged under uwaga's names."""
     return {ours: (View(theirs),) for ours, theirs in names.items()}

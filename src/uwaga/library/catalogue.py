@@ -191,7 +191,7 @@ def _mirror(source: Source, mirror: str | Path | None, environment: Environment)
     given = environment.get(source.variable, "") if mirror is None else str(mirror)
     label = source.variable if mirror is None else "--mirror"
     if source.fetch is not None and mirror is None:
-        return ""  # its own library reads the variable
+        return ""  # huggingface_hub reads the variable itself
     if mirror == "":
         raise CatalogueError("--mirror: give a URL or a folder")
     if not given:

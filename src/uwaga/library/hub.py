@@ -44,7 +44,7 @@ def find_model(name: str | Path | None = None) -> Path:
                 "name another, such as a folder that `uwaga train` wrote"
             )
         return BUNDLED
-    folder = Path(os.path.expanduser(name))  # noqa: PTH111 (Path's own fails on an unknown user)
+    folder = Path(os.path.expanduser(name))  # noqa: PTH111 (Path.expanduser fails on an unknown user)
     if str(name) and folder.is_dir():
         return folder
     if str(name) and folder.exists():

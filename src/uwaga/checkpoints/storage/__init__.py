@@ -1,1 +1,1 @@
-"""Files of numbers, and files written whole or not at all."""
+"""Files of tensors and of settings, independent of the model format."""

@@ -18,7 +18,7 @@ LARGEST = 1 << 24
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """The mapping in a JSON file.
+    """Read a JSON object from a file.
 
     Raises:
         ModelError: missing, too large, or not a JSON mapping.
@@ -39,16 +39,16 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
 
 def read_optional(path: Path) -> dict[str, Any]:
-    """The mapping in a JSON file that a folder may lack, empty then.
+    """Read a JSON object from a file; return an empty one if the file does not exist.
 
     Raises:
-        ModelError: it is there, but not a JSON mapping.
+        ModelError: the file is not a JSON object.
     """
     return read_mapping(path) if path.exists() else {}
 
 
 def parse_stored(kind: type[Group], values: object, where: str) -> Group:
-    """Check the settings that a model's file states, as :func:`uwaga.settings.parsing` does.
+    """Check the settings in a model's file, as :func:`uwaga.settings.parsing` does.
 
     Raises:
         ModelError: names ``where``, the key and what is wrong.
@@ -60,7 +60,7 @@ def parse_stored(kind: type[Group], values: object, where: str) -> Group:
 
 
 def peek(path: Path) -> Mapping[str, Any]:
-    """The mapping in a JSON file, empty where there is none that can be read: whoever reads it says why."""
+    """Read a JSON object from a file; return an empty one if it cannot be read. The reader reports why."""
     try:
         return read_mapping(path)
     except ModelError:

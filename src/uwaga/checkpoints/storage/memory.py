@@ -1,4 +1,4 @@
-"""A file's bytes in memory: copied into memory of the process's own, or mapped and shared."""
+"""A file's bytes in memory: copied into private memory, or mapped and shared."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ BLOCK = 1 << 20
 
 
 class PrivateFile:
-    """An open file that is read into private memory, and was not changed since it was opened.
+    """An open file that is read into private memory; changes since it was opened are detected.
 
     Raises:
-        ModelError: missing, unreadable or no regular file.
+        ModelError: missing, unreadable or not a regular file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,7 +39,7 @@ class PrivateFile:
         self.size = self._seen[0]
 
     def whole(self) -> Bytes:
-        """All bytes, on huge pages where the system has them; they cannot be written to.
+        """Return all bytes, read-only, on huge pages where the system has them.
 
         Raises:
             ModelError: the file was changed meanwhile.
@@ -50,7 +50,7 @@ class PrivateFile:
         return made
 
     def sha256(self) -> str:
-        """The checksum of all bytes, in hexadecimal digits.
+        """Return the SHA-256 of all bytes in hexadecimal digits.
 
         Raises:
             ModelError: the file was changed meanwhile.
@@ -61,7 +61,7 @@ class PrivateFile:
         return found.hexdigest()
 
     def part(self, start: int, size: int) -> Bytes:
-        """So many bytes from ``start``, in an array of their own.
+        """Return a copy of ``size`` bytes from ``start``.
 
         Raises:
             ModelError: the file was changed meanwhile.
@@ -94,7 +94,7 @@ class PrivateFile:
 
 
 class PrivateTensor:
-    """A tensor that is read when it is asked for, and again only when nobody has its numbers any more."""
+    """A tensor that is read on demand, and again only after its array has been freed."""
 
     def __init__(self, file: PrivateFile, start: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> None:
         self.shape = shape
@@ -102,7 +102,7 @@ class PrivateTensor:
         self._read: weakref.ref[Bytes] | None = None
 
     def read(self) -> NDArray[Any]:
-        """Its numbers.
+        """Return its values.
 
         Raises:
             ModelError: the file was changed since it was opened.
@@ -120,19 +120,19 @@ class PrivateTensor:
 
 
 def read_private(path: Path) -> Bytes:
-    """All bytes of a file; see :meth:`PrivateFile.whole`.
+    """Read all bytes of a file; see :meth:`PrivateFile.whole`.
 
     Raises:
-        ModelError: missing, unreadable, no regular file, or changed meanwhile.
+        ModelError: missing, unreadable, not a regular file, or changed meanwhile.
     """
     return PrivateFile(path).whole()
 
 
 class SharedFile:
-    """A mapped file, and whether it is still what it was when it was opened.
+    """A mapped file; changes since it was opened are detected.
 
     Raises:
-        ModelError: missing, empty, unreadable or no regular file.
+        ModelError: missing, empty, unreadable or not a regular file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -146,7 +146,7 @@ class SharedFile:
             raise ModelError(f"{path}: cannot be mapped: {error}") from None
 
     def whole(self) -> Bytes:
-        """All bytes, which cannot be written to here.
+        """Return all bytes, read-only.
 
         Raises:
             ModelError: the file was changed since it was opened.
@@ -155,10 +155,10 @@ class SharedFile:
         return np.frombuffer(self._map, dtype=np.uint8)
 
     def check(self) -> None:
-        """Look whether the file is as it was.
+        """Check that the file has not changed.
 
         Raises:
-            ModelError: it was cut short or written to.
+            ModelError: it was truncated or written to.
         """
         if self._state() != self._seen:
             raise ModelError(

@@ -1,4 +1,4 @@
-"""safetensors files without torch: the header is checked, tensors are read where they lie."""
+"""safetensors files without torch: the header is checked, tensors are read on demand."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ SHOWN = 3
 
 
 def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTensor]:
-    """The tensors of a file, each of which is read into memory of its own when it is asked for.
+    """Return the tensors of a file, each of which is read into private memory on demand.
 
     Args:
         path: the file.
-        sha256: what its checksum must be, None where nobody has stated it.
+        sha256: the expected checksum, None if it is not known.
 
     Raises:
-        ModelError: the file is missing, cut short or damaged, or holds a number format that is not read.
+        ModelError: the file is missing, truncated or damaged, or holds a number format that is not read.
     """
-    count_tensors(path)  # safetensors itself holds sizes, offsets and formats against the file
+    count_tensors(path)  # safetensors itself checks sizes, offsets and formats
     file = PrivateFile(path)
     if sha256 is not None and file.sha256() != sha256:
         raise ModelError(
@@ -53,7 +53,7 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
 
 
 def tensors_of(path: Path, whole: Bytes) -> dict[str, StoredTensor]:
-    """The tensors of a file whose bytes are in memory, where they lie there.
+    """Return the tensors of a file whose bytes are in memory, without a copy.
 
     Raises:
         ModelError: as :func:`open_tensors`.
@@ -71,7 +71,7 @@ def tensors_of(path: Path, whole: Bytes) -> dict[str, StoredTensor]:
 
 
 class _Entry(NamedTuple):
-    """A tensor of a header: its bytes go from ``start`` to ``end`` behind it."""
+    """A tensor of a header; ``start`` and ``end`` are offsets after the header."""
 
     name: str
     format: str
@@ -98,10 +98,10 @@ def _entries(path: Path, header: bytes, size: int) -> Iterator[_Entry]:
 
 
 def open_shards(index: Path) -> dict[str, StoredTensor]:
-    """The tensors of the files that an index lists, as one; see :func:`open_tensors`.
+    """Return the tensors of all files that an index lists; see :func:`open_tensors`.
 
     Raises:
-        ModelError: the index or a file is missing, damaged, or they do not fit each other.
+        ModelError: the index or a file is missing or damaged, or they do not match.
     """
     listed = read_index(index)
     found: dict[str, StoredTensor] = {}
@@ -112,7 +112,7 @@ def open_shards(index: Path) -> dict[str, StoredTensor]:
 
 
 def read_index(index: Path) -> dict[str, Path]:
-    """The file of each tensor, as an index of shards lists them.
+    """Read the index of shards: the file of each tensor.
 
     Raises:
         ModelError: it is not such an index, or names a file of another folder.
@@ -129,10 +129,10 @@ def read_index(index: Path) -> dict[str, Path]:
 
 
 def check_shards(index: Path, listed: Mapping[str, Path], found: Mapping[str, StoredTensor]) -> None:
-    """Hold what was found in shards against their index.
+    """Check the tensors of shards against their index.
 
     Raises:
-        ModelError: a tensor is not where the index puts it.
+        ModelError: a tensor is not in the shard that the index states.
     """
     for name, path in listed.items():
         if name not in found or found[name].path != path:
@@ -140,19 +140,19 @@ def check_shards(index: Path, listed: Mapping[str, Path], found: Mapping[str, St
 
 
 def count_tensors(path: Path) -> tuple[int, int]:
-    """How many tensors and how many bytes the weight file holds, read from its header alone.
+    """Return the numbers of tensors and of bytes in a weight file, by its header alone.
 
     Raises:
-        ModelError: the file is missing, cut short or damaged.
+        ModelError: the file is missing, truncated or damaged.
     """
     return len(read_header(path)), path.stat().st_size
 
 
 def read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Shape and number format of every tensor of a file.
+    """Return the shape and number format of every tensor of a file.
 
     Raises:
-        ModelError: the file is missing, cut short or damaged.
+        ModelError: the file is missing, truncated or damaged.
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
@@ -212,7 +212,7 @@ def _some(names: list[str]) -> str:
 
 
 def damaged(path: Path, error: Exception) -> ModelError:
-    """The error to raise for a file that its library refuses."""
+    """Return the error to raise for a file that its library rejects."""
     return ModelError(f"{path}: damaged or cut short ({reason(error)}); fetch or save the model again")
 
 
@@ -228,14 +228,14 @@ NAMES: Mapping[str, str] = {
 
 
 def aligned_bytes(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> bytes:
-    """A safetensors file of ``tensors`` in their order, the first of them on a multiple of 64 bytes.
+    """Return a safetensors file of ``tensors`` in their order, the first of them aligned to 64 bytes.
 
-    So are those behind others whose sizes are such multiples. The library's own writer orders tensors in
-    its way and aligns them to eight bytes.
+    Tensors after others whose sizes are multiples of 64 are aligned too. The library's own writer reorders
+    tensors and aligns them to eight bytes.
 
     Args:
-        tensors: by name.
-        metadata: what the header says of the file; ``transformers`` wants ``{"format": "pt"}``.
+        tensors: arrays by name.
+        metadata: metadata for the header; ``transformers`` requires ``{"format": "pt"}``.
     """
     header: dict[str, Any] = {} if metadata is None else {"__metadata__": dict(metadata)}
     end = 0

@@ -1,4 +1,4 @@
-"""Tensors as files store them, whichever library wrote the file, and the arrays of ``.npz`` files."""
+"""Stored tensors, independent of the file format, and the arrays of ``.npz`` files."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class StoredTensor:
     """A tensor of a file.
 
     Attributes:
-        name: as the file has it.
+        name: its name in the file.
         path: the file.
-        format: number format as safetensors calls it.
-        content: its numbers, or where they lie in a file; bfloat16 as its bits.
+        format: number format by its safetensors name.
+        content: its values, or their place in a file; bfloat16 as its bits.
     """
 
     name: str
@@ -59,7 +59,7 @@ class StoredTensor:
 
     @property
     def values(self) -> NDArray[Any]:
-        """Its numbers, read when they are asked for; bfloat16 as its bits.
+        """Its values, read on demand; bfloat16 as its bits.
 
         Raises:
             ModelError: the file was changed since it was opened.
@@ -68,7 +68,7 @@ class StoredTensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its axes as they are stored."""
+        """Its stored shape."""
         return self.content.shape
 
     @property
@@ -77,7 +77,7 @@ class StoredTensor:
         return self.format in FLOATING
 
     def floats(self) -> Floats:
-        """Its numbers as float32; a copy unless they are stored so.
+        """Return its values in float32; a copy unless they are stored in float32.
 
         Raises:
             ModelError: they cannot be read.
@@ -99,16 +99,16 @@ class StoredTensor:
         return same_place or bool(np.array_equal(ours, theirs))
 
     def named(self, name: str) -> StoredTensor:
-        """The same under another name."""
+        """Return the same tensor under another name."""
         return replace(self, name=name)
 
 
 @dataclass(frozen=True)
 class QuantisedTensor(StoredTensor):
-    """A tensor of whole numbers that stand for weights.
+    """A tensor of integers that are quantised weights.
 
     Attributes:
-        scale: a weight is its number times this.
+        scale: factor by which the integers are multiplied.
         turned: the file holds the transpose.
     """
 
@@ -129,7 +129,7 @@ class QuantisedTensor(StoredTensor):
         return True
 
     def floats(self) -> Floats:
-        """The weights as float32, a copy."""
+        """Return the weights in float32, a copy."""
         made: Floats = np.multiply(self.values, np.float32(self.scale), dtype=np.float32)
         return made
 
@@ -153,7 +153,7 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
             format and are all 0; None reads all.
 
     Raises:
-        ModelError: missing, damaged, an array that is not as large as it says, or one of objects.
+        ModelError: missing or damaged, or an array is not of its stated size or holds objects.
     """
     with open_archive(path, "a .npz file") as archive:
         return {
@@ -165,7 +165,7 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
 def read_array_header(
     path: Path, name: str, stream: IO[bytes]
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether it is stored column by column, and number format of an array.
+    """Return the shape of an array, True if it is stored column by column, and its number format.
 
     Raises:
         ModelError: of an unknown format, damaged, or an array of objects.

@@ -1,4 +1,4 @@
-"""``pytorch_model.bin``, which only torch can read: tensors alone, sums checked, nothing in it executed."""
+"""``pytorch_model.bin``, which only torch can read: only tensors, checksums verified, nothing executed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ DAMAGE = (
 
 
 def open_torch_file(path: Path) -> dict[str, StoredTensor]:
-    """The tensors of a file, in memory.
+    """Return the tensors of a file, read into memory.
 
     Raises:
-        ModelError: it is missing, cut short or damaged, or holds more than tensors.
+        ModelError: it is missing, truncated or damaged, or holds more than tensors.
         MissingExtraError: torch is not installed.
     """
     return {name: _stored(path, name, value) for name, value in _loaded(path).items()}
 
 
 def open_torch_shards(index: Path) -> dict[str, StoredTensor]:
-    """The tensors of the files that an index lists, as one.
+    """Return the tensors of all files that an index lists.
 
     Raises:
         ModelError, MissingExtraError: as :func:`open_torch_file`, or the index is damaged.
@@ -74,7 +74,7 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 
 def _stored(path: Path, name: str, tensor: Tensor) -> StoredTensor:
-    """The tensor's numbers where they lie; bfloat16, which numpy lacks, as its bits."""
+    """Return the tensor's values without a copy; bfloat16, which numpy lacks, as its bits."""
     import torch
 
     plain = tensor.detach()

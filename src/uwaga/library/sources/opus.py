@@ -64,7 +64,7 @@ def fetch_opus(entry: CatalogueEntry) -> str:
 
 
 def opus_pairs(model: str) -> list[tuple[str, str]]:
-    """Return the language pairs meant by ``en-de`` or ``Helsinki-NLP/opus-mt-en-de`` may mean."""
+    """Return the language pairs that ``en-de`` or ``Helsinki-NLP/opus-mt-en-de`` may mean."""
     prefix = rf"(?:{OWNER}/)?(?:{'|'.join(sorted(SERIES.values(), key=len, reverse=True))})-"
     return language_pairs(re.sub(f"^{prefix}", "", model))
 

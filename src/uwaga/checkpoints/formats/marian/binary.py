@@ -1,10 +1,10 @@
-"""Marian's binary models: headers, names, shapes, then tensors on borders of 256 bytes.
+"""Marian's binary models: headers, names, shapes, then tensors aligned to 256 bytes.
 
 The file begins with two 64-bit numbers, the version (1) and the count of tensors; then come their headers of
 four such numbers each (length of the name with its zero, number format, axes, bytes), the names, the axes as
-32-bit numbers, a padding that states its length, and the numbers. Quantised matrices (``intgemm8`` and
-``intgemm16``: Kim et al. 2019, section 4) hold whole numbers and behind them, in float32, what their weights
-were multiplied by; they lie transposed, a row for each output, but for the embeddings, which do so anyway.
+32-bit numbers, a padding preceded by its length, and the data. Quantised matrices (``intgemm8`` and
+``intgemm16``: Kim et al. 2019, section 4) hold integers followed by the float32 multiplier that quantised
+them; they are stored transposed, a row for each output, as embeddings always are.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ALPHA = "_QuantMultA"
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a tensor lies in a file, and what it says of itself."""
+    """The header of a tensor and its offset in the file."""
 
     name: str
     kind: int
@@ -61,17 +61,17 @@ class Entry:
 
     @property
     def format(self) -> str:
-        """As safetensors calls it; that of the whole numbers if it is quantised."""
+        """Number format by its safetensors name; that of the integers if the tensor is quantised."""
         return KNOWN[self.kind][0]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of its numbers, as numpy calls it."""
+        """NumPy dtype of its data."""
         return np.dtype(KNOWN[self.kind][1])
 
     @property
     def numbers(self) -> int:
-        """Bytes of its numbers alone."""
+        """Size of its data in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
@@ -118,10 +118,10 @@ def read_entries(path: Path, file: PrivateFile) -> list[Entry]:
 
 
 def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """The weights, and by name what is none: the settings.
+    """Return the weights, and all other tensors by name, such as the settings.
 
     Raises:
-        ModelError: see :func:`read_entries`; or a multiplier is missing or no positive number.
+        ModelError: see :func:`read_entries`; or a multiplier is missing or not positive.
     """
     file = PrivateFile(path)
     weights: dict[str, StoredTensor] = {}
@@ -153,7 +153,7 @@ def _quantised(path: Path, entry: Entry, file: PrivateFile) -> QuantisedTensor:
 
 
 def _alpha(path: Path, entry: Entry, file: PrivateFile) -> float:
-    """A multiplier of activations; that of the embeddings went through the quantiser, as the number 127."""
+    """Return a multiplier of activations; that of the embeddings is stored quantised, as 127."""
     if math.prod(entry.shape) != 1:
         raise ModelError(f"{path}: {entry.name!r} has the shape {shown(entry.shape)}, not that of one number")
     if entry.kind in QUANTISED:
@@ -166,7 +166,7 @@ def _float(file: PrivateFile, place: int) -> float:
 
 
 def _check_alphas(path: Path, weights: Mapping[str, StoredTensor], alphas: Mapping[str, float]) -> None:
-    """A file with multipliers of activations has one for each quantised matrix, and they are numbers.
+    """Check that a file with multipliers of activations has a valid one for each quantised matrix.
 
     They are not used: a scale for each row is closer to float32 (see docs/guides/marian.md).
     """
@@ -184,7 +184,7 @@ def _check_alphas(path: Path, weights: Mapping[str, StoredTensor], alphas: Mappi
 
 
 def _check(path: Path, entry: Entry) -> None:
-    """Refuse a tensor whose size is not that of its shape, before any of it is read."""
+    """Raise ModelError for a tensor whose size contradicts its shape, before it is read."""
     if entry.kind not in KNOWN:
         if entry.kind & PACKED:
             raise ModelError(
@@ -216,7 +216,7 @@ def _name(path: Path, raw: bytes) -> str:
 
 
 class _Reader:
-    """Reads what a file begins with, never beyond its end."""
+    """A bounded reader of the beginning of a file."""
 
     def __init__(self, path: Path, content: NDArray[np.uint8]) -> None:
         self.path, self.content, self.at = path, content, 0

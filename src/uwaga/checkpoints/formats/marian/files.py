@@ -1,4 +1,4 @@
-"""The files of a Marian model: which they are, its vocabularies, and its decoding settings."""
+"""The files of a Marian model: their paths, vocabularies and decoding settings."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class ModelFiles:
     Attributes:
         model: the weights.
         shortlist: the lexical shortlist, None where there is none.
-        decoder: the file with the settings for decoding, None where there is none.
-        settings: what it says.
-        languages: codes of source and target in the file's name, None where it has none.
+        decoder: the file with the decoding settings, None if there is none.
+        settings: its contents.
+        languages: codes of source and target in the file's name, None if it has none.
     """
 
     model: Path
@@ -68,7 +68,7 @@ class ModelFiles:
 
 
 def find_files(path: Path) -> ModelFiles:
-    """The files of a model: those that ``decoder.yml`` or ``config*.yml`` names, or the only ones there are.
+    """Find the files of a model: those named in ``decoder.yml`` or ``config*.yml``, else the only candidates.
 
     Args:
         path: the file of the weights, or a folder with one.
@@ -94,7 +94,7 @@ def find_files(path: Path) -> ModelFiles:
 
 
 def _decoder(folder: Path, model: Path | None) -> tuple[Path | None, Mapping[str, Any]]:
-    """The settings for decoding: of several the first that is for this model."""
+    """Return the decoding settings: the first file that is for this model."""
     found = [folder / DECODER] if (folder / DECODER).is_file() else sorted(folder.glob(CONFIGS))
     read = [(path, _settings(path)) for path in found]
     for path, settings in read:
@@ -122,7 +122,7 @@ def _listed(settings: Mapping[str, Any], key: str) -> list[str]:
 
 
 def _named(decoder: Path | None, settings: Mapping[str, Any], key: str) -> list[Path]:
-    """The files that the settings name, which must stand beside them."""
+    """Return the files that the settings name, which must be in the same folder."""
     found: list[Path] = []
     for name in _listed(settings, key):
         assert decoder is not None
@@ -160,7 +160,7 @@ def _vocabularies(folder: Path, decoder: Path | None, settings: Mapping[str, Any
 
 
 def _shortlist(folder: Path, decoder: Path | None, settings: Mapping[str, Any]) -> Path | None:
-    """The first file under ``shortlist`` in the settings (behind it stand limits), or the only one."""
+    """Return the file under ``shortlist`` in the settings (where limits follow it), else the only one."""
     stated = settings.get("shortlist")
     if isinstance(stated, list) and stated and isinstance(stated[0], str):
         return _named(decoder, {"shortlist": stated[0]}, "shortlist")[0]
@@ -198,17 +198,17 @@ class Texts:
 
 
 def read_texts(files: ModelFiles) -> Texts:
-    """Read the tokenisers and the settings for decoding.
+    """Read the tokenisers and the decoding settings.
 
-    A ``.yml`` vocabulary numbers the pieces that ``source.spm`` and ``target.spm`` cut; a ``.spm`` one does
-    both.
+    A ``.yml`` vocabulary numbers the pieces of ``source.spm`` and ``target.spm``; a ``.spm`` vocabulary
+    segments and numbers.
 
     Raises:
         ModelError: a file is missing or damaged.
     """
     source, target = files.vocabularies
     first = _Side.read(source, files.model.parent, SOURCE)
-    # One model cuts both sides; a vocabulary that only numbers pieces goes with a cutter for each.
+    # One SentencePiece model serves both sides; a vocabulary that only numbers pieces needs one for each.
     second = (
         first if target == source and target.suffix == SPM else _Side.read(target, files.model.parent, TARGET)
     )
@@ -227,7 +227,7 @@ def read_texts(files: ModelFiles) -> Texts:
 
 @dataclass(frozen=True)
 class _Side:
-    """A vocabulary and what cuts texts into its pieces."""
+    """A vocabulary and the SentencePiece model that segments texts into its pieces."""
 
     path: Path
     size: int
@@ -260,7 +260,7 @@ class _Side:
 
 
 def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]]:
-    """Ids by pieces, of source and target.
+    """Read the ids by piece of source and target.
 
     Raises:
         ModelError: a file is missing or damaged.
@@ -271,17 +271,17 @@ def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]
 
 
 def read_decoding(files: ModelFiles) -> SearchOptions:
-    """How the settings beside a model search, or Marian without them.
+    """Read the search options in the settings next to a model; without settings, return Marian's defaults.
 
     Raises:
-        ModelError: it is damaged, or asks for what uwaga lacks.
+        ModelError: the file is damaged, or requires a feature that uwaga lacks.
     """
     stated = files.settings if files.decoder is not None or files.shortlist is None else STUDENT
     return _options(files.decoder or files.model.parent / DECODER, stated)
 
 
 def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
-    """How Marian's decoder searches; what it has and we lack is refused."""
+    """Convert the options of Marian's decoder; features that uwaga lacks raise ModelError."""
     for name in ("word-penalty", "n-best", "weights"):
         value = decoder.get(name)
         if value and value not in (0, 0.0, [1], [1.0]):
@@ -293,7 +293,7 @@ def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
             beam=decoder.get("beam-size", 12),
             length_penalty=float(normalise),
             max_length=None,
-            # Marian takes as many steps as are at least this many times the source's tokens, rounded up.
+            # Marian's limit of steps is this factor times the number of source tokens, rounded up.
             max_ratio=math.nextafter(float(decoder.get("max-length-factor", 3)), 0.0),
             max_extra=1,
             early_stopping=False,
@@ -313,13 +313,13 @@ def _pieces(folder: Path, name: str) -> Path:
 
 
 def _vocabulary(path: Path) -> dict[str, int]:
-    """Ids by pieces."""
+    """Parse a vocabulary into ids by piece."""
     if path.suffix == SPM:
         return numbered_pieces(read_sentencepiece(path))
     try:
         lines = (
             read_regular(path, LARGEST).decode("utf-8").split("\n")
-        )  # a piece may hold any other line break
+        )  # a piece may contain any other line break
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: the vocabulary cannot be read: {error}") from None
     found: dict[str, int] = {}
@@ -327,7 +327,7 @@ def _vocabulary(path: Path) -> dict[str, int]:
     for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
         if not line.strip() or line in ("---", "..."):
             continue
-        if line.startswith("? "):  # a long key stands on a line of its own
+        if line.startswith("? "):  # a long key has its own line
             key = line[2:]
             continue
         entry = ENTRY.match(f"{key}{line}" if key is not None else line)
@@ -336,7 +336,7 @@ def _vocabulary(path: Path) -> dict[str, int]:
         try:
             piece = _plain(entry["piece"])
             piece.encode("utf-8")
-        except ValueError:  # an escape beyond Unicode, or half a surrogate pair
+        except ValueError:  # an escape beyond Unicode, or a lone surrogate
             raise ModelError(f"{path}: line {number} is not Unicode: {line[:40]!r}") from None
         found[piece] = int(entry["number"])
         key = None
@@ -346,7 +346,7 @@ def _vocabulary(path: Path) -> dict[str, int]:
 
 
 def _plain(piece: str) -> str:
-    """A YAML scalar as the text that it stands for."""
+    """Decode a YAML scalar."""
     if len(piece) > 1 and piece[0] == piece[-1] == "'":
         return piece[1:-1].replace("''", "'")
     if len(piece) > 1 and piece[0] == piece[-1] == '"':

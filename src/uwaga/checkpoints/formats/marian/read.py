@@ -1,8 +1,8 @@
-"""Marian's models (Junczys-Dowmunt et al. 2018), binary or ``.npz``: weights, with settings as YAML in them.
+"""Marian's models (Junczys-Dowmunt et al. 2018), binary or ``.npz``: weights with embedded YAML settings.
 
-Two things are as Marian computes them, where conversions of its models to other libraries differ a little:
+Two details follow Marian, from which conversions of its models to other libraries differ slightly:
 the rates of its sinusoids are ``10000^(-i / (width/2 - 1))``, and its norms add 1e-6 to the variance.
-The decoder starts from a zero embedding; that is ``<pad>``, which becomes the last token of the vocabulary.
+The decoder starts from a zero embedding: that of ``<pad>``, which is appended to the vocabulary.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ MULTIPLE = 8
 
 
 def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shared: bool) -> Shortlist:
-    """Read a shortlist, everything in it verified.
+    """Read a shortlist and verify all of it.
 
     Args:
         path: the file.
         sizes: pieces of the source and the target vocabulary as Marian counts them.
-        padded: tokens of both sides here, of which the last have no entries.
-        shared: whether both sides have the same tokens; a source token may then stay what it is.
+        padded: tokens of both sides including padding, which has no entries.
+        shared: True if both sides have the same tokens; source tokens may then be copied.
 
     Raises:
-        ModelError: cut short, damaged, or of other vocabularies.
+        ModelError: truncated, damaged, or of other vocabularies.
     """
     content = read_private(path)
     if len(content) < 8 * HEAD:
@@ -98,10 +98,10 @@ NAME = "Marian"
 
 
 def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
-    """Read a model of Marian's, with the settings, vocabularies and shortlist that stand beside it.
+    """Read a Marian model with the settings, vocabularies and shortlist next to it.
 
     Args:
-        path: the ``.bin`` or ``.npz`` file, or a folder with one (that which its settings name, if several).
+        path: the ``.bin`` or ``.npz`` file, or a folder with one (of several, the one its settings name).
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
 
     Raises:

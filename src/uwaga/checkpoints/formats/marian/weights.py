@@ -1,4 +1,4 @@
-"""Settings and weights of Marian models: the YAML among the tensors, ``.npz`` arrays, the table of names."""
+"""Settings and weights of Marian models: the embedded YAML, ``.npz`` arrays, the table of names."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ RECURRENT: tuple[tuple[str, object, object], ...] = (
 
 
 def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, Any]:
-    """The settings in the bytes of a tensor.
+    """Parse the settings in the bytes of a tensor.
 
     Args:
         path: the file, for messages.
@@ -72,7 +72,7 @@ def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, 
 
 
 def model_settings(path: Path, options: Mapping[str, Any]) -> TransformerSettings:
-    """A model's settings from Marian's.
+    """Convert Marian's settings of a model.
 
     Raises:
         ModelError: a feature that uwaga lacks, by its name and value, or an impossible size.
@@ -167,10 +167,10 @@ def _self_attention(path: Path, options: Mapping[str, Any]) -> dict[str, object]
 
 
 def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """The weights, and the settings by their name.
+    """Return the weights, and the settings by name.
 
     Raises:
-        ModelError: missing or damaged, or a tensor that holds no numbers.
+        ModelError: missing or damaged, or a tensor is not numeric.
     """
     arrays = read_npz(path, None if contents else SETTINGS)
     others = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
@@ -192,16 +192,16 @@ OUTPUT, TURNED_OUTPUT, OUTPUT_BIAS = (f"decoder_ff_logit_out_{name}" for name in
 def weight_table(
     path: Path, sizes: tuple[int, int], settings: TransformerSettings, turned_output: bool
 ) -> Table:
-    """Where each weight is stored: (in, out), and arrays of one axis as rows or columns.
+    """Return the table of weights: matrices are stored (inputs, outputs), vectors as rows or columns.
 
     Args:
         path: the file, for messages.
         sizes: pieces of source and target as Marian counts them.
         settings: of the model.
-        turned_output: whether the output's matrix is stored (out, in).
+        turned_output: True if the output matrix is stored (outputs, inputs).
 
     Raises:
-        ModelError: one table of embeddings for vocabularies of two sizes.
+        ModelError: vocabularies of different sizes share one embedding.
     """
     weights: dict[str, tuple[View, ...]] = {}
     before = settings.norm == "pre"

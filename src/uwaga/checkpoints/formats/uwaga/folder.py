@@ -1,7 +1,7 @@
-"""The project's own model folder: saved whole or not at all.
+"""uwaga's own model folder, written atomically.
 
 ``config.json`` (:mod:`uwaga.checkpoints.formats.uwaga.read`), ``model.safetensors``, ``source.spm``,
-``target.spm`` (absent where one tokeniser serves both sides) and ``card.md``. Nothing in it is ever executed.
+``target.spm`` (absent if one tokeniser serves both sides) and ``card.md``. Nothing in it is executed.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ def save_model(
     usual: ScoreStats | None = None,
     alignment_head: AlignmentHead | None = None,
 ) -> None:
-    """Write a model folder in one step, replacing an older model of the same name.
+    """Write a model folder atomically, replacing an older model of the same name.
 
     Args:
         folder: the folder to make.
-        model: the model that ``settings`` build; tied weights are stored once.
-        settings: of the model.
-        decoding: how it translates unless told otherwise.
+        model: a model built from ``settings``; tied weights are stored once.
+        settings: settings of the model.
+        decoding: default decoding settings.
         source: tokeniser of the source side.
         target: tokeniser of the target side; one equal to ``source`` is stored once.
         languages: codes of source and target.
         card: Markdown: data, licence, metrics with their sacreBLEU signatures.
         dtype: number format of the stored weights.
-        usual: what its scores usually are, where that has been measured.
-        alignment_head: whose attention aligns words, where it has been chosen.
+        usual: statistics of its scores, if they have been measured.
+        alignment_head: the attention head that aligns words, if one has been chosen.
 
     Raises:
-        ModelError: the parts do not fit each other, the folder holds something that is not a uwaga model,
-            or it cannot be written. Nothing has changed then.
+        ModelError: the parts do not match, the folder holds something that is not a uwaga model, or it cannot
+            be written. Nothing has changed then.
     """
     folder = Path(folder)
     _check_replaceable(folder)
@@ -100,14 +100,14 @@ def save_model(
 
 
 def _version(settings: StrictModel, usual: ScoreStats | None) -> int:
-    """The oldest version that can say what this model is."""
+    """Return the oldest format version that can express this model."""
     if not has_self_attention(settings):
         return VERSION
     return FIRST_VERSION if usual is None else USUAL_VERSION
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Refuse to replace anything but an older model folder."""
+    """Raise ModelError if the folder holds anything but an older model."""
     if not os.path.lexists(folder):
         return
     if not folder.is_dir():
@@ -125,7 +125,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
-    """The model must be what its settings build, or nobody could load it again."""
+    """Check that the settings build this model, so that it can be loaded again."""
     sizes = config.vocabulary
     skeleton = skip_init(
         lambda: build_model(config.model, config.symbols.symbols(), sizes.source, sizes.target), "meta"
@@ -141,10 +141,10 @@ def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
 
 
 def weight_bytes(model: torch.nn.Module, dtype: str) -> bytes:
-    """The weights as the bytes of a safetensors file, floating-point ones in ``dtype``.
+    """Return the weights as a safetensors file, floating-point ones in ``dtype``.
 
     Raises:
-        ModelError: a weight is not finite, or not in ``dtype``.
+        ModelError: a weight is not finite, or overflows ``dtype``.
     """
     stored: dict[str, torch.Tensor] = {}
     for name, tensor in distinct_tensors(model).items():

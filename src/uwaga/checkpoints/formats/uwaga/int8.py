@@ -1,6 +1,6 @@
 """The int8 model folder: weights packed for the native engine, checked before they are used.
 
-``config.json`` (closed, with a format version of its own), ``engine.safetensors``, the tokenisers' files and
+``config.json`` (closed, with its own format version), ``engine.safetensors``, the tokenisers' files and
 ``card.md``. It is made from another folder by ``uwaga convert --int8`` and runs without torch.
 """
 
@@ -62,10 +62,10 @@ TOKENISER_FILES = frozenset({SOURCE, TARGET, TOKENIZER, *VOCABULARIES})
 
 
 def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
-    """The files that hold the tokenisers, by their names in the folder.
+    """Return the files of the tokenisers by their names in the folder.
 
     Raises:
-        ModelError: they are of a kind that such a folder cannot hold.
+        ModelError: the format cannot store this kind of tokeniser.
     """
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         files = {SOURCE: source.model_bytes}
@@ -107,17 +107,17 @@ def _is_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
 
 
 def _codec(tokeniser: Subwords) -> TokenizersCodec | None:
-    """The codec of a tokeniser that a ``tokenizer.json`` and a frame say all of; None for any other."""
+    """Return the codec of a tokeniser that ``tokenizer.json`` and a frame describe fully, else None."""
     if not isinstance(tokeniser, FramedTokeniser) or tokeniser.languages or tokeniser.prompt_prefix:
         return None
     return tokeniser.codec if isinstance(tokeniser.codec, TokenizersCodec) else None
 
 
 def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Subwords]:
-    """The tokenisers of a folder, source and target.
+    """Read the tokenisers of a folder, source and target.
 
     Raises:
-        ModelError: one is missing, damaged, or of another model than ``config`` says.
+        ModelError: one is missing, damaged, or does not match ``config``.
     """
     sizes, wanted = config.vocabulary, config.symbols.symbols()
     if config.tokenisers == "marian":
@@ -172,17 +172,17 @@ PANEL, DEPTH = 32, 64
 
 
 def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: str) -> None:
-    """Write an int8 folder in one step, replacing an older one of the same name.
+    """Write an int8 folder atomically, replacing an older one of the same name.
 
     Args:
         folder: the folder to make.
         checkpoint: the model.
         packed: its weights in int8.
-        card: Markdown, for people.
+        card: the model card in Markdown.
 
     Raises:
-        ModelError: the tokenisers are of a kind that such a folder cannot hold, ``folder`` holds something
-            else, or it cannot be written. Nothing has changed then.
+        ModelError: the format cannot store this kind of tokeniser, ``folder`` holds something else, or it
+            cannot be written. Nothing has changed then.
     """
     _check_replaceable(folder)
     settings, source, target = checkpoint.settings, checkpoint.source, checkpoint.target
@@ -220,11 +220,11 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
 
 
 def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
-    """Read an int8 folder, checking everything that is in it.
+    """Read an int8 folder and check all of it.
 
     Args:
-        folder: what :func:`write_quantised` has written.
-        memory: ``shared`` leaves the weights in their file, mapped, instead of copying them; ``none`` opens
+        folder: a folder written by :func:`write_quantised`.
+        memory: ``shared`` maps the weights instead of copying them; ``none`` opens
             no weights, see :class:`uwaga.checkpoints.registry.Format`.
 
     Raises:
@@ -266,7 +266,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """As many parameters as the model that it was made of, and what is wrong with the weight file."""
+    """Return the parameter count of the original model, and the faults of the weight file."""
     try:
         check_layers(path, config)
     except ModelError as error:
@@ -277,7 +277,7 @@ def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[
 
 
 def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> Packed:
-    """The weights after all checks, copied or mapped."""
+    """Read the weights, copied or mapped, after all checks."""
     check_layers(path, config)
     wanted = _wanted(config)
     check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
@@ -298,7 +298,7 @@ def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> Packed:
 
 
 def _tensors(packed: Packed) -> dict[str, NDArray[Any]]:
-    """The tensors of the file, panels first: they must lie on multiples of 64 bytes."""
+    """Return the tensors of the file, panels first, since these must be aligned to 64 bytes."""
     panels: dict[str, NDArray[Any]] = {}
     others: dict[str, NDArray[Any]] = {}
     for name, matrix in packed.matrices.items():
@@ -308,7 +308,7 @@ def _tensors(packed: Packed) -> dict[str, NDArray[Any]]:
 
 
 def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Shape and number format of every tensor of the file."""
+    """Return the expected shape and number format of every tensor of the file."""
     kept = set(config.weights.kept)
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for product in products(config.model, *config.sizes):
@@ -344,7 +344,7 @@ def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTen
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Refuse to replace anything but an older int8 folder."""
+    """Raise ModelError if the folder holds anything but an older int8 model."""
     if not folder.exists():
         return
     present = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
@@ -359,7 +359,7 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The group ``decoding`` where it can say the checkpoint's defaults, and ``search`` for all others."""
+    """Return the group ``decoding`` if it can express the checkpoint's defaults, else ``search``."""
     stated = decoding_settings(checkpoint.decoding, checkpoint.text)
     if stated is not None and not isinstance(checkpoint.settings, DecoderOnlySettings):
         return {"decoding": stated.model_dump()}
@@ -372,7 +372,7 @@ def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _search_values(options: SearchOptions) -> dict[str, Any]:
-    """Options as JSON, which knows no infinity: null stands for it."""
+    """Return options for JSON, which lacks infinity: null stands for it."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     return {
         name: None if isinstance(value, float) and math.isinf(value) else value

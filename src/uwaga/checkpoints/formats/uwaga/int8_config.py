@@ -38,7 +38,7 @@ class Frame(StrictModel):
 
 
 class WeightFile(StrictModel):
-    """The weight file: ``levels`` is the largest quantised number, ``kept`` the matrices in bfloat16."""
+    """The weight file: ``levels`` is the largest quantised value, ``kept`` the matrices in bfloat16."""
 
     levels: int = Field(ge=1, le=127)
     kept: list[str] = Field(max_length=4096)
@@ -47,9 +47,9 @@ class WeightFile(StrictModel):
 
 
 class QuantisedConfig(StrictModel):
-    """All of ``config.json``; ``decoding`` is of a model of ours, ``search`` of another library's.
+    """The schema of ``config.json``; uwaga's models have ``decoding``, those of other libraries ``search``.
 
-    ``frame`` is of the tokenisers of the ``tokenizers`` library.
+    ``frame`` belongs to tokenisers of the ``tokenizers`` library.
     """
 
     format: Literal["uwaga int8 model"]
@@ -83,15 +83,15 @@ class QuantisedConfig(StrictModel):
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """The vocabularies of source and target."""
+        """Vocabulary sizes of source and target."""
         return self.vocabulary.source, self.vocabulary.target
 
 
 def read_quantised_config(folder: Path) -> QuantisedConfig:
-    """``config.json`` of an int8 folder.
+    """Read ``config.json`` of an int8 folder.
 
     Raises:
-        ModelError: it is not of one, of a newer version, or damaged.
+        ModelError: it is not an int8 folder's, of a newer version, or damaged.
     """
     path = folder / CONFIG
     values = read_mapping(path)
@@ -114,19 +114,19 @@ def check_quantised_config(values: object, where: str) -> QuantisedConfig:
 
 
 def check_layers(path: Path, config: QuantisedConfig) -> None:
-    """Hold the number of layers against the weight file, before their weights are listed.
+    """Check the number of layers against the size of the weight file, before their weights are listed.
 
     Raises:
-        ModelError: no file, or it is not as large as the configuration says or as so many layers need.
+        ModelError: the file is missing, not of the stated size, or too small for so many layers.
     """
     check_size(path, config, layer_count(config.model) * max(LEAST_LAYER, 4 * config.model.width))
 
 
 def check_size(path: Path, config: QuantisedConfig, least: int) -> None:
-    """Hold the size of the weight file against what is stated and what is needed.
+    """Compare the size of the weight file with the stated and the required size.
 
     Raises:
-        ModelError: no file, or of another size.
+        ModelError: the file is missing or of another size.
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
@@ -139,7 +139,7 @@ def check_size(path: Path, config: QuantisedConfig, least: int) -> None:
 
 
 def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, TextOptions]:
-    """How a model of this configuration translates unless told otherwise.
+    """Return the default options of a model with this configuration.
 
     Raises:
         ModelError: a value is unknown or impossible; the message names ``path``.

@@ -1,4 +1,4 @@
-"""Reading uwaga's model folders: ``config.json``, its checks and the record of the model, without torch."""
+"""Reading of uwaga's model folders, and the schema and checks of ``config.json``, without torch."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from uwaga.tokenizers.text import TextOptions
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 VERSION, USUAL_VERSION, FIRST_VERSION = 3, 2, 1
-"""Version 2 knows a model's usual score, version 3 decoders without self-attention; whatever an older version
-can say is written as that."""
+"""Version 2 adds score statistics, version 3 decoders without self-attention. A model is written in the
+oldest version that can express it."""
 AVERAGE = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
-"""Settings of a Transformer that mean nothing without an average attention network."""
+"""Settings of a Transformer that only an average attention network has."""
 
 LARGEST_CONFIG = 1 << 20
-"""Bytes. A real one has about two thousand."""
+"""Limit in bytes; a typical file has about 2,000."""
 
 Language = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_\-]+$")]
 TokenId = Annotated[int, Field(ge=0, lt=1 << 24)]
 
 
 class SymbolIds(StrictModel):
-    """The special token ids of one side, as :class:`uwaga.decoder.Symbols`."""
+    """The special token ids of one side; see :class:`uwaga.decoder.Symbols`."""
 
     start: TokenId
     end: TokenId
@@ -58,12 +58,12 @@ class SymbolIds(StrictModel):
     unknown: TokenId
 
     def symbols(self) -> Symbols:
-        """The same ids as search wants them."""
+        """The ids for search."""
         return Symbols(start=self.start, end=self.end, pad=self.pad, unknown=self.unknown)
 
 
 class Vocabulary(StrictModel):
-    """The pieces of both sides; ``joint``: ``source.spm`` serves the target too and is stored once."""
+    """Vocabulary sizes of both sides; ``joint``: ``source.spm`` serves the target too."""
 
     source: int = Field(ge=4, lt=1 << 24)
     target: int = Field(ge=4, lt=1 << 24)
@@ -77,7 +77,7 @@ class Vocabulary(StrictModel):
 
 
 class FolderConfig(StrictModel):
-    """All of ``config.json``."""
+    """The schema of ``config.json``."""
 
     format: Literal["uwaga model"]
     version: int = Field(ge=1)
@@ -143,7 +143,7 @@ def check_config(values: object, where: str) -> FolderConfig:
 
 
 def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSettings | None:
-    """The group ``decoding`` of a ``config.json`` that says these options, None where it cannot say them."""
+    """Return the group ``decoding`` of ``config.json`` for these options, None if it cannot express them."""
     values = {**vars(search), **vars(text)}
     try:
         made = parse(
@@ -160,7 +160,7 @@ def has_self_attention(settings: StrictModel) -> bool:
 
 
 def model_values(settings: StrictModel) -> dict[str, Any]:
-    """Settings of a model for JSON, without those that older versions do not know and that say nothing."""
+    """Return a model's settings for JSON, without neutral ones that older versions do not know."""
     values = settings.model_dump(mode="json")
     left_out: tuple[str, ...] = AVERAGE if values.get("self_attention") != "aan" else ()
     left_out += ("self_attention",) if has_self_attention(settings) else ()
@@ -168,10 +168,10 @@ def model_values(settings: StrictModel) -> dict[str, Any]:
 
 
 def config_bytes(config: FolderConfig) -> bytes:
-    """``config`` as the bytes of ``config.json``."""
+    """Return ``config`` as the bytes of ``config.json``."""
     values = config.model_dump(mode="json") | {"model": model_values(config.model)}
     if config.usual_score is None:
-        del values["usual_score"]  # which version 1 does not know
+        del values["usual_score"]  # unknown to version 1
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
 
 
@@ -205,7 +205,7 @@ def _foreign(values: object) -> str:
 
 
 def read_tokeniser(path: Path) -> Tokeniser:
-    """A tokeniser of a model folder.
+    """Read a tokeniser of a model folder.
 
     Raises:
         ModelError: it is missing, too large or damaged.
@@ -216,7 +216,7 @@ def read_tokeniser(path: Path) -> Tokeniser:
 
 
 def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, target: Tokeniser) -> None:
-    """Hold the tokenisers against what ``config.json`` says of them.
+    """Check the tokenisers against ``config.json``.
 
     Raises:
         ModelError: one has another size, other special symbols or another normalisation.
@@ -243,7 +243,7 @@ def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, targ
 
 
 def check_plausible(folder: Path, config: FolderConfig) -> None:
-    """Hold the settings against the size of the weight file, before anything is built from them."""
+    """Check the settings against the size of the weight file, before anything is built from them."""
     tensors, size = count_tensors(folder / WEIGHTS)
     settings, vocabulary = config.model, config.vocabulary
     if isinstance(settings, RecurrentSettings):
@@ -301,8 +301,8 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
         memory: ``none`` opens no weights, see :class:`uwaga.checkpoints.registry.Format`.
 
     Raises:
-        ModelError: a file is missing, cut short or damaged; a key, shape, number format, vocabulary or
-            setting does not fit; the format or family is unknown. The message names the file.
+        ModelError: a file is missing, truncated or damaged; a key, shape, number format, vocabulary or
+            setting does not match; the format or family is unknown. The message names the file.
     """
     folder = Path(folder)
     config = read_config(folder)
@@ -341,7 +341,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """The sizes of the weights by the file's header, and what is wrong with the file."""
+    """Return the sizes of the weights by the file's header, and the faults of the file."""
     path = folder / WEIGHTS
     try:
         check_plausible(folder, config)
@@ -351,7 +351,7 @@ def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[s
 
 
 def _weights(path: Path, config: FolderConfig) -> Weights:
-    """The weights; of a recurrent model torch alone knows the names, and holds them against the settings."""
+    """Return the weights; the names of a recurrent model's are checked later, by torch."""
     wanted = STORED[config.weights]
     if isinstance(config.model, TransformerSettings | ProphetNetSettings):
         shapes = weight_shapes(config.model, config.vocabulary.source, config.vocabulary.target)

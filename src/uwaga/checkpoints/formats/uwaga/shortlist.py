@@ -1,4 +1,4 @@
-"""The shortlist file: one safetensors file whose closed metadata says whose tokenisers it is for."""
+"""The shortlist: a safetensors file whose metadata identifies the tokenisers it is for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Hash = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class ShortlistCard(StrictModel):
-    """The metadata of a file: the vocabularies, the tokenisers' hashes and the pairs it was counted on."""
+    """The metadata of a file: vocabulary sizes, tokenisers' hashes, and the pairs it was counted on."""
 
     format: Literal["uwaga shortlist"]
     version: int = Field(ge=1)
@@ -40,7 +40,7 @@ class ShortlistCard(StrictModel):
 def write_shortlist(
     path: Path, shortlist: Shortlist, source: Subwords, target: Subwords, pairs: int = 0
 ) -> None:
-    """Write a shortlist in one step, replacing an older file of the same name.
+    """Write a shortlist atomically, replacing an older file of the same name.
 
     Raises:
         ModelError: the file cannot be written; nothing has changed then.
@@ -66,7 +66,7 @@ def write_shortlist(
 def read_shortlist(
     path: Path, source: Subwords, target: Subwords, source_vocabulary: int, target_vocabulary: int
 ) -> Shortlist:
-    """Read a model's shortlist, checking everything that is in it.
+    """Read a model's shortlist and check all of it.
 
     Args:
         path: the file.
@@ -76,8 +76,8 @@ def read_shortlist(
         target_vocabulary: number of target tokens.
 
     Raises:
-        ModelError: the file is missing, cut short, damaged, no shortlist or another model's, or the format is
-            newer. The message names the file.
+        ModelError: the file is missing, truncated, damaged, not a shortlist or another model's, or the
+            format is newer. The message names the file.
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file; `uwaga shortlist` makes one")
@@ -131,7 +131,7 @@ def _check_model(
 
 
 def _check_tensors(path: Path, file: Any, card: ShortlistCard) -> None:
-    """Names, formats and shapes, before anything is read; safetensors holds sizes against the file."""
+    """Check names, formats and shapes before anything is read; safetensors itself checks the sizes."""
     names = sorted(file.keys())
     if names != sorted(TENSORS):
         raise ModelError(f"{path}: holds {', '.join(names) or 'nothing'}, not {', '.join(TENSORS)}")
