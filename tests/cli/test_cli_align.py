@@ -144,7 +144,7 @@ def test_links_are_scored(folder):
             ("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "wrong"),
             "wrong, line 1: expected 0-0 1",
         ),
-        (("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "long"), "of line 9 too"),
+        (("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "long"), "line 9"),
         (("translate", "--stream", "--alignments", "l", "-m", "ende", "a"), "needs the whole translation"),
         (
             ("translate", "--resume", "-o", "o", "--alignments", "l", "-m", "ende", "a"),

@@ -362,7 +362,7 @@ def test_a_folder_that_is_no_download_is_not_replaced(home, server):
     mine = home / "models" / NAME
     mine.mkdir(parents=True)
     (mine / "work.txt").write_text("mine")
-    with pytest.raises(CatalogueError, match="no model that was downloaded"):
+    with pytest.raises(CatalogueError, match="not a downloaded model"):
         fetch(home, server)
     assert (mine / "work.txt").read_text() == "mine"
 

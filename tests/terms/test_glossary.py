@@ -124,7 +124,7 @@ OUTSIDE = '<!DOCTYPE martif [<!ENTITY x SYSTEM "file:///etc/passwd">]><martif><t
         ("a.tsv", b"house\tHa\xffus\n", "line 1 is not UTF-8"),
         ("a.tsv", "house\t" + "x" * 1001, "line 1: longer than 1000"),
         ("a.csv", 'a,b\n"house,Haus', "line 2: not comma-separated"),
-        ("a.docx", "house\tHaus\n", "is a .tsv, .csv or .tbx file"),
+        ("a.docx", "house\tHaus\n", "a .tsv, .csv or .tbx file"),
         ("a.tbx", BOMB, "declares the entity 'a'"),
         ("a.tbx", OUTSIDE, "declares the entity 'x'"),
         ("a.tbx", "<html></html>", "not a TBX file: its root is <html>"),
