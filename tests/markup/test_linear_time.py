@@ -277,6 +277,6 @@ def test_ten_times_the_text_takes_ten_times_the_time(syntax):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("syntax", SYNTAXES)
-def test_a_hundred_times_the_text_takes_a_hundred_times_the_time(syntax):
-    check(syntax, (1_000, 10_000, 100_000))
+@pytest.mark.parametrize("syntax", [syntax for syntax in SYNTAXES if syntax not in SLOW])
+def test_ten_thousand_characters_take_ten_times_the_time_of_a_thousand(syntax):
+    check(syntax, (1_000, 10_000))
