@@ -10,10 +10,10 @@ from pathlib import Path
 EACH_ITS_OWN = """
 import os, sys
 from uwaga.cli.main import main
-from uwaga.training import alike
+from uwaga.training import consistency
 rank = os.environ["RANK"]
 if "UWAGA_TEST_VERSION" in os.environ and rank == "1":
-    alike.made_with = lambda: os.environ["UWAGA_TEST_VERSION"]
+    consistency.made_with = lambda: os.environ["UWAGA_TEST_VERSION"]
 main([word.replace("RANK", rank) for word in sys.argv[1:]])
 """
 """A script that is ``uwaga`` with the number of its rank in place of the word RANK."""
