@@ -33,16 +33,19 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
         DataError: with ``on_error="raise"``, the first text that cannot be translated.
         SettingsError: the options do not fit a model.
     """
-    marked = [at for at, one in enumerate(requests) if not plan.is_plain(one.text)]
-    if not marked:
-        texts, prefixes = [one.text for one in requests], [one.prefix for one in requests]
-        return translate_texts(plan, texts, prefixes, [one.name for one in requests])
-    formatted = translate_formatted(plan, [requests[at] for at in marked])
-    made = dict(zip(marked, formatted, strict=True))
-    plain = [at for at in range(len(requests)) if at not in made]
-    if plain:
-        made |= zip(plain, translate_requests(plan, [requests[at] for at in plain]), strict=True)
+    plain = [plan.is_plain(one.text) for one in requests]
+    made: dict[int, Translation] = {}
+    for wanted, translate in ((False, translate_formatted), (True, translate_plain)):
+        own = [at for at, is_plain in enumerate(plain) if is_plain is wanted]
+        if own:
+            made |= zip(own, translate(plan, [requests[at] for at in own]), strict=True)
     return [made[at] for at in range(len(requests))]
+
+
+def translate_plain(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
+    """Translate texts that have neither a format nor placeholders; raises as :func:`translate_requests`."""
+    texts, prefixes = [one.text for one in requests], [one.prefix for one in requests]
+    return translate_texts(plan, texts, prefixes, [one.name for one in requests])
 
 
 def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
