@@ -13,7 +13,7 @@ from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.layers.choose import at_least_float32
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, select_head
-from uwaga.search.length_batching import length_batches
+from uwaga.search.length_batching import map_batches
 
 RECORDED_TOKENS = 256
 """Tokens of the longer side, padding included, whose attention is recorded at once."""
@@ -90,11 +90,11 @@ class Seq2Seq(nn.Module):
     ) -> list[Attentions]:
         """See :attr:`uwaga.decoder.Decoder.attentions`; sentences are batched by length."""
         lengths = [max(len(source), len(fed)) for source, fed in zip(sources, targets, strict=True)]
-        results: dict[int, Attentions] = {}
-        for indices in length_batches(lengths, 1, RECORDED_TOKENS):
-            recorded = self.record([sources[at] for at in indices], [targets[at] for at in indices])
-            results |= zip(indices, recorded, strict=True)
-        return [results[at] for at in range(len(sources))]
+
+        def record(indices: list[int]) -> list[Attentions]:
+            return self.record([sources[at] for at in indices], [targets[at] for at in indices])
+
+        return map_batches(record, lengths, RECORDED_TOKENS)
 
     def cross_attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None

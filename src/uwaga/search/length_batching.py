@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from uwaga.decoder import Ids
+
+Made = TypeVar("Made")
 
 
 def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[list[int]]:
@@ -28,6 +31,22 @@ def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[l
         batch.append(sentence)
     if batch:
         yield batch
+
+
+def map_batches(
+    function: Callable[[list[int]], Iterable[Made]], lengths: Sequence[int], budget: int
+) -> list[Made]:
+    """Call a function with each batch of :func:`length_batches` and return its results by sentence.
+
+    Args:
+        function: returns a result for each sentence index of a batch.
+        lengths: tokens of each sentence.
+        budget: tokens of a batch, counting padding.
+    """
+    results: dict[int, Made] = {}
+    for indices in length_batches(lengths, 1, budget):
+        results |= zip(indices, function(indices), strict=True)
+    return [results[index] for index in range(len(lengths))]
 
 
 def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from uwaga.decoder import Choice
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.results.attention import Floats
 from uwaga.results.translation import JsonRecord, equal_fields, json_number, shortened
-from uwaga.search.length_batching import length_batches
+from uwaga.search.length_batching import map_batches
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.translator.attention import AttendedText
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from uwaga.models.masked import MaskedEncoder
 
+Made = TypeVar("Made")
 
 MASK = "[MASK]"
 INSIDE = "##"
@@ -144,12 +145,8 @@ class MaskFiller:
         for gaps, name in zip(positions, names, strict=True):
             if not gaps:
                 raise DataError(f"{name} has no {MASK}: put one where a word is to be found")
-        results: list[list[list[Filling]]] = [[] for _ in texts]
-        for indices, batch in self._states(ids):
-            for index, states in zip(indices, batch, strict=True):
-                logits = head(states[positions[index]])  # (gaps, vocabulary)
-                results[index] = self._fillings(texts[index], logits, k)
-        return results
+        encoded = zip(texts, self._in_batches(self.model.encode, ids), positions, strict=True)
+        return [self._fillings(text, head(states[gaps]), k) for text, states, gaps in encoded]
 
     @overload
     def encode(  # type: ignore[overload-overlap]
@@ -168,13 +165,11 @@ class MaskFiller:
         """
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
-        results: dict[int, Encoding] = {}
-        for indices, batch in self._states(ids):
-            for index, states in zip(indices, batch, strict=True):
-                pieces = tuple(self.tokeniser.pieces(ids[index]))
-                results[index] = Encoding(pieces, states.float().cpu().numpy())
-        ordered = [results[index] for index in range(len(texts))]
-        return ordered[0] if isinstance(text, str) else ordered
+        encodings = [
+            Encoding(tuple(self.tokeniser.pieces(row)), states.float().cpu().numpy())
+            for row, states in zip(ids, self._in_batches(self.model.encode, ids), strict=True)
+        ]
+        return encodings[0] if isinstance(text, str) else encodings
 
     @overload
     def attend(  # type: ignore[overload-overlap]
@@ -197,20 +192,20 @@ class MaskFiller:
         """
         texts = [text] if isinstance(text, str) else list(text)
         ids = [self._ids(one, f"text {number}") for number, one in enumerate(texts, start=1)]
-        found: dict[int, AttendedText] = {}
-        for indices in length_batches([len(row) for row in ids], 1, BATCH_TOKENS):
-            made = self.model.attentions([ids[index] for index in indices])
-            for index, one in zip(indices, made, strict=True):
-                found[index] = AttendedText(texts[index], tuple(self.tokeniser.pieces(ids[index])), one)
-        ordered = [found[index] for index in range(len(texts))]
-        return ordered[0] if isinstance(text, str) else ordered
-
-    def _states(self, ids: Sequence[Sequence[int]]) -> list[tuple[list[int], list[Tensor]]]:
-        """Encode texts of similar length together; return their indices and states."""
-        return [
-            (indices, self.model.encode([ids[index] for index in indices]))
-            for indices in length_batches([len(row) for row in ids], 1, BATCH_TOKENS)
+        attentions = self._in_batches(self.model.attentions, ids)
+        attended = [
+            AttendedText(one, tuple(self.tokeniser.pieces(row)), seen)
+            for one, row, seen in zip(texts, ids, attentions, strict=True)
         ]
+        return attended[0] if isinstance(text, str) else attended
+
+    def _in_batches(
+        self, function: Callable[[list[list[int]]], list[Made]], ids: Sequence[list[int]]
+    ) -> list[Made]:
+        """Call a function of the model with texts of similar length together."""
+        return map_batches(
+            lambda indices: function([ids[index] for index in indices]), list(map(len, ids)), BATCH_TOKENS
+        )
 
     def _ids(self, text: str, name: str) -> list[int]:
         if not isinstance(text, str):

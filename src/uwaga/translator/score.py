@@ -15,7 +15,7 @@ from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats
 from uwaga.results.confidence import Word, words_of
 from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shortened
-from uwaga.search.length_batching import length_batches
+from uwaga.search.length_batching import map_batches
 from uwaga.settings.options import check_whole
 from uwaga.tokenizers.subwords import Subwords
 
@@ -206,13 +206,12 @@ def in_batches(
         SettingsError: ``batch_tokens`` is no number of tokens.
     """
     check_whole("batch_tokens", batch_tokens, 1)
-    results: list[list[float]] = [[] for _ in sources]
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-    for indices in length_batches(lengths, 1, batch_tokens):
-        scored = scorer([sources[index] for index in indices], [targets[index] for index in indices], start)
-        for index, scores in zip(indices, scored, strict=True):
-            results[index] = scores
-    return results
+
+    def score(indices: list[int]) -> list[list[float]]:
+        return scorer([sources[index] for index in indices], [targets[index] for index in indices], start)
+
+    return map_batches(score, lengths, batch_tokens)
 
 
 def step_scorer(decoder: Decoder) -> Scorer:
