@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeGuard
 
 TagKind = Literal["open", "close", "void", "kept"]
 
@@ -29,6 +29,11 @@ class Tag:
 
 Inline = tuple[str | Tag, ...]
 """Stretches of plain text, unescaped, with tags between them, in the order of the text."""
+
+
+def is_kept(part: str | Tag) -> TypeGuard[Tag]:
+    """Return True for a tag that is kept as it is, such as a placeholder."""
+    return isinstance(part, Tag) and part.kind == "kept"
 
 
 def plain_text(inline: Sequence[str | Tag]) -> str:

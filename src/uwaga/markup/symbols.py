@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from uwaga.alignment.words import word_spans
-from uwaga.markup.inline import Inline, Tag, joined
+from uwaga.markup.inline import Inline, Tag, is_kept, joined
 from uwaga.markup.placeholders import UNITS, is_counted, is_quantity
 from uwaga.markup.strip_tags import separates
 from uwaga.markup.words import overlapping
@@ -88,7 +88,7 @@ def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     plain = " ".join(part for part in inline if isinstance(part, str))
     outside = {match.group() for match in CANDIDATE.finditer(plain)} if attempt == 0 else set[str]()
     for part in inline:
-        if isinstance(part, Tag) and part.kind == "kept":
+        if is_kept(part):
             alone = own_texts[part.text] == 1 and part.text not in outside
             if attempt == 0 and alone and is_quantity(part.text):
                 chosen.append(part.text)
@@ -115,7 +115,7 @@ def substitute(inline: Inline, symbols: Sequence[str | None]) -> tuple[Inline, t
     touched_left = _touched(inline, last=True)
     touched_right = _touched(inline[::-1], last=False)[::-1]
     for part, left, right in zip(inline, touched_left, touched_right, strict=True):
-        symbol = next(choice) if isinstance(part, Tag) and part.kind == "kept" else None
+        symbol = next(choice) if is_kept(part) else None
         if symbol is None or isinstance(part, str):
             parts.append(part)
             continue

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from uwaga.errors import DataError
+from uwaga.markup.inline import is_kept
 from uwaga.results.translation import Translation
 from uwaga.translator.assemble import assemble
 from uwaga.translator.generate import grow
@@ -96,7 +97,7 @@ def translate_inlines(
         DataError, SettingsError: as :func:`translate_requests`.
     """
     from uwaga.markup.strip_tags import strip_tags
-    from uwaga.translator.read import Messages, has_inner_tags, is_kept, with_placeholders
+    from uwaga.translator.read import Messages, has_inner_tags, with_placeholders
     from uwaga.translator.write import put_tags_back, translate_kept
 
     found = with_placeholders(inlines, plan.placeholders, prefixes)

@@ -9,6 +9,7 @@ from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.formats import read_fragment
 from uwaga.markup.icu import parse_message
+from uwaga.markup.inline import is_kept
 from uwaga.markup.placeholders import Placeholders
 from uwaga.markup.strip_tags import StrippedText
 from uwaga.markup.units import Fragment
@@ -54,11 +55,6 @@ def with_placeholders(
     return found
 
 
-def is_kept(part: str | Tag) -> bool:
-    """Return True for a tag that is kept as it is, such as a placeholder."""
-    return isinstance(part, Tag) and part.kind == "kept"
-
-
 def has_inner_tags(stripped: StrippedText) -> bool:
     """Return True if a tag stands anywhere but around the whole text, so that words must be aligned."""
     text = stripped.text
@@ -86,7 +82,7 @@ class Messages:
             return inline
         parts: list[str | Tag] = []
         for part in inline:
-            message = parse_message(part.raw) if isinstance(part, Tag) and part.kind == "kept" else None
+            message = parse_message(part.raw) if is_kept(part) else None
             if message is None or not isinstance(part, Tag):
                 parts.append(part)
                 continue

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from uwaga.errors import DataError, shown
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.inline import joined
+from uwaga.markup.inline import is_kept, joined
 from uwaga.markup.insert_tags import insert_tags
 from uwaga.markup.strip_tags import StrippedText, strip_tags
 from uwaga.markup.symbols import (
@@ -93,7 +93,7 @@ def _try(
     for at, (inline, symbols), translation in zip(numbers, texts, found, strict=True):
         lost = () if translation.error is not None else tuple(missing(symbols, translation.text))
         if at not in made or len(lost) < len(made[at].lost):
-            left = tuple(part.text for part in inline if isinstance(part, Tag) and part.kind == "kept")
+            left = tuple(part.text for part in inline if is_kept(part))
             made[at] = Kept(inline, symbols, translation, lost, left)
 
 
@@ -129,7 +129,7 @@ def _without_lost(inline: Inline, one: Kept, everything: bool) -> tuple[Inline, 
     chosen: list[str | None] = []
     symbols = iter(one.symbols)
     for part in inline:
-        if isinstance(part, Tag) and part.kind == "kept":
+        if is_kept(part):
             symbol = None if part.text in one.dropped else next(symbols, None)
             gone = everything or symbol is None or id(symbol.tag) in lost
             chosen.append(None if gone or symbol is None else symbol.text)
@@ -196,7 +196,7 @@ def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
         copied = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
         return TranslatedInline(copied, translation)
     stripped = strip_tags(one.inline)
-    keeps = any(isinstance(part, Tag) and part.kind == "kept" for part in inline)
+    keeps = any(map(is_kept, inline))
     good = [other for other in translation.alternatives if not missing(one.symbols, other.text)]
     ways = [_placed(stripped, one, other) for other in (translation, *good)]
     marked = [_with_ends(way, inline) for way in ways]
