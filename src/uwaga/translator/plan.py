@@ -90,7 +90,7 @@ class Stage:
         split: Split = "never" if self.split == "never" else "auto"
         sentences = before.sentences
         if self.terms is not None:  # if a sentence was translated to nothing, its terms must not be lost
-            origins = [one.text if one.origin is None else one.origin for one in before.passage.sentences]
+            origins = [one.first_text for one in before.passage.sentences]
             sentences = tuple(map(self._or_origin, sentences, origins))
         return self.segmenter.cut_translated(before.passage, sentences, before.translation.text, split, name)
 

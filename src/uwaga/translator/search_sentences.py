@@ -59,8 +59,7 @@ def search_sentences(
     sentences = [sentence for passage in passages for sentence in passage.sentences]
     terms: list[SentenceTerms | None] = [None] * len(sentences)
     if stage.terms is not None:
-        origins = [one.text if one.origin is None else one.origin for one in sentences]
-        terms = [stage.terms.terms_of(origin) for origin in origins]
+        terms = [stage.terms.terms_of(sentence.first_text) for sentence in sentences]
     searched = [
         at
         for at, sentence in enumerate(sentences)

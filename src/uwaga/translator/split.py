@@ -183,6 +183,11 @@ class Sentence:
     text: str = ""
     origin: str | None = None
 
+    @property
+    def first_text(self) -> str:
+        """The first model's input for the sentence, in which the terms of a glossary are found."""
+        return self.text if self.origin is None else self.origin
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -274,8 +279,7 @@ class Segmenter:
         for number, (sentence, translated) in enumerate(zip(passage.sentences, sentences, strict=True), 1):
             added = list(self._line(translated, start, split, name, warnings))
             start += len(translated) + len(sentence.after)
-            origin = sentence.text if sentence.origin is None else sentence.origin
-            shares = share_out(origin, [len(one.text) for one in added], self.whole)
+            shares = share_out(sentence.first_text, [len(one.text) for one in added], self.whole)
             added = [replace(one, origin=share) for one, share in zip(added, shares, strict=True)]
             if added and sentence.glued:
                 added[-1] = replace(added[-1], after="", glued=True)
