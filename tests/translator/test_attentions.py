@@ -16,9 +16,8 @@ from uwaga.engine.model import NativeModel
 from uwaga.errors import SettingsError
 from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
-from uwaga.results.attention import Attentions
+from uwaga.results.attention import Attentions, select_head
 from uwaga.translator import Model, Translator
-from uwaga.translator.attention import mean_of_heads
 
 pytestmark = pytest.mark.numerical
 
@@ -92,7 +91,7 @@ def test_M10_all_32_matrices_of_the_bundled_model_are_torchs(bundled):
 def test_the_mean_of_the_last_layers_heads_is_the_attention(bundled, engine):
     led = bundled[engine].attend(TEXTS[0], "Ich will ein Auto kaufen.")
     np.testing.assert_allclose(led.attentions.cross[-1].mean(axis=0), led.attention, **close_for(1.0))
-    assert np.array_equal(mean_of_heads(led.attentions.cross), led.attention)
+    assert np.array_equal(select_head(led.attentions.cross, -1, None), led.attention)
 
 
 def test_sentences_of_a_text_do_not_see_each_other(bundled):
@@ -106,7 +105,7 @@ def test_sentences_of_a_text_do_not_see_each_other(bundled):
         assert np.array_equal(found[..., :rows, :columns], one)
         assert np.array_equal(found[..., rows:, columns:], other)
         assert not found[..., :rows, columns:].any() and not found[..., rows:, :columns].any()
-    assert np.array_equal(mean_of_heads(whole.attentions.cross), whole.attention)
+    assert np.array_equal(select_head(whole.attentions.cross, -1, None), whole.attention)
 
 
 def test_nothing_read_is_nothing_recorded(bundled):

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
-from uwaga.results.attention import Attentions, Floats
+from uwaga.results.attention import Attentions, Floats, select_head
 from uwaga.results.translation import Hypothesis, JsonRecord, equal_fields, shortened
 from uwaga.translator.score import force
 
@@ -112,24 +110,11 @@ def force_recorded(
     return led if decoder.attentions is None else with_attentions(decoder, [source], [[led]], start)[0][0]
 
 
-def mean_of_heads(cross: Floats) -> Floats:
-    """Return the cross-attention (target, source) of a translation: the mean over the last layer's heads.
-
-    One head is added to the next, as the engine does it: the same bits as of its steps.
-
-    Args:
-        cross: (layers, heads, target, source).
-    """
-    total = np.zeros(cross.shape[2:], dtype=np.float32)
-    for head in cross[-1]:
-        total += head
-    return total / np.float32(cross.shape[1])
-
-
 def _seen(one: Hypothesis, found: Attentions) -> Hypothesis:
     if not one.token_scores:  # a limit allowed no step, but the pass needs one
         found = Attentions(found.encoder, _stepless(found.decoder, 2), _stepless(found.cross, 1))
-    mean = None if found.cross is None else mean_of_heads(found.cross)
+    # the mean over the last layer's heads: the same bits as of the steps of a search
+    mean = None if found.cross is None else select_head(found.cross, -1, None)
     return replace(one, attention=mean, attentions=found or None)
 
 
