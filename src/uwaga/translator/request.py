@@ -23,6 +23,10 @@ OnError = Literal["raise", "return", "copy"]
 """How a text that cannot be translated is handled: raise; return its error; return its error and a copy."""
 
 
+OF_ONE_TEXT = frozenset({"text", "prefix", "name"})
+"""Fields in which requests that are translated together may differ."""
+
+
 @dataclass(frozen=True)
 class Request:
     """A text to translate.
@@ -70,19 +74,7 @@ class Request:
     @property
     def shared(self) -> tuple[object, ...]:
         """Every field but those of the one text: requests that agree in them are translated together."""
-        return (
-            self.source,
-            self.target,
-            self.format,
-            self.glossary,
-            self.glossary_mode,
-            self.split,
-            self.placeholders,
-            self.ignore_tags,
-            self.outline,
-            self.search,
-            self.on_error,
-        )
+        return tuple(value for name, value in vars(self).items() if name not in OF_ONE_TEXT)
 
     def check(self) -> None:
         """Refuse impossible values, except of the search and the languages, which depend on the model.
