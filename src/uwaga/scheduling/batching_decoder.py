@@ -293,7 +293,10 @@ class ModelBatches:
     def of(self, decoder: Decoder) -> ModelBatch:
         """Return the batch of a model."""
         with self._lock:
-            return self._batches.setdefault(id(decoder), ModelBatch(decoder, nice=self._nice))
+            batch = self._batches.get(id(decoder))
+            if batch is None:
+                batch = self._batches[id(decoder)] = ModelBatch(decoder, nice=self._nice)
+            return batch
 
     @property
     def batches(self) -> list[ModelBatch]:
