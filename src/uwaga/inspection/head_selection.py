@@ -2,10 +2,9 @@
 
 A head is rated by the alignment error rate of its links, against manual links or those of our own aligner.
 Several heads are combined by logistic regressions that learn from such links. The aligner needs no manual
-work: its errors are independent of those of the attention, so the regression learns what both have in
-    common. Trained
-a second time, links that both predict count as sure, and links of only one as possible. The lexicon comes
-from other pairs than the links, because a regression trained on the same pairs would trust it too much.
+work: its errors are independent of those of the attention, so the regression learns what both have in common.
+Trained a second time, links that both predict count as sure, and links of only one as possible. The lexicon
+comes from other pairs than the links, because a regression trained on the same pairs would trust it too much.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
+from uwaga.alignment import align_corpus, corpus_lexicon
 from uwaga.alignment.link_evidence import (
     FIRST_ALONE,
     LEXICAL,
@@ -94,9 +94,6 @@ def head_errors(
 
 def own_links(pairs: Sequence[tuple[str, str]], words: WordKind = "words") -> list[tuple[Links, Links]]:
     """Return the links of our own aligner in a corpus, as both sure and possible links."""
-    from uwaga.alignment import align_corpus
-    from uwaga.alignment.words import split_words
-
     sources = [split_words(source, words) for source, _ in pairs]
     targets = [split_words(target, words) for _, target in pairs]
     return [(links, links) for links in align_corpus(sources, targets)]
@@ -165,8 +162,6 @@ def known_links(
     Raises:
         DataError: there is nothing to align.
     """
-    from uwaga.alignment import corpus_lexicon
-
     lexicon = None
     if len(pairs) >= LEXICON_FROM:
         sides = [[split_words(text, words) for text in side] for side in zip(*pairs[::2], strict=True)]

@@ -40,11 +40,6 @@ def tag_like_pieces(model: bytes) -> list[str]:
     return sorted(piece for piece in pieces if TAG.fullmatch(piece))
 
 
-def language_tags(model: bytes) -> list[str]:
-    """Return the language tags of a serialised SentencePiece model, sorted."""
-    return [piece for piece in tag_like_pieces(model) if LANGUAGE_TAG.fullmatch(piece)]
-
-
 MAX_BYTES = 1 << 28
 """Largest model file; real ones have less than ten million bytes."""
 
