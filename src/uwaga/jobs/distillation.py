@@ -16,7 +16,8 @@ from typing import Literal, get_args
 from uwaga.errors import SettingsError
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
-from uwaga.search.mbr import Utility, rank_by_utility, utilities
+from uwaga.search.mbr import rank_by_utility, utilities
+from uwaga.search.options import Utility
 from uwaga.settings.options import check_one_of
 
 Choose = Literal["reference", "mbr", "model"]

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.errors import SettingsError, shown
+from uwaga.search.options import Utility
 from uwaga.settings.options import check_one_of
 
-Utility = Literal["chrf", "bleu"]
 UTILITIES: tuple[Utility, ...] = get_args(Utility)
 
 CHARACTERS, BETA = 6, 2.0

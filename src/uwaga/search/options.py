@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, EarlyStopping
 from uwaga.errors import SettingsError
-from uwaga.search.mbr import Utility
 from uwaga.settings.options import check_options, given_options, option, option_fields
 from uwaga.tokenizers.text import TextOptions
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
 
 LengthFormula = Literal["average", "gnmt", "none"]
+Utility = Literal["chrf", "bleu"]
 
 MAX_SAMPLES = 1 << 16
 
