@@ -10,12 +10,12 @@ import numpy as np
 
 from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols
 from uwaga.engine import _core
-from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch
+from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, translated_errors
 from uwaga.engine.cpu import chosen_isa, usable_cores
 from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
 from uwaga.engine.packing import Packed
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import DataError, ModelError, TextTooLongError
+from uwaga.errors import ModelError
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, resolve_layer, select_head
 from uwaga.search.choose import every_token
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
@@ -143,19 +143,13 @@ class NativeModel:
     ) -> _core.Memory:
         if self._check_weights is not None:
             self._check_weights()
-        try:
+        with translated_errors():
             return encode(sources, self._lists)
-        except _core.TooLongError as error:
-            raise TextTooLongError(str(error)) from None
-        except ValueError as error:
-            raise DataError(str(error)) from None
 
     def start(self, memory: Memory, beams: int) -> _core.State:
         assert isinstance(memory, _core.Memory)
-        try:
+        with translated_errors():
             return memory.start(beams)
-        except ValueError as error:
-            raise DataError(str(error)) from None
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """See :meth:`uwaga.decoder.Decoder.step`.
@@ -166,7 +160,7 @@ class NativeModel:
         """
         assert isinstance(state, _core.State)
         drawn = choice.sampling
-        try:
+        with translated_errors():
             candidates, log_probs, following, attention = state.step(
                 np.ascontiguousarray(tokens, dtype=np.int64),
                 choice.count,
@@ -183,10 +177,6 @@ class NativeModel:
                 if choice.extra_tokens is None
                 else np.ascontiguousarray(choice.extra_tokens, dtype=np.int64),
             )
-        except _core.TooLongError as error:
-            raise TextTooLongError(str(error)) from None
-        except ValueError as error:
-            raise DataError(str(error)) from None
         if candidates is None:
             candidates = every_token(*log_probs.shape)
         return Step(candidates, log_probs, following, attention)
@@ -272,7 +262,7 @@ class RecordingModel(NativeModel):
         keys = list(map(tuple, sources))
         if not keys:
             return []
-        try:
+        with translated_errors():
             if isinstance(self.settings, DecoderOnlySettings):
                 whole = [[*key, *fed[1:]] for key, fed in zip(keys, targets, strict=True)]
                 return [Attentions(decoder=matrices) for matrices, _ in self._core.attentions([], [], whole)]
@@ -281,10 +271,6 @@ class RecordingModel(NativeModel):
                 self.encode(missing)
             memories, places = zip(*(self._kept[key] for key in keys), strict=True)
             decoders = self._core.attentions(memories, places, targets)
-        except _core.TooLongError as error:
-            raise TextTooLongError(str(error)) from None
-        except ValueError as error:
-            raise DataError(str(error)) from None
         return [
             Attentions(_encoder(memory)[at], *decoder)
             for memory, at, decoder in zip(memories, places, decoders, strict=True)
@@ -337,12 +323,8 @@ class RecordingModel(NativeModel):
                 memory = self._encoded([sources[at] for at in part], self._core.encode)
                 memories = [(memory, row) for row in range(len(part))]
             whole, places = zip(*[pair for pair in memories if pair], strict=True)
-            try:
+            with translated_errors():
                 results |= zip(part, core(whole, places, [targets[at] for at in part]), strict=True)
-            except _core.TooLongError as error:
-                raise TextTooLongError(str(error)) from None
-            except ValueError as error:
-                raise DataError(str(error)) from None
         return [results[at] for at in range(len(keys))]
 
 
