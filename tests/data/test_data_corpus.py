@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from uwaga.data.corpus import Pair, read_pairs
 from uwaga.data.report import CorpusReport
 from uwaga.errors import DataError, MissingExtraError
-from uwaga.files.lines import read_lines
+from uwaga.files.lines import open_bytes, read_lines
 from uwaga.settings import DataSettings
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -180,6 +180,39 @@ def test_packings_may_be_joined(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"two{ending}"
     path.write_bytes(PACK[ending](b"a\tb\nc") + PACK[ending](b"\td\n"))
     assert read([path])[0] == [Pair("a", ("b",), 1), Pair("c", ("d",), 2)]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"a", b"a" * 300_000, bytes(range(256)) * 2000, os.urandom(300_000)]
+)
+@pytest.mark.parametrize("checksum", [False, True])
+@pytest.mark.parametrize("sized", [False, True])
+def test_zstd_frames_of_every_kind_are_read(
+    tmp_path: Path, content: bytes, checksum: bool, sized: bool
+) -> None:
+    frame = zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=sized).compress(content)
+    skippable = b"\x5f\x2a\x4d\x18" + (200_000).to_bytes(4, "little") + bytes(200_000)
+    path = tmp_path / "frames.zst"
+    path.write_bytes(frame + skippable + frame)
+    with open_bytes(path) as file:
+        assert file.read() == content * 2
+    for cut in (1, 3, 5):
+        path.write_bytes((frame + skippable + frame)[:-cut])
+        with open_bytes(path) as file, pytest.raises(EOFError, match="end"):
+            file.read()
+
+
+def test_a_zstd_bomb_is_unpacked_a_little_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.zst"
+    path.write_bytes(PACK[".zst"](bytes(1 << 29)))
+    with open_bytes(path) as file:
+        tracemalloc.start()
+        try:
+            assert file.read(1 << 20) == bytes(1 << 20)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 1 << 28
 
 
 def test_reading_streams(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from model_server import FAST, contents, serving, storage
 from uwaga import library as catalogue
 from uwaga.errors import CatalogueError, UwagaError
 from uwaga.library import Limits
+from uwaga.library.entry import RemoteFile
+from uwaga.library.fetch import unpack
 
 LIMITS = Limits(**FAST)
 FILES = contents("en-pt", 5000)
@@ -333,6 +335,14 @@ def test_a_zstd_bomb_is_stopped(server, tmp_path):
     server.put(data[0]["attachment"]["location"], bomb)
     server.put("records.json", {"data": data})
     refused(server, tmp_path, "unpacks to more than the 5000 bytes", from_source="firefox-records")
+
+
+@pytest.mark.parametrize("cut", [20, 1000, -1])
+def test_a_zstd_file_without_a_stated_size_is_refused_if_it_is_cut_short(tmp_path, cut):
+    zstandard = pytest.importorskip("zstandard")
+    (tmp_path / "sent").write_bytes(zstandard.ZstdCompressor().compress(FILES[MODEL])[:cut])
+    with pytest.raises(CatalogueError, match=f"{MODEL}: is damaged or cut short"):
+        unpack(tmp_path / "sent", tmp_path / "out", RemoteFile(MODEL, (), "zstd"))
 
 
 def test_records_that_are_not_whole_or_of_no_version_are_refused(server, tmp_path):

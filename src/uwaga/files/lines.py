@@ -20,17 +20,20 @@ SAMPLE = 1 << 16
 BLOCK = 1 << 17
 GZIP_LEVEL = 6
 MAX_CONTROL = 0.01  # share of control bytes at the beginning of a text
+_SKIPPABLE = b"\x2a\x4d\x18"  # after a byte 0x5?: a frame of data for other programs
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b\x1c\x1d\x1e\x1f"))
 
 
 class _ZstdFile(io.RawIOBase):
-    """Reads concatenated Zstandard frames; unlike the reader of zstandard, it detects a truncated file."""
+    """Reads Zstandard frames one block at a time (RFC 8878, 3.1.1), as a block unpacks to 128 KiB at most.
+
+    The readers of zstandard either unpack all of their input at once or do not detect a truncated file.
+    """
 
     def __init__(self, path: str | Path, file: io.BufferedReader) -> None:
-        self._library = _zstandard(path, "reading")
+        self._library = load_zstandard(path, "reading")
         self._file = file
-        self._frame = self._library.ZstdDecompressor().decompressobj()
-        self._started = False
+        self._blocks = self._unpack()
         self._ready = b""
 
     def readable(self) -> bool:
@@ -38,31 +41,42 @@ class _ZstdFile(io.RawIOBase):
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(buffer)  # type: ignore[arg-type]
-        while not self._ready:
-            if not self._fill():
-                return 0
+        try:
+            while not self._ready:
+                self._ready = next(self._blocks)
+        except StopIteration:
+            return 0
+        except self._library.ZstdError as error:
+            raise EOFError(str(error)) from None
         taken = self._ready[: len(view)]
         view[: len(taken)] = taken
         self._ready = self._ready[len(taken) :]
         return len(taken)
 
-    def _fill(self) -> bool:
-        left = b""
-        if self._frame.eof:
-            left = self._frame.unused_data
-            self._frame = self._library.ZstdDecompressor().decompressobj()
-            self._started = False
-        block = left or self._file.read(BLOCK)
-        if not block:
-            if self._started:
-                raise EOFError("it ends before its end-of-frame marker")
-            return False
-        self._started = True
-        try:
-            self._ready = self._frame.decompress(block)
-        except self._library.ZstdError as error:
-            raise EOFError(str(error)) from None
-        return True
+    def _unpack(self) -> Iterator[bytes]:
+        while self._file.peek(1):
+            start = self._read(5)
+            if start[1:4] == _SKIPPABLE and start[0] >> 4 == 5:
+                left = int.from_bytes(start[4:] + self._read(3), "little")
+                while left:
+                    left -= len(self._read(min(left, BLOCK)))
+                continue
+            frame = self._library.ZstdDecompressor().decompressobj()
+            yield frame.decompress(start + self._read(self._library.frame_header_size(start) - len(start)))
+            last = False
+            while not last:
+                head = self._read(3)
+                bits = int.from_bytes(head, "little")
+                last, repeated, size = bool(bits & 1), bits >> 1 & 3 == 1, bits >> 3
+                yield frame.decompress(head + self._read(1 if repeated else size))
+            if start[4] & 4:
+                frame.decompress(self._read(4))  # the checksum
+
+    def _read(self, size: int) -> bytes:
+        piece = self._file.read(size)
+        if len(piece) < size:
+            raise EOFError("it ends before its end-of-frame marker")
+        return piece
 
 
 class _Decompressed(io.BufferedReader):
@@ -130,7 +144,7 @@ def check_compression(path: Path) -> None:
         MissingExtraError: the suffix is ``.zst`` and zstandard is not installed.
     """
     if path.suffix.lower() == ".zst":
-        _zstandard(path, "writing")
+        load_zstandard(path, "writing")
 
 
 @contextlib.contextmanager
@@ -151,7 +165,7 @@ def compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
     elif suffix == ".bz2":
         stream = bz2.BZ2File(file, "wb")
     elif suffix == ".zst":
-        stream = _zstandard(path, "writing").ZstdCompressor().stream_writer(file, closefd=False)
+        stream = load_zstandard(path, "writing").ZstdCompressor().stream_writer(file, closefd=False)
     else:
         yield file
         return
@@ -159,7 +173,16 @@ def compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def _zstandard(path: str | Path, work: str) -> Any:
+def load_zstandard(path: str | Path, work: str) -> Any:
+    """Import zstandard.
+
+    Args:
+        path: the file, for the message.
+        work: what is to be done, ``reading`` or ``writing``.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
     try:
         import zstandard
     except ImportError:

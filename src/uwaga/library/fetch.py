@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import hashlib
-import io
 import json
+import lzma
 import os
 import re
 import zlib
@@ -14,9 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Any, cast
 
-from uwaga.errors import CatalogueError, MissingExtraError
+from uwaga.errors import CatalogueError
 from uwaga.files.http import (
     CHUNK,
     BrokenTransferError,
@@ -28,13 +26,11 @@ from uwaga.files.http import (
     status_text,
     to_json,
 )
+from uwaga.files.lines import decompressed
 from uwaga.files.retry import retry
 from uwaga.library.entry import RemoteFile
 
 BLOCK = 1 << 20
-LARGEST_WINDOW = 1 << 27
-"""Bytes that a zstd frame may ask to be kept in memory."""
-GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 PACKINGS = {".gz": "gzip", ".zst": "zstd"}
 
 
@@ -47,20 +43,10 @@ def packing_of(path: str) -> tuple[str, str]:
     return name, ""
 
 
-def need_unpacker(packing: str) -> None:
-    """Check that a packing can be unpacked here, before anything is fetched.
-
-    Raises:
-        MissingExtraError: its library is not installed.
-    """
-    if packing == "zstd":
-        _zstandard()
-
-
 def unpack(sent: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
     """Unpack a file and sync it to disk; return its size in bytes and its SHA-256.
 
-    A server may have unpacked gzip already: contents without gzip's magic bytes are copied as they are.
+    A server may have unpacked it already: a file without the magic bytes of a packing is copied as it is.
 
     Args:
         sent: the file as received.
@@ -73,14 +59,15 @@ def unpack(sent: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
         OSError: it cannot be written.
     """
     size, digest = 0, hashlib.sha256()
-    with sent.open("rb") as packed, target.open("xb") as out:
-        first = packed.read(4)
-        packed.seek(0)
-        source, broken = _opened(packed, first, file)
+    with (
+        sent.open("rb") as packed,
+        decompressed(packed, file.name) if file.packing else packed as source,
+        target.open("xb") as out,
+    ):
         while True:
             try:
                 block = source.read(min(BLOCK, file.most - size + 1))
-            except broken as error:
+            except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                 raise CatalogueError(
                     f"{file.name}: is damaged or cut short as it was sent: {str(error) or 'it ends too soon'}"
                 ) from None
@@ -108,29 +95,6 @@ def _check(file: RemoteFile, size: int, found: str) -> None:
         raise CatalogueError(
             f"{file.name}: its SHA-256 is {found}, the catalogue says {file.sha256}; refused"
         )
-
-
-def _opened(
-    packed: io.BufferedReader, first: bytes, file: RemoteFile
-) -> tuple[IO[bytes], tuple[type[Exception], ...]]:
-    """Return a reader that returns at most the bytes requested, and the errors that it raises on damage."""
-    if file.packing == "gzip" and first.startswith(GZIP):
-        return cast(IO[bytes], gzip.GzipFile(fileobj=packed)), (OSError, EOFError, zlib.error)
-    if file.packing == "zstd" and first.startswith(ZSTD):
-        library = _zstandard()
-        reader = library.ZstdDecompressor(max_window_size=LARGEST_WINDOW).stream_reader(packed)
-        return reader, (library.ZstdError,)
-    return packed, (OSError,)
-
-
-def _zstandard() -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise MissingExtraError(
-            "models of this source are packed with zstd, which needs zstandard: pip install 'uwaga[zstd]'"
-        ) from None
-    return zstandard
 
 
 RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)

@@ -13,9 +13,10 @@ from uwaga.checkpoints.card import CARD
 from uwaga.errors import CatalogueError, UwagaError
 from uwaga.files.atomic import new_folder, remove_folder, remove_leftovers
 from uwaga.files.http import HttpClient, Limits, public_url, to_json
+from uwaga.files.lines import load_zstandard
 from uwaga.files.lock import file_lock
 from uwaga.library.entry import FIREFOX_LICENCE, CatalogueEntry, RemoteFile
-from uwaga.library.fetch import Fetched, Part, Seen, fetch, need_unpacker, unpack
+from uwaga.library.fetch import Fetched, Part, Seen, fetch, unpack
 from uwaga.library.installed import ORIGIN, InstalledFile, Origin, models_home, read_origin
 
 NOTICES = {
@@ -119,7 +120,8 @@ def install(
     home = models_home(environment)
     folder, parts = home / entry.name, home / PARTS / entry.name
     for file in entry.files:
-        need_unpacker(file.packing)
+        if file.packing == "zstd":
+            load_zstandard("models of this source", "reading")
     try:
         for place in (home / LOCKS, parts):
             place.mkdir(parents=True, exist_ok=True)
