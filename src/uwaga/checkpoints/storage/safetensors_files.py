@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,21 +97,30 @@ def _entries(path: Path, header: bytes, size: int) -> Iterator[_Entry]:
         raise damaged(path, error) from None
 
 
-def open_shards(index: Path) -> dict[str, StoredTensor]:
-    """Return the tensors of all files that an index lists; see :func:`open_tensors`.
+def open_shards(
+    index: Path, open_file: Callable[[Path], dict[str, StoredTensor]] = open_tensors
+) -> dict[str, StoredTensor]:
+    """Return the tensors of all files that an index lists.
+
+    Args:
+        index: the JSON file that names the file of each tensor.
+        open_file: returns the tensors of one file.
 
     Raises:
-        ModelError: the index or a file is missing or damaged, or they do not match.
+        ModelError: the index or a file is missing or damaged, or a tensor is not in the file that the index
+            states.
     """
-    listed = read_index(index)
+    listed = _read_index(index)
     found: dict[str, StoredTensor] = {}
     for path in sorted(set(listed.values())):
-        found |= open_tensors(path)
-    check_shards(index, listed, found)
+        found |= open_file(path)
+    for name, path in listed.items():
+        if name not in found or found[name].path != path:
+            raise ModelError(f"{path}: {name!r} is missing, which {index.name} puts there")
     return found
 
 
-def read_index(index: Path) -> dict[str, Path]:
+def _read_index(index: Path) -> dict[str, Path]:
     """Read the index of shards: the file of each tensor.
 
     Raises:
@@ -126,17 +135,6 @@ def read_index(index: Path) -> dict[str, Path]:
         if Path(file).name != file or file in ("", ".", ".."):
             raise ModelError(f"{index}: names {file!r}, which is not a file of this folder")
     return {name: index.parent / file for name, file in names.items()}
-
-
-def check_shards(index: Path, listed: Mapping[str, Path], found: Mapping[str, StoredTensor]) -> None:
-    """Check the tensors of shards against their index.
-
-    Raises:
-        ModelError: a tensor is not in the shard that the index states.
-    """
-    for name, path in listed.items():
-        if name not in found or found[name].path != path:
-            raise ModelError(f"{path}: {name!r} is missing, which {index.name} puts there")
 
 
 def count_tensors(path: Path) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uwaga.checkpoints.storage.safetensors_files import check_shards, read_index
+from uwaga.checkpoints.storage.safetensors_files import open_shards
 from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor
 from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.files.zip import is_zip, open_archive
@@ -40,12 +40,7 @@ def open_torch_shards(index: Path) -> dict[str, StoredTensor]:
     Raises:
         ModelError, MissingExtraError: as :func:`open_torch_file`, or the index is damaged.
     """
-    listed = read_index(index)
-    found: dict[str, StoredTensor] = {}
-    for path in sorted(set(listed.values())):
-        found |= open_torch_file(path)
-    check_shards(index, listed, found)
-    return found
+    return open_shards(index, open_torch_file)
 
 
 def _loaded(path: Path) -> dict[str, Any]:
