@@ -10,7 +10,7 @@ from pathlib import Path
 from uwaga.errors import CatalogueError, shown
 from uwaga.files.http import BrokenTransferError, Limits, UnreachableError, check_url, is_url, public_url
 from uwaga.library.entry import CatalogueEntry, Listing, Query, Source, quality
-from uwaga.library.fields import LONGEST_PAIR, check_language, language_pairs, same_language
+from uwaga.library.fields import LONGEST_PAIR, check_language, language_pairs, same_spelling
 from uwaga.library.install import Progress, install, uninstall
 from uwaga.library.installed import check_name, downloaded_models, installed_model, models_home
 from uwaga.library.sources import find_source
@@ -176,7 +176,7 @@ def _already_installed(
         by_name = installed.name == model
         codes = installed.languages
         by_pair = installed.origin.source == source.name and any(
-            same_language(f"{one}-{other}", model) for one in codes[0] for other in codes[1]
+            same_spelling(f"{one}-{other}", model) for one in codes[0] for other in codes[1]
         )
         if (by_name or by_pair) and architecture in (None, installed.architecture):
             fitting.append(installed)
@@ -267,7 +267,7 @@ def choose(listing: Listing, model: str, architecture: str | None, source: str) 
         CatalogueError: there is none; the message says what there is instead.
     """
     named = [entry for entry in listing.entries if entry.name == model]
-    candidates = named or [entry for entry in listing.entries if same_language(entry.pair, model)]
+    candidates = named or [entry for entry in listing.entries if same_spelling(entry.pair, model)]
     fitting = [entry for entry in candidates if architecture in (None, entry.architecture)]
     if fitting:
         return max(fitting, key=quality)
@@ -293,10 +293,10 @@ def _alternatives(listing: Listing, model: str) -> Iterator[str]:
     pairs = language_pairs(model)
     for source, target in pairs:
         first = {
-            entry.target_language for entry in listing.entries if same_language(entry.source_language, source)
+            entry.target_language for entry in listing.entries if same_spelling(entry.source_language, source)
         }
         second = {
-            entry.source_language for entry in listing.entries if same_language(entry.target_language, target)
+            entry.source_language for entry in listing.entries if same_spelling(entry.target_language, target)
         }
         if both := sorted(first & second, key=lambda code: (code != "en", code)):
             yield f"{source}-{both[0]} and {both[0]}-{target} are available, to be used one after the other"

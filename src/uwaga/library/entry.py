@@ -11,7 +11,7 @@ from pathlib import Path
 
 from uwaga.errors import CatalogueError
 from uwaga.files.http import Limits as Limits
-from uwaga.library.fields import same_language
+from uwaga.library.fields import same_spelling
 from uwaga.library.installed import mean_score
 
 MODEL_BYTES = 1 << 33
@@ -170,7 +170,7 @@ class Query:
     def matches(self, entry: CatalogueEntry) -> bool:
         """Return True if an entry translates between these languages."""
         sides = ((self.source, entry.source_language), (self.target, entry.target_language))
-        return all(wanted is None or same_language(wanted, code) for wanted, code in sides)
+        return all(wanted is None or same_spelling(wanted, code) for wanted, code in sides)
 
 
 @dataclass(frozen=True)

@@ -152,8 +152,8 @@ def check_language(value: object, where: str) -> str:
     return value
 
 
-def same_language(code: str, other: str) -> bool:
-    """Return True if two codes are equal but for case, hyphens and underscores."""
+def same_spelling(code: str, other: str) -> bool:
+    """Return True if two codes, or two pairs of codes, are equal but for case, hyphens and underscores."""
     return code.replace("_", "-").lower() == other.replace("_", "-").lower()
 
 

@@ -24,7 +24,7 @@ from uwaga.checkpoints.formats.uwaga.names import BUNDLED, CONFIG
 from uwaga.checkpoints.storage.json_file import peek, read_mapping
 from uwaga.errors import CatalogueError, ModelError, SettingsError, UwagaError, shown
 from uwaga.languages.codes import base_language
-from uwaga.library.fields import check_language, same_language
+from uwaga.library.fields import check_language, same_spelling
 from uwaga.library.routes import Rank
 from uwaga.settings import StrictModel, parse
 
@@ -253,7 +253,7 @@ def find_installed(
             check_language(code, "a language")
 
     def fits(language: str | None, codes: tuple[str, ...]) -> bool:
-        return bool(codes) if language is None else any(same_language(language, code) for code in codes)
+        return bool(codes) if language is None else any(same_spelling(language, code) for code in codes)
 
     fitting = [
         model

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from uwaga.languages.codes import base_language, same_language
+from uwaga.library.fields import same_spelling
 
 MAX_MODELS = 4
 """The longest chain that is searched for, since each model loses something; ``via`` may name a longer one."""
@@ -162,12 +163,7 @@ def _select_code(language: str, codes: dict[str, list[str]]) -> str | None:
     same = [code for code in codes.get(base_language(language), ()) if same_language(code, language)]
     if len(same) < 2:
         return same[0] if same else None
-    spelling = _normalized(language)
-    return next((code for code in same if _normalized(code) == spelling), same[0])
-
-
-def _normalized(code: str) -> str:
-    return code.replace("_", "-").lower()
+    return next((code for code in same if same_spelling(code, language)), same[0])
 
 
 def _route_rank(route: Route[M]) -> tuple[bool, list[Rank]]:
