@@ -374,10 +374,9 @@ def _resumed(job: Job) -> _State:
         "choose another folder or delete this one",
     )
     if started is not recorded:  # a repaired file may give fewer parts than before
-        for name in sizes:
-            if PART_NAME.fullmatch(name) and name not in started.parts:
-                job.target.remove(name)
-                sizes = {other: size for other, size in sizes.items() if other != name}
+        for name in [name for name in sizes if PART_NAME.fullmatch(name) and name not in started.parts]:
+            job.target.remove(name)
+            del sizes[name]
     parts = {name: record for name, record in started.parts.items() if name in sizes}
     _check_parts(job.target, parts, sizes)
     finished = started.finished and len(parts) == len(started.parts)
