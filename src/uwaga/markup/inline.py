@@ -57,3 +57,15 @@ def joined(parts: Iterable[str | Tag]) -> Inline:
     if stretch:
         inline.append("".join(stretch))
     return tuple(inline)
+
+
+def paired_tags(inline: Sequence[str | Tag]) -> dict[int, int]:
+    """Return the positions of opening tags with those of the tags that close them."""
+    opened: list[int] = []
+    pairs: dict[int, int] = {}
+    for at, part in enumerate(inline):
+        if isinstance(part, Tag) and part.kind == "open":
+            opened.append(at)
+        elif isinstance(part, Tag) and part.kind == "close" and opened:
+            pairs[opened.pop()] = at
+    return pairs

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from uwaga.markup.inline import Tag
+from uwaga.markup.inline import Tag, paired_tags
 
 SEPARATES = re.compile(r"<(?:[\w.]+:)?(?:br|cr|hr|tab|line-break|img|image)\b", re.IGNORECASE)
 """A void tag that separates words."""
@@ -111,13 +111,7 @@ def tag_tree(marks: Sequence[Mark]) -> Node:
     A closing tag ends the nearest opening tag before it that has no end yet. Tags without a partner are
     unpaired.
     """
-    mates: dict[int, int] = {}
-    waiting: list[int] = []
-    for number, mark in enumerate(marks):
-        if mark.tag.kind == "open":
-            waiting.append(number)
-        elif mark.tag.kind == "close" and waiting:
-            mates[waiting.pop()] = number
+    mates = paired_tags([mark.tag for mark in marks])
     closing = set(mates.values())
     root = Node(-1, len(marks))
     path = [root]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from uwaga.markup.inline import Inline, Tag, joined
+from uwaga.markup.inline import Inline, Tag, joined, paired_tags
 
 Write = Callable[[Sequence[Inline]], str]
 """Writes the translations of a unit's texts, in their order, as the format does."""
@@ -109,7 +109,7 @@ def peeled(inline: Inline) -> tuple[Inline, Inline, Inline]:
     """
     before: list[str | Tag] = []
     after: list[str | Tag] = []
-    ends = _pairs(inline)
+    ends = paired_tags(inline)
     low, high = 0, len(inline)
     while low < high:
         first, last = inline[low], inline[high - 1]
@@ -133,21 +133,9 @@ def _is_outside(part: str | Tag) -> bool:
     return part.isspace() if isinstance(part, str) else part.kind == "void"
 
 
-def _pairs(inline: Inline) -> dict[int, int]:
-    """Return the positions of opening tags with those of their ends."""
-    opened: list[int] = []
-    pairs: dict[int, int] = {}
-    for at, part in enumerate(inline):
-        if isinstance(part, Tag) and part.kind == "open":
-            opened.append(at)
-        elif isinstance(part, Tag) and part.kind == "close" and opened:
-            pairs[opened.pop()] = at
-    return pairs
-
-
 def balanced(inline: Inline) -> Inline:
     """Return the same text, in which opening and closing tags without a partner are void."""
-    pairs = _pairs(inline)
+    pairs = paired_tags(inline)
     return unpaired_void(inline, {*pairs, *pairs.values()})
 
 
@@ -231,7 +219,7 @@ def _lines(inline: Inline) -> tuple[list[str | Tag | int], list[Inline]]:
 
 def _link_cuts(inline: Inline) -> set[int]:
     """Return the parts after which to cut a text of several links and nothing else (a navigation bar)."""
-    pairs = _pairs(inline)
+    pairs = paired_tags(inline)
     cuts, links, at, outside = set[int](), 0, 0, list[str | Tag]()
     while at < len(inline):
         part, end = inline[at], pairs.get(at)

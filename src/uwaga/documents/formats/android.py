@@ -95,9 +95,7 @@ def _plurals(text: str, plurals: Element, target: str) -> Piece:
             name: _write(joined((*before, *one, *after)))
             for name, (before, _, after), one in zip((*source, *exact), read, made, strict=True)
         }
-        forms = dict.fromkeys((*(name for name in exact if name in wanted), *wanted))
-        ordered = [name for name in ("zero", "one", "two", "few", "many", "other") if name in forms]
-        written = [f'<item quantity="{name}">{said.get(name, said["other"])}</item>' for name in ordered]
+        written = [f'<item quantity="{name}">{said.get(name, said["other"])}</item>' for name in wanted]
         return space + space.join(written) + tail
 
     return Unit(tuple(core for _, core, _ in read), write, None if set(wanted) != set(quantities) else raw)

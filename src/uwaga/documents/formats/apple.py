@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text, marked_encoding, xml_text
+from uwaga.documents.messages import ORDER
 from uwaga.errors import DataError
 from uwaga.markup import Inline, plain_text
 from uwaga.markup.units import Piece, text_unit
@@ -138,7 +139,7 @@ def _write(made: Inline) -> str:
 STRINGS = DocumentFormat("strings", (".strings",), read_strings)
 
 
-FORMS = frozenset(("zero", "one", "two", "few", "many", "other", "NSStringLocalizedFormatKey"))
+FORMS = frozenset((*ORDER, "NSStringLocalizedFormatKey"))
 
 
 def read_stringsdict(source: DocumentSource) -> Reading:

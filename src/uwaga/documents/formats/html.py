@@ -55,8 +55,7 @@ def _page(source: DocumentSource) -> Reading:
         raise DataError(
             f"{source.name}: declares entities, which are never followed; write the text itself instead"
         )
-    text, encoding, mark = html_text(source)
-    return Reading(html_pieces(text), encoding, "xmlcharrefreplace", mark)
+    return read_html(source)
 
 
 def _elements(text: str, names: tuple[str, ...]) -> Iterator[Piece]:

@@ -16,7 +16,7 @@ from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
 from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.inline import joined
+from uwaga.markup.inline import joined, paired_tags
 from uwaga.markup.units import Piece, Unit, balanced, text_unit, translatable, trimmed
 from uwaga.markup.wrapping import balance
 
@@ -264,14 +264,14 @@ def _cuts(text: str, shares: Sequence[int]) -> list[int]:
 
 def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
     """Cut an inline at characters of its text; tags that are open there are closed and opened again."""
-    ends = _ends(inline)
+    pairs = paired_tags(inline)
     parts: list[list[str | Tag]] = [[]]
-    opened: list[tuple[Tag, Tag]] = []
+    opened: list[tuple[Tag, str | Tag]] = []
     at, left = 0, list(cuts)
     for number, part in enumerate(inline):
         if isinstance(part, Tag):
-            if number in ends:
-                opened.append((part, ends[number]))
+            if number in pairs:
+                opened.append((part, inline[pairs[number]]))
             elif part.kind == "close" and opened:
                 opened.pop()
             parts[-1].append(part)
@@ -286,17 +286,6 @@ def _split(inline: Inline, cuts: Sequence[int]) -> list[Inline]:
         parts[-1].append(rest)
         at += len(rest)
     return [trimmed(joined(part))[1] for part in parts]
-
-
-def _ends(inline: Inline) -> dict[int, Tag]:
-    opened: list[int] = []
-    ends = {}
-    for at, part in enumerate(inline):
-        if isinstance(part, Tag) and part.kind == "open":
-            opened.append(at)
-        elif isinstance(part, Tag) and part.kind == "close" and opened:
-            ends[opened.pop()] = part
-    return ends
 
 
 def _lines(inline: Inline, count: int, end: str, escaped: bool) -> str:
@@ -325,11 +314,10 @@ def _lines(inline: Inline, count: int, end: str, escaped: bool) -> str:
 
 
 def _write(made: Inline, escaped: bool) -> str:
-    return "".join(part.raw if isinstance(part, Tag) else _escape(part) if escaped else part for part in made)
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return "".join(
+        part.raw if isinstance(part, Tag) else html.escape(part, quote=False) if escaped else part
+        for part in made
+    )
 
 
 SRT = DocumentFormat("srt", (".srt",), read_srt)
