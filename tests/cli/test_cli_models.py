@@ -56,13 +56,13 @@ def test_I11_25_models_are_listed_with_what_tells_them_apart(machine):
     assert sound["bytes"] == sum(path.stat().st_size for path in NUMBERS.rglob("*") if path.is_file())
     assert sound["precision"] and sound["format"] == "uwaga" and sound["problems"] == []
     assert "config.json" in found["owner/damaged"]["problems"][0]
-    assert "fetched" in found["owner/begun"]["problems"][0]
+    assert "no file of it was fetched completely" in found["owner/begun"]["problems"][0]
 
 
 def test_I11_25_the_table_names_every_model_and_every_problem(machine):
     table = run()
     assert "owner/sound" in table and "damaged" in table
-    assert "owner/begun: no file of it" in table
+    assert "owner/begun: no file of it was fetched" in table
 
 
 def test_I11_25_folders_are_looked_through_on_demand(machine):

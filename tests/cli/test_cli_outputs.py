@@ -128,4 +128,6 @@ def test_I11_23_attention_as_json():
     assert len(found["target"]) == len(found["weights"])
     for row in found["weights"]:
         assert sum(row) == pytest.approx(1.0, abs=1e-4)
-    assert "--output" in run("attend", "-m", NUMBERS, "--json", "-o", "x.png", "one", code=1)
+    assert "--json prints and --output draws" in run(
+        "attend", "-m", NUMBERS, "--json", "-o", "x.png", "one", code=1
+    )

@@ -68,7 +68,7 @@ def test_sources_are_the_samples_or_drawn_without_special_tokens(exact):
         assert last == symbols.end
         assert not {symbols.start, symbols.end, symbols.pad, symbols.unknown} & set(inside)
         assert len(source) <= exact.decoder.max_source
-    with pytest.raises(ModelError, match="empty or too long"):
+    with pytest.raises(ModelError, match="all sentences of the sample are empty or too long"):
         comparison_sources(["", "forty-two " * 5000], exact.source, exact.decoder)
 
 

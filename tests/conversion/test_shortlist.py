@@ -236,7 +236,7 @@ def test_torch_is_refused_by_name(translator, path):
         count_shortlist(torch, PAIRS)
     with pytest.raises(SettingsError, match="1 or more"):
         count_shortlist(translator, PAIRS, frequent=0)
-    with pytest.raises(DataError, match="usable pair"):
+    with pytest.raises(DataError, match="no usable pair"):
         count_shortlist(translator, [("", "")])
 
 

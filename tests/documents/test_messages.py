@@ -71,7 +71,7 @@ def test_apple_strings_as_a_property_list(mark):
     )
     made = check_laws("a.strings", mark + text)
     assert b"<string>oPEN &amp; READ %@</string>" in made and b"<key>menu.open</key>" in made
-    with pytest.raises(DataError, match="property list"):
+    with pytest.raises(DataError, match="not a property list"):
         texts("a.strings", b"<resources></resources>")
     with pytest.raises(DataError, match="plutil"):
         texts("a.strings", b"bplist00\xd1\x01")

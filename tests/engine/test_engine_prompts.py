@@ -213,7 +213,7 @@ def test_what_a_decoder_only_model_lacks_is_refused_by_name():
             parse(DecoderOnlySettings, GPT2.model_dump() | {name: value}, "config.json")
     empty = np.zeros(0, np.int32)
     lists = Shortlist(np.array([3], np.int32), np.zeros(98, np.int32), empty, 97)
-    with pytest.raises(ModelError, match="decoder-only"):
+    with pytest.raises(ModelError, match="source tokens, and a decoder-only model has none"):
         engine().with_shortlist(lists)
 
 

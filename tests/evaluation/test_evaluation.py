@@ -170,11 +170,11 @@ def test_unknown_names_list_the_known_ones():
         evaluate(["a"], [["a"]], ["blue"])
     with pytest.raises(SettingsError, match="unknown tokeniser '13b'; known: 13a, intl"):
         evaluate(["a"], [["a"]], tokenize="13b")
-    with pytest.raises(SettingsError, match="no metric"):
+    with pytest.raises(SettingsError, match="no metric is given"):
         evaluate(["a"], [["a"]], [])
     with pytest.raises(SettingsError, match="1 sample or more, not 0"):
         compare(["a"], ["a"], [["a"]], samples=0)
-    with pytest.raises(DataError, match="1 hypotheses but 2 lines"):
+    with pytest.raises(DataError, match="1 hypotheses but 2 lines of the baseline"):
         compare(["a"], ["a", "b"], [["a"]])
 
 

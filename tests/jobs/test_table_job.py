@@ -185,7 +185,9 @@ def test_a_block_that_ends_every_worker_is_named() -> None:
     pool.close()
 
 
-@pytest.mark.parametrize(("change", "why"), [("uwaga", "has uwaga"), ("models", "has a different model")])
+@pytest.mark.parametrize(
+    ("change", "why"), [("uwaga", "has uwaga 0.0.9"), ("models", "has a different model")]
+)
 def test_a_worker_that_differs_is_refused(change: str, why: str) -> None:
     own = worker_fingerprint(GREEDY)
     other = own._replace(location="node b", **{change: "0.0.9" if change == "uwaga" else ("f" * 64,)})

@@ -107,7 +107,7 @@ def test_the_best_model_of_a_pair_is_chosen_unless_another_is_named(home, server
 @pytest.mark.parametrize("no_answer", [False, True])
 def test_a_no_to_the_licence_fetches_nothing(home, server, no_answer):
     storage(server, {("en-pt", "tiny"): FILES})
-    with pytest.raises(CatalogueError, match="licence"):
+    with pytest.raises(CatalogueError, match="licence was not accepted"):
         fetch(home, server, confirm=lambda entry: no_answer and entry.licence != "MPL-2.0")
     assert [path for path, _ in server.requests] == ["/models.json"]
     assert not (home / "models").exists()

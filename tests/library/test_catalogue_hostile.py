@@ -174,13 +174,13 @@ def test_names_that_are_there_twice_are_refused(server, listed, tmp_path):
     found["models"]["en-pt"] *= 2
     server.put("models.json", found)
     listing = catalogue.listing(mirror=server.url, limits=LIMITS)
-    assert len(listing.entries) == 1 and "twice" in listing.problems[0]
+    assert len(listing.entries) == 1 and "firefox-en-pt-tiny is listed twice" in listing.problems[0]
     text = json.dumps(storage(server, {("en-pt", "tiny"): FILES}))
     server.put("models.json", text.replace('"files":', '"files": {}, "files":').encode())
     refused(server, tmp_path, "duplicate key 'files'")
     listed["files"]["vocab"] = dict(listed["files"]["lexicalShortlist"])
     listed["serve"]()
-    refused(server, tmp_path, "same name")
+    refused(server, tmp_path, "two files have the same name")
 
 
 def test_a_model_without_a_vocabulary_or_of_another_pair_is_refused(server, listed, tmp_path):
@@ -190,7 +190,7 @@ def test_a_model_without_a_vocabulary_or_of_another_pair_is_refused(server, list
     listed["files"]["vocab"] = kept
     listed["targetLanguage"] = "es"
     listed["serve"]()
-    refused(server, tmp_path, "en-es")
+    refused(server, tmp_path, "translates en-es and is listed as 'en-pt'")
 
 
 NO_CATALOGUES = [
@@ -229,7 +229,7 @@ def test_a_plain_base_address_in_the_real_catalogue_is_refused(monkeypatch, serv
     assert entry.files[0].locations[0].startswith("https://storage.invalid/bucket/models/")
     found = json.loads(server.paths["/models.json"].body) | {"baseUrl": "http://storage.invalid"}
     server.put("db/models.json", found)
-    with pytest.raises(CatalogueError, match="https"):
+    with pytest.raises(CatalogueError, match="is not an https:// URL"):
         catalogue.available(limits=LIMITS, environment={})
 
 

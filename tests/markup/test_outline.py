@@ -98,7 +98,7 @@ def test_impossible_outlines_are_refused():
     with pytest.raises(SettingsError):
         XmlOutline(splitting="p")
     translator = uwaga.Translator.load()
-    with pytest.raises(SettingsError, match="xml"):
+    with pytest.raises(SettingsError, match="needs the format xml"):
         translator.translate("a", format="html", outline=XmlOutline())
     with pytest.raises(SettingsError, match="XmlOutline"):
         translator.translate("a", format="xml", outline=True)

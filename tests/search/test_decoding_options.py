@@ -69,7 +69,9 @@ def test_a_model_that_samples_does_so_unless_the_best_is_asked_for():
         assert SAMPLING.changed(asked) == dataclasses.replace(
             SAMPLING, **{"sample": False, **UNSHAPED, **asked}
         )
-    with pytest.raises(SettingsError, match="set sample"):
+    with pytest.raises(
+        SettingsError, match="temperature, top_k and top_p apply to sampling only: set sample"
+    ):
         SAMPLING.changed({"beam": 5, "top_k": 9})
 
 

@@ -100,5 +100,5 @@ def test_a_cut_or_empty_hypothesis():
 
 
 def test_it_is_not_measured_while_text_grows():
-    with pytest.raises(SettingsError, match="entropy"):
+    with pytest.raises(SettingsError, match="cannot return entropy"):
         SearchOptions(beam=1, entropy=True).check_streams()

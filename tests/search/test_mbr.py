@@ -94,7 +94,7 @@ def test_one_candidate_is_chosen_and_of_equal_ones_the_first() -> None:
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0]])
 def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
-    with pytest.raises(SettingsError, match="weights must be 2"):
+    with pytest.raises(SettingsError, match="weights must be 2 finite numbers"):
         expected_utilities(["a", "b"], weights)
 
 

@@ -244,7 +244,7 @@ def test_a_glossary_is_of_pairs_of_languages():
     for wrong in ("", "e", "../x", "deutsch!", "\0\0"):
         with pytest.raises(DataError):
             StoredGlossary.new("Words", [replace(one, target=wrong)])
-    with pytest.raises(DataError, match="one language"):
+    with pytest.raises(DataError, match="has one language only"):
         StoredGlossary.new("Words", [replace(one, target="en")])
     with pytest.raises(DataError, match="at least"):
         StoredGlossary.new("Words", [])

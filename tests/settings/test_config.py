@@ -116,7 +116,7 @@ def test_impossible_changes_are_named(change: str, message: str) -> None:
 def test_the_template_is_written_once(tmp_path: Path) -> None:
     write_template(tmp_path / "new.yaml")
     assert (tmp_path / "new.yaml").read_text() == settings_template()
-    with pytest.raises(SettingsError, match="already"):
+    with pytest.raises(SettingsError, match="already exists"):
         write_template(tmp_path / "new.yaml")
     with pytest.raises(SettingsError, match="cannot be written"):
         write_template(tmp_path / "no" / "new.yaml")

@@ -138,7 +138,7 @@ def test_I11_18_a_preset_takes_changes() -> None:
         ({"preset": "luong-smal"}, "'luong-smal'; did you mean 'luong-small'"),
         ({"preset": "luong-small", "scor": "dot"}, "unknown setting 'model.scor'; did you mean 'score'"),
         ({"preset": "luong-small", "family": "gnmt"}, "'luong-small' is of family luong, not 'gnmt'"),
-        ({"preset": 7}, "preset 7"),
+        ({"preset": 7}, "preset 7 is not a name"),
         ("zzzz", "there are: transformer, transformer-small"),
     ],
 )

@@ -254,7 +254,9 @@ def test_added_tokens(tmp_path):
 def test_vocabulary_that_disagrees_with_the_weights(name):
     case = older(name)
     for size in (case.ids.vocabulary - 60, case.ids.vocabulary + 5_000):
-        with pytest.raises(ModelError, match=f"pieces, but the weights are for {size}"):
+        with pytest.raises(
+            ModelError, match=f"pieces, but the weights are for {size}; the files belong to diff"
+        ):
             READERS[name](case.folder, dataclasses.replace(case.ids, vocabulary=size))
     with pytest.raises(ModelError, match=r"</?s>|endoftext|\[SEP\]"):
         READERS[name](case.folder, dataclasses.replace(case.ids, end=7))

@@ -60,4 +60,6 @@ def test_a_number_of_processes_that_would_change_the_update_is_refused() -> None
             check_world(training, world)
     with pytest.raises(SettingsError, match=r"Start 1 or 2 or 3 or 6 of them") as found:
         check_world(training, 4)
-    assert "accumulate=8 --set training.batch_tokens=3000" in str(found.value)
+    assert "accumulate=8 --set training.batch_tokens=3000, whose updates have the same size" in str(
+        found.value
+    )

@@ -235,16 +235,16 @@ def test_our_own_aligner_serves_where_no_file_is_given(tmp_path: Path) -> None:
 def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     made = spelt(tmp_path, guided_alignment={})
     del made["training"]["guided_alignment"]
-    with pytest.raises(SettingsError, match="alignment is given"):
+    with pytest.raises(SettingsError, match="an alignment is given but not used"):
         parse(Settings, made, "toy")
     made["training"]["guided_alignment"] = {"layer": 1}
     made["model"] = MODELS["bahdanau"]
-    with pytest.raises(SettingsError, match="apply to Transformers only"):
+    with pytest.raises(SettingsError, match="layer and head apply to Transformers only"):
         train(parse(Settings, made, "toy"))
     made["training"]["guided_alignment"] = {}
     made["model"] = {"family": "cho", "embedding": 16, "hidden": 24, "max_length": 40}
     made["run"] = str(tmp_path / "cho")
-    with pytest.raises(SettingsError, match="no attention"):
+    with pytest.raises(SettingsError, match="no attention to the source"):
         train(parse(Settings, made, "toy"))
     made["model"] = MODELS["bahdanau"]
     (tmp_path / "train.links").write_text("0-0\n")
@@ -252,5 +252,5 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"train.links: ends after line 1"):
         train(parse(Settings, made, "toy"))
     made["data"]["dev"] = made["data"]["train"]
-    with pytest.raises(SettingsError, match="dev and also: alignments"):
+    with pytest.raises(SettingsError, match="dev and also: alignments are only for train"):
         parse(Settings, made, "toy")

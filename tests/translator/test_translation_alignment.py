@@ -191,7 +191,7 @@ def test_several_models_link_the_first_text_with_the_last(bundled):
 
 
 def test_what_cannot_be_aligned_is_refused(bundled):
-    with pytest.raises(SettingsError, match="alignment"):
+    with pytest.raises(SettingsError, match="cannot return alignment"):
         list(bundled["float32"].stream("He left.", alignment=True))
     with pytest.raises(SettingsError, match="alignment must be"):
         bundled["float32"].translate("He left.", alignment="yes")
@@ -233,7 +233,7 @@ def test_the_head_that_agrees_with_the_links_is_found(bundled):
     found = head_errors(bundled["int8"], pairs, gold)
     assert next(iter(found)) == wanted and found[wanted] == pytest.approx(0.0)
     assert len(own_links(pairs)) == len(pairs)
-    for wrong, links, message in (([], None, "no pair"), (pairs, gold[:1], "links for 1")):
+    for wrong, links, message in (([], None, "no pair"), (pairs, gold[:1], "8 pairs but links for 1")):
         with pytest.raises(DataError, match=message):
             head_errors(bundled["int8"], wrong, links)
 

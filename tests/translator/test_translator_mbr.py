@@ -64,7 +64,7 @@ def test_what_does_not_go_with_it_is_refused(translator):
     ):
         with pytest.raises(SettingsError, match=message):
             translator.translate(TEXTS[0], **wrong)
-    with pytest.raises(SettingsError, match="mbr"):
+    with pytest.raises(SettingsError, match="mbr compares several whole samples"):
         translator.stream(TEXTS[0], mbr=4)
 
 

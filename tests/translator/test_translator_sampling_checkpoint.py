@@ -55,7 +55,9 @@ def test_who_asks_for_the_best_gets_it(translators):
         searching.translate(TEXTS, beam=5)
     )
     assert sampling.attend(TEXTS[0]).tokens == searching.translate(TEXTS[0], beam=1).tokens
-    with pytest.raises(SettingsError, match="set sample"):
+    with pytest.raises(
+        SettingsError, match="temperature, top_k and top_p apply to sampling only: set sample"
+    ):
         sampling.translate(TEXTS, beam=5, top_k=9)
 
 
