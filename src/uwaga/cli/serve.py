@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from uwaga.cli.errors import needing, reported
-from uwaga.errors import SettingsError
 
 serve = typer.Typer(
     name="serve",
@@ -76,17 +75,11 @@ def run(
         return
     with needing("serve", "the server"):
         from uwaga.server.serve import run_server
-        from uwaga.server.settings import server_settings
-        from uwaga.settings import read_yaml
-    values: dict[str, Any] = {}
-    if settings is not None:
-        if not settings.is_file():
-            raise SettingsError(f"{settings}: no such file; `uwaga serve --show-settings` prints one")
-        values = read_yaml(settings)
+        from uwaga.server.settings import read_server_settings
     said = {"models": model or None, "host": host, "port": port, "workers": workers, "threads": threads}
     said |= {"keys": None if keys_file is None else str(keys_file), "cors": cors or None}
-    values |= {key: value for key, value in said.items() if value is not None}
-    found = server_settings(values, "the options" if settings is None else str(settings))
+    given = {key: value for key, value in said.items() if value is not None}
+    found = read_server_settings(settings, given)
     if show:
         import yaml
 

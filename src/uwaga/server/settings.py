@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -125,15 +126,22 @@ class ServerSettings(StrictModel):
     metrics: bool = True
 
 
-def read_server_settings(path: Path) -> ServerSettings:
-    """The settings in a YAML file.
+def read_server_settings(path: Path | None, changes: Mapping[str, Any] | None = None) -> ServerSettings:
+    """Read the settings of a YAML file.
+
+    Args:
+        path: the file; None for the defaults.
+        changes: values that replace those of the file, by key.
 
     Raises:
         SettingsError: the file is missing, is not YAML, or holds a bad setting; names the key.
     """
-    if not path.is_file():
-        raise SettingsError(f"{path}: no such settings file; `uwaga serve --show-settings` prints one")
-    return server_settings(read_yaml(path), str(path))
+    values: dict[str, Any] = {}
+    if path is not None:
+        if not path.is_file():
+            raise SettingsError(f"{path}: no such file; `uwaga serve --show-settings` prints one")
+        values = read_yaml(path)
+    return server_settings({**values, **(changes or {})}, "the options" if path is None else str(path))
 
 
 def server_settings(values: dict[str, Any], where: str) -> ServerSettings:
