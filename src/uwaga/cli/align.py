@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.lines import Files, pairs_of
+from uwaga.cli.lines import Files, file_chunks, lines_out, pairs_of
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings.load_options import LoadOptions
@@ -155,7 +155,6 @@ def _by_models(
     output: Path | None,
 ) -> None:
     from uwaga.alignment import grow_diagonal
-    from uwaga.cli.lines import lines_out
     from uwaga.cli.meter import meter
     from uwaga.translator import Translator
     from uwaga.translator.loading import load_named
@@ -180,7 +179,6 @@ def _by_models(
 def _by_aligner(files: list[Path], words: WordsChoice, output: Path | None) -> None:
     from uwaga.alignment import align_corpus
     from uwaga.alignment.words import split_words
-    from uwaga.cli.lines import lines_out
 
     pairs = _all_pairs(files)
     sides = [[split_words(pair[side], words.value) for pair in pairs] for side in (0, 1)]
@@ -248,7 +246,6 @@ def _show(errors: dict[AlignmentHead, float]) -> None:
 
 def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[Pair]:
     """Yield the pairs of the files, or the lines of a file without tabs with the model's translations."""
-    from uwaga.cli.lines import file_chunks
     from uwaga.cli.meter import counter
     from uwaga.translator import Request
 

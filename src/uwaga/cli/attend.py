@@ -124,9 +124,8 @@ def attend(
         uwaga attend "a man rides a bicycle ." -m Bahdanau=runs/bahdanau/model -m runs/luong/model -o two.png
     """
     from uwaga import inspection
-    from uwaga.cli.options import labelled
 
-    models: dict[str, str | None] = dict(labelled(model, "--model")) if model else {BUNDLED: None}
+    models: dict[str, str | None] = dict(the.labelled(model, "--model")) if model else {BUNDLED: None}
     if output is not None and as_json:
         raise SettingsError("--json prints and --output draws: leave out one of them")
     if output is not None:

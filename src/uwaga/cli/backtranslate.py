@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from uwaga.cli import jobs
 from uwaga.cli import options as the
-from uwaga.cli.option_groups import Group, option_groups
-from uwaga.search.options import SearchOptions, SearchOverrides
-from uwaga.settings.load_options import LoadOptions
-
-if TYPE_CHECKING:
-    from uwaga.search import SearchOverrides
+from uwaga.cli.option_groups import option_groups
 
 ReverseModel = Annotated[
     str,
@@ -38,16 +33,6 @@ Column = Annotated[
 Tag = Annotated[
     str, typer.Option(help="Word to put at the start of every source, such as <BT>.", show_default="none")
 ]
-
-Search = Annotated[
-    SearchOverrides,
-    Group(
-        SearchOptions,
-        without=("nbest", "seed", "mbr", "utility", "attention", "entropy", "alignment", "batch_tokens"),
-    ),
-]
-Load = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
-
 
 EXAMPLES = """
         uwaga backtranslate runs/deen/model news.de.gz --output backtranslated
@@ -76,8 +61,8 @@ def backtranslate(
     join: jobs.Join = None,
     batch_tokens: the.BatchTokens = None,
     *,
-    search: Search,
-    load: Load,
+    search: jobs.CorpusSearch,
+    load: jobs.CorpusLoad,
 ) -> None:
     """Translate target-language text back into the source language, to create training pairs.
 

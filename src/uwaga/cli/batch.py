@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from uwaga.cli import options as the
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
-
-if TYPE_CHECKING:
-    from uwaga.search import SearchOverrides
 
 
 class TableFormatChoice(StrEnum):

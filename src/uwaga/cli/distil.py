@@ -10,10 +10,8 @@ import typer
 
 from uwaga.cli import jobs
 from uwaga.cli import options as the
-from uwaga.cli.option_groups import Group, option_groups
+from uwaga.cli.option_groups import option_groups
 from uwaga.errors import SettingsError
-from uwaga.search.options import SearchOptions, SearchOverrides
-from uwaga.settings.load_options import LoadOptions
 
 
 class ChooseBy(StrEnum):
@@ -64,16 +62,6 @@ Pool = Annotated[
     ),
 ]
 
-Search = Annotated[
-    SearchOverrides,
-    Group(
-        SearchOptions,
-        without=("nbest", "seed", "mbr", "utility", "attention", "entropy", "alignment", "batch_tokens"),
-    ),
-]
-Load = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
-
-
 EXAMPLES = """
         uwaga distil runs/big/model corpus.tsv --output distilled
 
@@ -105,8 +93,8 @@ def distil(
     join: jobs.Join = None,
     batch_tokens: the.BatchTokens = None,
     *,
-    search: Search,
-    load: Load,
+    search: jobs.CorpusSearch,
+    load: jobs.CorpusLoad,
 ) -> None:
     """Translate a corpus with a teacher model, to train a smaller model (sequence-level distillation).
 

@@ -13,6 +13,9 @@ import typer
 
 from uwaga.cli.errors import INTERRUPTED
 from uwaga.cli.meter import duration, share_meter
+from uwaga.cli.option_groups import Group
+from uwaga.search.options import SearchOptions, SearchOverrides
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.jobs.corpus import CorpusJob
@@ -45,6 +48,14 @@ Join = Annotated[
     ),
 ]
 DrawSeed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
+CorpusSearch = Annotated[
+    SearchOverrides,
+    Group(
+        SearchOptions,
+        without=("nbest", "seed", "mbr", "utility", "attention", "entropy", "alignment", "batch_tokens"),
+    ),
+]
+CorpusLoad = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
 
 
 class JobReporter:

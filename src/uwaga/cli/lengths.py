@@ -116,11 +116,10 @@ def lengths(
 
         uwaga lengths -s tok.en -r tok.de --system new.de --tokenize none --earlier old.json --table both.json
     """
-    from uwaga.cli.options import labelled
     from uwaga.evaluation.files import read_aligned, read_test_set
     from uwaga.inspection import by_length
 
-    files, models = labelled(system or [], "--system"), labelled(model or [], "--model")
+    files, models = the.labelled(system or [], "--system"), the.labelled(model or [], "--model")
     _check_together(files, models, table, output)
     known = _read_earlier(earlier or [])
     bounds = None if edges is None else _numbers(edges)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.lines import Files, pairs_of
+from uwaga.cli.lines import Files, lines_out, pairs_of
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.settings.load_options import LoadOptions
 
@@ -53,7 +53,6 @@ def score(
 
         uwaga score crawl.tsv | paste - crawl.tsv | sort -k2,2gr | head    # the best pairs of a corpus
     """
-    from uwaga.cli.lines import lines_out
     from uwaga.cli.meter import meter
 
     chunks = pairs_of(files or [])

@@ -18,7 +18,7 @@ import typer
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.errors import MISTAKE
-from uwaga.cli.lines import resolve_source
+from uwaga.cli.lines import Chunk, Pace, chunks_of, copy_lines, lines_out, partial_of, resolve_source
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.cli.text_format import (
     FormatChoice,
@@ -33,12 +33,8 @@ from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from uwaga.cli.lines import Chunk, Pace
     from uwaga.errors import UwagaError
     from uwaga.results.translation import Translation
-    from uwaga.search import SearchOverrides
     from uwaga.translator import Request, Translator
     from uwaga.translator.request import OnError
 
@@ -331,8 +327,6 @@ def _watched(
     resuming: tuple[bool, Path | None, Path | None],
 ) -> tuple[tuple[str | None, Iterator[Chunk]], Pace | None]:
     """Return the source language with the chunks to translate, and the progress display of a terminal."""
-    from uwaga.cli.lines import Pace, chunks_of
-
     the.check_resume(*resuming)
     pace = Pace() if sys.stderr.isatty() else None
     return resolve_source(source, chunks_of(text, path, pace)), pace
@@ -387,10 +381,7 @@ class _Job:
     write_links: Callable[[str], None] | None = None
 
     def run(self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, resume: bool) -> None:
-        """Translate every chunk, except what an interrupted call has done if ``resume``, and report "
-        "warnings.
-        """
-        from uwaga.cli.lines import copy_lines, lines_out, partial_of
+        """Translate every chunk, except what an interrupted call has done if ``resume``; report warnings."""
         from uwaga.cli.meter import meter
 
         partial = None if output is None else partial_of(output)
