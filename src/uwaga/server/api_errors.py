@@ -39,6 +39,7 @@ class StorageError(UwagaError):
 
 
 Result = TypeVar("Result")
+MODEL_UNAVAILABLE = "the model for these languages cannot be loaded; the server's log says why"
 LONGEST_MESSAGE = 600
 """Maximum characters of a message: some quote untrusted input."""
 
@@ -121,4 +122,4 @@ _KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (
     (DataError, 400, "invalid_text"),
     (UwagaError, 400, "refused"),
 )
-_TOLD = {"model_unavailable": "the model for these languages cannot be loaded; the server's log says why"}
+_TOLD = {"model_unavailable": MODEL_UNAVAILABLE}

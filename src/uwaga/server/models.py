@@ -15,7 +15,7 @@ from typing import Protocol, cast
 
 from uwaga.errors import ModelError, SettingsError, UwagaError
 from uwaga.library.routes import RouteStep
-from uwaga.server.api_errors import ApiError
+from uwaga.server.api_errors import MODEL_UNAVAILABLE, ApiError
 from uwaga.server.served_models import Route, ServedModel
 from uwaga.translator import Translator, load
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
@@ -282,8 +282,7 @@ def _way(route: Route) -> Way:
 
 
 def _unavailable(seconds: float) -> ApiError:
-    message = "the model for these languages cannot be loaded; the server's log says why"
-    return ApiError(503, "model_unavailable", message, retry_after=seconds)
+    return ApiError(503, "model_unavailable", MODEL_UNAVAILABLE, retry_after=seconds)
 
 
 def _resident() -> int:

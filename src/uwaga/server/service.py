@@ -148,7 +148,7 @@ class Service:
         if source.code == target and self.languages.route(source.code, target) is None:
             yield request.text
             return
-        route = self._route(source.code, target)
+        route = self.route(source.code, target)
         async with self.pool.translator(route) as translator:
             stream = translator.run_stream(_for_model(request, route), client=client, deadline=deadline)
             try:
@@ -196,7 +196,7 @@ class Service:
             ApiError: no model translates between the languages, or the document is not in its format.
         """
         to = self.language(target, "target")
-        route = self._route(self.language(source or "", "source"), to)
+        route = self.route(self.language(source or "", "source"), to)
         languages = _languages(route)
         options = DocumentOptions(source=route[0].source, target=route[-1].target)
 
@@ -253,7 +253,12 @@ class Service:
         code = self.languages.known(detected.language)
         return [] if code is None else [Detected(code, detected.probability)]
 
-    def _route(self, source: str, target: str) -> Route:
+    def route(self, source: str, target: str) -> Route:
+        """Return the models from one language to another, by public codes.
+
+        Raises:
+            ApiError: no model translates between them.
+        """
         route = self.languages.route(source, target)
         if route is None:
             message = f"no model here translates {source} to {target}"
@@ -271,7 +276,7 @@ class Service:
         """Return the translations of texts in one language, and the names of the models."""
         if source == target and self.languages.route(source, target) is None:
             return [_copied(request.text) for request in requests], ""
-        route = self._route(source, target)
+        route = self.route(source, target)
         for_model = [_for_model(replace(request, on_error="return"), route) for request in requests]
         async with self.pool.translator(route) as translator:
             try:

@@ -62,10 +62,7 @@ async def store_document(
     to = service.language(target, "target")
     known = None if source is None else service.language(source, "source")
     if known is not None:
-        if service.languages.route(known, to) is None:
-            raise ApiError(
-                400, "unsupported_languages", f"no model here translates {known} to {to}", "target"
-            )
+        service.route(known, to)  # raises an error if there is none
         if glossaries:
             await in_thread(context.stores.cache.terms, owner, glossaries, known, to)
     elif glossaries:
