@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -23,7 +24,6 @@ from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects import libretranslate, v1
 from uwaga.server.dialects.deepl import dialect as deepl
 from uwaga.server.dialects.documents import document_suffixes
-from uwaga.server.dialects.v1_stored import document_routes, glossary_routes
 from uwaga.server.document_worker import DocumentWorker
 from uwaga.server.http import json_response
 from uwaga.server.limits import RateLimiter
@@ -100,8 +100,6 @@ def create_app(
         return response
 
     routes = [route for dialect in dialects for route in dialect.routes(context).routes]
-    if v1.DIALECT in dialects:
-        routes += [*glossary_routes(context).routes, *document_routes(context).routes]
     routes += _operation(context).routes
     routes += _descriptions(list(routes))
     if settings.page:
@@ -199,17 +197,18 @@ def _operation(context: ServerContext) -> Routes:
 
 
 def _descriptions(routes: list[Route]) -> list[Route]:
-    document: list[bytes] = []
+    @functools.cache
+    def document() -> tuple[bytes, str]:
+        """Return the OpenAPI document as JSON and as a page."""
+        document = openapi(routes, "uwaga", __version__, DESCRIPTION)
+        return to_json(document), description_page(document)
 
     async def description(request: Request) -> Response:
         """The OpenAPI document of all routes."""
-        if not document:
-            document.append(to_json(openapi(routes, "uwaga", __version__, DESCRIPTION)))
-        return Response(document[0], media_type=JSON)
+        return Response(document()[0], media_type=JSON)
 
     async def page(request: Request) -> Response:
         """The OpenAPI document as a page, which loads nothing."""
-        document = openapi(routes, "uwaga", __version__, DESCRIPTION)
-        return Response(description_page(document), media_type="text/html", headers=PAGE_HEADERS)
+        return Response(document()[1], media_type="text/html", headers=PAGE_HEADERS)
 
     return [Route("GET", OPENAPI, description), Route("GET", "/docs", page)]

@@ -17,7 +17,8 @@ from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import BEARER, Dialect, ServerContext
 from uwaga.server.dialects import v1_schema as schema
-from uwaga.server.dialects.v1_schema import DetectBody, TranslateBody
+from uwaga.server.dialects.v1_schema import ERRORS, NOT_FOUND, DetectBody, TranslateBody
+from uwaga.server.dialects.v1_stored import document_routes, glossary_routes
 from uwaga.server.http import (
     EventStream,
     json_response,
@@ -35,24 +36,6 @@ from uwaga.translator.request import listed_prefixes
 PREFIX = "/v1"
 VIEW = "view"
 """Attention as :func:`uwaga.results.views.attention_view_data` packs it: a tenth of its numbers."""
-ERRORS = {
-    status: Answer(what, schema.ErrorAnswer)
-    for status, what in (
-        (400, "Not JSON, or an unknown language or option"),
-        (401, "No key"),
-        (403, "A wrong key"),
-        (408, "The body arrived too slowly"),
-        (413, "Too much for one request"),
-        (415, "Not JSON"),
-        (422, "A field is missing, unknown or of another type"),
-        (429, "Too many requests; see `Retry-After`"),
-        (501, "A library is not installed"),
-        (503, "Busy, stopping, or a model is unavailable; see `Retry-After`"),
-        (504, "Deadline exceeded"),
-    )
-}
-
-NOT_FOUND = Answer("No such glossary or document of this client", schema.ErrorAnswer)
 
 
 def routes(context: ServerContext) -> Routes:
@@ -60,6 +43,7 @@ def routes(context: ServerContext) -> Routes:
     routes = Routes("v1", ERRORS, PREFIX)
     _add_translate(routes, context)
     _add_lists(routes, context)
+    routes.routes += [*glossary_routes(context).routes, *document_routes(context).routes]
     return routes
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from uwaga.search import SearchOptions, SearchOverrides
+from uwaga.server.routing import Answer
 from uwaga.settings.options import OptionField, option_fields
 
 WIDEST = 16
@@ -218,3 +219,22 @@ class ErrorAnswer(BaseModel):
     """The body of an error response."""
 
     error: ErrorDetail
+
+
+ERRORS = {
+    status: Answer(what, ErrorAnswer)
+    for status, what in (
+        (400, "Not JSON, or an unknown language or option"),
+        (401, "No key"),
+        (403, "A wrong key"),
+        (408, "The body arrived too slowly"),
+        (413, "Too much for one request"),
+        (415, "Not JSON"),
+        (422, "A field is missing, unknown or of another type"),
+        (429, "Too many requests; see `Retry-After`"),
+        (501, "A library is not installed"),
+        (503, "Busy, stopping, or a model is unavailable; see `Retry-After`"),
+        (504, "Deadline exceeded"),
+    )
+}
+NOT_FOUND = Answer("No such glossary or document of this client", ErrorAnswer)

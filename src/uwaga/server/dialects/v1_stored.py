@@ -13,8 +13,7 @@ from uwaga.languages.detection import AUTO
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import BEARER, ServerContext
 from uwaga.server.dialects.documents import result_response, store_document
-from uwaga.server.dialects.v1 import ERRORS, NOT_FOUND
-from uwaga.server.dialects.v1_schema import ErrorAnswer
+from uwaga.server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
 from uwaga.server.http import json_response, read_json, read_upload
 from uwaga.server.routing import DOWNLOAD, Answer, Routes
 from uwaga.server.store.documents import DocumentStatus
