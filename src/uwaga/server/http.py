@@ -19,10 +19,10 @@ from starlette.types import Receive, Scope, Send
 
 from uwaga.server.api_errors import ApiError
 from uwaga.server.middleware import RequestState
+from uwaga.server.routing import FORM, JSON, UPLOAD
 from uwaga.server.served_models import ServedLanguage
 
 Body = TypeVar("Body", bound=BaseModel)
-JSON = "application/json"
 MALFORMED = "json_invalid"
 MOST_FIELDS = 2000
 
@@ -39,13 +39,18 @@ def json_response(content: object, status: int = 200, headers: dict[str, str] | 
     return Response(body, status, headers, media_type=JSON)
 
 
+def media_type(request: Request, default: str = "") -> str:
+    """Return the media type of a request's body, in lower case, or the default if it states none."""
+    return request.headers.get("content-type", default).partition(";")[0].strip().lower()
+
+
 async def read_json(request: Request, kind: type[Body]) -> Body:
     """Return the JSON body of a request as a model.
 
     Raises:
         ApiError: it is not JSON (400, 415), or not valid (422); names the field.
     """
-    stated = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    stated = media_type(request, JSON)
     if stated != JSON and not stated.endswith("+json"):
         raise ApiError(415, "unsupported_media_type", f"send JSON, with the header content-type: {JSON}")
     return parse_json(await request.body(), kind)
@@ -180,7 +185,6 @@ async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
         await form.close()
 
 
-FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 LARGEST_FIELD = 16 << 20
 """Maximum bytes of a field that is not a file."""
 NESTED = re.compile(r"dictionaries\[(\d{1,3})\](?:\[(\w+)\]|\.(\w+))")
@@ -279,14 +283,14 @@ def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
 async def _given(request: Request) -> dict[str, Any]:
     """The parameters of the query and the body."""
     query = _of_form(request.query_params.multi_items())
-    stated = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if stated in FORMS:
+    stated = media_type(request)
+    if stated in (FORM, UPLOAD):
         async with read_form(request, LARGEST_FIELD) as form:
             return query | _of_form(form.multi_items())
     body = await request.body()
     if not body.strip():
         return query
-    if stated not in ("", "application/json"):
+    if stated not in ("", JSON):
         raise ApiError(415, "unsupported_media_type", "send JSON or a form")
     try:
         found = json.loads(body)

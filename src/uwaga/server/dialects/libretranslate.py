@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import to_json
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,15 +31,15 @@ from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects.documents import result_response, store_document
 from uwaga.server.dialects.v1_schema import USUAL_BEAM, WIDEST
 from uwaga.server.http import (
-    JSON,
     address_of,
     json_response,
     languages_response,
+    media_type,
     parse_json,
     read_form,
     while_connected,
 )
-from uwaga.server.routing import DOWNLOAD, Answer, Routes, openapi
+from uwaga.server.routing import DOWNLOAD, JSON, Answer, Routes, openapi
 from uwaga.server.served_models import ServedLanguage
 from uwaga.server.service import Detected, TextAnswer
 from uwaga.translator.request import build_requests
@@ -357,14 +359,14 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
             }
         )
 
-    description: list[Response] = []
+    @functools.cache
+    def document() -> bytes:
+        return to_json(openapi(routes.routes, "uwaga", __version__, ""))
 
     @routes.add("GET", "/spec", "This description")
     async def spec(request: Request) -> Response:
         """OpenAPI document of this dialect alone."""
-        if not description:
-            description.append(json_response(openapi(routes.routes, "uwaga", __version__, "")))
-        return Response(description[0].body, media_type=JSON)
+        return Response(document(), media_type=JSON)
 
 
 async def read_fields(request: Request, context: ServerContext) -> Mapping[str, Any]:
@@ -373,8 +375,7 @@ async def read_fields(request: Request, context: ServerContext) -> Mapping[str, 
     Raises:
         ApiError: its body is malformed.
     """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == JSON:
+    if media_type(request) == JSON:
         return parse_json(await request.body(), _AnyObject).model_extra or {}
     async with read_form(request, context.settings.limits.body_bytes) as form:
         return {**form, **request.query_params}

@@ -67,6 +67,16 @@ def add_glossaries(routes: Routes, context: ServerContext) -> None:
     _add_version_3(routes, context)
     _add_dictionaries(routes, context)
 
+    async def delete(request: Request, glossary_id: str) -> Response:
+        """Delete a glossary."""
+        owner = DEEPL.owner(context, request)
+        await in_thread(context.stores.glossaries.remove, owner, glossary_id)
+        return Response(status_code=NO_CONTENT)
+
+    for version in ("v2", "v3"):
+        path = f"/{version}/glossaries/{{glossary_id}}"
+        routes.add("DELETE", path, "Delete a glossary", status=NO_CONTENT)(delete)
+
 
 def _add_version_2(routes: Routes, context: ServerContext) -> None:
     @routes.add("GET", "/v2/glossary-language-pairs", "Language pairs of glossaries")
@@ -116,13 +126,6 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         glossary = await _of_one_pair(context, request, glossary_id)
         return Response(written_entries(glossary.dictionaries[0].entries), media_type=TSV)
 
-    @routes.add("DELETE", "/v2/glossaries/{glossary_id}", "Delete a glossary", status=NO_CONTENT)
-    async def delete(request: Request, glossary_id: str) -> Response:
-        """Delete a glossary."""
-        owner = DEEPL.owner(context, request)
-        await in_thread(context.stores.glossaries.remove, owner, glossary_id)
-        return Response(status_code=NO_CONTENT)
-
 
 def _add_version_3(routes: Routes, context: ServerContext) -> None:
     @routes.add(
@@ -170,13 +173,6 @@ def _add_version_3(routes: Routes, context: ServerContext) -> None:
         return json_response(
             _glossary_response(await in_thread(context.stores.glossaries.change, owner, glossary_id, changed))
         )
-
-    @routes.add("DELETE", "/v3/glossaries/{glossary_id}", "Delete a glossary", status=NO_CONTENT)
-    async def delete(request: Request, glossary_id: str) -> Response:
-        """Delete a glossary."""
-        owner = DEEPL.owner(context, request)
-        await in_thread(context.stores.glossaries.remove, owner, glossary_id)
-        return Response(status_code=NO_CONTENT)
 
 
 def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
