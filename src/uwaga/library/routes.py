@@ -140,13 +140,16 @@ class LanguageGraph(Generic[M]):
 
     def _steps(self, source: str, target: str | None = None) -> Iterator[RouteStep[M]]:
         """The single steps from a language to ``target``, or to every language."""
-        for edges in self._edges.get(base_language(source), ()):
+        start = base_language(source)
+        end = None if target is None else base_language(target)
+        for edges in self._edges.get(start, ()):
             if target is None:
                 targets = [code for codes in edges.targets.values() for code in codes]
+            elif end in edges.targets and (selected := _select_code(target, edges.targets[end])):
+                targets = [selected]
             else:
-                selected = _select_code(target, edges.targets)
-                targets = [] if selected is None else [selected]
-            code = _select_code(source, edges.sources) if targets else None
+                continue
+            code = _select_code(source, edges.sources[start])
             if code is not None:
                 yield from (RouteStep(edges.model, code, other) for other in targets if other != code)
 
@@ -158,12 +161,10 @@ def _by_base_language(codes: Codes) -> dict[str, list[str]]:
     return grouped
 
 
-def _select_code(language: str, codes: dict[str, list[str]]) -> str | None:
+def _select_code(language: str, codes: list[str]) -> str | None:
     """A model's code of a language: the one that is spelled alike, else the first of the same language."""
-    same = [code for code in codes.get(base_language(language), ()) if same_language(code, language)]
-    if len(same) < 2:
-        return same[0] if same else None
-    return next((code for code in same if same_spelling(code, language)), same[0])
+    same = [code for code in codes if same_language(code, language)]
+    return next((code for code in same if same_spelling(code, language)), next(iter(same), None))
 
 
 def _route_rank(route: Route[M]) -> tuple[bool, list[Rank]]:
