@@ -15,7 +15,7 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 HEADERS = {"User-Agent": "uwaga", "Accept-Encoding": "identity"}
 CHUNK = 1 << 16
+COLLECTING = 0.02
+MAX_BLOCKS = 32
+"""Blocks of at most 64 KiB that are handed to a caller's thread at once."""
 MAX_REDIRECTS = 5
 REDIRECTS = (301, 302, 303, 307, 308)
 PASSING = (408, 425, 429, 500, 502, 503, 504)
@@ -226,27 +229,35 @@ class Response:
         body = self._response.aiter_raw()
         started, count, total = time.monotonic(), 0, 0
         while True:
+            blocks: list[bytes] = []
+            failure: Exception | None = None
             try:
-                chunk = self._client.run(_next(body), limits.timeout)
-            except (TimeoutError, httpx.TimeoutException):
-                raise BrokenTransferError(
-                    f"{url}: nothing has arrived for {limits.timeout:g} seconds"
-                ) from None
+                self._client.run(_collect(body, blocks), limits.timeout)
             except (httpx.HTTPError, OSError) as error:
-                if self.length is not None and total < self.length:
-                    raise BrokenTransferError(f"{url}: ended after {total} of {self.length} bytes") from None
-                raise BrokenTransferError(f"{url}: broke off: {reason(error)}") from None
-            if not chunk:
-                return
-            yield chunk
+                failure = error
+            if chunk := b"".join(blocks):
+                yield chunk
             total += len(chunk)
             count += len(chunk)
+            if failure is not None:
+                raise BrokenTransferError(f"{url}: {self._interruption(failure, total)}")
+            if not chunk:
+                return
             if (passed := time.monotonic() - started) >= limits.window:
                 if count < limits.slowest * passed:
                     raise CatalogueError(
                         f"{url}: {count / passed:.0f} bytes a second, fewer than {limits.slowest:g}; gave up"
                     )
                 started, count = time.monotonic(), 0
+
+    def _interruption(self, error: Exception, total: int) -> str:
+        import httpx
+
+        if isinstance(error, TimeoutError | httpx.TimeoutException):
+            return f"nothing has arrived for {self._client.limits.timeout:g} seconds"
+        if self.length is not None and total < self.length:
+            return f"ended after {total} of {self.length} bytes"
+        return f"broke off: {reason(error)}"
 
     def close(self) -> None:
         """End the connection."""
@@ -338,8 +349,13 @@ def to_json(values: object) -> bytes:
     return json.dumps(values, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
 
 
-async def _next(body: Any) -> bytes:
-    return await anext(body, b"")
+async def _collect(body: AsyncIterator[bytes], blocks: list[bytes]) -> None:
+    """Append the next block of a body, and those that follow within :data:`COLLECTING` seconds."""
+    end = time.monotonic() + COLLECTING
+    while block := await anext(body, b""):
+        blocks.append(block)
+        if len(blocks) == MAX_BLOCKS or time.monotonic() >= end:
+            return
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
