@@ -283,7 +283,7 @@ def test_minus_128_is_no_level(tmp_path):
         (lexical(4, [[340]] * 340), "target tokens beyond the 340"),
         (lexical(400, [[1]] * 340), "target tokens beyond the 340"),
         (lexical(0, [[1]] * 340), "target tokens beyond the 340"),
-        (lexical(4, [[9, 5]] * 340), "targets: the tokens do not rise"),
+        (lexical(4, [[9, 5]] * 340), "targets: token ids are not in ascending order"),
         (struct.pack("<QQ", MAGIC, 7) + lexical(4, [[1]] * 340)[16:], "the checksum is not that of the file"),
     ],
 )

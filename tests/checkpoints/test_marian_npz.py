@@ -373,5 +373,5 @@ def test_objects_are_refused_and_nothing_is_executed(folder, tmp_path):
 def test_a_npz_of_other_arrays_is_refused(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     np.savez(tmp_path / "m/model.npz", x=np.zeros(3))
-    with pytest.raises(ModelError, match=r"holds no 'special:model\.yml'"):
+    with pytest.raises(ModelError, match=r"has no 'special:model\.yml'"):
         load_torch(tmp_path / "m")

@@ -179,8 +179,8 @@ def test_halving_changes_the_order_of_columns_and_nothing_else():
 
 
 UNSUPPORTED = {
-    r"norms stand before its blocks and marian's behind.*--to pegasus": ("marian", {"norm": "pre"}),
-    r"norms stand behind its blocks and pegasus's before.*--to marian": ("pegasus", {"norm": "post"}),
+    r"pre-norm blocks and marian post-norm.*--to pegasus": ("marian", {"norm": "pre"}),
+    r"post-norm blocks and pegasus pre-norm.*--to marian": ("pegasus", {"norm": "post"}),
     r"gated = True is not supported by marian": ("marian", {"gated": True}),
     r"self_attention = 'ssru'": ("marian", {"self_attention": "ssru"}),
     r"positions = 'relative'": ("marian", {"positions": "relative"}),

@@ -94,7 +94,7 @@ class AdaptedWeights(Weights):
 
 
 def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
-    """Write an adapter in one step, replacing an older one.
+    """Write an adapter atomically, replacing an older one.
 
     Raises:
         ModelError: the folder holds something else, or cannot be written. Nothing has changed then.

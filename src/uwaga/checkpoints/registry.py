@@ -60,7 +60,7 @@ class Format:
             no weights, give :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and put faults
             of the weight files alone into ``problems``.
         files: what the hub fetches.
-        shares: True if the weights can be used where they lie in their file.
+        shares: True if the weights can be memory-mapped.
     """
 
     name: str
@@ -98,10 +98,10 @@ def read(place: Path, shared: bool = False) -> Checkpoint:
 
     Args:
         place: a folder or file.
-        shared: leave the weights in their file, mapped, so that processes share them.
+        shared: memory-map the weights, so that processes share them.
 
     Raises:
-        SettingsError: ``shared`` with a format whose weights cannot be used where they lie in their file.
+        SettingsError: ``shared`` with a format whose weights cannot be memory-mapped.
         ModelError: it is in no known format, incomplete, damaged, of an unknown family or with a feature that
             uwaga lacks. The message names the file.
         MissingExtraError: its files need a library that is not installed.
@@ -109,8 +109,8 @@ def read(place: Path, shared: bool = False) -> Checkpoint:
     model_format = _format(place)
     if shared and not model_format.shares:
         raise SettingsError(
-            f"{place}: memory 'shared' works only with int8 folders, whose weights are used where they lie "
-            "in their file: make one with `uwaga convert --int8`, or leave it out"
+            f"{place}: memory 'shared' works only with int8 folders, whose weights can be memory-mapped: "
+            "create one with `uwaga convert --int8`, or omit the option"
         )
     checkpoint = model_format.load(place, "shared" if shared else "fast")
     return replace(checkpoint, alignment_head=read_head(place))

@@ -99,7 +99,7 @@ class JobReporter:
         self._update(self._share + self._texts * shares_per_row, self._rows + self._texts)
 
     def finish_part(self, name: str, record: PartRecord, share: float) -> None:
-        """A part was written; with it ``share`` of the input is finished."""
+        """Report a written part, after which ``share`` of the input is finished."""
         self._rows += record.rows
         self._texts = max(0, self._texts - record.rows)
         self._share = max(self._share, share)

@@ -28,7 +28,7 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
             pre-norm blocks.
 
     Returns:
-        Notes, one sentence each, on what uwaga does with texts and a program that loads ``out`` does not.
+        Notes, one sentence each, on preprocessing that uwaga does and other programs do not.
 
     Raises:
         ModelError: the model cannot be read or has a feature that the format lacks, or ``out`` exists or

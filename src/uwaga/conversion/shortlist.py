@@ -299,7 +299,7 @@ class Trial:
         return self.short.speed / self.whole.speed
 
     def bleu(self) -> tuple[MetricScore, MetricScore]:
-        """Return corpus BLEU with the whole vocabulary and with the lists.
+        """Return corpus BLEU with the whole vocabulary and with the shortlists.
 
         Raises:
             MissingExtraError: sacrebleu is not installed.

@@ -102,7 +102,7 @@ def _with_own_tags(source: Inline, made: Inline) -> Inline:
 
 
 def with_languages(options: DocumentOptions, translator: Translator) -> DocumentOptions:
-    """Return the options with the model's languages where they name none."""
+    """Return the options, with the model's languages for those that are not given."""
     source, target = translator.languages
     return replace(
         options,

@@ -71,7 +71,7 @@ class Shortlist:
             if len(tokens) and (tokens.min() < 0 or tokens.max() >= self.vocabulary):
                 raise ModelError(f"{name}: a token outside the vocabulary of {self.vocabulary}")
             if not ascending.all():
-                raise ModelError(f"{name}: the tokens do not rise")
+                raise ModelError(f"{name}: token ids are not in ascending order")
 
     @property
     def source_vocabulary(self) -> int:

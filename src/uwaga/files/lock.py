@@ -215,7 +215,7 @@ def is_stale(owner: LockOwner, held: bool) -> bool:
 
 
 def _read_owner(handle: int) -> LockOwner | None:
-    """Return the owner in the file; None while there is none, or if its writer was killed in the middle."""
+    """Return the owner in the file; None while there is none, or if its writer was killed while writing."""
     try:
         values = json.loads(os.pread(handle, 1 << 16, 0))
         return LockOwner(

@@ -65,7 +65,7 @@ def head_errors(
         TextTooLongError: a side is too long for the model.
     """
     if not pairs:
-        raise DataError("no pairs to choose a head by")
+        raise DataError("no pairs to select a head with")
     if gold is None:
         gold = own_links(pairs, words)
     if len(gold) != len(pairs):

@@ -273,7 +273,7 @@ def _extent(answer: Response, location: str, part: Part, done: int) -> tuple[int
         return 0, answer.length
     text = f"{public_url(location)}: {status_text(answer.status)}"
     if answer.status in (404, 410):
-        raise NotThereError(f"{text}: the catalogue names a file that is not there")
+        raise NotThereError(f"{text}: the file in the catalogue does not exist")
     raise CatalogueError(text)
 
 

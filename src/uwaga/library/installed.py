@@ -391,7 +391,7 @@ def read_origin(folder: Path) -> Origin:
 
 
 def infer_origin(folder: Path, name: str, source: str) -> Origin:
-    """Return the origin of a model without a record, as far as its file names show it.
+    """Return the origin of a model without a record, inferred from its file names.
 
     Reads ``model_info.json``, which translateLocally's folders hold, then the languages in the name of the
     weights, such as ``model.enpt.intgemm.alphas.bin``.

@@ -1,8 +1,8 @@
 """XML in a string, such as a segment of XLIFF, or a document whose elements separate its texts.
 
 Without an outline the string is one text, and all its elements are inline. With one, an element that holds
-words next to its children, such as a paragraph, is a text with everything in it, and the elements around such
-ones are its outline. The caller may name elements of either kind.
+words next to its children, such as a paragraph, is a text with everything in it, and the elements around it
+form the outline. The caller may name elements of either kind.
 
 The string is checked first. Declared entities and external documents are refused, never followed.
 """

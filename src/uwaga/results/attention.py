@@ -95,7 +95,7 @@ def resolve_layer(layer: int, head: int | None, layers: int, heads: int) -> int:
         SettingsError: the decoder has no such layer or head; names it as it is shown, from 1.
     """
     if layer >= layers:
-        raise SettingsError(f"there is no layer {layer + 1} to align by: the decoder has {layers}")
+        raise SettingsError(f"alignment layer {layer + 1} does not exist: the decoder has {layers} layers")
     if head is not None and not 0 <= head < heads:
-        raise SettingsError(f"there is no head {head + 1} to align by: a layer has {heads}")
+        raise SettingsError(f"alignment head {head + 1} does not exist: a layer has {heads} heads")
     return layer if layer >= 0 else max(0, layers + layer)

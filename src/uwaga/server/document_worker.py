@@ -173,7 +173,7 @@ def _texts(claimed: ClaimedDocument) -> Iterator[str]:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and the errors that it was raised from or while handling."""
+    """Yield an error, its causes and its contexts."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

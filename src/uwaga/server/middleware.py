@@ -113,7 +113,7 @@ class RequestMiddleware:
         visit.counted = False
 
     def _bounded(self, visit: RequestState, headers: Headers, receive: Receive) -> Receive:
-        """Return a receive function that refuses a body that is too large, too slow, or one too many.
+        """Return a receive function that refuses too large or slow bodies, and too many requests.
 
         Raises:
             ApiError: there are too many requests, or its stated length is too large.

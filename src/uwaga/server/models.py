@@ -76,7 +76,7 @@ class ModelPool:
         memory: MiB of all models beyond which unused ones are unloaded; 0 for no limit.
         most_waiting: requests that wait for one model before further ones are refused.
         observer: returns the observer of a model by its name.
-        nice: as of :class:`uwaga.AsyncTranslator`.
+        nice: as in :class:`uwaga.AsyncTranslator`.
     """
 
     def __init__(

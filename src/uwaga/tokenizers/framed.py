@@ -19,7 +19,7 @@ SHOWN = 60
 
 
 class Codec(Protocol):
-    """Text to ids and back, without special tokens around."""
+    """Conversion of text to ids and back, without special tokens."""
 
     @property
     def content(self) -> bytes:

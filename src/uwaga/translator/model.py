@@ -97,7 +97,7 @@ class Model:
         return replace(self, decoder=decoder, score_stats=None, scorer=scorer)
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
-        """Return the same model, searched through the decoder that ``wrap`` returns; its scorer stays."""
+        """Return the model with the decoder that ``wrap`` returns for search; the scorer is unchanged."""
         return replace(self, decoder=wrap(self.decoder), scorer=self.scores)
 
     @property

@@ -50,7 +50,7 @@ def translate_plain(plan: Plan, requests: Sequence[Request]) -> list[Translation
 
 
 def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
-    """Translate texts of a format, or with placeholders: their parts together, each text written again.
+    """Translate texts of a format, or with placeholders: all parts together.
 
     Raises:
         DataError, SettingsError: as :func:`translate_requests`; or a text is not of its format.

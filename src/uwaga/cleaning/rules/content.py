@@ -133,7 +133,7 @@ def _misread(first: int, last: int) -> str:
 
 
 def _misread_class(first: int, last: int) -> str:
-    """Return the same as a regular expression's character class."""
+    """Return the characters of :func:`_misread` as a character class of a regular expression."""
     return "[" + "".join(map(re.escape, _misread(first, last))) + "]"
 
 

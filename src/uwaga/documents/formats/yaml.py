@@ -200,7 +200,7 @@ def _attempts(scalar: _Scalar, raw: str, text: str) -> Iterator[str]:
 
 
 def _reads(attempt: str, text: str, scalar: _Scalar) -> bool:
-    """Return whether a scalar, once written, is parsed as the same text."""
+    """Return True if a scalar is parsed as the same text after writing."""
     try:
         found = yaml.safe_load(f"{' ' * max(0, scalar.indent - 1)}k: {attempt}\n")
     except yaml.YAMLError:

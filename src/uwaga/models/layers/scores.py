@@ -25,8 +25,8 @@ POSITIONS = 512
 class AttentionScore(nn.Module):
     """A score between queries and keys.
 
-    ``positions`` is the longest source that a score of positions can take; the others take any.
-    ``reads_keys`` says whether the score depends on the keys at all.
+    ``positions`` is the maximum source length of a location-based score; other scores have no limit.
+    ``reads_keys`` is False for a score that does not depend on the keys.
     """
 
     reads_keys = True
@@ -80,7 +80,7 @@ def score_class(name: str) -> type[AttentionScore]:
     """Return the class registered under a name.
 
     Raises:
-        SettingsError: no score has that name; the message has the nearest, and all that there are.
+        SettingsError: unknown name; the message lists all scores and suggests the nearest.
     """
     if name not in SCORES:
         near = difflib.get_close_matches(name, SCORES, n=1, cutoff=0.5)

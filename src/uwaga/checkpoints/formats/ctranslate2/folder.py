@@ -117,7 +117,7 @@ def read_folder(
     file = read_model_file(folder / MODEL, opened)
     if file.specification not in SPECIFICATIONS or file.revision not in REVISIONS:
         raise ModelError(
-            f"{file.path}: a model of the kind {file.specification or 'unnamed'!r}, revision "
+            f"{file.path}: unsupported kind of model {file.specification or 'unnamed'!r}, revision "
             f"{file.revision}; uwaga reads TransformerSpec of revisions {REVISIONS.start} to "
             f"{REVISIONS.stop - 1}"
         )

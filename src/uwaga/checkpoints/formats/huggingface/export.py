@@ -191,11 +191,10 @@ def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
     """Raise ModelError for a feature that the format lacks."""
     if settings.norm != NORMS[to]:
         other = "pegasus" if to == "marian" else "marian"
-        places = {"pre": "before", "post": "behind"}
         raise ModelError(
-            f"the model's norms stand {places[settings.norm]} its blocks and {to}'s {places[NORMS[to]]} "
-            f"them; no weights of {to} compute the same. `--to {other}` writes it: the same layout, with "
-            f"norms {places[settings.norm]}, which transformers and CTranslate2 load as well"
+            f"the model has {settings.norm}-norm blocks and {to} {NORMS[to]}-norm blocks, which compute "
+            f"another function; use `--to {other}`, the same layout with {settings.norm}-norm blocks, which "
+            "transformers and CTranslate2 load as well"
         )
     wanted: dict[str, tuple[object, ...]] = {
         "self_attention": ("attention",),

@@ -191,7 +191,7 @@ def _check(path: Path, entry: Entry) -> None:
                 f"{path}: {entry.name!r} is stored in the layout of one processor ({entry.kind:#x}); convert "
                 "the model anew with marian-conv --gemm-type intgemm8 or float32"
             )
-        raise ModelError(f"{path}: {entry.name!r} is of the unknown number format {entry.kind:#x}")
+        raise ModelError(f"{path}: {entry.name!r} has the unknown number format {entry.kind:#x}")
     if any(axis < 1 for axis in entry.shape):
         raise ModelError(f"{path}: {entry.name!r} has the shape {shown(entry.shape)}; the file is damaged")
     quantised = entry.kind in QUANTISED

@@ -61,7 +61,7 @@ def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, 
         ModelError: there are none, or they are not YAML.
     """
     if content is None or content.itemsize != 1 or content.size > LARGEST:
-        raise ModelError(f"{path}: holds no {SETTINGS!r}, so it is not a model that Marian saved")
+        raise ModelError(f"{path}: has no {SETTINGS!r}, so it was not saved by Marian")
     try:
         values = load_yaml(np.ascontiguousarray(content).tobytes().rstrip(b"\0").decode("utf-8"))
     except ValueError as error:

@@ -160,7 +160,7 @@ def has_self_attention(settings: StrictModel) -> bool:
 
 
 def model_values(settings: StrictModel) -> dict[str, Any]:
-    """Return a model's settings for JSON, without neutral ones that older versions do not know."""
+    """Return a model's settings for JSON, without neutral values of settings that older versions lack."""
     values = settings.model_dump(mode="json")
     left_out: tuple[str, ...] = AVERAGE if values.get("self_attention") != "aan" else ()
     left_out += ("self_attention",) if has_self_attention(settings) else ()

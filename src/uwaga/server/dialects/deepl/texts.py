@@ -132,7 +132,7 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
     """Return the requests to the service.
 
     Raises:
-        ApiError: parameters exclude each other.
+        ApiError: parameters are mutually exclusive.
     """
     tags = fields.tag_handling
     newlines = fields.split_sentences in (None, "1") and tags != "html"
