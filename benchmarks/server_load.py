@@ -4,6 +4,7 @@
     python benchmarks/server_load.py crowd                     # 5,000 open connections, slow ones, deaf ones
     python benchmarks/server_load.py soak --count 200000
     python benchmarks/server_load.py kill --seconds 120
+    python benchmarks/server_load.py hostile --count 200       # texts that slow scanners are slow on
     python benchmarks/server_load.py described --count 10000   # Schemathesis over the server's OpenAPI
 
 See ``benchmarks/serve.py`` for how fast it is, and for the arguments.
@@ -12,6 +13,7 @@ See ``benchmarks/serve.py`` for how fast it is, and for the arguments.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
@@ -24,7 +26,7 @@ import threading
 import time
 from pathlib import Path
 
-from peers.http_load import Crowd, cancelled, post, run, run_at, run_clients
+from peers.http_load import Crowd, Load, cancelled, post, run, run_at, run_clients
 from peers.processes import PeakMemory, command_line, handles, memory, tree
 from serve import body, common_arguments, sentences, uwaga_server
 
@@ -179,6 +181,48 @@ def kill(arguments: argparse.Namespace) -> None:
     print(f"documents: {[one['state'] for one in states]}, results alike: {len(results) == 1}")
 
 
+def hostile(arguments: argparse.Namespace) -> None:
+    """Latency of ``/health`` beside 16 clients that send texts made for slow scanners."""
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
+    from hostile_texts import HTML, MARKDOWN, PLACEHOLDERS, SENTENCES, XML
+
+    tables = {"text": PLACEHOLDERS + SENTENCES, "html": HTML, "xml": XML, "markdown": MARKDOWN}
+    made = [(kind, make(arguments.size)) for kind, table in tables.items() for make in table]
+    random.Random(11).shuffle(made)
+    languages = {"source": "en", "target": "de"}
+    requests = [
+        post("/v1/translate", json.dumps({**languages, "text": one, "format": kind}).encode())
+        for kind, one in made[: arguments.count]
+    ]
+    health = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    limits = {"deadline": arguments.deadline, "characters": 2 * arguments.size}
+    with uwaga_server(arguments, limits=limits) as (url, pid):
+        alone = run(run_at(url, [health], 20, 5)).figures()
+
+        async def beside() -> tuple[Load, Load]:
+            loads = asyncio.ensure_future(run_clients(url, requests, arguments.clients))
+            parts = [await run_at(url, [health], 20, 1)]
+            while not loads.done():
+                parts.append(await run_at(url, [health], 20, 1))
+            whole = Load([second for part in parts for second in part.seconds])
+            whole.statuses = {200: len(whole.seconds), 0: sum(part.statuses.get(0, 0) for part in parts)}
+            return await loads, whole
+
+        with PeakMemory(pid) as peak:
+            load, asked = run(beside())
+    slowest = max(asked.seconds)
+    figures = asked.figures()
+    print(f"{len(requests)} texts of {arguments.size} characters by {arguments.clients} clients")
+    print(
+        f"{load.wall:.0f} s; answers by status: {load.statuses}; broken: {load.broken}; peak {peak.mib:.0f} MiB"  # noqa: E501
+    )
+    print(f"/health alone: p50 {alone['p50']:.1f} ms, p99 {alone['p99']:.1f} ms")
+    print(
+        f"/health beside them, {asked.statuses}: p50 {figures['p50']:.1f} ms, p95 {figures['p95']:.1f} ms, "
+        f"p99 {figures['p99']:.1f} ms, at most {1000 * slowest:.0f} ms"
+    )
+
+
 def described(arguments: argparse.Namespace) -> None:
     """Requests made from the server's own OpenAPI: no 5xx, and nothing that it does not say."""
     import httpx
@@ -207,11 +251,16 @@ def main() -> None:
     )
     common = common_arguments()
     verbs = parser.add_subparsers(required=True)
-    for verb in (overload, crowd, soak, kill, described):
+    for verb in (overload, crowd, soak, kill, hostile, described):
         one = verbs.add_parser(verb.__name__, parents=[common], help=verb.__doc__)
         one.set_defaults(run=verb)
         if verb is crowd:
             one.add_argument("--connections", type=int, default=5000)
+        if verb is hostile:
+            one.set_defaults(count=200)
+            one.add_argument("--clients", type=int, default=16)
+            one.add_argument("--size", type=int, default=50_000, help="characters of a text")
+            one.add_argument("--deadline", type=float, default=60.0, help="seconds of a request")
     arguments = parser.parse_args()
     arguments.run(arguments)
 

@@ -139,6 +139,7 @@ class _Part(NamedTuple):
 
 def _parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
     """Yield the parts of a well-formed string."""
+    ignored |= CODES
     kept: tuple[int, str] | None = None
     depth = 0
     for token in xml_tokens(text):
@@ -158,7 +159,7 @@ def _parts(text: str, ignored: frozenset[str]) -> Iterator[_Part]:
             yield _Part(raw, Tag("close", raw), token.name)
         elif token.kind != "open":
             yield _Part(raw, Tag("void", raw), token.name)
-        elif token.name.rsplit(":", 1)[-1].lower() in CODES | ignored or PROTECTED.search(raw):
+        elif token.name.rsplit(":", 1)[-1].lower() in ignored or PROTECTED.search(raw):
             kept, depth = (token.start, token.name), 1
         else:
             yield _Part(raw, Tag("open", raw), token.name)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
 
 from uwaga.errors import CancelledRequestError, DeadlineError, UwagaError
+
+Item = TypeVar("Item")
 
 
 class CallContext:
@@ -85,3 +90,30 @@ class CallContext:
                     self._callbacks.remove(callback)
 
         return remove
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make this the call that :func:`while_active` checks, in this thread."""
+        token = _CURRENT.set(self)
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+
+_CURRENT: ContextVar[CallContext | None] = ContextVar("call", default=None)
+
+
+def while_active(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield items as long as the call that this thread works for is active.
+
+    Raises:
+        DeadlineError, CancelledRequestError: as :meth:`CallContext.check`, before an item.
+    """
+    call = _CURRENT.get()
+    if call is None:
+        yield from items
+        return
+    for item in items:
+        call.check()
+        yield item

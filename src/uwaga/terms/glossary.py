@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -118,34 +119,47 @@ class Glossary:
         """
         places = [(found.start(), found.end()) for found in WORD.finditer(text)]
         words = [self._folded(text[start:end]) for start, end in places]
-        every = sorted(self._all(text, places, words), key=lambda one: (one[0] - one[1], one[0]))
+        # Only the longest term at each word waits: a text may hold very many inside each other.
+        longest = (self._longest(text, places, words, first, len(words)) for first in range(len(words)))
+        waiting = [one for one in longest if one is not None]
+        heapify(waiting)
         taken = bytearray(len(words))
         found = []
-        for first, end, term, lowered in every:
-            if not any(taken[first:end]):
+        while waiting:
+            size, first, term, lowered = heappop(waiting)
+            end = first - size
+            free = taken.find(1, first, end) - first
+            if free < 0:
                 taken[first:end] = b"\1" * (end - first)
                 found.append(Match(term, places[first][0], places[end - 1][1], lowered))
+            elif free and (shorter := self._longest(text, places, words, first, free)) is not None:
+                heappush(waiting, shorter)
         return sorted(found, key=lambda one: one.start)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the places of the terms in a text, in characters."""
         return [(one.start, one.end) for one in self.find(text)]
 
-    def _all(
-        self, text: str, places: Sequence[tuple[int, int]], words: Sequence[str]
-    ) -> Iterator[tuple[int, int, Term, bool]]:
-        """Yield every term in a text: its first word, the word after its last, and the fields of a match."""
-        for first, word in enumerate(words):
-            for variant in self._variants(text, places[first][0], word):
-                node, at = self._root.get(variant), first
-                while isinstance(node, dict):
-                    at += 1
-                    term = node.get(None)
-                    if isinstance(term, Term):
-                        written = text[places[first][0]]
-                        lowered = written.isupper() and term.source[:1] == written.lower()
-                        yield first, at, term, lowered
-                    node = node.get(words[at]) if at < len(words) else None
+    def _longest(
+        self, text: str, places: Sequence[tuple[int, int]], words: Sequence[str], first: int, most: int
+    ) -> tuple[int, int, Term, bool] | None:
+        """Return the longest term of at most so many words that begins at a word: its words, negative, the
+        number of its first word, and the fields of a match.
+        """
+        longest, size = None, 0
+        for variant in self._variants(text, places[first][0], words[first]):
+            node, at = self._root.get(variant), first
+            while isinstance(node, dict) and at < first + most:
+                at += 1
+                term = node.get(None)
+                if isinstance(term, Term) and at - first > size:
+                    longest, size = term, at - first
+                node = node.get(words[at]) if at < len(words) else None
+        if longest is None:
+            return None
+        written = text[places[first][0]]
+        lowered = written.isupper() and longest.source[:1] == written.lower()
+        return -size, first, longest, lowered
 
     def _variants(self, text: str, start: int, word: str) -> tuple[str, ...]:
         lower = word[:1].lower() + word[1:]

@@ -78,10 +78,15 @@ def in_capitals(text: str) -> bool:
 
 WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
 """Spaces of several bytes, after some of which sentencex 1.0 miscounts bytes and panics."""
+WINDOW = 4000
+"""Characters that sentencex reads at once: its time grows with the square of unclosed quotes."""
 
 
 def split_sentences(line: str, language: str) -> list[str]:
     """Split a line into sentences with sentencex; joined, they give the line again.
+
+    The work grows linearly with the length of the line. In a line of more than :data:`WINDOW` characters, a
+    sentence of more than half of them may be cut at a space.
 
     Args:
         line: text without line breaks.
@@ -90,13 +95,19 @@ def split_sentences(line: str, language: str) -> list[str]:
     from sentencex import segment  # type: ignore[import-untyped]
 
     code = language.replace("_", "-").split("-")[0].lower()
-    segments: list[str] = segment(code, WIDE_SPACE.sub(" ", line))
-    if line.isascii():
-        return segments
+    plain = line if line.isascii() else WIDE_SPACE.sub(" ", line)
     sentences, start = [], 0
-    for sentence in segments:
-        sentences.append(line[start : start + len(sentence)])
-        start += len(sentence)
+    while start < len(line):
+        window = plain[start : start + WINDOW]
+        parts: list[str] = segment(code, window)
+        if start + WINDOW < len(line):  # the last sentence may go on
+            rest = len(parts.pop())
+            if rest > WINDOW // 2:
+                space = window.rfind(" ", WINDOW // 2) + 1
+                parts.append(window[WINDOW - rest : space or WINDOW])
+        for part in parts:
+            sentences.append(line[start : start + len(part)])
+            start += len(part)
     return sentences
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -69,11 +69,26 @@ def best_ways(lists: Sequence[Sequence[Hypothesis]], nbest: int) -> list[tuple[H
 
     Exact: a way among the best of all sentences is among the best of the sentences before its last.
     """
-    ways: list[tuple[float, tuple[Hypothesis, ...]]] = [(0.0, ())]
+    ways: list[_Way] = [_Way(0.0)]
     for hypotheses in lists:
-        longer = [(score + one.score, (*way, one)) for score, way in ways for one in hypotheses]
-        ways = sorted(longer, key=lambda scored: -scored[0])[:nbest]
-    return [way for _, way in ways]
+        longer = [_Way(way.score + one.score, way, one) for way in ways for one in hypotheses]
+        ways = sorted(longer, key=lambda way: -way.score)[:nbest]
+    return [way.hypotheses() for way in ways]
+
+
+class _Way(NamedTuple):
+    """One hypothesis for each sentence so far: the last one, and the way before it."""
+
+    score: float
+    before: _Way | None = None
+    last: Hypothesis | None = None
+
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        way, found = self, list[Hypothesis]()
+        while way.before is not None and way.last is not None:
+            found.append(way.last)
+            way = way.before
+        return tuple(reversed(found))
 
 
 def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, target: Subwords) -> Translation:

@@ -310,7 +310,8 @@ class AsyncTranslator:
             self.observer.entered(request.client, time.monotonic() - began)
         try:
             request.check()
-            made = function(self.translator.searched_by(self._models.decoder_for(request)))
+            with request.active():
+                made = function(self.translator.searched_by(self._models.decoder_for(request)))
         except BaseException as error:
             with suppress(InvalidStateError):  # the request was cancelled
                 outcome.set_exception(error)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from uwaga.errors import DataError
 from uwaga.markup.inline import is_kept
 from uwaga.results.translation import Translation
+from uwaga.scheduling.call_context import while_active
 from uwaga.translator.assemble import assemble
 from uwaga.translator.generate import grow
 from uwaga.translator.plan import Plan, Stage
@@ -60,7 +61,7 @@ def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Transla
     from uwaga.translator.write import write
 
     on_error = plan.request.on_error
-    parts = [read(plan, one.text, one.name) for one in requests]
+    parts = [read(plan, one.text, one.name) for one in while_active(requests)]
     inlines = [one.inlines if isinstance(one, Fragment) else [] for one in parts]
     prefixes = [
         [one.prefix, *[""] * (len(own) - 1)][: len(own)] for own, one in zip(inlines, requests, strict=True)
@@ -76,7 +77,7 @@ def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Transla
     # tags stand between the words of other formats
     aligned = plan.stages[-1].options.alignment and plan.request.format == "text"
     results = []
-    for request, part, own in zip(requests, parts, inlines, strict=True):
+    for request, part, own in while_active(zip(requests, parts, inlines, strict=True)):
         if isinstance(part, Fragment):
             results.append(write(request.text, part, [next(made) for _ in own], aligned, on_error))
         else:
@@ -102,13 +103,15 @@ def translate_inlines(
 
     found = with_placeholders(inlines, plan.placeholders, prefixes)
     messages = Messages(plan.placeholders)
-    texts = [messages.take_apart(inline, name) for inline, name in zip(found, names, strict=True)]
+    texts = [
+        messages.take_apart(inline, name) for inline, name in while_active(zip(found, names, strict=True))
+    ]
     units, unit_names = [*texts, *messages.units], [*names, *messages.names]
     begun = [*prefixes, *[""] * len(messages.units)]
 
     def run(numbers: Sequence[int], parts: Sequence[Inline], forced: Sequence[str]) -> list[Translation]:
         """Translate texts without their tags; apart from the others those whose words must be aligned."""
-        stripped = [strip_tags(part) for part in parts]
+        stripped = [strip_tags(part) for part in while_active(parts)]
         # a forced beginning leads on from the prefix
         starts = [
             one if one.startswith(begun[at]) else begun[at] for at, one in zip(numbers, forced, strict=True)
@@ -127,7 +130,8 @@ def translate_inlines(
                 )
         return [made[at] for at in range(len(stripped))]
 
-    made = [put_tags_back(inline, one) for inline, one in zip(units, translate_kept(units, run), strict=True)]
+    translated = zip(units, translate_kept(units, run), strict=True)
+    made = [put_tags_back(inline, one) for inline, one in while_active(translated)]
     messages.translated(made[len(texts) :])
     return [messages.put_together(one) for one in made[: len(texts)]]
 
@@ -154,7 +158,7 @@ def translate_texts(
     before: dict[int, TranslatedPassage] = {}
     for number, stage in enumerate(plan.stages):
         passages: dict[int, Passage] = {}
-        for at in range(len(texts)) if number == 0 else before:
+        for at in while_active(range(len(texts)) if number == 0 else before):
             name = plan.called(names[at], number)
             try:
                 passages[at] = (
@@ -191,7 +195,7 @@ def translate_passages(
         DataError: with ``on_error="raise"``.
     """
     try:
-        return [assemble(stage, one) for one in search_sentences(stage, passages, prefixes)]
+        return [assemble(stage, one) for one in while_active(search_sentences(stage, passages, prefixes))]
     except DataError as error:
         if on_error == "raise":
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, get_args
 from uwaga.errors import TextTooLongError, shown
 from uwaga.languages.codes import base_language
 from uwaga.results.translation import Span, Translation
+from uwaga.scheduling.call_context import while_active
 from uwaga.settings.options import check_one_of
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import TextOptions, in_capitals, split_sentences
@@ -70,15 +72,21 @@ def share_out(
     """
     if len(sizes) < 2:
         return [text] * len(sizes)
-    inside = [range(start + 1, end) for start, end in whole(text)] if whole else []
+    inside = _inside(whole(text)) if whole else ()
     cuts = [one.start() for one in WORD.finditer(text)]
-    allowed = [0, *(at for at in cuts if not any(at in places for places in inside)), len(text)]
-    bounds = [0]
+    allowed = [0, *(at for at in cuts if at not in inside), len(text)]
+    bounds, total = [0], sum(sizes)
     for size in accumulate(sizes[:-1]):
-        wanted = len(text) * size / sum(sizes)
-        _, nearest = min((abs(at - wanted), at) for at in allowed)
+        wanted = len(text) * size / total
+        at = bisect_left(allowed, wanted)
+        _, nearest = min((abs(place - wanted), place) for place in allowed[max(at - 1, 0) : at + 1])
         bounds.append(nearest)
     return [text[first:last] for first, last in pairwise([*bounds, len(text)])]
+
+
+def _inside(spans: Iterable[Span]) -> set[int]:
+    """Return the places inside spans, their ends not counted."""
+    return {at for start, end in spans for at in range(start + 1, end)}
 
 
 def _pieces(
@@ -251,7 +259,9 @@ class Segmenter:
         starts = [0, *accumulate(map(len, pieces))]
         lines = [
             (list(self._line(line, start, split, name, warnings)), line_break)
-            for line, start, line_break in zip(pieces[::2], starts[::2], [*pieces[1::2], ""], strict=True)
+            for line, start, line_break in while_active(
+                zip(pieces[::2], starts[::2], [*pieces[1::2], ""], strict=True)
+            )
         ]
         before, sentences = _joined("", lines)
         return Passage(before, sentences, tuple(warnings), text)
@@ -317,7 +327,7 @@ class Segmenter:
             return
         lead = self.source.language_prefix(line.strip())
         stop = start
-        for number, part in enumerate(self._split(line)):
+        for number, part in enumerate(while_active(self._split(line))):
             start, stop = stop, stop + len(part)
             before = "" if number == 0 else lead
             ids = whole if part == line else self.ids(before + part)
@@ -338,10 +348,10 @@ class Segmenter:
         parts = split_sentences(line, self.languages[0])
         if self.whole is None or len(parts) < 2:
             return parts
-        inside = [range(start + 1, end) for start, end in self.whole(line)]
+        inside = _inside(self.whole(line))
         joined, at = [parts[0]], len(parts[0])
         for part in parts[1:]:
-            if any(at in places for places in inside):
+            if at in inside:
                 joined[-1] += part
             else:
                 joined.append(part)
@@ -391,20 +401,33 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
         lines: the sentences of each, and the line break after it.
     """
     sentences: list[Sentence] = []
-    for added, line_break in lines:
-        sentences += added
+    breaks = [before]
+
+    def end() -> str:
+        """Set the line breaks after the last sentence, and return those before the first."""
         if not sentences:
-            before = _broken(before, line_break)
-            continue
-        after = _broken("" if added else sentences[-1].after, line_break)
-        if sentences[-1].after != after:
+            return _breaks(breaks)
+        if sentences[-1].after != (after := _breaks(breaks)):
             sentences[-1] = replace(sentences[-1], after=after)
-    return before, tuple(sentences)
+        return before
+
+    for added, line_break in lines:
+        if added:
+            before = end()
+            sentences += added
+            breaks = []
+        breaks.append(line_break)
+    return end(), tuple(sentences)
 
 
-def _broken(text: str, line_break: str) -> str:
-    """Append line breaks to a text, with a blank between if two breaks would become one."""
-    return text + (" " if text.endswith("\r") and line_break.startswith("\n") else "") + line_break
+def _breaks(breaks: Iterable[str]) -> str:
+    """Join line breaks, with a blank between two that would become one."""
+    joined: list[str] = []
+    for line_break in filter(None, breaks):
+        if joined and joined[-1].endswith("\r") and line_break.startswith("\n"):
+            joined.append(" ")
+        joined.append(line_break)
+    return "".join(joined)
 
 
 def _shortened(text: str) -> str:
