@@ -44,7 +44,7 @@ function separator(text: string): string {
   return first.includes(";") && !first.includes(",") ? ";" : ",";
 }
 
-/** The pairs of a file. Empty lines are passed over; a third column, such as a note, is not read. */
+/** The pairs of a file. Empty lines are ignored; a third column, such as a note, is not read. */
 export function readPairs(file: string): Reading {
   const text = file.replace(/^\uFEFF/, "").replace(/\r\n?/g, "\n");
   const between = separator(text);

@@ -251,7 +251,7 @@ def answer(page, status: int, body: dict, headers: dict | None = None, times: in
         (400, "unsupported_languages", "has no model from English to German"),
         (503, "model_unavailable", "cannot be loaded"),
         (504, "deadline", "took too long"),
-        (500, "internal_error", "made a mistake"),
+        (500, "internal_error", "Server error"),
         (400, "refused", "The server refused: m."),
     ],
 )
@@ -304,9 +304,9 @@ def test_a_server_with_keys_asks_for_one(browser, tmp_path):
         running_server(tmp_path, keys=str(keys)) as running,
         visit(browser, running.url, START, expected=("Failed to load",)) as page,
     ):
-        page.get_by_text("The server wants a key.").wait_for()
+        page.get_by_text("This server requires an API key.").wait_for()
         page.get_by_text("Settings", exact=True).click()
-        field = page.get_by_label("Key of this server")
+        field = page.get_by_label("API key")
         field.fill("wrong")
         field.press("Enter")
         page.get_by_text("does not know this key").wait_for()

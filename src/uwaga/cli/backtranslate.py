@@ -31,7 +31,7 @@ Column = Annotated[
     int, typer.Option(min=0, help="Column of a TSV file with the text, counted from 1; 0 is the whole line.")
 ]
 Tag = Annotated[
-    str, typer.Option(help="Word to put at the start of every source, such as <BT>.", show_default="none")
+    str, typer.Option(help="Word to put at the start of every source, such as `<BT>`.", show_default="none")
 ]
 
 EXAMPLES = """
@@ -67,9 +67,9 @@ def backtranslate(
     """Translate target-language text back into the source language, to create training pairs.
 
     The translation becomes the source, and the human-written text stays the target. `--sample` draws
-    translations instead of searching for the best, which teaches more when there is much text; `--tag` lets
-    the model tell synthetic sources from real ones. Line n of the parts is line n of the text. Rerun the same
-    command to resume an interrupted job; the result has the same bytes.
+    translations instead of searching for the best, which gives better results with large amounts of text;
+    `--tag` lets the model distinguish synthetic from real sources. Line n of the parts is line n of the text.
+    Rerun the same command to resume an interrupted job; the result is byte-identical.
     """
     from uwaga.jobs.corpus import backtranslate_job
     from uwaga.jobs.translation import TranslationSpec

@@ -44,7 +44,7 @@ Rules = Annotated[
     str | None,
     typer.Option(
         help="Rules to apply, in this order, separated by commas; --explain lists them all.",
-        show_default="the usual ones",
+        show_default="all but markup and score",
     ),
 ]
 Without = Annotated[str | None, typer.Option(help="Rules to skip, separated by commas.", show_default=False)]

@@ -100,7 +100,7 @@ def distil(
 
     The candidate of the teacher's n-best list that is closest to the reference becomes the target. Line n of
     the parts is line n of the corpus; a line that cannot be translated has no target, and training skips it.
-    Rerun the same command to resume an interrupted job; the result has the same bytes.
+    Rerun the same command to resume an interrupted job; the result is byte-identical.
     """
     from uwaga.jobs.corpus import distil_job
     from uwaga.jobs.distillation import TargetChoice

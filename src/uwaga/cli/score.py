@@ -49,7 +49,7 @@ def score(
 
         printf 'A cat.\tEine Katze.\n' | uwaga score --json
 
-        uwaga score pairs.tsv --adapter runs/medical/adapter    # with the model that it was trained for
+        uwaga score pairs.tsv --adapter runs/medical/adapter    # with its base model
 
         uwaga score crawl.tsv | paste - crawl.tsv | sort -k2,2gr | head    # the best pairs of a corpus
     """

@@ -57,7 +57,7 @@ def shortlist(
     dtype: NativePrecision = "auto",
     threads: the.Threads = 0,
 ) -> None:
-    """Learn a vocabulary shortlist, which makes `uwaga translate --shortlist` faster.
+    """Learn a vocabulary shortlist, which speeds up `uwaga translate --shortlist`.
 
     The model force-decodes the translations of a parallel corpus, and its attention shows which target tokens
     belong to each source token. A sentence is then translated with the most frequent target tokens and those

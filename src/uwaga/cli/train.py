@@ -81,7 +81,8 @@ def train(
 
         tensorboard --logdir runs/my-model/logs
 
-    Data-parallel with four processes, or one per GPU (`--nproc-per-node gpu`; see the guide "Scale out"):
+    Data-parallel with four processes, or one per GPU (`--nproc-per-node gpu`; see the guide "Multi-GPU
+    training"):
 
         torchrun --nproc-per-node 4 -m uwaga train my-model.yaml --set training.accumulate=4
 

@@ -256,9 +256,9 @@ EXAMPLES = r"""
 
         uwaga translate --from pt --to es --via en < test.pt
 
-        uwaga translate --from auto --to en < letters.txt    # in whatever language they are
+        uwaga translate --from auto --to en < letters.txt    # detects the language
 
-        uwaga translate --adapter runs/medical/adapter < test.en    # with the model that it was trained for
+        uwaga translate --adapter runs/medical/adapter < test.en    # with its base model
 
         uwaga translate --model runs/rnn/model --model runs/transformer/model < test.en    # an ensemble
 """

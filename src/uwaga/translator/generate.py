@@ -215,9 +215,9 @@ class TextGenerator:
                 - ``early_stopping``: True, False or ``estimate``: when a beam is done.
                 - ``max_ratio``, ``max_extra``: most new tokens: so many times the prompt's, plus extra.
                 - ``force_end``: end at the limit with the end symbol.
-                - ``score_forced``: whether a forced token counts in ``score``.
-                - ``renormalise``: share the probability of banned tokens among the others.
-                - ``unknown``: whether the unknown token may be produced.
+                - ``score_forced``: include forced tokens in ``score``.
+                - ``renormalise``: renormalise probabilities after banning tokens.
+                - ``unknown``: permit the unknown token.
                 - ``banned``: token ids never produced.
                 - ``first``: token id that every continuation begins with.
                 - ``attention``, ``alignment``, ``start``: of translators alone; a prompt is no source.
