@@ -206,12 +206,13 @@ class BatchingBeamSearch:
         main = threading.current_thread() is threading.main_thread()
         seconds = MAIN_THREAD_WAIT_SECONDS if main else WAIT_SECONDS
         try:
-            while self._running:
-                self._check()
-                left = self._context.left
-                self._wait(seconds if left is None else min(seconds, left))
-                if self._left <= tokens and (not self._rules.streams or self._progressed):
-                    break
+            with self._context.waiting():
+                while self._running:
+                    self._check()
+                    left = self._context.left
+                    self._wait(seconds if left is None else min(seconds, left))
+                    if self._left <= tokens and (not self._rules.streams or self._progressed):
+                        break
         except BaseException:
             self.close()
             raise

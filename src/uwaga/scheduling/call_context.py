@@ -20,14 +20,16 @@ class CallContext:
     Args:
         client: any name; the time of a model is shared fairly between clients.
         seconds: time limit from now; None for none.
+        long: the call has long texts, on which one call at a time works in Python; see :meth:`active`.
 
     Attributes:
         deadline: by the clock of :func:`time.monotonic`; None for none.
     """
 
-    def __init__(self, client: str = "", seconds: float | None = None) -> None:
+    def __init__(self, client: str = "", seconds: float | None = None, long: bool = False) -> None:
         self.client, self.seconds = client, seconds
         self.deadline = None if seconds is None else time.monotonic() + seconds
+        self._long, self._holder = long, 0
         self._lock = threading.Lock()
         self._ended: UwagaError | None = None
         self._callbacks: list[Callable[[], None]] = []
@@ -93,14 +95,51 @@ class CallContext:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Make this the call that :func:`while_active` checks, in this thread."""
+        """Make this the call that :func:`while_active` checks, in this thread.
+
+        Calls with long texts take turns: many at once would keep the interpreter from all other threads, and
+        none would be done earlier. In :meth:`waiting` it is another's turn.
+
+        Raises:
+            DeadlineError, CancelledRequestError: as :meth:`check`, before it is this call's turn.
+        """
         token = _CURRENT.set(self)
+        try:
+            self._take_turn()
+            yield
+        finally:
+            self._end_turn()
+            _CURRENT.reset(token)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let other calls have their turn while this one waits for the model; raises as :meth:`active`."""
+        mine = self._end_turn()
         try:
             yield
         finally:
-            _CURRENT.reset(token)
+            if mine:
+                self._take_turn()
+
+    def _take_turn(self) -> None:
+        if not self._long:
+            return
+        while not _TURN.acquire(timeout=TURN_SECONDS):
+            self.check()
+        self._holder = threading.get_ident()
+
+    def _end_turn(self) -> bool:
+        """End the turn if this thread has it; return whether it had."""
+        if self._holder != threading.get_ident():
+            return False
+        self._holder = 0
+        _TURN.release()
+        return True
 
 
+TURN_SECONDS = 0.5
+"""Seconds between two looks at the deadline of a call that waits for its turn."""
+_TURN = threading.Lock()
 _CURRENT: ContextVar[CallContext | None] = ContextVar("call", default=None)
 
 

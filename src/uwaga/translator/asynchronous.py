@@ -25,6 +25,8 @@ from uwaga.translator.translator import Translator
 MOST_WORKERS = 1 << 12
 MOST_WAITING = 1 << 20
 NICEST = 19
+LONG = 2_000
+"""Characters from which calls take turns with reading and writing their texts."""
 Outcome = Literal["done", "failed", "cancelled", "late"]
 """How a request ended: answered; with an error; taken back; past its deadline."""
 
@@ -170,7 +172,8 @@ class AsyncTranslator:
         def work(translator: Translator) -> list[Translation]:
             return list(translator.run(given, window=max(len(given), 1)))
 
-        return await self.call(work, client=client, deadline=deadline)
+        characters = sum(len(one.text) for one in given if isinstance(one.text, str))
+        return await self.call(work, client=client, deadline=deadline, long=characters >= LONG)
 
     def stream(
         self, text: str, *, client: str = "", deadline: float | None = None, **options: Any
@@ -205,7 +208,9 @@ class AsyncTranslator:
             for piece in translator.run_stream(request):
                 put(piece)
 
-        task = asyncio.ensure_future(self.call(work, client=client, deadline=deadline))
+        task = asyncio.ensure_future(
+            self.call(work, client=client, deadline=deadline, long=len(request.text) >= LONG)
+        )
 
         def ended(task: asyncio.Task[None]) -> None:
             pieces.put_nowait(None)
@@ -226,6 +231,7 @@ class AsyncTranslator:
         *args: *Arguments,
         client: str = "",
         deadline: float | None = None,
+        long: bool = False,
     ) -> Made:
         """Call a function in a thread, with a translator whose searches belong to this request.
 
@@ -237,6 +243,7 @@ class AsyncTranslator:
             *args: further arguments.
             client: the name of the client.
             deadline: seconds until the result is due.
+            long: the call has long texts; such calls take turns except while they wait for the model.
 
         Raises:
             BusyError: too many requests are waiting.
@@ -245,7 +252,7 @@ class AsyncTranslator:
         """
         if self._closed:
             raise CancelledRequestError("the translator was closed")
-        request = CallContext(client, deadline)
+        request = CallContext(client, deadline, long)
         outcome: Future[Made] = Future()
         began = time.monotonic()
         job = partial(self._work, request, outcome, began, lambda translator: function(translator, *args))

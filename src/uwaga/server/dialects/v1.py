@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import TypedDict
@@ -76,7 +77,8 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
             )
         async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked, **how)
-        return json_response({"translations": translations_response(answer, body), "model": answer.model})
+        made = await asyncio.to_thread(translations_response, answer, body)  # long for many words
+        return json_response({"translations": made, "model": answer.model})
 
     @routes.add(
         "POST", "/detect", "Detect the languages of texts", body=DetectBody, answer=schema.DetectAnswer

@@ -1,0 +1,71 @@
+"""Any text is read or refused with an error of uwaga's, and comes back byte for byte."""
+
+# ruff: noqa: E501 (a table of texts)
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from uwaga.documents import DocumentOptions, DocumentSource, Unit, find_format
+from uwaga.errors import UwagaError
+from uwaga.markup.formats import read_fragment
+from uwaga.markup.inline import plain_text
+from uwaga.markup.placeholders import kept_placeholders
+from uwaga.tokenizers.text import split_sentences
+
+PIECES = [
+    *("<b>", "</b>", "<a href='x'>", "<!--", "-->", "<br/>", "&amp;", "&", "<![CDATA[", "]]>", "<", ">", "\"", "'"),
+    *("*", "**", "_", "`", "[a](b)", "![", "](", "# ", "- ", "> ", "|", "\n", "\r", "\r\n", "\t", "  ", "$", ":a:"),
+    *("{n}", "{", "}", "%s", "%", "http://a.b", "1 kg", "{n, plural, one {#} other {a}}", "é", "漢", "\u0301", "a. B"),
+    *("1\n00:00:01,000 --> 00:00:02,000\n", "WEBVTT\n\n", 'msgid "a"\nmsgstr ""\n', '{"a": "b c"}', "a: b c\n", "word"),
+    *("\u2028", "\x00", "\x85", "---\n", "a,b\n", '"k" = "v";\n', "<p>", "</p>", "“", "\ufeff", "\u200d", "\\", "#"),
+]  # fmt: skip
+TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=4)), max_size=30).map("".join)
+NAMES = [
+    "a.srt",
+    "a.vtt",
+    "a.yaml",
+    "a.json",
+    "a.po",
+    "a.csv",
+    "a.strings",
+    "a.xlf",
+    "a.txt",
+    "a.md",
+    "a.html",
+]
+
+
+@pytest.mark.parametrize("name", ["text", "html", "xml", "markdown"])
+@given(TEXTS)
+@example("a\r\n")
+def test_a_string_comes_back(name, text):
+    try:
+        fragment = read_fragment(text, name)
+    except UwagaError:
+        return
+    assert fragment.written(fragment.inlines) == text
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(TEXTS)
+def test_a_document_comes_back(name, text):
+    found = find_format(Path(name)).read
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        pieces = list(found(DocumentSource(name, data, DocumentOptions(target="pl"))).pieces)
+    except UwagaError:
+        return
+    for piece in pieces:
+        assert isinstance(piece, str | Unit)
+
+
+@given(TEXTS)
+def test_placeholders_and_sentences_are_all_of_a_text(text):
+    assert plain_text(kept_placeholders(True).split(text)) == text
+    line = text.replace("\n", " ").replace("\r", " ")
+    assert "".join(split_sentences(line, "en")) == line
