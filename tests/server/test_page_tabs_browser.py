@@ -192,7 +192,7 @@ def test_a_glossary_is_read_from_files(page):
         page.locator("#glossary-file").set_input_files(content)
         page.get_by_text("pairs read").wait_for()
         if name == "a.tsv":
-            expect(page.get_by_text("1 pairs read. Without a pair, left out: lines 2.")).to_be_visible()
+            expect(page.get_by_text("1 pairs read. Skipped lines without two columns: 2.")).to_be_visible()
     page.get_by_text("2 pairs read.").wait_for()
     rows = page.locator("tbody tr")
     expect(rows.locator("td:nth-child(2)")).to_have_text(["Wagen", "rosa, hell"])
