@@ -43,6 +43,40 @@ def test_M27_a_term_twice_is_there_twice_and_its_forms_count():
     assert [one.applied for one in made.terms] == [True, True]
 
 
+@pytest.mark.parametrize("mode", ["forced", "soft"])
+def test_M27_a_term_replaces_the_usual_word(mode):
+    for text, usual, term in (
+        ("The car is very fast.", "Auto", "Wagen"),
+        ("She saw a dog in the house.", "Hund", "Rüde"),
+        ("She saw a dog in the house.", "Haus", "Gebäude"),
+    ):
+        source = {"Auto": "car", "Hund": "dog", "Haus": "house"}[usual]
+        assert usual in BUNDLED.translate(text).text
+        made = BUNDLED.translate(text, glossary={source: term}, glossary_mode=mode).text
+        assert made.count(term) == 1 and usual not in made
+
+
+def test_M27_several_terms_of_a_sentence_are_all_replaced():
+    glossary = {"dog": "Köter", "house": "Gebäude"}
+    made = BUNDLED.translate("The dog is in the house.", glossary=glossary)
+    assert [use.applied for use in made.terms] == [True, True]
+    assert "Hund" not in made.text and "Haus" not in made.text
+
+
+def test_M27_a_text_that_is_one_term_becomes_that_term():
+    glossary = {"dog": "Vierbeiner", "traffic light": "ampel"}
+    for text, expected in (("dog", "Vierbeiner"), ("Dog", "Vierbeiner"), ("Traffic light", "Ampel")):
+        for mode in ("forced", "soft"):
+            made = BUNDLED.translate(text, glossary=glossary, glossary_mode=mode, alignment=True)
+            assert made.text == expected
+            assert [use.applied for use in made.terms] == [True]
+
+
+def test_M27_a_prefix_stays_before_terms():
+    made = BUNDLED.translate("The dog sleeps.", glossary={"dog": "Köter"}, prefix="Der Hund")
+    assert made.text.startswith("Der Hund") and "Köter" in made.text
+
+
 def test_M27_a_term_ends_with_its_word():
     """Haus is no part of Hausboot, which the model would go on to."""
     terms = finder({"house": "Haus"})

@@ -54,15 +54,22 @@ class SentenceTerms:
             if left[number] < phrase.times:
                 ways = zip(self.forms, self.of_phrase, strict=True)
                 every = {form for forms, at in ways if at == number for form in forms}
-                left[number] = max(left[number], sum(len(_written(form, text)) for form in every))
+                left[number] = max(left[number], sum(len(occurrences(form, text)) for form in every))
             left[number] -= phrase.times - self.of_phrase.count(number)  # those that others hold
         made = []
         for match, forms, number in zip(self.matches, self.forms, self.of_phrase, strict=True):
             applied = left[number] > 0
             left[number] -= 1
-            form = next((form for form in forms if _written(form, text)), forms[0])
+            form = next((form for form in forms if occurrences(form, text)), forms[0])
             made.append(TermUse(match.term.source, form, applied))
         return made
+
+    def whole(self, sentence: str) -> str | None:
+        """Return the translation of a sentence that is a single term and nothing else; None for any other."""
+        first, form = self.matches[0], self.forms[0][0]
+        if sentence[: first.start].strip() or sentence[first.end :].strip():
+            return None
+        return form[:1].upper() + form[1:] if first.lowered else form
 
 
 class TermFinder:
@@ -225,7 +232,7 @@ def _with_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
     return made
 
 
-def _written(form: str, text: str) -> list[str]:
+def occurrences(form: str, text: str) -> list[str]:
     """Return the occurrences of a form in a text as whole words."""
     before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
     return re.findall(before + r"\s+".join(map(re.escape, form.split())) + after, text)

@@ -180,7 +180,8 @@ def sentence_alignments(
             text = sentence.copy or ""
             words = [word_spans(passage.text[begin:end]), word_spans(text)]
             sides = [_moved(spans, by) for spans, by in zip(words, (begin, at), strict=True)]
-            found.append(PieceAlignment(sides[0], sides[1], np.eye(len(sides[1]), dtype=np.float32), True))
+            diagonal = np.eye(len(sides[1]), len(sides[0]), dtype=np.float32)
+            found.append(PieceAlignment(sides[0], sides[1], diagonal, True))
         else:
             assert hypothesis.alignment is not None
             text = sentence_text(hypothesis.tokens, target)

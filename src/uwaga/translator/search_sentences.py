@@ -13,11 +13,10 @@ from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions, search
 from uwaga.search.constraints import start_token
 from uwaga.search.entropy import with_entropies
-from uwaga.search.phrases import Phrases
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attention import recorder, with_attentions
 from uwaga.translator.plan import Stage
-from uwaga.translator.split import Passage, prefix_ids
+from uwaga.translator.split import Passage, Sentence, prefix_ids
 
 if TYPE_CHECKING:
     from uwaga.terms.apply import SentenceTerms
@@ -55,36 +54,20 @@ def search_sentences(
         SettingsError: the options do not fit the model.
     """
     model, options = stage.model, stage.options
+    terms = [[_terms_of(stage, sentence) for sentence in passage.sentences] for passage in passages]
+    passages = [_with_copies(passage, own) for passage, own in zip(passages, terms, strict=True)]
     flat = [tokens for each in prefix_ids(passages, prefixes, model.target) for tokens in each]
     sentences = [sentence for passage in passages for sentence in passage.sentences]
-    terms: list[SentenceTerms | None] = [None] * len(sentences)
-    if stage.terms is not None:
-        terms = [stage.terms.terms_of(sentence.first_text) for sentence in sentences]
-    searched = [
-        at
-        for at, sentence in enumerate(sentences)
-        if sentence.copy is None or flat[at] or terms[at] is not None
-    ]
+    flat_terms = [of_it for own in terms for of_it in own]
+    searched = [at for at, sentence in enumerate(sentences) if sentence.copy is None or flat[at]]
     ids, begun = [sentences[at].ids for at in searched], [flat[at] for at in searched]
-    held = [None if (of_it := terms[at]) is None else of_it.phrases for at in searched]
-    phrases = held if any(held) else None
     decoder = model.decoder
     every = options.attention == "all"
     if every or options.alignment:
         decoder = recorder(decoder, whole=every)
-
-    def decode(tokens: Sequence[int]) -> str:
-        return sentence_text(tokens, model.target)
-
-    plain = replace(options, entropy=False) if options.entropy else options
-    if options.mbr:
-        samples = replace(plain, nbest=options.mbr, mbr=0)
-        drawn = search(decoder, ids, samples, prefixes=begun, phrases=phrases)
-        found = [most_useful(hypotheses, options, decode) for hypotheses in drawn]
-    elif options.sample or options.nbest == 1:
-        found = search(decoder, ids, plain, prefixes=begun, phrases=phrases)
-    else:
-        found = search_different(decoder, ids, plain, begun, decode, phrases)
+    found = _search(
+        stage, decoder, [sentences[at] for at in searched], begun, [flat_terms[at] for at in searched]
+    )
     if options.entropy:
         start = start_token(options, decoder.symbols)
         found = with_entropies(decoder, ids, found, start, options.batch_tokens)
@@ -97,12 +80,70 @@ def search_sentences(
     lists: list[Sequence[Hypothesis]] = [[COPIED]] * len(sentences)
     for at, hypotheses in zip(searched, found, strict=True):
         lists[at] = hypotheses
-    rest, of_sentences = iter(lists), iter(terms)
+    rest = iter(lists)
     return [
-        SearchedPassage(one, list(islice(rest, size)), list(islice(of_sentences, size)))
-        for one in passages
-        for size in [len(one.sentences)]
+        SearchedPassage(passage, list(islice(rest, len(own))), own)
+        for passage, own in zip(passages, terms, strict=True)
     ]
+
+
+def _terms_of(stage: Stage, sentence: Sentence) -> SentenceTerms | None:
+    return None if stage.terms is None else stage.terms.terms_of(sentence.first_text)
+
+
+def _with_copies(passage: Passage, terms: Sequence[SentenceTerms | None]) -> Passage:
+    """Return a passage in which sentences that are a single term have its translation as their copy, and
+    others with terms are searched.
+    """
+    if not any(terms):
+        return passage
+    copies = [
+        sentence if own is None else replace(sentence, copy=own.whole(sentence.first_text))
+        for sentence, own in zip(passage.sentences, terms, strict=True)
+    ]
+    return replace(passage, sentences=tuple(copies))
+
+
+def _search(
+    stage: Stage,
+    decoder: Decoder,
+    sentences: Sequence[Sentence],
+    prefixes: Sequence[Sequence[int]],
+    terms: Sequence[SentenceTerms | None],
+) -> list[list[Hypothesis]]:
+    """Search sentences as the options say, with their terms."""
+    model, options = stage.model, replace(stage.options, entropy=False)
+    ids = [sentence.ids for sentence in sentences]
+
+    def decode(tokens: Sequence[int]) -> str:
+        return sentence_text(tokens, model.target)
+
+    if options.sample:
+        held = [None if own is None else own.phrases for own in terms]
+        phrases = held if any(held) else None
+        if not options.mbr:
+            return search(decoder, ids, options, prefixes=prefixes, phrases=phrases)
+        samples = replace(options, nbest=options.mbr, mbr=0)
+        drawn = search(decoder, ids, samples, prefixes=prefixes, phrases=phrases)
+        return [most_useful(hypotheses, options, decode) for hypotheses in drawn]
+    if options.nbest == 1:
+        found = search(decoder, ids, options, prefixes=prefixes)
+    else:
+        found = search_different(decoder, ids, options, prefixes, decode)
+    termed = [at for at, own in enumerate(terms) if own is not None]
+    if termed:
+        from uwaga.translator.substitute import TermSentence, substitute_terms
+
+        usual = [
+            TermSentence(sentences[at], prefixes[at], own, found[at], decode(found[at][0].tokens))
+            for at in termed
+            if (own := terms[at]) is not None
+        ]
+        for at, hypotheses in zip(
+            termed, substitute_terms(model, decoder, options, usual, decode), strict=True
+        ):
+            found[at] = hypotheses
+    return found
 
 
 def search_different(
@@ -111,7 +152,6 @@ def search_different(
     options: SearchOptions,
     prefixes: Sequence[Sequence[int]],
     decode: Callable[[Sequence[int]], str],
-    phrases: Sequence[Phrases | None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Search n-best lists of different texts.
 
@@ -119,7 +159,6 @@ def search_different(
     than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these follow, by
     their scores, the first one, which is always that of the beam that was asked for.
     """
-    every = [None] * len(sources) if phrases is None else phrases
 
     def wide(indices: Sequence[int], times: int) -> list[dict[str, Hypothesis]]:
         """The best hypothesis of each text, best first, in a beam ``times`` as wide."""
@@ -129,7 +168,6 @@ def search_different(
             [sources[at] for at in indices],
             replace(options, beam=beam, nbest=beam),
             prefixes=[prefixes[at] for at in indices],
-            phrases=[every[at] for at in indices],
         )
         made = []
         for hypotheses in lists:

@@ -1,0 +1,245 @@
+"""Terms of a glossary put in the place of the words that a model would use.
+
+A search that must use a term often adds it beside the usual word ("Künstler Maler"): nothing in the search
+says which source word the term translates. The alignment of the model's own translation does. It gives
+candidates: that translation with its words replaced by the terms, one that continues freely after the first
+term, and one that may change the word before it, such as its article. The most probable one is chosen. Only
+where there is nothing to replace, or each candidate lacks a term or keeps a word that a term replaces, the
+hypotheses of a search that must use the terms somewhere join them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise, product
+
+from uwaga.alignment.piece_alignment import PieceAlignment, align_words
+from uwaga.alignment.piece_spans import piece_spans
+from uwaga.alignment.words import word_spans
+from uwaga.decoder import Decoder
+from uwaga.results.attention import Floats
+from uwaga.results.translation import Hypothesis, Span, WordAlignment
+from uwaga.search import SearchOptions, search
+from uwaga.search.phrases import Phrases
+from uwaga.terms.apply import SentenceTerms, occurrences
+from uwaga.translator.align import token_alignments
+from uwaga.translator.model import Model
+from uwaga.translator.split import Sentence
+
+MOST_FORMS = 4
+"""Most combinations of the terms' forms that candidates are made with."""
+ALLOWANCE = 18.0
+"""Nats that a translation may lose for each term where terms are only encouraged, beside their bonus;
+measured so that three of four synonyms are used."""
+ENDING = 2
+"""Most letters of an inflection: ``Autos`` is still ``Auto``."""
+LINKED = 0.5
+"""Least probability of a link that extends the translation of a term of several words."""
+Decode = Callable[[Sequence[int]], str]
+
+
+@dataclass(frozen=True)
+class TermSentence:
+    """A sentence with terms.
+
+    Attributes:
+        sentence: the sentence.
+        prefix: tokens that its translation must begin with.
+        terms: the terms.
+        usual: the model's hypotheses without the terms, best first.
+        text: the text of the first of them.
+        places: the span in that text that each term replaces, None for a term that replaces nothing.
+    """
+
+    sentence: Sentence
+    prefix: Sequence[int]
+    terms: SentenceTerms
+    usual: Sequence[Hypothesis]
+    text: str
+    places: Sequence[Span | None] = ()
+
+    def faults(self, tokens: Sequence[int], text: str) -> tuple[int, int, int]:
+        """Return the number of terms that a translation lacks, of words that it keeps although terms replace
+        them, and of terms that it repeats.
+        """
+        uses = self.terms.uses(tokens, text)
+        forms = Counter(use.target for use in uses)
+        replaced = Counter(self.text[start:end] for start, end in filter(None, self.places))
+        kept = [
+            word
+            for word, times in replaced.items()
+            if word not in forms and _inflected(word, text) > _inflected(word, self.text) - times
+        ]
+        repeated = [form for form, times in forms.items() if len(occurrences(form, text)) > times]
+        return sum(not use.applied for use in uses), len(kept), len(repeated)
+
+    @property
+    def first_place(self) -> Span | None:
+        """The span of the first words that a term replaces."""
+        return min(filter(None, self.places), default=None)
+
+
+def _inflected(word: str, text: str) -> int:
+    """Return how often a word stands in a text, by itself or with an ending."""
+    return sum(
+        text[start:end].startswith(word) and end - start <= len(word) + ENDING
+        for start, end in word_spans(text)
+    ) or len(occurrences(word, text))
+
+
+def substitute_terms(
+    model: Model, decoder: Decoder, options: SearchOptions, sentences: Sequence[TermSentence], decode: Decode
+) -> list[list[Hypothesis]]:
+    """Return the hypotheses of sentences with their terms, best first.
+
+    A sentence whose usual translation has the terms keeps it. Where terms are only encouraged, a sentence
+    also keeps it if no candidate is without fault and within the terms' bonus of its probability.
+
+    Args:
+        model: the model.
+        decoder: searches for the model.
+        options: of the search.
+        sentences: the sentences and their terms.
+        decode: returns the text of a sentence's tokens.
+
+    Raises:
+        TextTooLongError, SettingsError: as :func:`uwaga.search.search`.
+    """
+    found = [list(one.usual) for one in sentences]
+    lacking = [at for at, one in enumerate(sentences) if one.faults(one.usual[0].tokens, one.text)[0]]
+    if not lacking:
+        return found
+    made = dict(
+        zip(lacking, _placed(model, decoder, options, [sentences[at] for at in lacking]), strict=True)
+    )
+    candidates: dict[int, list[Hypothesis]] = {at: [] for at in lacking}
+
+    def run(asked: Sequence[tuple[int, Sequence[int], Phrases | None]]) -> list[list[Hypothesis]]:
+        """Search with a prefix and phrases each; None for the sentence's own."""
+        return search(
+            decoder,
+            [made[at].sentence.ids for at, _, _ in asked],
+            replace(options, nbest=options.beam),
+            prefixes=[prefix for _, prefix, _ in asked],
+            phrases=[phrases for _, _, phrases in asked],
+        )
+
+    limit = min(filter(None, (options.max_length, decoder.max_target)), default=math.inf)
+    asked: list[tuple[int, Sequence[int], Phrases | None]] = []
+    for at, one in made.items():
+        for beginning, all_there in _beginnings(one):
+            tokens = model.target.encode(beginning)
+            if tokens[: len(one.prefix)] == list(one.prefix) and len(tokens) < limit:
+                asked.append((at, tokens, None if all_there else one.terms.phrases))
+    for (at, _, _), hypotheses in zip(asked, run(asked) if asked else (), strict=True):
+        candidates[at] += [one for one in hypotheses if _in_place(made[at], decode(one.tokens))]
+
+    def rank(at: int, hypothesis: Hypothesis) -> tuple[tuple[int, int, int], float]:
+        faults = made[at].faults(hypothesis.tokens, decode(hypothesis.tokens))
+        return faults, -hypothesis.log_prob / (len(hypothesis.tokens) + 1)
+
+    forced = [
+        at for at in lacking if not any(rank(at, hypothesis)[0] == (0, 0, 0) for hypothesis in candidates[at])
+    ]
+    for at, hypotheses in zip(
+        forced,
+        run([(at, made[at].prefix, made[at].terms.phrases) for at in forced]) if forced else (),
+        strict=True,
+    ):
+        candidates[at] += hypotheses
+    for at in lacking:
+        distinct = {one.tokens: one for one in candidates[at]}.values()
+        ranked = sorted(distinct, key=lambda one, at=at: rank(at, one))  # type: ignore[misc]
+        best, bonus = ranked[0], made[at].terms.phrases.bonus
+        if bonus is not None and (
+            rank(at, best)[0] != (0, 0, 0)
+            or made[at].usual[0].log_prob - best.log_prob
+            > ALLOWANCE * len(made[at].terms.matches) + bonus * made[at].terms.phrases.total
+        ):
+            continue
+        found[at] = ranked[: options.nbest]
+    return found
+
+
+def _placed(
+    model: Model, decoder: Decoder, options: SearchOptions, sentences: Sequence[TermSentence]
+) -> list[TermSentence]:
+    """Return the sentences with the places of their terms; in a chain only its first model knows them."""
+    aligned = [at for at, one in enumerate(sentences) if model.aligns and one.sentence.origin is None]
+    made = list(sentences)
+    if not aligned:
+        return made
+    ids = [made[at].sentence.ids for at in aligned]
+    tokens = [made[at].usual[0].tokens for at in aligned]
+    rows = token_alignments(decoder, model.alignment_head, ids, tokens, options.start)
+    for at, (weights, maps) in zip(aligned, rows, strict=True):
+        words = _word_alignment(model, made[at], weights, maps)
+        places = [_place(made[at].text, words, (term.start, term.end)) for term in made[at].terms.matches]
+        made[at] = replace(made[at], places=places)
+    return made
+
+
+def _word_alignment(model: Model, one: TermSentence, weights: Floats, maps: Floats | None) -> WordAlignment:
+    texts = one.sentence.text, one.text
+    spans = (
+        piece_spans(texts[0], one.sentence.ids, model.source),
+        piece_spans(texts[1], one.usual[0].tokens, model.target),
+    )
+    pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights, maps=maps)
+    links = None if model.alignment_head is None else model.alignment_head.links
+    return align_words([pieces], word_spans(texts[0]), word_spans(texts[1]), texts, links)
+
+
+def _place(text: str, words: WordAlignment, term: Span) -> Span | None:
+    """Return the span of a term's translation: the word most probably linked, and if the term has several
+    words its neighbours that are linked too.
+    """
+    inside = {at for at, (start, end) in enumerate(words.source) if start < term[1] and end > term[0]}
+    chances: dict[int, float] = {}
+    for (source, target), chance in words.chances.items():
+        start, end = words.target[target]
+        if source in inside and any(letter.isalnum() for letter in text[start:end]):
+            chances[target] = max(chances.get(target, 0.0), chance)
+    if not chances:
+        return None
+    first = last = max(chances, key=lambda at: (chances[at], words.target[at][1] - words.target[at][0]))
+    while len(inside) > 1 and chances.get(first - 1, 0.0) > LINKED:
+        first -= 1
+    while len(inside) > 1 and chances.get(last + 1, 0.0) > LINKED:
+        last += 1
+    return words.target[first][0], words.target[last][1]
+
+
+def _beginnings(one: TermSentence) -> Iterator[tuple[str, bool]]:
+    """Yield the beginnings of candidates, and whether every term is in them."""
+    known = sorted((place, at) for at, place in enumerate(one.places) if place is not None)
+    if not known or any(before[1] > after[0] for (before, _), (after, _) in pairwise(known)):
+        return
+    text = one.text
+    for forms in islice(product(*(one.terms.forms[at] for _, at in known)), MOST_FORMS):
+        made, end = "", 0
+        for ((start, stop), _), form in zip(known, forms, strict=True):
+            capital = text[start].isupper() and not made.strip() and not text[:start].strip()
+            made += text[end:start] + (form[:1].upper() + form[1:] if capital else form)
+            if not end:
+                yield made, len(one.places) == 1
+            end = stop
+        yield made + text[end:], len(known) == len(one.places)
+    before = [start for start, end in word_spans(text) if end <= known[0][0][0]]
+    if before:
+        yield text[: before[-1]].rstrip(), False
+
+
+def _in_place(one: TermSentence, text: str) -> bool:
+    """Return True if a candidate has as many words before its first term as the usual translation."""
+    first = one.first_place
+    assert first is not None
+    number = sum(end <= first[0] for _, end in word_spans(one.text))
+    starts = [start for start, _ in word_spans(text)]
+    at = next(at for at, place in enumerate(one.places) if place == first)
+    return number < len(starts) and text[starts[number] :].casefold().startswith(
+        tuple(form.casefold() for form in one.terms.forms[at])
+    )
