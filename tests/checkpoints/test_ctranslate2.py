@@ -369,9 +369,11 @@ def test_argos_packages_translate(opennmt, tmp_path):
     translator = uwaga.load(path, device="cpu")
     assert translator.languages == ("en", "de")
     assert (translator.options().beam, translator.options().length_penalty) == (4, 0.2)
-    done = CliRunner().invoke(app, ["translate", "--model", str(path), "--beam", "1", *TEXTS])
+    done = CliRunner().invoke(
+        app, ["translate", "--model", str(path), "--beam", "1", "--split", "never", *TEXTS]
+    )
     assert done.exit_code == 0, done.output
-    wanted = translator.translate(TEXTS, beam=1)
+    wanted = translator.translate(TEXTS, beam=1, split="never")
     assert done.stdout.splitlines() == [one.text for one in wanted]
     model = tiny.tokeniser(size=340)
     peer = ctranslate2.Translator(str(opennmt), device="cpu", compute_type="float32")
@@ -386,9 +388,9 @@ def test_argos_packages_translate(opennmt, tmp_path):
         file.extractall(tmp_path / "unpacked")
     unpacked = tmp_path / "unpacked/translate-en_de"
     assert detect(unpacked).name == "Argos Translate"
-    assert [one.text for one in uwaga.load(unpacked, device="cpu").translate(TEXTS, beam=1)] == [
-        one.text for one in wanted
-    ]
+    assert [
+        one.text for one in uwaga.load(unpacked, device="cpu").translate(TEXTS, beam=1, split="never")
+    ] == [one.text for one in wanted]
 
 
 def link():

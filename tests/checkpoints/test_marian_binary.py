@@ -23,6 +23,7 @@ from uwaga.cli.main import app
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
 from uwaga.search import SearchOptions, search
+from uwaga.tokenizers.text import TextOptions
 
 TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from here.", "a car"]
 KINDS = ["float32", "float16", "intgemm8", "intgemm16"]
@@ -145,6 +146,33 @@ def test_loading_info_and_converting_know_it(tmp_path, place):
         assert len(uwaga.load(made).translate(TEXTS, max_length=9)) == len(TEXTS)
     exact = uwaga.load(tmp_path / "int8", shortlist="none")
     assert [str(one) for one in exact.translate(TEXTS, max_length=9)] == wanted
+
+
+@pytest.mark.parametrize(("stated", "layer"), [("last", 2), (1, 1), (None, 2)])
+def test_words_are_aligned_by_the_head_that_guided_alignment_trains(tmp_path, stated, layer):
+    write_student(tmp_path / "student", options={"transformer-guided-alignment-layer": stated})
+    checkpoint = formats.read(tmp_path / "student")
+    assert str(checkpoint.alignment_head) == f"{layer}.1 predicting"
+    done = CliRunner().invoke(app, ["convert", str(tmp_path / "student"), str(tmp_path / "int8"), "--int8"])
+    assert done.exit_code == 0, done.output
+    converted = formats.read(tmp_path / "int8")
+    assert converted.alignment_head == checkpoint.alignment_head
+    assert converted.text == checkpoint.text == TextOptions(split_above=1)
+
+
+@pytest.mark.parametrize("stated", ["first", 0, 3, True])
+def test_a_guided_alignment_layer_that_the_decoder_lacks_is_refused(tmp_path, stated):
+    write_student(tmp_path, options={"transformer-guided-alignment-layer": stated})
+    with pytest.raises(ModelError, match=r"transformer-guided-alignment-layer .* is not one of"):
+        formats.read(tmp_path)
+
+
+def test_a_line_is_split_into_sentences(tmp_path):
+    write_student(tmp_path)
+    translator = uwaga.load(tmp_path, shortlist="none")
+    two = ["The dog sleeps.", "A car is here."]
+    parts = [one.text for one in translator.translate(two, max_length=9)]
+    assert translator.translate(" ".join(two), max_length=9).text == " ".join(parts)
 
 
 def test_settings_beside_the_model_are_honoured(tmp_path):

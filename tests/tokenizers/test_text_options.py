@@ -10,4 +10,4 @@ from uwaga.tokenizers.text import TextOptions
 def test_split_above_is_a_number_of_tokens(value: object) -> None:
     with pytest.raises(SettingsError, match="split_above must be a whole number, 0 or more"):
         TextOptions(split_above=value)  # type: ignore[arg-type]
-    assert TextOptions() == TextOptions(split_above=0, lower_capitals=False)
+    assert TextOptions() == TextOptions(split_above=1, lower_capitals=False)

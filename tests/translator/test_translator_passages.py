@@ -65,11 +65,12 @@ def test_tokens_of_sentences_stand_apart():
 
 
 def test_split_says_when():
-    translator = make()
+    translator = make(split_above=0)
     two = " ".join(SENTENCES[1:])
     apart = " ".join(part.text for part in translator.translate(SENTENCES[1:]))
     assert translator.translate(two).text != apart
     assert translator.translate(two, split="sentences").text == apart
+    assert make().translate(two).text == apart
     assert make(split_above=20).translate(two).text == apart
     assert make(split_above=2).translate(SENTENCES[0]).text == translator.translate(SENTENCES[0]).text
     assert translator.translate(two, split="never").text == translator.translate(two).text

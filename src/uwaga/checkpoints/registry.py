@@ -113,7 +113,7 @@ def read(place: Path, shared: bool = False) -> Checkpoint:
             "create one with `uwaga convert --int8`, or omit the option"
         )
     checkpoint = model_format.load(place, "shared" if shared else "fast")
-    return replace(checkpoint, alignment_head=read_head(place))
+    return replace(checkpoint, alignment_head=read_head(place) or checkpoint.alignment_head)
 
 
 def describe(place: Path) -> Description:
@@ -129,7 +129,7 @@ def describe(place: Path) -> Description:
 
     checkpoint = _format(place).load(place, "none")
     try:
-        checkpoint = replace(checkpoint, alignment_head=read_head(place))
+        checkpoint = replace(checkpoint, alignment_head=read_head(place) or checkpoint.alignment_head)
     except ModelError as error:
         checkpoint = replace(checkpoint, problems=(*checkpoint.problems, str(error)))
     return describe_checkpoint(checkpoint)

@@ -202,7 +202,7 @@ class DecodingSettings(StrictModel):
         0, le=MAX_TOKENS, description="never repeat an n-gram of this size, 0 for off"
     )
     split_above: NonNegativeInt = Field(
-        0,
+        1,
         description="source tokens above which a line is split into sentences; 1: any line, 0: only above "
         "the model's limit",
     )

@@ -30,14 +30,15 @@ class TextOptions:
     """
 
     split_above: int = field(
-        default=0,
+        default=1,
         metadata=option(
             "Split lines of more source tokens than this into sentences; 1: any line, 0: only lines beyond "
             "the model's limit",
             minimum=0,
         ),
     )
-    """The end symbol is counted."""
+    """The end symbol is counted. Most translation models are trained on single sentences, and drop or merge
+    the rest of a longer text."""
 
     lower_capitals: bool = field(
         default=False,

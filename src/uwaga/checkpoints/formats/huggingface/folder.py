@@ -29,6 +29,7 @@ from uwaga.settings import (
     TransformerSettings,
 )
 from uwaga.tokenizers.pretrained import Sides
+from uwaga.tokenizers.text import TextOptions
 
 Group = TypeVar("Group", bound=StrictModel)
 
@@ -152,6 +153,8 @@ Settings = TypeVar(
 SAFE, SAFE_INDEX = "model.safetensors", "model.safetensors.index.json"
 OLD, OLD_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 NAME = "Hugging Face"
+WHOLE_TEXTS = frozenset({"bart", "mt5", "pegasus", "prophetnet", "t5"})
+"""Families trained on whole texts; the others that translate were trained on single sentences."""
 MAX_LAYERS = 1000
 """Of a model that is described without its weights."""
 
@@ -277,6 +280,7 @@ class HuggingFaceFolder:
                 str(self.path),
             ),
             decoding=decoding,
+            text=TextOptions(split_above=0 if self.config["model_type"] in WHOLE_TEXTS else 1),
             card=card,
             weights=weights,
             summary=None if self.weighed else self.summary(),

@@ -22,6 +22,7 @@ from uwaga.checkpoints.formats.marian.weights import (
     SETTINGS,
     TURNED_OUTPUT,
     embedded_settings,
+    guided_head,
     model_settings,
     read_arrays,
     weight_table,
@@ -145,6 +146,7 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
         else None,
         precision="int8" if integers else None,
         shortlist=_shortlist(files, texts),
+        alignment_head=guided_head(files.model, options, settings),
         summary=None if opened else WeightSummary.of(stored.values()),
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor, read_npz
 from uwaga.checkpoints.weight_map import Longer, Table, View
 from uwaga.errors import ModelError, SettingsError, shown
-from uwaga.settings import TransformerSettings, parse
+from uwaga.settings import AlignmentHead, TransformerSettings, parse
 from uwaga.settings.parsing import load_yaml
 
 SETTINGS = "special:model.yml"
@@ -124,6 +124,24 @@ def model_settings(path: Path, options: Mapping[str, Any]) -> TransformerSetting
         return parse(TransformerSettings, values, f"{path} ({SETTINGS})")
     except SettingsError as error:
         raise ModelError(str(error)) from None
+
+
+def guided_head(path: Path, options: Mapping[str, Any], settings: TransformerSettings) -> AlignmentHead:
+    """Return the head that Marian aligns words with: the first of the layer that guided alignment trains.
+
+    Raises:
+        ModelError: the settings name a layer that the decoder does not have.
+    """
+    layer = options.get("transformer-guided-alignment-layer")
+    number = settings.decoder_layers if layer in (None, "last") else layer
+    if isinstance(number, str) and number.isdecimal():
+        number = int(number)
+    if type(number) is not int or not 1 <= number <= settings.decoder_layers:
+        raise ModelError(
+            f"{path}: transformer-guided-alignment-layer {shown(layer)} is not one of the decoder's "
+            f"{settings.decoder_layers} layers"
+        )
+    return AlignmentHead(layer=number, head=1)
 
 
 def _tie(options: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -54,7 +54,6 @@ from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser, read_sentencepiece, read_vocabulary
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.text import TextOptions
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 VOCABULARIES = ("source.vocab.json", "target.vocab.json")
@@ -363,12 +362,7 @@ def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
     stated = decoding_settings(checkpoint.decoding, checkpoint.text)
     if stated is not None and not isinstance(checkpoint.settings, DecoderOnlySettings):
         return {"decoding": stated.model_dump()}
-    if checkpoint.text != TextOptions():
-        raise ModelError(
-            f"{checkpoint.place}: an int8 folder cannot say split_above and lower_capitals beside these "
-            "decoding defaults"
-        )
-    return {"search": _search_values(checkpoint.decoding)}
+    return {"search": _search_values(checkpoint.decoding), "text": asdict(checkpoint.text)}
 
 
 def _search_values(options: SearchOptions) -> dict[str, Any]:

@@ -46,6 +46,13 @@ class WeightFile(StrictModel):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
+class TextValues(StrictModel):
+    """The :class:`uwaga.tokenizers.text.TextOptions` beside ``search``."""
+
+    split_above: int = Field(TextOptions.split_above, ge=0)
+    lower_capitals: bool = TextOptions.lower_capitals
+
+
 class QuantisedConfig(StrictModel):
     """The schema of ``config.json``; uwaga's models have ``decoding``, those of other libraries ``search``.
 
@@ -62,6 +69,7 @@ class QuantisedConfig(StrictModel):
     model: Annotated[TransformerSettings | DecoderOnlySettings, Field(discriminator="family")]
     decoding: DecodingSettings | None = None
     search: dict[str, Any] | None = None
+    text: TextValues = Field(default_factory=TextValues)
     weights: WeightFile
     usual_score: ScoreStats | None = None
 
@@ -147,7 +155,7 @@ def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, T
     try:
         if config.decoding is not None:
             return from_settings(config.decoding)
-        return _search_options(config.search or {}, path), TextOptions()
+        return _search_options(config.search or {}, path), TextOptions(**dict(config.text))
     except SettingsError as error:
         raise ModelError(f"{path}: {error}") from None
 
