@@ -23,7 +23,7 @@ from uwaga.cleaning.report import Example, RuleCount, report_page
 from uwaga.cleaning.settings import settings_template
 from uwaga.cli.main import app
 from uwaga.errors import DataError, MissingExtraError, SettingsError
-from uwaga.settings.parsing import load_yaml
+from uwaga.settings.yaml_text import load_yaml
 
 NUMBERS = str(Path(__file__).parents[1] / "support/models/numbers-en-de")
 PLAIN = ["length", "ratio", "identical", "duplicates", "numbers"]

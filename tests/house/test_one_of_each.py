@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from uwaga.search import SearchOptions
-from uwaga.translator import LoadOptions, Request
+from uwaga.settings import LoadOptions
+from uwaga.translator import Request
 
 SOURCE = Path(__file__).parents[2] / "src/uwaga"
 MOST = 4

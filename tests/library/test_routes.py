@@ -19,7 +19,7 @@ from uwaga.library.installed import InstalledModel, Origin, mean_score
 from uwaga.library.routes import MAX_MODELS, find_route
 from uwaga.server import served_models
 from uwaga.server.settings import ModelSettings
-from uwaga.translator import model_selection
+from uwaga.translator import choose_models as model_selection
 
 
 def model(name, sources, targets, parameters=10, kind="hub", place="/nowhere", sound=True):

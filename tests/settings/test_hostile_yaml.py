@@ -9,7 +9,7 @@ from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.formats.marian.files import find_files, read_decoding
 from uwaga.errors import SettingsError, UwagaError, shown
 from uwaga.settings import change_setting, load_settings, read_yaml
-from uwaga.settings.parsing import load_yaml
+from uwaga.settings.yaml_text import load_yaml
 
 BOMB = "a: &a [x, x]\n" + "".join(
     f"{chr(98 + i)}: &{chr(98 + i)} [" + ", ".join([f"*{chr(97 + i)}"] * 9) + "]\n" for i in range(20)

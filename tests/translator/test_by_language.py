@@ -11,7 +11,7 @@ import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.errors import ModelError, SettingsError
-from uwaga.translator.model_selection import choose_models, language_pair
+from uwaga.translator.choose_models import choose_models, language_pair
 
 JOINT = tiny.tokeniser()
 TEXTS = ["I want to buy a car.", "", "Where is the station? It is not far from here.\n\nHi"]

@@ -22,8 +22,8 @@ from uwaga.models.ensemble import Ensemble
 from uwaga.results.translation import Translation
 from uwaga.settings import AlignmentHead
 from uwaga.translator import Model, Request, Translator
-from uwaga.translator.pipeline import translate_passages
 from uwaga.translator.plan import make_plan
+from uwaga.translator.translate import translate_passages
 
 pytestmark = pytest.mark.numerical
 
@@ -143,8 +143,8 @@ def test_the_head_is_that_which_was_chosen():
             [found[head, step]] = translator.align([pair])
     assert len({one.links for one in found.values()}) == 4
     for wrong, message in (
-        (AlignmentHead(layer=3), "no layer 3"),
-        (AlignmentHead(layer=2, head=3), "no head 3"),
+        (AlignmentHead(layer=3), "layer 3"),
+        (AlignmentHead(layer=2, head=3), "head 3"),
     ):
         with pytest.raises(SettingsError, match=message):
             Translator(Model(model, JOINT, JOINT, tiny.SEARCH, alignment_head=wrong)).align([pair])

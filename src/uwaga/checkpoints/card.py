@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from uwaga.files.regular import open_regular
-from uwaga.settings.parsing import load_yaml
+from uwaga.settings.yaml_text import load_yaml
 
 CARD, README = "card.md", "README.md"
 LARGEST = 1 << 22
@@ -19,11 +21,41 @@ UNSTATED = ("", "not stated", "unknown")
 
 @dataclass(frozen=True)
 class Card:
-    """Licence and languages as far as they are stated, and all of the text."""
+    """The text of a card, with licence and languages as far as its front matter states them.
 
-    licence: str | None = None
-    languages: tuple[str, ...] = ()
-    text: str = field(default="", compare=False)
+    The front matter is parsed at its first use: translating rarely needs it.
+    """
+
+    text: str = ""
+
+    @cached_property
+    def licence(self) -> str | None:
+        """The licence, None if it is not stated."""
+        licence = next(filter(None, map(self._front.get, ("license_name", "license", "licence"))), None)
+        if isinstance(licence, list):
+            licence = ", ".join(str(name) for name in licence)
+        if not isinstance(licence, str) and (row := ROW.search(self.text)):
+            licence = row[1]
+        usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED
+        return licence.strip() if usable and isinstance(licence, str) else None
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """Codes of the languages."""
+        stated = self._front.get("language")
+        languages = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
+        # YAML 1.1 reads `no` as false
+        return tuple("no" if code is False else str(code) for code in languages)
+
+    @cached_property
+    def _front(self) -> Mapping[str, object]:
+        if not (front := FRONT.match(self.text)):
+            return {}
+        try:
+            values = load_yaml(front[1])
+        except ValueError:
+            return {}
+        return values if isinstance(values, dict) else {}
 
 
 def read_card(folder: Path) -> Card:
@@ -34,28 +66,7 @@ def read_card(folder: Path) -> Card:
     for name in (CARD, README):
         try:
             with open_regular(folder / name) as file:
-                text = file.read(LARGEST).decode("utf-8", errors="replace")
+                return Card(file.read(LARGEST).decode("utf-8", errors="replace"))
         except OSError:
             continue
-        return _front(text)
     return Card()
-
-
-def _front(text: str) -> Card:
-    values: object = None
-    if found := FRONT.match(text):
-        try:
-            values = load_yaml(found[1])
-        except ValueError:
-            values = None
-    values = values if isinstance(values, dict) else {}
-    licence = values.get("license_name") or values.get("license") or values.get("licence")
-    if isinstance(licence, list):
-        licence = ", ".join(str(one) for one in licence)
-    if not isinstance(licence, str) and (row := ROW.search(text)):
-        licence = row[1]
-    stated = values.get("language")
-    languages = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
-    codes = tuple("no" if code is False else str(code) for code in languages)  # YAML 1.1 reads `no` as false
-    usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED
-    return Card(licence.strip() if usable and isinstance(licence, str) else None, codes, text)

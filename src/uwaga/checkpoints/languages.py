@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from uwaga.checkpoints.card import Card
 from uwaga.errors import SettingsError
 from uwaga.languages.codes import base_language, same_language
 from uwaga.settings.options import check_word
@@ -70,7 +71,7 @@ class Languages:
         stated: codes that the folder states; those in :data:`UNKNOWN` count as not stated.
         first: the token that the folder forces first.
         tasks: task prefixes by language pair.
-        listed: codes that the model's card lists, used if nothing else is stated.
+        card: the model's card, whose languages are used if nothing else is stated.
         where: the folder or file, for messages.
         usual: the default languages, chosen when the model was loaded.
     """
@@ -80,7 +81,7 @@ class Languages:
     stated: tuple[str, str] = UNKNOWN
     first: int | None = None
     tasks: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    listed: tuple[str, ...] = ()
+    card: Card = field(default=Card())
     where: str = ""
     usual: tuple[str | None, str | None] = (None, None)
 
@@ -91,7 +92,12 @@ class Languages:
             codes = tuple(sorted(self.source.languages))
             return codes, codes
         marked = self.source.languages if isinstance(self.source, Tagged) else ()
-        return stated_pairs(self.stated, target_codes(marked), self.listed)
+        source, target = (
+            tuple(code for code in (stated,) if code != unknown)
+            for stated, unknown in zip(self.stated, UNKNOWN, strict=True)
+        )
+        target = target_codes(marked) or target
+        return (source, target) if source or target else (self.card.languages, self.card.languages)
 
     def chosen(self, source: str | None = None, target: str | None = None) -> Languages:
         """Return a copy with other default languages; None keeps the present one.
@@ -197,24 +203,6 @@ class Languages:
 def target_codes(pieces: Iterable[str]) -> tuple[str, ...]:
     """Return the target languages that a token before the source selects (``>>fra<<``, ``<2fr>``)."""
     return tuple(sorted(code for code in map(tag_language, pieces) if code is not None))
-
-
-def stated_pairs(
-    stated: tuple[str, str], marked: tuple[str, ...], listed: tuple[str, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the codes of both sides that a folder states.
-
-    Args:
-        stated: codes of source and target; those in :data:`UNKNOWN` count as not stated.
-        marked: target languages that a token before the source selects.
-        listed: codes that the model's card lists.
-    """
-    one, other = (
-        tuple(code for code in (told,) if code != unknown)
-        for told, unknown in zip(stated, UNKNOWN, strict=True)
-    )
-    other = marked or other
-    return (one, other) if one or other else (listed, listed)
 
 
 def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:

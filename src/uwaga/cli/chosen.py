@@ -31,8 +31,8 @@ def load_for_texts(
         ModelError, SettingsError, MissingExtraError: as :func:`uwaga.load`.
     """
     from uwaga.translator import Translator
+    from uwaga.translator.choose_models import choose_for
     from uwaga.translator.loading import load_named, named_by
-    from uwaga.translator.model_selection import choose_for
 
     if not names and wanted.adapter is not None:
         names = [str(named_by(wanted.adapter, None))]

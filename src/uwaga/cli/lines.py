@@ -19,7 +19,6 @@ from typing import IO, Annotated, NamedTuple
 import typer
 
 from uwaga.errors import DataError, SettingsError
-from uwaga.files.atomic import new_file
 from uwaga.files.lines import LONGEST_LINE, check_compression, compressed, open_bytes, read_lines
 
 CHUNK = 1024
@@ -136,6 +135,8 @@ def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Ca
     if path is None:
         yield _writer(getattr(sys.stdout, "buffer", None))
         return
+    from uwaga.files.atomic import new_file
+
     check_compression(path)
     with new_file(path, interrupted) as file, compressed(path, file) as packed:
         yield _writer(file) if packed is file else _writer(packed, flushed=False)

@@ -20,8 +20,8 @@ from uwaga.library.hub import find_model
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
+from uwaga.translator.choose_models import ChosenModels, choose_for
 from uwaga.translator.loading import load_named, named_by
-from uwaga.translator.model_selection import ChosenModels, choose_for
 from uwaga.translator.request import Request, Split
 from uwaga.translator.translator import Translator
 
@@ -153,7 +153,7 @@ class TranslationSpec:
         """Return the installed models that the two languages select; None if a model is named or bundled.
 
         Raises:
-            ModelError, SettingsError: as :func:`uwaga.translator.model_selection.choose_for`.
+            ModelError, SettingsError: as :func:`uwaga.translator.choose_models.choose_for`.
         """
         return choose_for(self._names() or None, self.load, self.via or None)
 

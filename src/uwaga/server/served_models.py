@@ -14,7 +14,7 @@ from uwaga.library.hub import find_model
 from uwaga.library.installed import InstalledModel, installed_models, model_at
 from uwaga.library.routes import LOWEST_RANK, LanguageGraph, Rank, find_route
 from uwaga.server.settings import ModelSettings
-from uwaga.translator.model_selection import choose_models, language_pair
+from uwaga.translator.choose_models import choose_models, language_pair
 
 
 @dataclass(frozen=True)

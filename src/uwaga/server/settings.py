@@ -10,7 +10,8 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_va
 
 from uwaga.errors import SettingsError
 from uwaga.settings import parse
-from uwaga.settings.parsing import StrictModel, read_yaml
+from uwaga.settings.parsing import StrictModel
+from uwaga.settings.yaml_text import read_yaml
 
 DialectName = Literal["v1", "libretranslate", "deepl"]
 LogLevel = Literal["debug", "info", "warning", "error"]

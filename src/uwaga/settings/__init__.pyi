@@ -17,6 +17,7 @@ __all__ = [
     "GnmtSettings",
     "GuidedAlignmentSettings",
     "LinkModel",
+    "LoadOptions",
     "LoraSettings",
     "LuongSettings",
     "ModelSettings",
@@ -43,6 +44,7 @@ __all__ = [
 
 from .alignment import AlignmentHead, LinkModel, WordLexicon
 from .corpora import CorpusSettings, DataSettings, FilterSettings
+from .load_options import LoadOptions
 from .models import (
     FAMILIES,
     MODEL_PRESETS,
@@ -52,7 +54,7 @@ from .models import (
     preset_name,
     preset_training,
 )
-from .parsing import Probability, StrictModel, change_setting, parse, read_yaml
+from .parsing import Probability, StrictModel, parse
 from .recurrent import (
     PRESETS,
     BahdanauSettings,
@@ -81,3 +83,4 @@ from .transformer import (
     ProphetNetSettings,
     TransformerSettings,
 )
+from .yaml_text import change_setting, read_yaml

@@ -9,8 +9,9 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from uwaga.settings.corpora import DataSettings
 from uwaga.settings.models import MODEL_PRESETS, DecodingSettings, ModelSettings
-from uwaga.settings.parsing import Probability, StrictModel, parse, read_yaml
+from uwaga.settings.parsing import Probability, StrictModel, parse
 from uwaga.settings.transformer import TransformerSettings
+from uwaga.settings.yaml_text import read_yaml
 
 Multiplier = Annotated[float, Field(gt=0.0)]
 

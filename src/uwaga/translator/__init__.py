@@ -1,26 +1,9 @@
-"""Requests in, translations out: translators, text generators and mask fillers."""
+"""Requests in, translations out: translators, text generators and mask fillers.
 
-from uwaga.settings.load_options import LoadOptions
-from uwaga.translator.attention import AttendedText
-from uwaga.translator.fill import Encoding, Filling, MaskFiller
-from uwaga.translator.generate import Continuation, TextGenerator
-from uwaga.translator.load import load
-from uwaga.translator.model import Model
-from uwaga.translator.request import Request
-from uwaga.translator.score import Score
-from uwaga.translator.translator import Translator
+The names of the stub ``__init__.pyi`` are imported when they are used: translating starts without the code
+that continues texts, fills gaps or scores.
+"""
 
-__all__ = [
-    "AttendedText",
-    "Continuation",
-    "Encoding",
-    "Filling",
-    "LoadOptions",
-    "MaskFiller",
-    "Model",
-    "Request",
-    "Score",
-    "TextGenerator",
-    "Translator",
-    "load",
-]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -18,7 +18,7 @@ from uwaga.scheduling.batching_decoder import ModelBatches
 from uwaga.scheduling.call_context import CallContext
 from uwaga.scheduling.fair_queue import FairWorkers
 from uwaga.settings.options import check_whole
-from uwaga.translator.load import load
+from uwaga.translator.load_translator import load
 from uwaga.translator.request import Request, build_requests
 from uwaga.translator.translator import Translator
 

@@ -87,7 +87,7 @@ class MaskFiller:
         Args:
             name: a model folder or a Hugging Face name.
             **options: ``device``, ``dtype`` (not int8) and ``threads`` of
-                :class:`uwaga.translator.LoadOptions`.
+                :class:`uwaga.settings.LoadOptions`.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.

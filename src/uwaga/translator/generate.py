@@ -164,7 +164,7 @@ class TextGenerator:
         Args:
             name: a model folder, an int8 one too, or a Hugging Face name.
             **options: ``device``, ``dtype``, ``threads``, ``engine`` and ``memory`` of
-                :class:`uwaga.translator.LoadOptions`.
+                :class:`uwaga.settings.LoadOptions`.
 
         Raises:
             ModelError: there is no such model, or it is incomplete, damaged or of another kind.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, Languages
@@ -15,8 +15,10 @@ from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import TextOptions
-from uwaga.translator.score import Scorer, step_scorer
 from uwaga.translator.split import Segmenter, within
+
+if TYPE_CHECKING:
+    from uwaga.translator.score import Scorer
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,8 @@ class Model:
     @property
     def scores(self) -> Scorer:
         """The scorer of known targets."""
+        from uwaga.translator.score import step_scorer
+
         return self.scorer or step_scorer(self.decoder)
 
     def segmenter(self, terms: Callable[[str], Sequence[tuple[int, int]]] | None = None) -> Segmenter:

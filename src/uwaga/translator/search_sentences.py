@@ -12,9 +12,7 @@ from uwaga.decoder import MAX_BEAM, Decoder
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions, search
 from uwaga.search.constraints import start_token
-from uwaga.search.entropy import with_entropies
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.attention import recorder, with_attentions
 from uwaga.translator.plan import Stage
 from uwaga.translator.split import Passage, Sentence, prefix_ids
 
@@ -64,11 +62,35 @@ def search_sentences(
     decoder = model.decoder
     every = options.attention == "all"
     if every or options.alignment:
+        from uwaga.translator.attention import recorder, with_attentions
+
         decoder = recorder(decoder, whole=every)
-    found = _search(
-        stage, decoder, [sentences[at] for at in searched], begun, [flat_terms[at] for at in searched]
-    )
+    plain = replace(options, entropy=False)
+    own_terms = [flat_terms[at] for at in searched]
+
+    def decode(tokens: Sequence[int]) -> str:
+        return sentence_text(tokens, model.target)
+
+    if options.sample:
+        found = _sampled(decoder, ids, plain, begun, own_terms, decode)
+    elif options.nbest == 1:
+        found = search(decoder, ids, plain, prefixes=begun)
+    else:
+        found = search_different(decoder, ids, plain, begun, decode)
+    if any(own_terms) and not options.sample:
+        from uwaga.translator.substitute import TermSentence, substitute_terms
+
+        termed = {
+            at: TermSentence(sentences[searched[at]], begun[at], own, found[at], decode(found[at][0].tokens))
+            for at, own in enumerate(own_terms)
+            if own is not None
+        }
+        substituted = substitute_terms(model, decoder, plain, list(termed.values()), decode)
+        for at, hypotheses in zip(termed, substituted, strict=True):
+            found[at] = hypotheses
     if options.entropy:
+        from uwaga.search.entropy import with_entropies
+
         start = start_token(options, decoder.symbols)
         found = with_entropies(decoder, ids, found, start, options.batch_tokens)
     if every:
@@ -104,46 +126,23 @@ def _with_copies(passage: Passage, terms: Sequence[SentenceTerms | None]) -> Pas
     return replace(passage, sentences=tuple(copies))
 
 
-def _search(
-    stage: Stage,
+def _sampled(
     decoder: Decoder,
-    sentences: Sequence[Sentence],
+    ids: Sequence[Sequence[int]],
+    options: SearchOptions,
     prefixes: Sequence[Sequence[int]],
     terms: Sequence[SentenceTerms | None],
+    decode: Callable[[Sequence[int]], str],
 ) -> list[list[Hypothesis]]:
-    """Search sentences as the options say, with their terms."""
-    model, options = stage.model, replace(stage.options, entropy=False)
-    ids = [sentence.ids for sentence in sentences]
-
-    def decode(tokens: Sequence[int]) -> str:
-        return sentence_text(tokens, model.target)
-
-    if options.sample:
-        held = [None if own is None else own.phrases for own in terms]
-        phrases = held if any(held) else None
-        if not options.mbr:
-            return search(decoder, ids, options, prefixes=prefixes, phrases=phrases)
-        samples = replace(options, nbest=options.mbr, mbr=0)
-        drawn = search(decoder, ids, samples, prefixes=prefixes, phrases=phrases)
-        return [most_useful(hypotheses, options, decode) for hypotheses in drawn]
-    if options.nbest == 1:
-        found = search(decoder, ids, options, prefixes=prefixes)
-    else:
-        found = search_different(decoder, ids, options, prefixes, decode)
-    termed = [at for at, own in enumerate(terms) if own is not None]
-    if termed:
-        from uwaga.translator.substitute import TermSentence, substitute_terms
-
-        usual = [
-            TermSentence(sentences[at], prefixes[at], own, found[at], decode(found[at][0].tokens))
-            for at in termed
-            if (own := terms[at]) is not None
-        ]
-        for at, hypotheses in zip(
-            termed, substitute_terms(model, decoder, options, usual, decode), strict=True
-        ):
-            found[at] = hypotheses
-    return found
+    """Return samples, those of the highest utility with ``mbr``."""
+    held = [None if own is None else own.phrases for own in terms]
+    phrases = held if any(held) else None
+    if not options.mbr:
+        return search(decoder, ids, options, prefixes=prefixes, phrases=phrases)
+    drawn = search(
+        decoder, ids, replace(options, nbest=options.mbr, mbr=0), prefixes=prefixes, phrases=phrases
+    )
+    return [most_useful(hypotheses, options, decode) for hypotheses in drawn]
 
 
 def search_different(

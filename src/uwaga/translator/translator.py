@@ -18,9 +18,9 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
-from uwaga.translator.pipeline import stream_request, translate_inlines, translate_requests
 from uwaga.translator.plan import Plan, make_plan, search_options
 from uwaga.translator.request import Request, Split, build_requests
+from uwaga.translator.translate import stream_request, translate_inlines, translate_requests
 
 if TYPE_CHECKING:
     from uwaga.alignment.words import WordKind
@@ -75,7 +75,7 @@ class Translator:
             name: a model folder, a Hugging Face name (``owner/model``), or None for the bundled model.
                 Several are an ensemble: their probabilities are averaged at every step. They must share their
                 tokenisers; languages and search options are those of the first.
-            **options: fields of :class:`uwaga.translator.LoadOptions` by name: ``device``, ``dtype``,
+            **options: fields of :class:`uwaga.settings.LoadOptions` by name: ``device``, ``dtype``,
                 ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``.
 
         Raises:

@@ -140,7 +140,7 @@ def read_folder(
         vocabulary=(len(words.source), len(words.target)),
         source=source,
         target=target,
-        languages=Languages(source, target, languages, options.first, {}, card.languages, str(folder)),
+        languages=Languages(source, target, languages, options.first, {}, card, str(folder)),
         decoding=options,
         card=card,
         weights=map_weights(

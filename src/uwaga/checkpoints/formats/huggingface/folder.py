@@ -276,7 +276,7 @@ class HuggingFaceFolder:
                 languages,
                 decoding.first,
                 task_prefixes(self.config),
-                card.languages,
+                card,
                 str(self.path),
             ),
             decoding=decoding,

@@ -16,7 +16,7 @@ from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
-from uwaga.settings.parsing import load_yaml
+from uwaga.settings.yaml_text import load_yaml
 from uwaga.tokenizers.marian import (
     END,
     UNKNOWN,

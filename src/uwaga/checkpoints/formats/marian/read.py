@@ -136,7 +136,7 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
             files.languages or UNKNOWN,
             texts.options.first,
             {},
-            card.languages,
+            card,
             str(path),
         ),
         decoding=texts.options,

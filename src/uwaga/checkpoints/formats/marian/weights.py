@@ -13,7 +13,7 @@ from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor, read_npz
 from uwaga.checkpoints.weight_map import Longer, Table, View
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.settings import AlignmentHead, TransformerSettings, parse
-from uwaga.settings.parsing import load_yaml
+from uwaga.settings.yaml_text import load_yaml
 
 SETTINGS = "special:model.yml"
 LARGEST = 1 << 20

@@ -251,9 +251,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
         vocabulary=config.sizes,
         source=source,
         target=target,
-        languages=Languages(
-            source, target, config.languages, decoding.first, listed=card.languages, where=str(folder)
-        ),
+        languages=Languages(source, target, config.languages, decoding.first, card=card, where=str(folder)),
         decoding=decoding,
         text=text,
         card=card,

@@ -329,7 +329,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
         vocabulary=(sizes.source, sizes.target),
         source=source,
         target=target,
-        languages=Languages(source, target, config.languages, listed=card.languages, where=str(folder)),
+        languages=Languages(source, target, config.languages, card=card, where=str(folder)),
         decoding=decoding,
         text=text,
         card=card,

@@ -17,7 +17,6 @@ from uwaga.markup.inline import is_kept
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.assemble import assemble
-from uwaga.translator.generate import grow
 from uwaga.translator.plan import Plan, Stage
 from uwaga.translator.request import OnError, Request, failed
 from uwaga.translator.search_sentences import search_sentences, sentence_text
@@ -37,17 +36,15 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
     """
     plain = [plan.is_plain(one.text) for one in requests]
     made: dict[int, Translation] = {}
-    for wanted, translate in ((False, translate_formatted), (True, translate_plain)):
-        own = [at for at, is_plain in enumerate(plain) if is_plain is wanted]
-        if own:
-            made |= zip(own, translate(plan, [requests[at] for at in own]), strict=True)
+    for is_formatted in (True, False):
+        own = [at for at, simple in enumerate(plain) if simple is not is_formatted]
+        some = [requests[at] for at in own]
+        if some and is_formatted:
+            made |= zip(own, translate_formatted(plan, some), strict=True)
+        elif some:
+            texts, prefixes = [one.text for one in some], [one.prefix for one in some]
+            made |= zip(own, translate_texts(plan, texts, prefixes, [one.name for one in some]), strict=True)
     return [made[at] for at in range(len(requests))]
-
-
-def translate_plain(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
-    """Translate texts that have neither a format nor placeholders; raises as :func:`translate_requests`."""
-    texts, prefixes = [one.text for one in requests], [one.prefix for one in requests]
-    return translate_texts(plan, texts, prefixes, [one.name for one in requests])
 
 
 def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
@@ -271,6 +268,8 @@ def _in_one_piece(whole: Translation) -> Generator[str, None, bool]:
 
 
 def _growing(stage: Stage, passage: Passage, prefix: str, truncated: bool) -> Generator[str, None, bool]:
+    from uwaga.translator.generate import grow
+
     [prefixes] = prefix_ids([passage], [prefix], stage.model.target)
 
     def decode(tokens: Sequence[int]) -> str:

@@ -8,6 +8,7 @@ from typing import Any, overload
 
 from uwaga.errors import SettingsError
 from uwaga.settings.load_options import LoadOptions
+from uwaga.translator.choose_models import choose_for
 from uwaga.translator.fill import MaskFiller
 from uwaga.translator.generate import TextGenerator
 from uwaga.translator.loading import (
@@ -18,7 +19,6 @@ from uwaga.translator.loading import (
     named_by,
     read_model,
 )
-from uwaga.translator.model_selection import choose_for
 from uwaga.translator.translator import Translator
 
 
