@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from document_laws import swapped, unchanged
 
-from uwaga.documents import DocumentOptions, document_job, find_format, formats, run_document_job
+from uwaga.documents import DocumentOptions, document_formats, document_job, find_format, run_document_job
 from uwaga.errors import DataError, RunInUseError, SettingsError
 from uwaga.files.resume import journal_path, open_journal
 
@@ -127,7 +127,7 @@ def test_a_name_says_what_a_file_is():
     assert find_format(Path("a.STRINGS")).name == "strings" and find_format(Path("b.pot")).name == "po"
     with pytest.raises(SettingsError, match="unknown file type"):
         find_format(Path("sharedStrings.xml"))
-    assert len(formats()) == 19
+    assert len(document_formats()) == 19
 
 
 def test_a_character_that_the_encoding_lacks_is_named(document):

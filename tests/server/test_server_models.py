@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -293,3 +295,21 @@ def test_texts_of_a_request_that_has_failed_are_given_up():
             )
         )
     assert ended == ["de"]
+
+
+def test_a_closed_service_leaves_nothing_for_the_interpreter_to_report():
+    """Frozen objects would outlive the interpreter, and the compiled core would name its leaked functions."""
+    program = (
+        "import asyncio\n"
+        "from uwaga.server.models import ModelPool, loader\n"
+        "from uwaga.server.served_models import read_served_models\n"
+        "from uwaga.server.service import Service\n"
+        "from uwaga.server.settings import ModelSettings\n"
+        "async def work():\n"
+        "    service = Service(read_served_models([ModelSettings()]), ModelPool(loader(1, False)))\n"
+        "    await service.start()\n"
+        "    await service.close()\n"
+        "asyncio.run(work())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -5,8 +5,8 @@ from uwaga.documents.document import (
     DocumentOptions,
     DocumentSource,
     Reading,
+    document_formats,
     find_format,
-    formats,
 )
 from uwaga.documents.job import (
     DocumentJob,
@@ -29,9 +29,9 @@ __all__ = [
     "Reading",
     "TranslateInlines",
     "Unit",
+    "document_formats",
     "document_job",
     "find_format",
-    "formats",
     "inline_translator",
     "job_texts",
     "run_document_job",

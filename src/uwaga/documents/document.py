@@ -97,7 +97,7 @@ class DocumentFormat:
 
 
 @cache
-def formats() -> Mapping[str, DocumentFormat]:
+def document_formats() -> Mapping[str, DocumentFormat]:
     """Return all formats by name. Optional libraries are imported only when a document is read."""
     package = importlib.import_module("uwaga.documents.formats")
     modules = [
@@ -118,7 +118,7 @@ def find_format(path: Path, name: str | None = None) -> DocumentFormat:
     Raises:
         SettingsError: there is no format of that name, or the file type is unknown.
     """
-    known = formats()
+    known = document_formats()
     if name is not None:
         if name not in known:
             raise SettingsError(f"unknown document format {name!r}; supported: {', '.join(sorted(known))}")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from starlette.background import BackgroundTask
 from starlette.responses import Response, StreamingResponse
 
-from uwaga.documents import find_format, formats
+from uwaga.documents import document_formats, find_format
 from uwaga.errors import SettingsError
 from uwaga.server.api_errors import ApiError, NotStoredError, in_thread
 from uwaga.server.auth import Client
@@ -121,5 +121,5 @@ def file_response(path: Path, name: str) -> Response:
 
 def document_suffixes() -> tuple[str, ...]:
     """Return the file name endings of the supported formats, with the dot."""
-    every = {suffix for one in formats().values() for suffix in one.suffixes}
+    every = {suffix for one in document_formats().values() for suffix in one.suffixes}
     return tuple(sorted(suffix for suffix in every if suffix.startswith(".")))
