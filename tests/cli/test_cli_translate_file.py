@@ -23,6 +23,18 @@ def test_a_document_in_another_language(tmp_path, capsys):
     assert made != source.read_text() and sorted(one.name for one in tmp_path.iterdir()) == ["a.md", "b.md"]
 
 
+def test_an_existing_file_is_replaced_only_with_force(tmp_path, capsys):
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text("A dog sleeps.\n")
+    target.write_text("kept")
+    assert uwaga("translate-file", source, target) == 1
+    error = capsys.readouterr().err
+    assert str(target) in error and "--force" in error and target.read_text() == "kept"
+    assert uwaga("translate-file", source, target, "--force") == 0
+    assert "demonstration" in capsys.readouterr().err
+    assert "Hund" in target.read_text()
+
+
 def test_placeholders_are_written_as_the_format_writes_text(tmp_path):
     source, target = tmp_path / "a.html", tmp_path / "b.html"
     source.write_text("<p>Two men read <b>http://x.org/?a=1&amp;b=2</b> and {a&lt;b}.</p>\n")

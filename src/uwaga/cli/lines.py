@@ -31,6 +31,12 @@ STANDARD_INPUT = "standard input"
 TEXTS_ONLY: ContextVar[bool] = ContextVar("texts_only", default=False)
 """True if ``--`` on the command line marks the arguments after it as texts."""
 
+DEMONSTRATION = (
+    "note: the bundled model is a small demonstration for short everyday sentences (uwaga info bundled); "
+    "name another with --model"
+)
+"""Printed with translations of the bundled model."""
+
 
 class Chunk(NamedTuple):
     """Consecutive lines; ``first`` is the number of the first one, from 1."""

@@ -18,7 +18,16 @@ import typer
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
 from uwaga.cli.errors import MISTAKE
-from uwaga.cli.lines import Chunk, Pace, chunks_of, copy_lines, lines_out, partial_of, resolve_source
+from uwaga.cli.lines import (
+    DEMONSTRATION,
+    Chunk,
+    Pace,
+    chunks_of,
+    copy_lines,
+    lines_out,
+    partial_of,
+    resolve_source,
+)
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.cli.text_format import (
     FormatChoice,
@@ -97,11 +106,6 @@ def _marked(word: Word, colours: bool) -> str:
 
 NAMED = 3
 """Number of lines that are named in warnings; further ones are counted."""
-
-DEMONSTRATION = (
-    "note: the bundled model is a small demonstration for short everyday sentences (uwaga info bundled); "
-    "name another with --model"
-)
 
 
 @dataclass

@@ -12,8 +12,9 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.chosen import load_for_texts
-from uwaga.cli.lines import report_language
+from uwaga.cli.lines import DEMONSTRATION, report_language
 from uwaga.cli.option_groups import Group, option_groups
+from uwaga.errors import SettingsError
 from uwaga.languages.detection import AUTO
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
@@ -58,6 +59,7 @@ Retranslate = Annotated[
         "--retranslate", help="For PO and XLIFF: also retranslate entries that already have a translation."
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists.")]
 Placeholders = Annotated[
     bool,
     typer.Option("--placeholders/--no-placeholders", help="Keep {names}, %s, URLs etc. unchanged."),
@@ -94,6 +96,7 @@ def translate_file(
     keys: Keys = None,
     columns: Columns = None,
     retranslate: Retranslate = False,
+    force: Force = False,
     placeholders: Placeholders = True,
     model: the.Models = None,
     via: the.Via = None,
@@ -120,10 +123,14 @@ def translate_file(
         encoding, _listed(keys), _listed(columns), retranslate, source, load.target
     )
     job = document_job(document, output, format_, document_options)
+    if output.exists() and not force:
+        raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
     if source == AUTO:
         source = report_language(list(islice(job_texts(job), SAMPLE)))
         document_options = replace(document_options, source=source)
-    translator, _ = load_for_texts(model, replace(load, source=source), via)
+    translator, bundled = load_for_texts(model, replace(load, source=source), via)
+    if bundled:
+        typer.echo(DEMONSTRATION, err=True)
     request = Request(
         "",
         glossary=glossary,
