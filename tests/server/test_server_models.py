@@ -300,11 +300,15 @@ def test_texts_of_a_request_that_has_failed_are_given_up():
 def test_a_closed_service_leaves_nothing_for_the_interpreter_to_report():
     """Frozen objects would outlive the interpreter, and the compiled core would name its leaked functions."""
     program = (
-        "import asyncio\n"
+        "import asyncio, uwaga\n"
         "from uwaga.server.models import ModelPool, loader\n"
         "from uwaga.server.served_models import read_served_models\n"
         "from uwaga.server.service import Service\n"
         "from uwaga.server.settings import ModelSettings\n"
+        "class Holder: pass\n"
+        "cycle = Holder()\n"
+        "cycle.itself, cycle.translator = cycle, uwaga.Translator.load(threads=1)\n"
+        "cycle.translator.translate('A man.')\n"
         "async def work():\n"
         "    service = Service(read_served_models([ModelSettings()]), ModelPool(loader(1, False)))\n"
         "    await service.start()\n"

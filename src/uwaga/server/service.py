@@ -96,6 +96,7 @@ class Service:
         """Finish the running requests, then unload the models."""
         self.ready = False
         await self.pool.close()
+        gc.unfreeze()  # what is frozen would outlive the interpreter, the compiled core's functions among it
 
     async def translate(
         self, requests: Sequence[Request], *, client: str = "", deadline: float | None = None
