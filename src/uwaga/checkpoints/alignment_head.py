@@ -13,7 +13,6 @@ from pathlib import Path
 
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.errors import DataError, ModelError
-from uwaga.files.atomic import new_file
 from uwaga.settings import AlignmentHead
 
 HEAD_FILE = "alignment_head.json"
@@ -72,6 +71,8 @@ def _read(path: Path) -> AlignmentHead:
 
 
 def _write(path: Path, head: AlignmentHead) -> Path:
+    from uwaga.files.atomic import new_file
+
     with new_file(path) as file:
         file.write(head_bytes(head))
     return path

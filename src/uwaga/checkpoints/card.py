@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 
 from uwaga.files.regular import open_regular
-from uwaga.settings.yaml_text import load_yaml
 
 CARD, README = "card.md", "README.md"
 LARGEST = 1 << 22
@@ -51,6 +50,8 @@ class Card:
     def _front(self) -> Mapping[str, object]:
         if not (front := FRONT.match(self.text)):
             return {}
+        from uwaga.settings.yaml_text import load_yaml
+
         try:
             values = load_yaml(front[1])
         except ValueError:

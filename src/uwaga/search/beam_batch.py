@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,16 @@ from uwaga.search.banks import Banks, Reached
 from uwaga.search.constraints import Constraints, start_token
 from uwaga.search.options import SearchOptions
 from uwaga.search.phrases import Phrases
-from uwaga.search.rank import FinishedHypotheses, Flags, Ranking, Scores, columns, is_done
+from uwaga.search.rank import (
+    FinishedHypotheses,
+    Flags,
+    Ranking,
+    Scores,
+    StepOutcome,
+    columns,
+    hypothesis,
+    is_done,
+)
 
 
 @dataclass(frozen=True)
@@ -102,20 +110,6 @@ class Trellis:
 
 IMPOSSIBLE = -1e6
 """Added to the rank of a hypothesis for a forced token of probability 0, so that it is kept."""
-
-
-@dataclass(frozen=True)
-class StepOutcome:
-    """The outcome of a step, for streaming.
-
-    ``extended``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, the token and
-    its log-probability. ``done``: (done,) the finished sentences.
-    """
-
-    extended: Ids
-    tokens: Ids
-    log_probs: Scores
-    done: Ids
 
 
 @dataclass(frozen=True)
@@ -509,27 +503,3 @@ def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
     if (came_from == np.arange(beams)).all():
         return state
     return state.reorder((came_from + np.arange(len(sentences))[:, None] * beams).ravel())
-
-
-def hypothesis(
-    tokens: list[int],
-    token_scores: list[float],
-    attention: Floats | None,
-    score: float,
-    truncated: bool,
-    end: int,
-) -> Hypothesis:
-    """Return the result: no end symbol, but its score, unless the hypothesis is truncated."""
-    if tokens and tokens[-1] == end:
-        tokens = tokens[:-1]
-    if truncated:
-        token_scores = token_scores[: len(tokens)]
-        attention = None if attention is None else attention[: len(tokens)]
-    return Hypothesis(
-        tokens=tuple(tokens),
-        score=score,
-        log_prob=math.fsum(token_scores),
-        token_scores=tuple(token_scores),
-        truncated=truncated,
-        attention=attention,
-    )

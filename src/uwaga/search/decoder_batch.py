@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.decoder import MAX_TOKENS, BeamRules, BeamSearch, Decoder, Ids, Symbols
 from uwaga.results.translation import Hypothesis
-from uwaga.search.beam_batch import StepOutcome, hypothesis
 from uwaga.search.constraints import banned_tokens, forced_tokens, start_token, uncounted_tokens
 from uwaga.search.length_batching import next_entry
 from uwaga.search.options import SearchOptions
-from uwaga.search.phrases import Phrases, word_parts
-from uwaga.search.rank import Ranking
+from uwaga.search.rank import Ranking, StepOutcome, hypothesis
+
+if TYPE_CHECKING:
+    from uwaga.search.phrases import Phrases
 
 MAX_STEPS = 1 << 16
 """Maximum steps: the divisor of every length is computed in advance."""
@@ -62,7 +64,12 @@ class DecoderBatch:
         self._phrases = phrases
         self._entered = 0
         longest = int(self._limits.max())
-        self._search = _search(decoder, options, enough, longest, word_parts(phrases or ()), streams)
+        inside = None
+        if phrases is not None:
+            from uwaga.search.phrases import word_parts
+
+            inside = word_parts(phrases)
+        self._search = _search(decoder, options, enough, longest, inside, streams)
 
     @property
     def running(self) -> Ids:
@@ -120,13 +127,13 @@ def _search(
     options: SearchOptions,
     enough: int,
     longest: int,
-    inside: NDArray[np.bool_],
+    inside: NDArray[np.bool_] | None,
     streams: bool,
 ) -> BeamSearch:
     assert decoder.beam_search is not None
     longest = max(1 << (longest - 1).bit_length(), MIN_TABLE)  # rounded, so that searches share their rules
     rules = _rules(decoder.symbols, options, enough, longest, streams)
-    return decoder.beam_search(replace(rules, inside=inside) if inside.size else rules)
+    return decoder.beam_search(rules if inside is None else replace(rules, inside=inside))
 
 
 @lru_cache(maxsize=64)

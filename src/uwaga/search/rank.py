@@ -10,6 +10,7 @@ end symbol included, is ``L / divisor(m)`` where ``divisor(m)`` is
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.decoder import Ids
+from uwaga.results.attention import Floats
+from uwaga.results.translation import Hypothesis
 from uwaga.search.options import SearchOptions
 
 Scores = NDArray[np.float64]
@@ -142,3 +145,41 @@ def is_done(
         return full & (running / ranking.divisor(length) <= worst)
     last = finished[:, options.nbest - 1]
     return ranking.bound(running, length + 1, longest) <= last
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """The outcome of a step, for streaming.
+
+    ``extended``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, the token and
+    its log-probability. ``done``: (done,) the finished sentences.
+    """
+
+    extended: Ids
+    tokens: Ids
+    log_probs: Scores
+    done: Ids
+
+
+def hypothesis(
+    tokens: list[int],
+    token_scores: list[float],
+    attention: Floats | None,
+    score: float,
+    truncated: bool,
+    end: int,
+) -> Hypothesis:
+    """Return the result: no end symbol, but its score, unless the hypothesis is truncated."""
+    if tokens and tokens[-1] == end:
+        tokens = tokens[:-1]
+    if truncated:
+        token_scores = token_scores[: len(tokens)]
+        attention = None if attention is None else attention[: len(tokens)]
+    return Hypothesis(
+        tokens=tuple(tokens),
+        score=score,
+        log_prob=math.fsum(token_scores),
+        token_scores=tuple(token_scores),
+        truncated=truncated,
+        attention=attention,
+    )

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
 from uwaga.results.translation import Hypothesis
-from uwaga.search.banks import beam_size
-from uwaga.search.beam_batch import BeamBatch, StepOutcome
 from uwaga.search.constraints import (
     banned_tokens,
     check_prefixes,
@@ -31,7 +30,11 @@ from uwaga.search.constraints import (
 from uwaga.search.decoder_batch import DecoderBatch, searched_by_decoder
 from uwaga.search.length_batching import free_slots, length_batches
 from uwaga.search.options import SearchOptions
-from uwaga.search.phrases import Phrases
+from uwaga.search.rank import StepOutcome
+
+if TYPE_CHECKING:
+    from uwaga.search.beam_batch import BeamBatch
+    from uwaga.search.phrases import Phrases
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,11 @@ def _decode_all(
 ) -> Stream:
     """Decode together the sentences of equal beam size."""
     results: list[list[Hypothesis]] = [[] for _ in sources]
-    sizes = [options.rows if each is None else beam_size(options, each) for each in phrases]
+    sizes = [options.rows] * len(phrases)
+    if any(each is not None for each in phrases):
+        from uwaga.search.banks import beam_size
+
+        sizes = [options.rows if each is None else beam_size(options, each) for each in phrases]
     for width in dict.fromkeys(sizes):
         selected = [index for index, size in enumerate(sizes) if size == width]
         plain = all(phrases[index] is None for index in selected)
@@ -237,7 +244,13 @@ def _decode_alike(
             enough,
             of_batch,
         )
-        batch = DecoderBatch(*given, streams=streaming) if by_decoder else BeamBatch(*given)
+        batch: BeamBatch | DecoderBatch
+        if by_decoder:
+            batch = DecoderBatch(*given, streams=streaming)
+        else:
+            from uwaga.search.beam_batch import BeamBatch
+
+            batch = BeamBatch(*given)
         entering = len(indices)
         while batch.waiting.size or batch.running.size:
             if joining and batch.waiting.size:

@@ -8,7 +8,7 @@ from copy import copy
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sentencepiece import SentencePieceProcessor
 
@@ -16,7 +16,9 @@ from uwaga.decoder import Symbols
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.files.regular import read_regular
 from uwaga.languages.codes import TAG, same_language
-from uwaga.tokenizers.segmentation_sampling import PieceSampler, read_pieces
+
+if TYPE_CHECKING:
+    from uwaga.tokenizers.segmentation_sampling import PieceSampler
 
 LANGUAGE_TAG = re.compile(r">>([^<>\s]+)<<|<2([^<>\s]+)>")
 _CANDIDATE = re.compile(rb">>[^<>\s]{1,60}<<|<[^<>\s]{1,60}>")
@@ -271,6 +273,8 @@ class Tokeniser:
 
     def _sampler(self, alpha: float) -> PieceSampler:
         if self._latest is None or self._latest[0] != alpha:
+            from uwaga.tokenizers.segmentation_sampling import PieceSampler, read_pieces
+
             self._latest = alpha, PieceSampler(read_pieces(self._model), alpha)
         return self._latest[1]
 

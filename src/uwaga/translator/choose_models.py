@@ -16,13 +16,13 @@ from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.languages.codes import same_language
-from uwaga.library.routes import PIVOT, RouteStep, find_route
 from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
 from uwaga.translator.loading import load_model, read_model
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
     from uwaga.library.installed import InstalledModel
+    from uwaga.library.routes import RouteStep
 
 CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
 """A language as the name of a pair has it: ``pt``, ``pt-BR``, ``por_Latn``."""
@@ -164,6 +164,7 @@ def choose_models(
             f"{source} and {target} are one language; name one to go through with via (--via), or another"
         )
     from uwaga.library.installed import installed_models
+    from uwaga.library.routes import find_route
 
     models = installed_models((), environment)
     usable = list(models)
@@ -188,6 +189,8 @@ def _does(checkpoint: Checkpoint, leg: RouteStep[InstalledModel]) -> bool:
 
 def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:
     """Return the error for languages without models, with what to install."""
+    from uwaga.library.routes import PIVOT
+
     source, *between, target = codes
     way = f" by way of {', '.join(between)}" if between else ", nor do several one after the other"
     missing = _missing(codes, models) if between else [(source, target)]
@@ -220,6 +223,8 @@ def _pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _missing(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tuple[str, str]]:
     """Return the parts of a route without a model."""
+    from uwaga.library.routes import find_route
+
     parts = list(pairwise(codes))
     direct = [len(find_route(*part, models) or ()) == 1 for part in parts]
     return [part for part, there in zip(parts, direct, strict=True) if not there] or parts

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
-from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel, trim_heap
@@ -22,7 +21,6 @@ from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
-from uwaga.translator.score import step_scorer
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -146,7 +144,7 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
         checkpoint, stated = checkpoint.towards(direction), direction.languages
     if _natively(checkpoint, wanted):
         decoder: Decoder = _native(checkpoint, wanted)
-        scorer = step_scorer(decoder)
+        scorer = None  # step by step
         trim_heap()  # reading leaves some MB of holes
     elif wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
         raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
@@ -243,6 +241,8 @@ def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) ->
         SettingsError: the model does not run on the native engine.
         ModelError: as :func:`uwaga.checkpoints.formats.uwaga.shortlist.read_shortlist`.
     """
+    from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
+
     model = native_of(decoder)
     shortlist = read_shortlist(path, source, target, model.source_vocabulary, model.vocabulary)
     return model.with_shortlist(shortlist)

@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from uwaga.checkpoints.storage.memory import PrivateTensor
 from uwaga.errors import ModelError, shown
-from uwaga.files.zip import Archive, open_archive
 from uwaga.results.attention import Floats
+
+if TYPE_CHECKING:
+    from uwaga.files.zip import Archive
 
 NUMPY: Mapping[str, Any] = {
     "F64": np.float64,
@@ -155,6 +157,8 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
     Raises:
         ModelError: missing or damaged, or an array is not of its stated size or holds objects.
     """
+    from uwaga.files.zip import open_archive
+
     with open_archive(path, "a .npz file") as archive:
         return {
             name.removesuffix(".npy"): _array(path, archive, name, only in (None, name.removesuffix(".npy")))
