@@ -56,6 +56,7 @@ from uwaga.results.translation import Hypothesis, WordAlignment
 from uwaga.server.dialects.deepl.texts import in_one_line, preserved
 from uwaga.terms import Glossary
 from uwaga.translator import Translator, align, search_sentences
+from uwaga.translator import substitute as substitution
 from uwaga.translator.checks import unlike_language
 from uwaga.translator.read import Messages, with_placeholders
 
@@ -121,17 +122,27 @@ def searched(decoder, sources, options, prefixes=None, phrases=None):
     return [[Hypothesis(tokens, -1.0, -1.0, (-1.0,) * (len(tokens) + 1))] for tokens in found]
 
 
-def aligned(decoder, head, sources, lists, start=None):
+def diagonals(decoder, head, sources, targets, start=None):
     return [
-        [replace(one, alignment=np.eye(len(one.tokens), len(source), dtype=np.float32)) for one in ways]
-        for source, ways in zip(sources, lists, strict=True)
+        (np.eye(len(target), len(source), dtype=np.float32), None)
+        for source, target in zip(sources, targets, strict=True)
     ]
+
+
+def aligned(decoder, head, sources, lists, start=None):
+    found = []
+    for source, ways in zip(sources, lists, strict=True):
+        rows = diagonals(decoder, head, [source] * len(ways), [one.tokens for one in ways])
+        found.append([replace(one, alignment=row) for one, (row, _) in zip(ways, rows, strict=True)])
+    return found
 
 
 @pytest.fixture
 def _copying(monkeypatch):
     monkeypatch.setattr(search_sentences, "search", searched)
     monkeypatch.setattr(align, "with_alignments", aligned)
+    monkeypatch.setattr(substitution, "search", searched)
+    monkeypatch.setattr(substitution, "token_alignments", diagonals)
 
 
 def whole(**options: object) -> Callable[[str], None]:

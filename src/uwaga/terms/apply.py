@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from os import PathLike
 from typing import Literal, get_args
 from weakref import WeakKeyDictionary, WeakSet
@@ -50,17 +51,22 @@ class SentenceTerms:
             text: the same translation as text, which also finds a term that was encoded as other tokens.
         """
         left = self.phrases.met(tokens)
+
+        @cache
+        def times(form: str) -> int:
+            return len(occurrences(form, text))
+
         for number, phrase in enumerate(self.phrases.phrases):
             if left[number] < phrase.times:
                 ways = zip(self.forms, self.of_phrase, strict=True)
                 every = {form for forms, at in ways if at == number for form in forms}
-                left[number] = max(left[number], sum(len(occurrences(form, text)) for form in every))
+                left[number] = max(left[number], sum(map(times, every)))
             left[number] -= phrase.times - self.of_phrase.count(number)  # those that others hold
         made = []
         for match, forms, number in zip(self.matches, self.forms, self.of_phrase, strict=True):
             applied = left[number] > 0
             left[number] -= 1
-            form = next((form for form in forms if occurrences(form, text)), forms[0])
+            form = next(filter(times, forms), forms[0])
             made.append(TermUse(match.term.source, form, applied))
         return made
 

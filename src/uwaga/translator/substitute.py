@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, product
 
-from uwaga.alignment.piece_alignment import PieceAlignment, align_words
+from uwaga.alignment.piece_alignment import PieceAlignment, WordIndex, align_words
 from uwaga.alignment.piece_spans import piece_spans
 from uwaga.alignment.words import word_spans
 from uwaga.decoder import Decoder
@@ -25,6 +25,7 @@ from uwaga.results.translation import Hypothesis, Span, WordAlignment
 from uwaga.search import SearchOptions, search
 from uwaga.search.phrases import Phrases
 from uwaga.terms.apply import SentenceTerms, occurrences
+from uwaga.terms.glossary import Match
 from uwaga.translator.align import token_alignments
 from uwaga.translator.model import Model
 from uwaga.translator.split import Sentence
@@ -177,7 +178,7 @@ def _placed(
     rows = token_alignments(decoder, model.alignment_head, ids, tokens, options.start)
     for at, (weights, maps) in zip(aligned, rows, strict=True):
         words = _word_alignment(model, made[at], weights, maps)
-        places = [_place(made[at].text, words, (term.start, term.end)) for term in made[at].terms.matches]
+        places = _places(made[at].text, words, made[at].terms.matches)
         made[at] = replace(made[at], places=places)
     return made
 
@@ -193,22 +194,30 @@ def _word_alignment(model: Model, one: TermSentence, weights: Floats, maps: Floa
     return align_words([pieces], word_spans(texts[0]), word_spans(texts[1]), texts, links)
 
 
-def _place(text: str, words: WordAlignment, term: Span) -> Span | None:
-    """Return the span of a term's translation: the word most probably linked, and if the term has several
+def _places(text: str, words: WordAlignment, terms: Sequence[Match]) -> list[Span | None]:
+    """Return the span of each term's translation: the word most probably linked, and if the term has several
     words its neighbours that are linked too.
     """
-    inside = {at for at, (start, end) in enumerate(words.source) if start < term[1] and end > term[0]}
-    chances: dict[int, float] = {}
+    index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
     for (source, target), chance in words.chances.items():
         start, end = words.target[target]
-        if source in inside and any(letter.isalnum() for letter in text[start:end]):
+        if any(letter.isalnum() for letter in text[start:end]):
+            linked.setdefault(source, {})[target] = chance
+    return [_place(words, [linked.get(at, {}) for at in index.of((one.start, one.end))]) for one in terms]
+
+
+def _place(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span | None:
+    """Return the span of the translation of words, given the probable links of each."""
+    chances: dict[int, float] = {}
+    for links in linked:
+        for target, chance in links.items():
             chances[target] = max(chances.get(target, 0.0), chance)
     if not chances:
         return None
     first = last = max(chances, key=lambda at: (chances[at], words.target[at][1] - words.target[at][0]))
-    while len(inside) > 1 and chances.get(first - 1, 0.0) > LINKED:
+    while len(linked) > 1 and chances.get(first - 1, 0.0) > LINKED:
         first -= 1
-    while len(inside) > 1 and chances.get(last + 1, 0.0) > LINKED:
+    while len(linked) > 1 and chances.get(last + 1, 0.0) > LINKED:
         last += 1
     return words.target[first][0], words.target[last][1]
 
