@@ -146,10 +146,6 @@ def test_links_are_scored(folder):
         ),
         (("align", "--choose", "pairs.tsv", "-m", "ende", "--gold", "long"), "line 9"),
         (("translate", "--stream", "--alignments", "l", "-m", "ende", "a"), "needs the whole translation"),
-        (
-            ("translate", "--resume", "-o", "o", "--alignments", "l", "-m", "ende", "a"),
-            "--resume has no alignments",
-        ),
         (("evaluate", "--alignments", "short.de", "-r", "long"), "short.de, line 1: expected 0-0 1-2"),
         (("evaluate", "--alignments", "gold", "-r", "long"), "must be of the same pairs"),
         (("evaluate", "--alignments", "gold", "-r", "gold", "-r", "long"), "give --reference once"),

@@ -1,11 +1,11 @@
 """`uwaga translate` where lines fail, look strange or are interrupted: all lines stay aligned."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from itertools import chain
 
 import pytest
 import tiny_models as tiny
@@ -80,44 +80,75 @@ def test_I11_24_the_bundled_model_says_what_it_is_of_strange_texts_only(argument
     assert run(*arguments, stdin="I want to buy a car.\nWhere is Tom?\n").stderr == ""
 
 
-def test_I11_21_going_on_gives_the_whole(folder, tmp_path):
-    sources = [f"I want {number} cars." for number in range(40)]
-    wanted = "".join(line + "\n" for line in texts(folder, sources))
-    (tmp_path / "in").write_text("\n".join(sources) + "\n")
-    for name, written in (("out", wanted[: wanted.index("\n", 150) + 4]), ("none", None)):
-        if written is not None:
-            (tmp_path / f"{name}.part").write_text(written)  # its last line is not whole
-        arguments = ["-m", folder, "-i", tmp_path / "in", "-o", tmp_path / name]
-        run(*arguments, "--resume")
-        assert (tmp_path / name).read_text() == wanted
-        assert not (tmp_path / f"{name}.part").exists()
-    (tmp_path / "out.part").write_text("x\n" * 41)
-    result = run("-m", folder, "-i", tmp_path / "in", "-o", tmp_path / "out", "--resume", code=1)
-    assert "another input" in result.stderr
-    assert (tmp_path / "out.part").exists()
-    assert "with --resume" in run("-m", folder, "-o", tmp_path / "out", "Hi.").stderr
-    assert "needs the --output" in run("-m", folder, "--resume", "Hi.", code=1).stderr
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("name", ["out.de", "out.de.gz"])
-def test_I11_21_ctrl_c_keeps_the_lines_done(folder, tmp_path, name):
-    command = [sys.executable, "-m", "uwaga", "translate", "-m", folder, "--device", "cpu", "-o", name]
-    sources = [f"I want {number} cars." for number in range(6)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
-        process.stdin.write("".join(f"{line}\n" for line in sources[:3]).encode())
-        process.stdin.flush()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not any(path.suffix == ".part" for path in tmp_path.iterdir()):
-            time.sleep(0.05)
-        time.sleep(1.0)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-        said = process.stderr.read().decode()
-    assert f"{name}.part contains the finished lines; add --resume" in said
-    assert os.listdir(tmp_path) == [f"{name}.part"]  # noqa: PTH208
-    run("-m", folder, "-o", tmp_path / name, "--resume", stdin="\n".join(sources))
+def translating(folder, tmp_path, sources, *arguments):
+    """Start a run that reads a pipe, and wait until it has finished all lines so far."""
+    command = [sys.executable, "-m", "uwaga", "translate", "-m", folder, "--device", "cpu", *arguments]
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([*map(str, command)], cwd=tmp_path, **pipes)
+    process.stdin.write("".join(f"{line}\n" for line in sources).encode())
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        journals = [path.read_text().splitlines()[1:] for path in tmp_path.glob(".*.journal")]
+        if sum(len(json.loads(line.partition(" ")[2])) for line in chain(*journals)) == len(sources):
+            return process
+        time.sleep(0.02)
+    raise AssertionError(process.communicate())
+
+
+SOURCES = [f"I want {number} cars." for number in range(6)]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(("name", "options"), [("out.de", []), ("out.gz", []), ("out.de", ["--stream"])])
+def test_an_interrupted_run_is_resumed_byte_for_byte(folder, tmp_path, name, options, how):
+    options = [*options, "--beam", "1", "-o", tmp_path / name]
+    links = [] if options[0] == "--stream" else ["--alignments", tmp_path / "links"]
+    process = translating(folder, tmp_path, SOURCES[:3], *options, *links)
+    process.send_signal(how)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[how]
+    assert how == signal.SIGKILL or "kept for --resume" in said.decode()
+    assert not (tmp_path / name).exists()
+    run("-m", folder, "--device", "cpu", *options, *links, "--resume", stdin="\n".join(SOURCES))
+    assert names(tmp_path) == sorted([name, *(["links"] if links else [])])
+    whole = [tmp_path / "whole", *([tmp_path / "all links"] if links else [])]
+    again = [*options[:-1], whole[0], *(["--alignments", whole[1]] if links else [])]
+    run("-m", folder, "--device", "cpu", *again, stdin="\n".join(SOURCES))
     with open_bytes(tmp_path / name) as file:
-        assert file.read().decode().split("\n")[:-1] == texts(folder, sources)
+        assert file.read() == whole[0].read_bytes()
+    if links:
+        assert (tmp_path / "links").read_bytes() == whole[1].read_bytes()
+
+
+def test_a_run_is_resumed_with_its_own_input_and_options(folder, tmp_path):
+    out, there = tmp_path / "out", ["-m", folder, "-o", tmp_path / "out"]
+    bad = [*SOURCES, LONG.strip()]
+    run(*there, "--split", "never", "--format", "markdown", stdin="\n".join(bad), code=1)
+    assert names(tmp_path) == []  # nothing was finished
+    process = translating(folder, tmp_path, SOURCES[:3], "-o", out)
+    with pytest.raises(subprocess.CalledProcessError):
+        subprocess.run(
+            [sys.executable, "-m", "uwaga", "translate", "-o", out, "Hi."], check=True, capture_output=True
+        )
+    process.kill()
+    process.communicate()
+    there += ["--device", "cpu"]
+    other = [SOURCES[0], "Where is Tom?", *SOURCES[2:]]
+    assert "line 2" in run(*there, "--resume", stdin="\n".join(other), code=1).stderr
+    kept = (tmp_path / ".out.journal").read_bytes()
+    assert (
+        "more lines" in run(*there, "--resume", "Hi." if kept.count(b"[") < 2 else SOURCES[0], code=1).stderr
+    )
+    assert "beam" in run(*there, "--resume", "--beam", "1", stdin="\n".join(SOURCES), code=1).stderr
+    assert (tmp_path / ".out.journal").read_bytes() == kept
+    assert "without --resume" in run(*there, "Hi.").stderr
+    assert names(tmp_path) == ["out"]
+    assert "needs the --output" in run("-m", folder, "--resume", "Hi.", code=1).stderr
 
 
 def test_I11_21_chunks_take_about_a_second(tmp_path):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-import lzma
 import queue
 import shlex
 import sys
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import chain, zip_longest
@@ -19,7 +17,7 @@ from typing import IO, Annotated, NamedTuple
 import typer
 
 from uwaga.errors import DataError, SettingsError
-from uwaga.files.lines import LONGEST_LINE, check_compression, compressed, open_bytes, read_lines
+from uwaga.files.lines import LONGEST_LINE, check_compression, compressed, read_lines
 
 CHUNK = 1024
 """Lines translated together: enough to be sorted into even batches, few enough for output to appear soon."""
@@ -48,9 +46,9 @@ class Chunk(NamedTuple):
         """Return the names of the lines for error messages: ``line 7`` and so on."""
         return [f"{unit} {number}" for number in range(self.first, self.first + len(self.lines))]
 
-    def after(self, number: int) -> Chunk:
-        """Return the lines after the given number."""
-        return Chunk(max(self.first, number + 1), self.lines[max(0, number + 1 - self.first) :])
+    def without(self, count: int) -> Chunk:
+        """Return the chunk without its first lines."""
+        return Chunk(self.first + count, self.lines[count:])
 
 
 class Pace:
@@ -124,7 +122,7 @@ def standard_input_chunks() -> Iterator[Chunk]:
 
 
 @contextlib.contextmanager
-def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Callable[[str], None]]:
+def lines_out(path: Path | None) -> Iterator[Callable[[str], None]]:
     """Yield a function that writes text, in UTF-8, to a new file or to standard output.
 
     The file is written atomically: after an error there is no file, or still the old one. It is compressed if
@@ -132,7 +130,6 @@ def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Ca
 
     Args:
         path: the file, or None for standard output.
-        interrupted: path under which a partly written file is kept after Ctrl-C; None to remove it.
 
     Raises:
         DataError: the file cannot be written.
@@ -144,33 +141,8 @@ def lines_out(path: Path | None, interrupted: Path | None = None) -> Iterator[Ca
     from uwaga.files.atomic import new_file
 
     check_compression(path)
-    with new_file(path, interrupted) as file, compressed(path, file) as packed:
+    with new_file(path) as file, compressed(path, file) as packed:
         yield _writer(file) if packed is file else _writer(packed, flushed=False)
-
-
-def partial_of(output: Path) -> Path:
-    """Return the path under which finished lines are kept after Ctrl-C."""
-    return output.with_name(f"{output.name}.part")
-
-
-def copy_lines(path: Path, write: Callable[[str], None]) -> int:
-    """Write the whole lines of a file, plain or compressed, again; how many they are. None of no file.
-
-    Raises:
-        DataError: it cannot be read, or is damaged.
-    """
-    if not path.is_file():
-        return 0
-    count = 0
-    try:
-        with open_bytes(path) as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    write(line.decode("utf-8"))
-                    count += 1
-    except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
-        raise DataError(f"{path}: cannot be gone on with: {error}; start again without --resume") from None
-    return count
 
 
 def _writer(file: IO[bytes] | None, flushed: bool = True) -> Callable[[str], None]:

@@ -74,7 +74,7 @@ OnError = Annotated[
 ]
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Resume from OUTPUT.part, left by an interrupted run of the same command."),
+    typer.Option("--resume", help="Continue an interrupted run of the same command."),
 ]
 Streaming = Annotated[
     bool, typer.Option("--stream", help="Show each word as soon as it is decided (greedy or --sample).")
@@ -167,18 +167,6 @@ LOAD_HELP = {
     "adapter": "Folder `adapter` of a run with adapt.lora; default model: the one it was trained on",
 }
 """Help of options of loading, for verbs that choose a model by its languages."""
-
-
-def check_resume(resume: bool, output: Path | None, alignments: Path | None = None) -> None:
-    """Check that ``--resume`` has an output file, and no alignments, which an interrupted run does not keep.
-
-    Raises:
-        SettingsError: it is not so.
-    """
-    if resume and alignments is not None:
-        raise SettingsError("--resume has no alignments of the finished lines: omit --resume or --alignments")
-    if resume and output is None:
-        raise SettingsError("--resume needs the --output of the interrupted run")
 
 
 def check_streaming(as_json: bool, search: SearchOverrides) -> None:

@@ -7,9 +7,11 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -23,9 +25,7 @@ from uwaga.cli.lines import (
     Chunk,
     Pace,
     chunks_of,
-    copy_lines,
     lines_out,
-    partial_of,
     resolve_source,
 )
 from uwaga.cli.option_groups import Group, option_groups
@@ -43,6 +43,7 @@ from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.errors import UwagaError
+    from uwaga.files.resume import Journal
     from uwaga.results.translation import Translation
     from uwaga.translator import Request, Translator
     from uwaga.translator.request import OnError
@@ -303,7 +304,10 @@ def translate(
         raise SettingsError("--format puts tags back after the whole translation: leave out --stream")
     if format_ is not FormatChoice.text and alignments is not None:
         raise SettingsError("--alignments counts the words of plain lines: leave out --format")
-    (source, chunks), pace = _watched(text, input_, load.source, (resume, output, alignments))
+    if resume and output is None:
+        raise SettingsError("--resume needs the --output of the interrupted run")
+    pace = Pace() if sys.stderr.isatty() else None
+    source, chunks = resolve_source(load.source, chunks_of(text, input_, pace))
     search |= {"entropy": as_json and confidence, "alignment": alignments is not None}
     request = Request(
         "",
@@ -321,19 +325,9 @@ def translate(
     translator, bundled = load_for_texts(model, replace(load, source=source), via)
     request = translator.prepare(request, streaming=stream)
     notes = Notes("text" if text else "line", bundled)
-    _Job(translator, request, shape, notes, pace, alignments).run(chunks, input_, output, resume)
-
-
-def _watched(
-    text: list[str] | None,
-    path: Path | None,
-    source: str | None,
-    resuming: tuple[bool, Path | None, Path | None],
-) -> tuple[tuple[str | None, Iterator[Chunk]], Pace | None]:
-    """Return the source language with the chunks to translate, and the progress display of a terminal."""
-    the.check_resume(*resuming)
-    pace = Pace() if sys.stderr.isatty() else None
-    return resolve_source(source, chunks_of(text, path, pace)), pace
+    with open_results(translator, request, shape, output, resume) as journal:
+        _Job(translator, request, shape, notes, pace, journal).run(chunks, input_, output, alignments)
+    notes.finish()
 
 
 class _Shape(NamedTuple):
@@ -363,13 +357,67 @@ class _Shape(NamedTuple):
         if self.moses and (self.as_json or self.streams):
             raise SettingsError("--nbest-format moses cannot be combined with --json or --stream")
 
-    def show(self, translation: Translation) -> str:
-        """Return a translation and its alternatives as one line, so that output lines match input lines."""
+    def show(self, translation: Translation, index: int) -> str:
+        """Return the output for a translation and its alternatives: one line, unless it is Moses's format.
+
+        Args:
+            translation: with its alternatives.
+            index: the index of its line, from 0.
+        """
+        if self.moses:
+            return moses_lines(translation, index)
         if self.as_json:
-            return json.dumps(translation.to_dict(confidence=self.confident), ensure_ascii=False)
+            return json.dumps(translation.to_dict(confidence=self.confident), ensure_ascii=False) + "\n"
         ways = (translation, *translation.alternatives)
         texts = [confident_text(one, self.colours) if self.confident else one.text for one in ways]
-        return "\t".join(text.replace("\t", " ") for text in texts) if len(ways) > 1 else texts[0]
+        return ("\t".join(text.replace("\t", " ") for text in texts) if len(ways) > 1 else texts[0]) + "\n"
+
+
+@contextlib.contextmanager
+def open_results(
+    translator: Translator, request: Request, shape: _Shape, output: Path | None, resume: bool
+) -> Iterator[Journal | None]:
+    """Open the journal of an output file, from which an interrupted run resumes; None for a stream.
+
+    Raises:
+        DataError: the journal cannot be written.
+        RunInUseError: another process writes the file.
+        SettingsError: the interrupted run had other options.
+    """
+    if output is None or (output.exists() and not output.is_file()):
+        yield None
+        return
+    from uwaga.files.resume import journal_path, open_journal
+    from uwaga.translator.plan import work_settings
+
+    work = work_settings(translator, request) | {
+        "format": request.format,
+        "prefix": request.prefix,
+        "ignore_tags": list(request.ignore_tags),
+        "on_error": request.on_error,
+        "output": shape._asdict(),
+    }
+    if not resume and journal_path(output).is_file():
+        typer.echo(f"note: {output}: without --resume, an interrupted run's results are dropped", err=True)
+    with open_journal(output, work, resume) as journal:
+        try:
+            yield journal
+        except BaseException:
+            if journal.count:
+                typer.echo(f"{output}: {journal.count} finished lines are kept for --resume", err=True)
+            raise
+        journal.remove()
+
+
+class Result(NamedTuple):
+    """The output for one line, as the journal holds it.
+
+    ``line`` is a checksum of the input; ``text`` and ``links`` are what is written of it.
+    """
+
+    line: int
+    text: str
+    links: str
 
 
 @dataclass
@@ -381,74 +429,92 @@ class _Job:
     shape: _Shape
     notes: Notes
     pace: Pace | None
-    alignments: Path | None = None
-    write_links: Callable[[str], None] | None = None
+    journal: Journal | None
 
-    def run(self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, resume: bool) -> None:
-        """Translate every chunk, except what an interrupted call has done if ``resume``; report warnings."""
+    def run(
+        self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, alignments: Path | None
+    ) -> None:
+        """Translate every chunk, except what an interrupted run has finished.
+
+        Raises:
+            DataError: a line cannot be translated, or the interrupted run had another input.
+        """
         from uwaga.cli.meter import meter
 
-        partial = None if output is None else partial_of(output)
-        if partial is not None and not resume and partial.is_file():
-            typer.echo(f"note: {partial} was left by an interrupted run; continue it with --resume", err=True)
-        work = self._stream if self.shape.streams else self._translate
-        done = 0
-        try:
-            with contextlib.ExitStack() as files:
-                write = files.enter_context(lines_out(output, partial))
-                advance = files.enter_context(meter(source, "translating"))
-                if self.alignments is not None:
-                    self.write_links = files.enter_context(lines_out(self.alignments))
-                if partial is not None and resume:
-                    done = copy_lines(partial, write)
-                last = 0
-                for chunk in chunks:
-                    started = time.monotonic()
-                    last = chunk.first - 1 + len(chunk.lines)
-                    if last > done:
-                        work(chunk.after(done), write)
-                    advance(chunk)
-                    if self.pace is not None:
-                        self.pace.took(time.monotonic() - started)
-                if last < done:
-                    raise DataError(
-                        f"{partial} has {done} lines, the input {last}: it belongs to another input"
-                    )
-        except KeyboardInterrupt:
-            if partial is not None and partial.is_file():
-                typer.echo(f"{partial} contains the finished lines; add --resume to continue", err=True)
-            raise
-        if partial is not None and resume:
-            partial.unlink(missing_ok=True)
-        self.notes.finish()
+        with contextlib.ExitStack() as files:
+            write = files.enter_context(lines_out(output))
+            write_links = None if alignments is None else files.enter_context(lines_out(alignments))
+            advance = files.enter_context(meter(source, "translating"))
+            for chunk in chunks:
+                started = time.monotonic()
+                earlier = self._replayed(chunk)
+                rest = chunk.without(len(earlier))
+                write("".join(result.text for result in earlier))
+                results = self._stream(rest, write) if self.shape.streams else self._translate(rest)
+                if not self.shape.streams:
+                    write("".join(result.text for result in results))
+                if write_links is not None:
+                    write_links("".join(result.links for result in (*earlier, *results)))
+                if self.journal is not None and results:
+                    self.journal.add(results)
+                advance(chunk)
+                if self.pace is not None:
+                    self.pace.took(time.monotonic() - started)
+            if self.journal is not None and self.journal.replay(1):
+                raise self._other_input("has more lines")
 
-    def _translate(self, chunk: Chunk, write: Callable[[str], None]) -> None:
-        """Write one line for each input line."""
+    def _replayed(self, chunk: Chunk) -> list[Result]:
+        """Return the results of an interrupted run for the first lines of a chunk."""
+        if self.journal is None:
+            return []
+        results = [Result(*values) for values in self.journal.replay(len(chunk.lines))]
+        for number, (result, line) in enumerate(zip(results, chunk.lines, strict=False), chunk.first):
+            if result.line != _checksum(line):
+                raise self._other_input(f"has another line {number}")
+        return results
+
+    def _other_input(self, difference: str) -> DataError:
+        assert self.journal is not None
+        return DataError(
+            f"{self.journal.path}: belongs to another input, which {difference}; give that input, or omit "
+            "--resume to start over"
+        )
+
+    def _translate(self, chunk: Chunk) -> list[Result]:
+        """Translate the lines of a chunk together."""
         translations = list(self.translator.run(self._requests(chunk), window=len(chunk.lines)))
-        if self.shape.moses:
-            write("".join(moses_lines(one, at) for at, one in enumerate(translations, chunk.first - 1)))
-        else:
-            write("".join(self.shape.show(translation) + "\n" for translation in translations))
-        if self.write_links is not None:
-            self.write_links("".join(f"{one.alignment or ''}\n" for one in translations))
-        for number, translation in enumerate(translations, start=chunk.first):
+        results = []
+        for number, line, translation in zip(count(chunk.first), chunk.lines, translations, strict=False):
             self.notes.take(number, translation)
+            text = self.shape.show(translation, number - 1)
+            results.append(Result(_checksum(line), text, f"{translation.alignment or ''}\n"))
+        return results
 
-    def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> None:
+    def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> list[Result]:
         """Write each translation word by word."""
+        results = []
         for number, request in enumerate(self._requests(chunk), start=chunk.first):
+            written: list[str] = []
             try:
-                pieces = self.translator.run_stream(request)
+                for piece in self._pieces(number, request):
+                    written.append(piece)
+                    write(piece)
             except DataError as error:
-                if request.on_error == "raise":
+                if request.on_error == "raise" or written:
                     raise
                 copied = request.on_error == "copy"
-                write((request.text if copied else "") + "\n")
+                written.append((request.text if copied else "") + "\n")
+                write(written[-1])
                 self.notes.fail(error, copied)
-                continue
-            if _written(pieces, write):
-                self.notes.cut.append(number)
-            self.notes.doubt(number, self.translator.input_warnings(request.text, request.split))
+            results.append(Result(_checksum(request.text), "".join(written), "\n"))
+        return results
+
+    def _pieces(self, number: int, request: Request) -> Iterator[str]:
+        truncated = yield from self.translator.run_stream(request)
+        yield "\n"
+        if truncated:
+            self.notes.cut.append(number)
+        self.notes.doubt(number, self.translator.input_warnings(request.text, request.split))
 
     def _requests(self, chunk: Chunk) -> list[Request]:
         return [
@@ -457,10 +523,5 @@ class _Job:
         ]
 
 
-def _written(pieces: Generator[str, None, bool], write: Callable[[str], None]) -> bool:
-    while True:
-        try:
-            write(next(pieces))
-        except StopIteration as end:
-            write("\n")
-            return bool(end.value)
+def _checksum(line: str) -> int:
+    return zlib.crc32(line.encode("utf-8", "surrogatepass"))

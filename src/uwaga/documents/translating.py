@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from uwaga.documents.job import (
 )
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import joined
-from uwaga.markup.placeholders import kept_placeholders
 
 if TYPE_CHECKING:
     from uwaga.translator import Request, Translator
@@ -56,27 +55,13 @@ def translate_file(
         RunInUseError: another process makes ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """
-    from uwaga.terms import Glossary
-    from uwaga.terms.apply import fingerprint
     from uwaga.translator import Request
-    from uwaga.translator.plan import search_options
+    from uwaga.translator.plan import work_settings
 
     how = translator.prepare(request or Request(""))
-    *earlier, last = search_options([model.decoding for model in translator.models], how.search)
-    searched = {key: str(value) for key, value in asdict(last).items() if key != "batch_tokens"}
-    if earlier:
-        searched["earlier"] = str(tuple(map(asdict, earlier)))
-    kept = kept_placeholders(how.placeholders)
     said = with_languages(options or DocumentOptions(), translator)
-    told = {
-        "model": repr(translator),
-        "search": searched,
-        "placeholders": "none" if kept is None else kept.pattern.pattern,
-        "split": how.split,
-    }
-    if isinstance(how.glossary, Glossary):
-        told["glossary"] = fingerprint(how.glossary, how.glossary_mode)
-    job = replace(document_job(source, target, format, said, told), batch=batch)
+    settings = work_settings(translator, how)
+    job = replace(document_job(source, target, format, said, settings), batch=batch)
     return run_document_job(job, inline_translator(translator, how), progress)
 
 

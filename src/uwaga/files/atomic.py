@@ -25,7 +25,7 @@ LONGEST_STEM = 40
 
 
 @contextlib.contextmanager
-def replacing(path: Path, mode: int | None = None, interrupted: Path | None = None) -> Iterator[IO[bytes]]:
+def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces ``path`` when the block ends without an error.
 
     The temporary file lies beside ``path`` under a random hidden name (``file.name``), is opened exclusively
@@ -35,7 +35,6 @@ def replacing(path: Path, mode: int | None = None, interrupted: Path | None = No
     Args:
         path: the file.
         mode: permission bits of the file; by default those of the old file, or of the umask.
-        interrupted: where the content is kept after Ctrl-C; None discards it.
 
     Raises:
         OSError: the file cannot be written; its ``filename`` is ``path``.
@@ -46,14 +45,9 @@ def replacing(path: Path, mode: int | None = None, interrupted: Path | None = No
         target = path.resolve()
         _remove_abandoned(target)
         temporary, handle = _open_beside(target, mode)
-        try:
-            with open(temporary, "wb", opener=lambda *_: handle) as file:
-                yield file
-            _sync(temporary)  # by name: libraries such as safetensors replace the file itself
-        except KeyboardInterrupt:
-            if interrupted is not None:
-                os.replace(temporary, interrupted)
-            raise
+        with open(temporary, "wb", opener=lambda *_: handle) as file:
+            yield file
+        _sync(temporary)  # by name: libraries such as safetensors replace the file itself
         os.replace(temporary, target)
     except RuntimeError as error:  # circular links
         raise OSError(errno.ELOOP, str(error), str(path)) from None
@@ -67,19 +61,15 @@ def replacing(path: Path, mode: int | None = None, interrupted: Path | None = No
 
 
 @contextlib.contextmanager
-def new_file(path: Path, interrupted: Path | None = None) -> Iterator[IO[bytes]]:
+def new_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing as :func:`replacing` does; a device or a pipe is written to directly.
-
-    Args:
-        path: the file.
-        interrupted: where the content is kept after Ctrl-C; None discards it.
 
     Raises:
         DataError: the file cannot be written.
     """
     try:
         special = path.exists() and not path.is_file()
-        with path.open("wb") if special else replacing(path, interrupted=interrupted) as file:
+        with path.open("wb") if special else replacing(path) as file:
             yield file
     except OSError as error:
         if isinstance(error, BrokenPipeError) or error.filename not in (None, str(path)):

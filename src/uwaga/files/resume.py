@@ -63,10 +63,11 @@ class Journal:
     Attributes:
         path: the path of the journal.
         done: number of results of an earlier run.
+        count: number of all results.
     """
 
     def __init__(self, path: Path, file: IO[bytes], done: int, checksum: bytes) -> None:
-        self.path, self.done = path, done
+        self.path, self.done, self.count = path, done, done
         self._file, self._checksum = file, checksum
         self._results = _read_results(path, done)
 
@@ -84,6 +85,7 @@ class Journal:
         self._file.write(self._checksum + b" " + body + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
+        self.count += len(results)
 
     def remove(self) -> None:
         """Remove the journal of finished work."""
@@ -91,12 +93,13 @@ class Journal:
 
 
 @contextlib.contextmanager
-def open_journal(target: Path, work: Mapping[str, Any]) -> Iterator[Journal]:
+def open_journal(target: Path, work: Mapping[str, Any], resume: bool = True) -> Iterator[Journal]:
     """Open the journal of a file and hold its lock; an empty journal is removed again at the end.
 
     Args:
         target: the file to write.
         work: identifies the work: its input and options, as JSON values.
+        resume: False discards the results of an earlier run.
 
     Raises:
         DataError: the journal cannot be written, or is of another version.
@@ -112,6 +115,8 @@ def open_journal(target: Path, work: Mapping[str, Any]) -> Iterator[Journal]:
     with os.fdopen(handle, "r+b") as file:
         if not try_lock(handle):
             raise RunInUseError(f"{target}: another process writes it; wait, or choose another file")
+        if not resume:
+            file.truncate(0)
         header = json.dumps({"journal": JOURNAL_FORMAT, **work}, sort_keys=True).encode()
         done, end, checksum = _scan(file, path, target, json.loads(header))
         if end == 0:
