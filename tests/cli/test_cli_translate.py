@@ -217,10 +217,14 @@ def test_a_bad_line_is_named_after_those_before_it(run, tmp_path, translator, mo
         assert out(result) == texts(translator, ["Hi", "The dog."])
         assert "line 3 is not UTF-8 at byte 3" in result.stderr
     result = run("translate", "-i", tmp_path / "in", "-o", tmp_path / "out", code=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.journal", "in"]
     (tmp_path / "out").write_text("old")
     run("translate", "-i", tmp_path / "in", "-o", tmp_path / "out", code=1)
     assert (tmp_path / "out").read_text() == "old"
+    (tmp_path / "in").write_bytes(bad.replace(b"\xef", b""))
+    run("translate", "-i", tmp_path / "in", "-o", tmp_path / "out", "--resume")
+    assert (tmp_path / "out").read_text().splitlines()[:2] == texts(translator, ["Hi", "The dog."])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
 def test_a_line_that_is_too_long_is_numbered(run):

@@ -109,9 +109,9 @@ def test_I11_13_what_a_killed_process_left_goes_and_what_a_living_one_writes_sta
 
 
 def test_I11_13_a_terminated_verb_leaves_nothing(tmp_path):
-    command = [sys.executable, "-m", "uwaga", "translate", "--output", "out", "--threads", "1"]
+    command = [sys.executable, "-m", "uwaga", "score", "--output", "out", "--threads", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
-        process.stdin.write(b"Hello.\n")
+        process.stdin.write(b"Hello.\tHallo.\n")
         process.stdin.flush()
         for _ in range(600):
             if any(Path(tmp_path).iterdir()):

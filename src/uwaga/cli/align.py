@@ -253,10 +253,12 @@ def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[
         lines = [line for chunk in islice(file_chunks(files[0]), 2) for line in chunk.lines][:MOST_PAIRS]
         if lines and not any("\t" in line for line in lines):
             with counter(len(lines), "translating") as show:
-                requests = (Request(line, name=f"line {at}") for at, line in enumerate(lines, start=1))
+                # A pair is aligned in one piece: a line that is too long for that is left out.
+                requests = (Request(line, split="never", on_error="return") for line in lines)
                 for number, one in enumerate(translator.run(requests, window=64), start=1):
                     show(number)
-                    yield one.source, one.text
+                    if one.error is None:
+                        yield lines[number - 1], one.text
             return
     yield from _all_pairs(files)
 

@@ -388,9 +388,8 @@ def open_results(
         yield None
         return
     from uwaga.files.resume import journal_path, open_journal
-    from uwaga.translator.plan import work_settings
 
-    work = work_settings(translator, request) | {
+    work = translator.work_settings(request) | {
         "format": request.format,
         "prefix": request.prefix,
         "ignore_tags": list(request.ignore_tags),

@@ -56,11 +56,10 @@ def translate_file(
         MissingExtraError: the format needs a library that is not installed.
     """
     from uwaga.translator import Request
-    from uwaga.translator.plan import work_settings
 
     how = translator.prepare(request or Request(""))
     said = with_languages(options or DocumentOptions(), translator)
-    settings = work_settings(translator, how)
+    settings = translator.work_settings(how)
     job = replace(document_job(source, target, format, said, settings), batch=batch)
     return run_document_job(job, inline_translator(translator, how), progress)
 

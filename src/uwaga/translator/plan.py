@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from uwaga.checkpoints.languages import LanguagePair, resolve_languages
 from uwaga.errors import DataError, SettingsError
@@ -18,7 +18,6 @@ from uwaga.translator.split import Passage, Segmenter, TranslatedPassage
 
 if TYPE_CHECKING:
     from uwaga.terms.apply import TermFinder
-    from uwaga.translator.translator import Translator
 
 
 MOST_SHOWN = 8
@@ -187,35 +186,6 @@ def make_plan(
         stages.append(Stage(model, chosen, segmenter, request.split, terms))
     ignored = frozenset(name.lower() for name in request.ignore_tags)
     return Plan(request, tuple(stages), kept_placeholders(request.placeholders), ignored)
-
-
-def work_settings(translator: Translator, request: Request) -> dict[str, Any]:
-    """Return everything that a request's translation depends on but its text, as JSON values.
-
-    Work that is resumed must have the same (:func:`uwaga.files.resume.check_same_job`).
-
-    Args:
-        translator: the models.
-        request: as :meth:`uwaga.translator.Translator.prepare` returns it.
-    """
-    *earlier, last = search_options([model.decoding for model in translator.models], request.search)
-    search = {name: str(value) for name, value in asdict(last).items() if name != "batch_tokens"}
-    if earlier:
-        search["earlier"] = str(tuple(map(asdict, earlier)))
-    kept = kept_placeholders(request.placeholders)
-    settings: dict[str, Any] = {
-        "model": repr(translator),
-        "search": search,
-        "placeholders": "none" if kept is None else kept.pattern.pattern,
-        "split": request.split,
-    }
-    if request.glossary:
-        from uwaga.terms import Glossary
-        from uwaga.terms.apply import fingerprint
-
-        assert isinstance(request.glossary, Glossary)
-        settings["glossary"] = fingerprint(request.glossary, request.glossary_mode)
-    return settings
 
 
 def search_options(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -14,6 +14,7 @@ from uwaga.errors import DataError, SettingsError
 from uwaga.languages.codes import same_language
 from uwaga.languages.detection import AUTO
 from uwaga.markup import Inline, plain_text
+from uwaga.markup.placeholders import kept_placeholders
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
@@ -336,6 +337,33 @@ class Translator:
             search = {**search, "seed": last.options.seed}
         glossary = request.glossary if last.terms is None else last.terms.glossary
         return replace(request, search=search, glossary=glossary)
+
+    def work_settings(self, request: Request) -> dict[str, Any]:
+        """Return what the translation of any text with these options depends on, as JSON values.
+
+        Work that is resumed must have the same (:func:`uwaga.files.resume.check_same_job`).
+
+        Args:
+            request: as :meth:`prepare` returns it.
+        """
+        *earlier, last = search_options([model.decoding for model in self.models], request.search)
+        search = {name: str(value) for name, value in asdict(last).items() if name != "batch_tokens"}
+        if earlier:
+            search["earlier"] = str(tuple(map(asdict, earlier)))
+        kept = kept_placeholders(request.placeholders)
+        settings: dict[str, Any] = {
+            "model": repr(self),
+            "search": search,
+            "placeholders": "none" if kept is None else kept.pattern.pattern,
+            "split": request.split,
+        }
+        if request.glossary:
+            from uwaga.terms import Glossary
+            from uwaga.terms.apply import fingerprint
+
+            assert isinstance(request.glossary, Glossary)
+            settings["glossary"] = fingerprint(request.glossary, request.glossary_mode)
+        return settings
 
     def options(self, **search: Any) -> SearchOptions:
         """Return the last model's own search options, changed by those given; see :meth:`translate`.
