@@ -31,7 +31,7 @@ def nested(opening: str, closing: str, most: int = 1 << 30, before: str = "", af
     return make
 
 
-def cues(text: Callable[[int], str], count: int = 2) -> Make:
+def cues(text: Callable[[int], str], count: int = 8) -> Make:
     return lambda size: "".join(
         f"{at}\n00:00:{at:02},000 --> 00:00:{at:02},900\n{text(size // count)}\n\n"
         for at in range(1, count + 1)
