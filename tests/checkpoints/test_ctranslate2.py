@@ -283,7 +283,7 @@ BAD = {
     r"model\.bin: the file is empty": lambda f: (f / "model.bin").write_bytes(b""),
     r"of shape \(4294967295, 24\) needs \d+ bytes": lambda f: claim(f / "model.bin"),
     r"CTranslate2 format 7, or not such": lambda f: replaced(f / "model.bin", b"\6\0\0\0", b"\7\0\0\0"),
-    r"of the kind 'WhisperSpec'": lambda f: rewrite(f / "model.bin", name="WhisperSpec"),
+    r"kind of model 'WhisperSpec'": lambda f: rewrite(f / "model.bin", name="WhisperSpec"),
     r"revision 8": lambda f: rewrite(f / "model.bin", revision=8),
     r"'encoder/layer_1/ffn/linear_1/weight': missing": lambda f: rewrite(
         f / "model.bin", drop=["encoder/layer_1/ffn/linear_1/weight"]

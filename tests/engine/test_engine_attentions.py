@@ -163,7 +163,7 @@ def test_M10_one_heads_cross_attention_in_torch():
 
 def test_heads_that_are_not_there_are_refused():
     for model in (MODEL, native(MODEL)):
-        for layer, head, message in ((2, 0, "no layer 3"), (0, 2, "no head 3"), (0, -1, "no head 0")):
+        for layer, head, message in ((2, 0, "layer 3"), (0, 2, "head 3"), (0, -1, "head 0")):
             with pytest.raises(SettingsError, match=message):
                 model.cross_attention(SOURCES, FED, layer, head)
     with pytest.raises(DataError, match="outside the"):

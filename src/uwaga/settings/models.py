@@ -203,6 +203,7 @@ class DecodingSettings(StrictModel):
     )
     split_above: NonNegativeInt = Field(
         1,
+        le=MAX_TOKENS,
         description="source tokens above which a line is split into sentences; 1: any line, 0: only above "
         "the model's limit",
     )
