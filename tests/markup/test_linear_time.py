@@ -143,7 +143,7 @@ def _copying(monkeypatch):
     monkeypatch.setattr(search_sentences, "search", searched)
     monkeypatch.setattr(align, "with_alignments", aligned)
     monkeypatch.setattr(substitution, "search", searched)
-    monkeypatch.setattr(substitution, "token_alignments", diagonals)
+    monkeypatch.setattr(align, "token_alignments", diagonals)
 
 
 def whole(**options: object) -> Callable[[str], None]:

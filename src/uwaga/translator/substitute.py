@@ -15,18 +15,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, product
+from typing import NamedTuple
 
-from uwaga.alignment.piece_alignment import PieceAlignment, WordIndex, align_words
-from uwaga.alignment.piece_spans import piece_spans
+from uwaga.alignment.piece_alignment import WordIndex
 from uwaga.alignment.words import word_spans
 from uwaga.decoder import Decoder
-from uwaga.results.attention import Floats
 from uwaga.results.translation import Hypothesis, Span, WordAlignment
 from uwaga.search import SearchOptions, search
 from uwaga.search.phrases import Phrases
 from uwaga.terms.apply import SentenceTerms, occurrences
 from uwaga.terms.glossary import Match
-from uwaga.translator.align import token_alignments
+from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.align import align_pairs
 from uwaga.translator.model import Model
 from uwaga.translator.split import Sentence
 
@@ -77,10 +77,28 @@ class TermSentence:
         repeated = [form for form, times in forms.items() if len(occurrences(form, text)) > times]
         return sum(not use.applied for use in uses), len(kept), len(repeated)
 
+    def allows(self, hypothesis: Hypothesis) -> bool:
+        """Return True if a hypothesis is not much less probable than the usual one, with the terms' bonus."""
+        phrases = self.terms.phrases
+        assert phrases.bonus is not None
+        loss = self.usual[0].log_prob - hypothesis.log_prob
+        return loss <= ALLOWANCE * len(self.terms.matches) + phrases.bonus * phrases.total
+
     @property
     def first_place(self) -> Span | None:
         """The span of the first words that a term replaces."""
         return min(filter(None, self.places), default=None)
+
+
+class Candidate(NamedTuple):
+    """A hypothesis with its faults, see :meth:`TermSentence.faults`."""
+
+    faults: tuple[int, int, int]
+    hypothesis: Hypothesis
+
+    def rank(self) -> tuple[tuple[int, int, int], float]:
+        """Return the faults and the loss per token: the least is best."""
+        return self.faults, -self.hypothesis.log_prob / (len(self.hypothesis.tokens) + 1)
 
 
 def _inflected(word: str, text: str) -> int:
@@ -113,55 +131,43 @@ def substitute_terms(
     lacking = [at for at, one in enumerate(sentences) if one.faults(one.usual[0].tokens, one.text)[0]]
     if not lacking:
         return found
-    made = dict(
+    placed = dict(
         zip(lacking, _placed(model, decoder, options, [sentences[at] for at in lacking]), strict=True)
     )
-    candidates: dict[int, list[Hypothesis]] = {at: [] for at in lacking}
+    candidates: dict[int, list[Candidate]] = {at: [] for at in lacking}
 
-    def run(asked: Sequence[tuple[int, Sequence[int], Phrases | None]]) -> list[list[Hypothesis]]:
-        """Search with a prefix and phrases each; None for the sentence's own."""
-        return search(
+    def add(asked: Sequence[tuple[int, Sequence[int], Phrases | None]], in_place: bool) -> None:
+        """Search with a prefix and phrases each; keep the hypotheses, or those with their terms in place."""
+        lists = search(
             decoder,
-            [made[at].sentence.ids for at, _, _ in asked],
+            [placed[at].sentence.ids for at, _, _ in asked],
             replace(options, nbest=options.beam),
             prefixes=[prefix for _, prefix, _ in asked],
             phrases=[phrases for _, _, phrases in asked],
         )
+        for (at, _, _), hypotheses in zip(asked, lists, strict=True):
+            for hypothesis in hypotheses:
+                text = decode(hypothesis.tokens)
+                if not in_place or _in_place(placed[at], text):
+                    candidates[at].append(Candidate(placed[at].faults(hypothesis.tokens, text), hypothesis))
 
     limit = min(filter(None, (options.max_length, decoder.max_target)), default=math.inf)
-    asked: list[tuple[int, Sequence[int], Phrases | None]] = []
-    for at, one in made.items():
-        for beginning, all_there in _beginnings(one):
-            tokens = model.target.encode(beginning)
-            if tokens[: len(one.prefix)] == list(one.prefix) and len(tokens) < limit:
-                asked.append((at, tokens, None if all_there else one.terms.phrases))
-    for (at, _, _), hypotheses in zip(asked, run(asked) if asked else (), strict=True):
-        candidates[at] += [one for one in hypotheses if _in_place(made[at], decode(one.tokens))]
-
-    def rank(at: int, hypothesis: Hypothesis) -> tuple[tuple[int, int, int], float]:
-        faults = made[at].faults(hypothesis.tokens, decode(hypothesis.tokens))
-        return faults, -hypothesis.log_prob / (len(hypothesis.tokens) + 1)
-
-    forced = [
-        at for at in lacking if not any(rank(at, hypothesis)[0] == (0, 0, 0) for hypothesis in candidates[at])
+    begun = [
+        (at, tokens, phrases)
+        for at, one in placed.items()
+        for tokens, phrases in _prefixes(one, model.target)
+        if len(tokens) < limit
     ]
-    for at, hypotheses in zip(
-        forced,
-        run([(at, made[at].prefix, made[at].terms.phrases) for at in forced]) if forced else (),
-        strict=True,
-    ):
-        candidates[at] += hypotheses
-    for at in lacking:
-        distinct = {one.tokens: one for one in candidates[at]}.values()
-        ranked = sorted(distinct, key=lambda one, at=at: rank(at, one))  # type: ignore[misc]
-        best, bonus = ranked[0], made[at].terms.phrases.bonus
-        if bonus is not None and (
-            rank(at, best)[0] != (0, 0, 0)
-            or made[at].usual[0].log_prob - best.log_prob
-            > ALLOWANCE * len(made[at].terms.matches) + bonus * made[at].terms.phrases.total
-        ):
-            continue
-        found[at] = ranked[: options.nbest]
+    if begun:
+        add(begun, in_place=True)
+    forced = [at for at in lacking if all(any(one.faults) for one in candidates[at])]
+    if forced:
+        add([(at, placed[at].prefix, placed[at].terms.phrases) for at in forced], in_place=False)
+    for at, one in placed.items():
+        distinct = {candidate.hypothesis.tokens: candidate for candidate in candidates[at]}
+        best, *others = sorted(distinct.values(), key=Candidate.rank)
+        if one.terms.phrases.bonus is None or (not any(best.faults) and one.allows(best.hypothesis)):
+            found[at] = [each.hypothesis for each in (best, *others)][: options.nbest]
     return found
 
 
@@ -169,29 +175,23 @@ def _placed(
     model: Model, decoder: Decoder, options: SearchOptions, sentences: Sequence[TermSentence]
 ) -> list[TermSentence]:
     """Return the sentences with the places of their terms; in a chain only its first model knows them."""
-    aligned = [at for at, one in enumerate(sentences) if model.aligns and one.sentence.origin is None]
     made = list(sentences)
+    aligned = [at for at, one in enumerate(sentences) if model.aligns and one.sentence.origin is None]
     if not aligned:
         return made
-    ids = [made[at].sentence.ids for at in aligned]
-    tokens = [made[at].usual[0].tokens for at in aligned]
-    rows = token_alignments(decoder, model.alignment_head, ids, tokens, options.start)
-    for at, (weights, maps) in zip(aligned, rows, strict=True):
-        words = _word_alignment(model, made[at], weights, maps)
-        places = _places(made[at].text, words, made[at].terms.matches)
-        made[at] = replace(made[at], places=places)
-    return made
-
-
-def _word_alignment(model: Model, one: TermSentence, weights: Floats, maps: Floats | None) -> WordAlignment:
-    texts = one.sentence.text, one.text
-    spans = (
-        piece_spans(texts[0], one.sentence.ids, model.source),
-        piece_spans(texts[1], one.usual[0].tokens, model.target),
+    some, end = [sentences[at] for at in aligned], model.target.symbols.end
+    alignments = align_pairs(
+        decoder,
+        model.alignment_head,
+        [(one.sentence.text, one.text) for one in some],
+        ([one.sentence.ids for one in some], [(*one.usual[0].tokens, end) for one in some]),
+        (model.source, model.target),
+        options.start,
+        "words",
     )
-    pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights, maps=maps)
-    links = None if model.alignment_head is None else model.alignment_head.links
-    return align_words([pieces], word_spans(texts[0]), word_spans(texts[1]), texts, links)
+    for at, one, words in zip(aligned, some, alignments, strict=True):
+        made[at] = replace(one, places=_places(one.text, words, one.terms.matches))
+    return made
 
 
 def _places(text: str, words: WordAlignment, terms: Sequence[Match]) -> list[Span | None]:
@@ -220,6 +220,14 @@ def _place(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span 
     while len(linked) > 1 and chances.get(last + 1, 0.0) > LINKED:
         last += 1
     return words.target[first][0], words.target[last][1]
+
+
+def _prefixes(one: TermSentence, target: Subwords) -> Iterator[tuple[list[int], Phrases | None]]:
+    """Yield the tokens that candidates begin with, and the phrases if not every term is in them."""
+    for beginning, all_there in _beginnings(one):
+        tokens = target.encode(beginning)
+        if tokens[: len(one.prefix)] == list(one.prefix):
+            yield tokens, None if all_there else one.terms.phrases
 
 
 def _beginnings(one: TermSentence) -> Iterator[tuple[str, bool]]:
