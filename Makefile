@@ -18,7 +18,10 @@ DEV_INSTALLED := $(VENV)/dev.installed
 # What an installation is made of; a change of Python files needs no new one.
 BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tests -prune -o -type f ! -name '*.md' -print)
 
-.PHONY: help demo test tests slow compiled processors faults fuzz soak lint format docs serve-docs bench page sdist wheel clean
+# Compiled modules are kept: each process of the tests would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo test tests slow compiled deep processors faults fuzz soak lint format docs serve-docs bench page sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -40,17 +43,20 @@ help:
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "error: no python3; install it, or name one: make PYTHON=/path/to/python" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit("error: Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else 0'
+	@$(PYTHON) -c 'import pathlib, sys, sysconfig; h = pathlib.Path(sysconfig.get_path("include"), "Python.h"); h.exists() or sys.exit(f"error: {h} is missing, with which the engine is built; on Debian: apt install python3-dev")'
+	@$(PYTHON) -c 'import ensurepip' 2> /dev/null || { echo "error: $(PYTHON) has no ensurepip, which makes .venv; on Debian: apt install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# Translating needs no torch.
 $(RUN_INSTALLED): $(BUILT_FROM) | $(BIN)/python
-	$(PIP) install "$(TORCH)"
-	$(PIP) install --editable ".[train]"
+	$(PIP) install --editable .
 	@touch $@
 
-$(DEV_INSTALLED): $(BUILT_FROM) | $(BIN)/python
+# The extra of the package that is installed, whose engine is not built again.
+$(DEV_INSTALLED): $(RUN_INSTALLED)
 	$(PIP) install "$(TORCH)"
-	$(PIP) install --editable ".[dev]"
-	@touch $@ $(RUN_INSTALLED)
+	$(PIP) install "uwaga[dev]"
+	@touch $@
 
 demo: $(RUN_INSTALLED)
 	@echo '$$ uwaga translate "I want to buy a car."'
@@ -58,27 +64,36 @@ demo: $(RUN_INSTALLED)
 	@echo '$$ uwaga translate < docs/sample.en'
 	@$(BIN)/uwaga translate < docs/sample.en
 
-test: lint docs tests
+test: $(DEV_INSTALLED)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint docs
+	@$(MAKE) --no-print-directory tests
 
 tests: $(DEV_INSTALLED)
 	$(PYTEST) -m "not slow and not compiled" $(PYTEST_ARGS)
 
+# The files with tests of a marker: importing the others costs as much as some of these tests.
+marked = $(shell grep -rlE --include='*.py' 'mark\.$(1)' $(or $(2),tests))
+
 slow: $(DEV_INSTALLED)
-	$(PYTEST) -m "slow and not compiled" $(PYTEST_ARGS)
+	$(PYTEST) -m "slow and not compiled" $(call marked,slow) $(PYTEST_ARGS)
 
 # The kernels and the engine built anew: with every compiler, with sanitizers, for Arm under emulation.
 compiled: $(DEV_INSTALLED)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m compiled
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m compiled $(call marked,compiled)
 
-# Torch and oneDNN choose kernels by the processor, and so does the engine: hold them to those of others.
+# Both in one run, as CI does: while one process compiles, the other trains.
+deep: $(DEV_INSTALLED)
+	$(PYTEST) -m "slow or compiled" $(call marked,slow)
+
+# Torch, oneDNN and the engine choose kernels by the processor: hold them to those of a processor without AVX and of
+# one with AVX2, then the engine to each instruction set between these and the fastest, which `make test` uses.
 NUMERICAL := $(PYTEST) -m "numerical and not slow"
 
 processors: $(DEV_INSTALLED)
-	ATEN_CPU_CAPABILITY=default $(NUMERICAL)
-	ATEN_CPU_CAPABILITY=avx2 $(NUMERICAL)
-	ONEDNN_MAX_CPU_ISA=AVX2 $(NUMERICAL)
-	for isa in $$($(BIN)/python -c "from uwaga.engine.cpu import usable; print(*usable())"); do \
-		UWAGA_ISA=$$isa $(NUMERICAL) tests/engine || exit 1; \
+	ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 UWAGA_ISA=portable $(NUMERICAL) $(call marked,numerical)
+	ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 $(NUMERICAL) $(call marked,numerical)
+	for isa in $$($(BIN)/python -c "from uwaga.engine.cpu import usable; print(*usable()[1:-1])"); do \
+		UWAGA_ISA=$$isa $(NUMERICAL) $(call marked,numerical,tests/engine) || exit 1; \
 	done
 
 # How often each verb is killed, COUNT=100 where nothing is said; full disks and pairs are a fifth of it.

@@ -1,4 +1,5 @@
 from hypothesis import settings
 
-settings.register_profile("patient", deadline=None)  # a busy machine takes its time over any example
+# A busy machine takes its time over any example.
+settings.register_profile("patient", deadline=None, max_examples=50)
 settings.load_profile("patient")

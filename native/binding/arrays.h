@@ -1,4 +1,4 @@
-// Arrays in, arrays out: what every file of the border with Python needs.
+// NumPy arrays in and out: helpers that all binding files need.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -26,11 +26,11 @@ using Shaped = nb::ndarray<nb::numpy, const T, nb::ndim<N>, nb::c_contig, nb::de
 template <class T>
 void check(const Array<T>& array, int64_t wanted, const char* what) {
     if (static_cast<int64_t>(array.size()) != wanted) {
-        refuse(std::string(what) + ": " + std::to_string(array.size()) + " numbers where " + std::to_string(wanted) + " are wanted");
+        refuse(std::string(what) + ": " + std::to_string(array.size()) + " numbers, expected " + std::to_string(wanted));
     }
 }
 
-// An array that owns a buffer.
+// A NumPy array that owns a buffer.
 template <class T>
 nb::object owned(Buffer<T> values, std::initializer_list<std::size_t> shape) {
     T* const data = values.get();

@@ -1,4 +1,4 @@
-// A model from its settings and its weights by name.
+// Builds a model from its settings and named weights.
 #include "binding/model.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace uwaga {
 
 namespace {
 
-// Takes weights by name, checks each against what it must fit, and remembers which were used.
+// Looks up weights by name, checks each against the shape it must have, and records which were used.
 class Builder {
   public:
     Builder(Model& model, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors)
@@ -31,7 +31,7 @@ class Builder {
         if (shape.pre_norm) model_.decoder_norm = norm("decoder_norm");
         model_.output_weight = matrix("output", model_.target_vocabulary, shape.width);
         model_.output_bias = optional_vector("output.bias", model_.target_vocabulary);
-        if (used_.size() != matrices_.size() + vectors_.size()) refuse("weights that the model does not use");
+        if (used_.size() != matrices_.size() + vectors_.size()) refuse("some of the given weights are not part of the model");
         link_prefetches();
         const int64_t page = page_entries * model_.key_value_width() * static_cast<int64_t>(model_.decoder.size()) * model_.cache_element_size();
         model_.pages.configure(page, int64_t{16} << 20);
@@ -55,7 +55,7 @@ class Builder {
         shape.embedding_scale = number("embedding_scale");
         shape.output_scale = number("output_scale");
         shape.activation = static_cast<Activation>(whole("activation", 0));
-        if (static_cast<int>(shape.activation) > 4) refuse("activation: unknown");
+        if (static_cast<int>(shape.activation) > 4) refuse("activation: unknown value");
         model_.source_vocabulary = whole("source_vocabulary", 0);
         model_.target_vocabulary = whole("target_vocabulary", 1);
     }
@@ -92,7 +92,7 @@ class Builder {
         return layer;
     }
 
-    // Tells each int8 matrix which one is read after it: in a file they lie in another order.
+    // Tell each int8 matrix which one is read after it, because their order in a file differs.
     void link_prefetches() {
         std::vector<Matrix*> read;
         const auto add = [&](std::initializer_list<Linear*> linears) {
@@ -119,7 +119,7 @@ class Builder {
 
     int64_t whole(const std::string& name, int64_t least) const {
         const int64_t value = nb::cast<int64_t>(settings_[name.c_str()]);
-        if (value < least || value >= int64_t{1} << 31) refuse(name + ": impossible");
+        if (value < least || value >= int64_t{1} << 31) refuse(name + ": out of range");
         return value;
     }
     float number(const std::string& name) const { return nb::cast<float>(settings_[name.c_str()]); }
@@ -132,19 +132,19 @@ class Builder {
     }
 
     Matrix matrix(const std::string& name, int64_t outputs, int64_t inputs) {
-        if (!matrices_.contains(name.c_str())) refuse(name + ": the weight is missing");
+        if (!matrices_.contains(name.c_str())) refuse(name + ": weight is missing");
         use(name);
         const Matrix found = nb::cast<const Packed&>(matrices_[name.c_str()]).matrix;
         if (found.outputs() != outputs || found.inputs() != inputs) {
-            refuse(name + ": is " + std::to_string(found.outputs()) + " x " + std::to_string(found.inputs()) + " where " +
-                   std::to_string(outputs) + " x " + std::to_string(inputs) + " is wanted");
+            refuse(name + ": is " + std::to_string(found.outputs()) + " x " + std::to_string(found.inputs()) + ", expected " +
+                   std::to_string(outputs) + " x " + std::to_string(inputs));
         }
         return found;
     }
 
-    // A copy, with zeros up to a whole panel.
+    // A copy, padded with zeros to whole panels.
     const float* vector(const std::string& name, int64_t size) {
-        if (!vectors_.contains(name.c_str())) refuse(name + ": the weight is missing");
+        if (!vectors_.contains(name.c_str())) refuse(name + ": weight is missing");
         use(name);
         const Array<float> found = nb::cast<Array<float>>(vectors_[name.c_str()]);
         check(found, size, name.c_str());
@@ -167,7 +167,7 @@ class Builder {
     }
     FeedForward feed_forward(const std::string& at) {
         const std::string name = at + "feed_forward.inner";
-        if (!matrices_.contains(name.c_str())) refuse(name + ": the weight is missing");
+        if (!matrices_.contains(name.c_str())) refuse(name + ": weight is missing");
         const int64_t inner = nb::cast<const Packed&>(matrices_[name.c_str()]).matrix.outputs(), width = model_.shape.width;
         FeedForward layer;
         layer.inner = linear(name, inner, width);
@@ -195,7 +195,7 @@ class Builder {
 }  // namespace
 
 Handle build(const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa, void (*check_interrupt)()) {
-    if (isa < 0 || isa > static_cast<int>(Isa::amx) || !supported(static_cast<Isa>(isa))) refuse("isa: not supported here");
+    if (isa < 0 || isa > static_cast<int>(Isa::wasm) || !supported(static_cast<Isa>(isa))) refuse("isa: not supported on this machine");
     Handle handle{std::make_shared<Model>(), nb::dict()};
     handle.matrices.update(matrices);
     handle.model->kernels = &kernels_of(static_cast<Isa>(isa));

@@ -1,4 +1,4 @@
-// A model that Python holds.
+// The model object of the Python interface.
 #pragma once
 
 #include <memory>
@@ -8,13 +8,13 @@
 
 namespace uwaga {
 
-// What Python holds: the model and the arrays that its panels lie in.
+// A model and the arrays that contain its panels.
 struct Handle {
     std::shared_ptr<Model> model;
     nb::dict matrices;
 };
 
-// From settings and weights by name; `check_interrupt` is called now and then and throws when the caller is to stop.
+// Build a model from settings and named weights. `check_interrupt`, called often, throws if the caller should stop.
 Handle build(const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa, void (*check_interrupt)());
 
 }  // namespace uwaga

@@ -1,4 +1,4 @@
-// The module uwaga.engine._core: arrays in, arrays out, everything checked at this border.
+// The extension module uwaga.engine._core: arrays in, arrays out. All input is checked here.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -16,14 +16,15 @@
 #include "binding/running_batch.h"
 #include "binding/search.h"
 #include "binding/step.h"
+#include "binding/text.h"
 #include "binding/weights.h"
 
 namespace uwaga {
 
 namespace {
 
-// Ctrl-C while the interpreter's lock is free: signals are handled in the main thread alone, which looks for them ten
-// times a second.
+// Handles Ctrl-C while the GIL is released: only the main thread handles signals, and it checks for them ten times a
+// second.
 std::thread::id main_thread;
 
 void check_signals() {
@@ -36,7 +37,7 @@ void check_signals() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
-// What the C library keeps of memory that was freed goes back to the system.
+// Return the freed memory that the C library retains to the system.
 void trim_heap() {
 #ifdef __GLIBC__
     malloc_trim(0);
@@ -48,10 +49,10 @@ void trim_heap() {
 NB_MODULE(_core, m) {
     main_thread = std::this_thread::get_id();
     using namespace nb::literals;
-    m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx");
+    m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx", "wasm");
     nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
     nb::exception<NotNumbers>(m, "NotNumbersError", PyExc_ValueError);
-    m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::amx) && supported(static_cast<Isa>(isa)); }, "isa"_a);
+    m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::wasm) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
     nb::class_<WeightArena>(m, "WeightArena").def(nb::init<>());
     m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none());
@@ -82,7 +83,7 @@ NB_MODULE(_core, m) {
         .def_static("join", [](const std::vector<const PyState*>& states) {
             std::vector<const State*> parts;
             for (const PyState* state : states) {
-                if (!state) refuse("join: None is no state");
+                if (!state) refuse("join: None is not a state");
                 parts.push_back(&state->state);
             }
             State joined = join(parts);
@@ -93,6 +94,7 @@ NB_MODULE(_core, m) {
              "wanted"_a = nb::none());
 
     nb::class_<PyShortlist>(m, "Shortlist");
+    bind_text(m);
 
     nb::class_<Handle>(m, "Model")
         .def("__init__", [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa) {

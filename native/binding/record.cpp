@@ -9,7 +9,7 @@ namespace uwaga {
 
 namespace {
 
-// (layers, heads, query, key) of zeros.
+// Zeroed (layers, heads, query, key).
 nb::object matrices(float*& at, std::size_t layers, int64_t heads, int64_t queries, int64_t keys) {
     const int64_t count = static_cast<int64_t>(layers) * heads * queries * keys;
     Buffer<float> made = allocate<float>(count);
@@ -20,9 +20,9 @@ nb::object matrices(float*& at, std::size_t layers, int64_t heads, int64_t queri
 
 std::vector<int32_t> checked_target(const Model& model, const std::vector<int64_t>& tokens, std::size_t number) {
     const std::string place = "target " + std::to_string(number + 1) + ": ";
-    if (tokens.empty()) refuse(place + "no tokens; it holds at least the one that decoding starts from");
+    if (tokens.empty()) refuse(place + "no tokens; a target holds at least the token that decoding starts from");
     if (static_cast<int64_t>(tokens.size()) > model.shape.max_length) {
-        throw TooLong(place + std::to_string(tokens.size()) + " tokens, and the model takes at most " + std::to_string(model.shape.max_length));
+        throw TooLong(place + std::to_string(tokens.size()) + " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
     }
     std::vector<int32_t> checked;
     for (const int64_t token : tokens) checked.push_back(checked_token(token, model.target_vocabulary));
@@ -52,9 +52,9 @@ PyMemory encode_recorded_sources(const std::shared_ptr<Handle>& handle, const st
 }
 
 const EncodedSentence& source_of(const Model& model, const PyMemory* memory, int64_t sentence) {
-    if (!memory || memory->handle->model.get() != &model) refuse("attentions: a memory of another model");
+    if (!memory || memory->handle->model.get() != &model) refuse("attentions: the memory belongs to another model");
     const std::vector<EncodedSentence>& encoded = memory->memory.sentences;
-    if (sentence < 0 || sentence >= static_cast<int64_t>(encoded.size())) refuse("attentions: there is no such sentence");
+    if (sentence < 0 || sentence >= static_cast<int64_t>(encoded.size())) refuse("attentions: no such sentence");
     return encoded[static_cast<std::size_t>(sentence)];
 }
 
@@ -62,7 +62,7 @@ nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<
     const Model& model = *handle->model;
     const Shape& shape = model.shape;
     const std::size_t wanted = model.has_source() ? targets.size() : 0;
-    if (memories.size() != wanted || sentences.size() != wanted) refuse("attentions: one memory and sentence are wanted for each target");
+    if (memories.size() != wanted || sentences.size() != wanted) refuse("attentions: expected one memory and sentence per target");
     std::vector<Reading> readings(targets.size());
     std::vector<Matrices> to(targets.size());
     nb::list found;
@@ -86,8 +86,8 @@ nb::list cross_attention_of(const std::shared_ptr<Handle>& handle, const std::ve
     const Model& model = *handle->model;
     const int64_t heads = model.shape.decoder.count;
     if (!model.has_source()) refuse("a decoder-only model has no cross-attention");
-    if (memories.size() != targets.size() || sentences.size() != targets.size()) refuse("attentions: one memory and sentence are wanted for each target");
-    if (layer < 0 || layer >= static_cast<int64_t>(model.decoder.size()) || head < -1 || head >= heads) refuse("attentions: there is no such layer or head");
+    if (memories.size() != targets.size() || sentences.size() != targets.size()) refuse("attentions: expected one memory and sentence per target");
+    if (layer < 0 || layer >= static_cast<int64_t>(model.decoder.size()) || head < -1 || head >= heads) refuse("attentions: no such layer or head");
     std::vector<Reading> readings(targets.size());
     std::vector<float*> to(targets.size());
     nb::list found;

@@ -37,8 +37,8 @@ void make_batch(PyRunningBatch* self, const std::shared_ptr<Handle>& handle, nb:
 }
 
 PyTicket ticket_of(PyRunningBatch& self, const PyLane& lane, bool streams) {
-    if (lane.handle->model != self.handle->model) refuse("the lane is of another model");
-    if (streams && lane.lane->rules.beams != 1) refuse("streams: of one beam alone");
+    if (lane.handle->model != self.handle->model) refuse("the lane belongs to another model");
+    if (streams && lane.lane->rules.beams != 1) refuse("streams: requires a single beam");
     return {std::make_shared<Ticket>(lane.lane, streams)};
 }
 

@@ -1,4 +1,4 @@
-// What Python does with a running batch: sentences in, news out; threads wait without the interpreter's lock.
+// Python interface of the running batch: sentences in, results out. Threads wait with the GIL released.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace uwaga {
 
-// A child process that was forked leaves it alone: threads of its parent hold its locks.
+// A forked child process must not touch the batch, because threads of its parent may hold the locks.
 struct PyRunningBatch {
     PyRunningBatch(std::unique_ptr<RunningBatch> made, std::shared_ptr<Handle> of, nb::object lists);
     ~PyRunningBatch();
@@ -17,7 +17,7 @@ struct PyRunningBatch {
 
     std::unique_ptr<RunningBatch> batch;
     std::shared_ptr<Handle> handle;
-    nb::object shortlist;  // which the batch reads
+    nb::object shortlist;  // read by the batch
     const int process;
 };
 struct PyLane {

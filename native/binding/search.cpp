@@ -1,4 +1,5 @@
 #include "binding/search.h"
+#include "binding/step.h"
 
 #include <nanobind/stl/vector.h>
 
@@ -14,42 +15,35 @@ namespace {
 
 constexpr int64_t widest = 1 << 16;
 
-int32_t checked_token(int64_t token, int64_t vocabulary, const char* what) {
-    if (token < 0 || token >= vocabulary) {
-        refuse(std::string(what) + ": token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
-    }
-    return static_cast<int32_t>(token);
-}
-
-// One of the tables of a sentence's phrases.
+// Read and check one of the tables of a sentence's phrases.
 template <class T>
 std::vector<T> table(const nb::tuple& tables, std::size_t at, std::size_t size, int64_t least, int64_t most) {
     const Shaped<int64_t, 1> given = nb::cast<Shaped<int64_t, 1>>(tables[at]);
-    if (size && given.size() != size) refuse("phrases: tables of different sizes");
+    if (size && given.size() != size) refuse("phrases: the sizes of the tables do not match");
     std::vector<T> made(given.size());
     for (std::size_t i = 0; i < made.size(); ++i) {
-        if (given.data()[i] < least || given.data()[i] > most) refuse("phrases: a number out of range");
+        if (given.data()[i] < least || given.data()[i] > most) refuse("phrases: number out of range");
         made[i] = static_cast<T>(given.data()[i]);
     }
     return made;
 }
 
-// As uwaga.search.phrases.Phrases.tables gives them.
+// Phrases from the tables of uwaga.search.phrases.Phrases.tables.
 PhrasesPtr checked_phrases(const nb::tuple& tables, int64_t vocabulary) {
     constexpr int64_t many = 1 << 30;
-    if (tables.size() != 10) refuse("phrases: ten tables are wanted");
+    if (tables.size() != 10) refuse("phrases: expected ten tables");
     auto made = std::make_shared<Phrases>();
     Phrases& p = *made;
     p.sizes = table<int64_t>(tables, 0, 0, 1, many);
     const std::size_t count = p.sizes.size();
-    if (!count) refuse("phrases: none");
+    if (!count) refuse("phrases: at least one phrase is required");
     p.count = static_cast<int64_t>(count);
     p.times = table<int64_t>(tables, 1, count, 1, many);
     p.whole = table<uint8_t>(tables, 2, count, 0, 1);
     p.tokens = table<int32_t>(tables, 3, 0, 0, vocabulary - 1);
     const std::size_t edges = p.tokens.size();
     p.first = table<int64_t>(tables, 4, 0, 0, static_cast<int64_t>(edges));
-    if (p.first.size() < 2 || p.first.front() != 0 || p.first.back() != static_cast<int64_t>(edges) || !std::is_sorted(p.first.begin(), p.first.end())) refuse("phrases: offsets that are none");
+    if (p.first.size() < 2 || p.first.front() != 0 || p.first.back() != static_cast<int64_t>(edges) || !std::is_sorted(p.first.begin(), p.first.end())) refuse("phrases: invalid offsets");
     const std::size_t nodes = p.first.size() - 1;
     p.targets = table<int32_t>(tables, 5, edges, 0, static_cast<int64_t>(nodes) - 1);
     p.serves = table<uint8_t>(tables, 6, edges * count, 0, 1);
@@ -57,16 +51,16 @@ PhrasesPtr checked_phrases(const nb::tuple& tables, int64_t vocabulary) {
     p.progress = table<int32_t>(tables, 8, nodes * count, 0, many);
     for (std::size_t c = 0; c < count; ++c) p.total += p.sizes[c] * p.times[c];
     p.bonus = nb::cast<double>(tables[9]);
-    if (std::isnan(p.bonus) || std::isinf(p.bonus)) refuse("phrases: the bonus is no number");
+    if (std::isnan(p.bonus) || std::isinf(p.bonus)) refuse("phrases: the bonus must be finite");
     return made;
 }
 
-// What `work` does while other threads of Python run, and nobody else has the search.
+// Run `work` with exclusive access to the search and the GIL released.
 template <class Work>
 auto alone(PyBeamSearch& self, const Work& work) {
     const nb::gil_scoped_release free;
     const std::lock_guard<std::mutex> lock(self.mutex);
-    if (self.failed) refuse("a search that has failed cannot go on");
+    if (self.failed) refuse("a search that has failed cannot be used again");
     self.failed = true;
     auto made = work(*self.search);
     self.failed = false;
@@ -80,7 +74,7 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
     const int64_t vocabulary = handle->model->target_vocabulary;
     if (beams < 1 || beams > widest || enough < 1 || enough > beams || nbest < 1 || nbest > enough) refuse("beams, enough or nbest: out of range");
-    if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown");
+    if (stopping < 0 || stopping > static_cast<int>(Stopping::estimate)) refuse("stopping: unknown value");
     BeamRules rules;
     rules.beams = beams;
     rules.enough = enough;
@@ -89,7 +83,7 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
     rules.end = checked_token(end, vocabulary, "end");
     for (std::size_t i = 0; i < never.size(); ++i) {
         const int32_t token = checked_token(never.data()[i], vocabulary, "never");
-        if (token == rules.end || (i && token <= rules.never.back())) refuse("never: the tokens do not rise, or the end symbol is among them");
+        if (token == rules.end || (i && token <= rules.never.back())) refuse("never: the tokens must be ascending and exclude the end symbol");
         rules.never.push_back(token);
     }
     rules.min_length = min_length;
@@ -99,9 +93,9 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
     rules.renormalise = renormalise;
     rules.divisors.assign(divisors.data(), divisors.data() + divisors.size());
     for (const double divisor : rules.divisors) {
-        if (!(divisor > 0) || std::isinf(divisor)) refuse("divisors: positive numbers are wanted");
+        if (!(divisor > 0) || std::isinf(divisor)) refuse("divisors: must be positive and finite");
     }
-    if (inside.size() && static_cast<int64_t>(inside.size()) != vocabulary) refuse("inside: one is wanted for each token");
+    if (inside.size() && static_cast<int64_t>(inside.size()) != vocabulary) refuse("inside: expected one value per token");
     rules.inside.assign(inside.data(), inside.data() + inside.size());
     new (self) PyRules{std::move(rules), handle};
 }
@@ -113,14 +107,14 @@ void make_search(PyBeamSearch* self, const PyRules& rules) {
 std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, std::size_t sentences, const Shaped<int64_t, 1>& limits,
                                    const Shaped<int64_t, 1>& uncounted, const Shaped<int64_t, 2>& forced, const nb::list& phrases) {
     const std::size_t width = forced.shape(1);
-    if (limits.size() != sentences || uncounted.size() != sentences || forced.shape(0) != sentences) refuse("limits, uncounted, forced: one of each is wanted for a sentence");
-    if (phrases.size() != 0 && phrases.size() != sentences) refuse("phrases: those of each sentence are wanted, or none");
+    if (limits.size() != sentences || uncounted.size() != sentences || forced.shape(0) != sentences) refuse("limits, uncounted, forced: expected one of each per sentence");
+    if (phrases.size() != 0 && phrases.size() != sentences) refuse("phrases: expected one entry per sentence, or none");
     std::vector<Entry> entries(sentences);
     for (std::size_t i = 0; i < sentences; ++i) {
         Entry& entry = entries[i];
         entry.limit = limits.data()[i];
         entry.uncounted = uncounted.data()[i];
-        if (entry.limit < 1 || entry.limit + 2 > static_cast<int64_t>(rules.divisors.size())) refuse("limits: there are divisors for other lengths");
+        if (entry.limit < 1 || entry.limit + 2 > static_cast<int64_t>(rules.divisors.size())) refuse("limits: out of range for the given divisors");
         if (entry.uncounted < 0 || entry.uncounted > entry.limit) refuse("uncounted: out of range");
         entry.forced.assign(forced.data() + i * width, forced.data() + (i + 1) * width);
         for (const int64_t token : entry.forced) {
@@ -133,7 +127,7 @@ std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, s
 
 void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
                   const nb::list& phrases, bool streams) {
-    if (memory.handle->model != self.handle->model) refuse("the memory is of another model");
+    if (memory.handle->model != self.handle->model) refuse("the memory belongs to another model");
     const std::size_t sentences = memory.memory.sentences.size();
     std::vector<Entry> entries = checked_entries(self.search->rules(), self.handle->model->target_vocabulary, sentences, limits, uncounted, forced, phrases);
     for (Entry& entry : entries) entry.streams = streams;

@@ -1,4 +1,4 @@
-// What Python does with a beam search: sentences in, hypotheses out.
+// Python interface of beam search: sentences in, hypotheses out.
 #pragma once
 
 #include <memory>
@@ -9,16 +9,16 @@
 
 namespace uwaga {
 
-// Unlike a state it changes: one thread at a time has it. What has failed once is not gone on with.
+// Unlike a state it is mutable: one thread at a time uses it. After a failure it cannot be used again.
 struct PyBeamSearch {
     std::unique_ptr<BeamSearch> search;
     std::shared_ptr<Handle> handle;
     std::mutex mutex = {};
     bool failed = false;
-    std::vector<std::vector<FoundHypothesis>> found = {};  // by order of entry; empty for one that is being decoded
+    std::vector<std::vector<FoundHypothesis>> found = {};  // by order of entry; empty while a sentence is being decoded
 };
 
-// The rules of a search, checked against the model they are for.
+// The rules of a search, checked against their model.
 struct PyRules {
     BeamRules rules;
     std::shared_ptr<Handle> handle;
@@ -27,7 +27,7 @@ struct PyRules {
 void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, int64_t end,
                 Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside);
-// What sentences enter with, checked: one of each for a sentence.
+// Check the inputs of sentences, one of each per sentence.
 std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, std::size_t sentences, const Shaped<int64_t, 1>& limits,
                                    const Shaped<int64_t, 1>& uncounted, const Shaped<int64_t, 2>& forced, const nb::list& phrases);
 nb::list as_lists(const std::vector<FoundHypothesis>& nbest);

@@ -5,34 +5,34 @@
 
 namespace uwaga {
 
-int32_t checked_token(int64_t token, int64_t vocabulary) {
+int32_t checked_token(int64_t token, int64_t vocabulary, const char* what) {
     if (token < 0 || token >= vocabulary) {
-        refuse("token " + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
+        refuse((what ? std::string(what) + ": token " : "token ") + std::to_string(token) + " is outside the vocabulary of " + std::to_string(vocabulary));
     }
     return static_cast<int32_t>(token);
 }
 
 void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>& handle) {
-    if (shortlist && shortlist->handle->model != handle->model) refuse("the shortlist is of another model");
+    if (shortlist && shortlist->handle->model != handle->model) refuse("the shortlist belongs to another model");
 }
 
 namespace {
 
-// Tokens [first, last) must be in the vocabulary and rise.
+// Tokens [first, last) must be in the vocabulary and ascend.
 void check_rising(const int32_t* tokens, int64_t first, int64_t last, int64_t vocabulary, const char* what) {
     for (int64_t i = first; i < last; ++i) {
         checked_token(tokens[i], vocabulary);
-        if (i > first && tokens[i] <= tokens[i - 1]) refuse(std::string(what) + ": the tokens do not rise");
+        if (i > first && tokens[i] <= tokens[i - 1]) refuse(std::string(what) + ": the tokens must be ascending");
     }
 }
 
 void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, int64_t vocabulary) {
-    if (banned.shape(1) != 2) refuse("banned: pairs of row and token are wanted");
+    if (banned.shape(1) != 2) refuse("banned: expected pairs of row and token");
     const int64_t count = static_cast<int64_t>(banned.shape(0));
     const int64_t* pairs = banned.data();
     request.banned_first.assign(static_cast<std::size_t>(rows + 1), 0);
     for (int64_t i = 0; i < count; ++i) {
-        if (pairs[2 * i] < 0 || pairs[2 * i] >= rows) refuse("banned: there is no such row");
+        if (pairs[2 * i] < 0 || pairs[2 * i] >= rows) refuse("banned: no such row");
         checked_token(pairs[2 * i + 1], vocabulary);
         ++request.banned_first[static_cast<std::size_t>(pairs[2 * i] + 1)];
     }
@@ -40,7 +40,7 @@ void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, 
     request.banned.resize(static_cast<std::size_t>(count));
     std::vector<int32_t> at(request.banned_first.begin(), request.banned_first.end());
     for (int64_t i = 0; i < count; ++i) request.banned[static_cast<std::size_t>(at[static_cast<std::size_t>(pairs[2 * i])]++)] = static_cast<int32_t>(pairs[2 * i + 1]);
-    int32_t kept = 0;  // sorted, each token once
+    int32_t kept = 0;  // sorted and without duplicates
     for (int64_t row = 0; row < rows; ++row) {
         auto begin = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row)];
         auto end = request.banned.begin() + request.banned_first[static_cast<std::size_t>(row + 1)];
@@ -65,21 +65,21 @@ Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool wh
     if (count < 1 || !(temperature > 0) || top_k < 0) refuse("count, temperature or top_k: out of range");
     if (!whole && banned) add_bans(request, *banned, rows, vocabulary);
     if (!whole && forced) {
-        if (static_cast<int64_t>(forced->shape(0)) != rows) refuse("forced: one is wanted for each row");
+        if (static_cast<int64_t>(forced->shape(0)) != rows) refuse("forced: expected one token per row");
         for (int64_t row = 0; row < rows; ++row) {
             if (forced->data()[row] >= 0) checked_token(forced->data()[row], vocabulary);
         }
         request.forced = forced->data();
     }
     if (!whole && uniform) {
-        if (static_cast<int64_t>(uniform->shape(0)) != rows) refuse("uniform: one is wanted for each row");
+        if (static_cast<int64_t>(uniform->shape(0)) != rows) refuse("uniform: expected one number per row");
         request.uniform = uniform->data();
     }
     return request;
 }
 
 void add_wanted(Request& request, const Shaped<int64_t, 2>& wanted, int64_t rows, int64_t vocabulary) {
-    if (static_cast<int64_t>(wanted.shape(0)) != rows) refuse("wanted: a row is wanted for each row");
+    if (static_cast<int64_t>(wanted.shape(0)) != rows) refuse("wanted: expected one row per row of the state");
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         if (wanted.data()[i] != -1) checked_token(wanted.data()[i], vocabulary);
     }
@@ -93,14 +93,14 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
     const Model& model = *handle->model;
     const int64_t sources = model.source_vocabulary;
     const int32_t *starts = first.data(), *of_each = targets.data();
-    if (multiple < 1 || multiple > model.target_vocabulary) refuse("multiple: impossible");
-    if (own && sources != model.target_vocabulary) refuse("own: the two sides have different tokens");
-    if (!common.size()) refuse("common: at least the end symbol is wanted");
+    if (multiple < 1 || multiple > model.target_vocabulary) refuse("multiple: out of range");
+    if (own && sources != model.target_vocabulary) refuse("own: source and target have different vocabularies");
+    if (!common.size()) refuse("common: at least the end symbol is required");
     check_rising(common.data(), 0, static_cast<int64_t>(common.size()), model.target_vocabulary, "common");
-    if (static_cast<int64_t>(first.size()) != sources + 1) refuse("first: one offset is wanted for each source token, and the end");
-    if (starts[0] != 0 || starts[sources] != static_cast<int64_t>(targets.size())) refuse("first: it does not go from the beginning to the end of targets");
+    if (static_cast<int64_t>(first.size()) != sources + 1) refuse("first: expected one offset per source token, and the end");
+    if (starts[0] != 0 || starts[sources] != static_cast<int64_t>(targets.size())) refuse("first: must start at 0 and end at the size of targets");
     for (int64_t s = 0; s < sources; ++s) {
-        if (starts[s] > starts[s + 1]) refuse("first: the offsets fall");
+        if (starts[s] > starts[s + 1]) refuse("first: the offsets must not decrease");
     }
     for (int64_t s = 0; s < sources; ++s) check_rising(of_each, starts[s], starts[s + 1], model.target_vocabulary, "targets");
     return {Shortlist(model, Tokens(common.data(), common.data() + common.size()), starts, of_each, own, multiple), handle, first, targets};
@@ -121,9 +121,9 @@ std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std:
     checked.reserve(sources.size());
     for (std::size_t s = 0; s < sources.size(); ++s) {
         const std::string place = kind + std::to_string(s + 1) + ": ";
-        if (sources[s].empty()) refuse(place + (encoded ? "no tokens; a source holds at least its end symbol" : "no tokens; a prompt holds one at least"));
+        if (sources[s].empty()) refuse(place + (encoded ? "no tokens; a source holds at least its end symbol" : "no tokens; a prompt holds at least one"));
         if (static_cast<int64_t>(sources[s].size()) > model.shape.max_length) {
-            throw TooLong(place + std::to_string(sources[s].size()) + " tokens, and the model takes at most " + std::to_string(model.shape.max_length));
+            throw TooLong(place + std::to_string(sources[s].size()) + " tokens, but the model accepts at most " + std::to_string(model.shape.max_length));
         }
         std::vector<int32_t> tokens;
         tokens.reserve(sources[s].size());
@@ -163,7 +163,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     const State& state = self.state;
     const Model& model = *state.model;
     const int64_t rows = state.rows(), vocabulary = model.target_vocabulary;
-    if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: one is wanted for each row of the state");
+    if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: expected one per row of the state");
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
     for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
     if (!model.has_source()) feed_last_of_prompts(state, checked.data());

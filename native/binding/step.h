@@ -1,4 +1,4 @@
-// What Python does with a model: sources in, memories, states and candidates out.
+// Python interface of the model: sources in, memories, states and candidates out.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace uwaga {
 struct PyMemory {
     Memory memory;
     std::shared_ptr<Handle> handle;
-    nb::object encoder = {};  // of recorded sentences a list of the matrices of each, or null
+    nb::object encoder = {};  // list of each sentence's matrices if recorded, otherwise null
 };
 struct PyState {
     State state;
@@ -22,12 +22,12 @@ struct PyState {
 struct PyShortlist {
     Shortlist shortlist;
     std::shared_ptr<Handle> handle;
-    Shaped<int32_t, 1> first, targets;  // which the shortlist reads: some MB that are not copied
+    Shaped<int32_t, 1> first, targets;  // read by the shortlist; several MB, not copied
 };
 
 PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 1> common, Shaped<int32_t, 1> first, Shaped<int32_t, 1> targets, bool own, int64_t multiple);
-uint64_t lexical_checksum(Shaped<uint64_t, 1> words);  // of Marian's binary shortlists
-int32_t checked_token(int64_t token, int64_t vocabulary);
+uint64_t lexical_checksum(Shaped<uint64_t, 1> words);  // of a Marian binary shortlist
+int32_t checked_token(int64_t token, int64_t vocabulary, const char* what = nullptr);
 void check_shortlist(const PyShortlist* shortlist, const std::shared_ptr<Handle>& handle);
 std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std::vector<std::vector<int64_t>>& sources);
 PyMemory encode_sources(const std::shared_ptr<Handle>& handle, const std::vector<std::vector<int64_t>>& sources, const PyShortlist* shortlist);

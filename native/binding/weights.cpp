@@ -7,18 +7,18 @@ namespace uwaga {
 namespace {
 
 void check_sizes(int64_t outputs, int64_t inputs) {
-    if (outputs < 1 || inputs < 1 || outputs >= int64_t{1} << 31 || inputs >= int64_t{1} << 31) refuse("a matrix of impossible size");
+    if (outputs < 1 || inputs < 1 || outputs >= int64_t{1} << 31 || inputs >= int64_t{1} << 31) refuse("invalid matrix size");
 }
 
-// Sums over more inputs than these may overflow; levels and sums are a file's word, and the products rely on them.
+// Sums over more inputs could overflow. A file's levels and sums are checked, because the products rely on them.
 constexpr int64_t most_int8_inputs = 65536;
 
 void check_int8_inputs(int64_t inputs) {
-    if (inputs > most_int8_inputs) refuse("a matrix of " + std::to_string(inputs) + " inputs, and int8 takes at most " + std::to_string(most_int8_inputs));
+    if (inputs > most_int8_inputs) refuse("a matrix has " + std::to_string(inputs) + " inputs; int8 allows at most " + std::to_string(most_int8_inputs));
 }
 
 void check_int8(const Int8Matrix& w) {
-    constexpr int64_t group = 4 * panel, most_groups = 256;  // whose sums a 16-bit number holds
+    constexpr int64_t group = 4 * panel, most_groups = 256;  // groups whose sums fit in 16 bits
     const int64_t groups = padded_inputs(w.inputs) / 4;
     const int8_t most = static_cast<int8_t>(w.levels);
     const int8_t* from = w.panels;
@@ -38,17 +38,17 @@ void check_int8(const Int8Matrix& w) {
             for (int64_t k = 0; k < group; ++k) sums[k / 4] += some[k];
         }
         for (int64_t n = 0; n < panel; ++n) {
-            if (w.sums[first + n] != 128 * sums[n]) refuse("sums: not those of the panels");
+            if (w.sums[first + n] != 128 * sums[n]) refuse("sums: do not match the panels");
         }
     }
-    if (beyond) refuse("panels: numbers beyond the " + std::to_string(w.levels) + " levels");
+    if (beyond) refuse("panels: numbers exceed the " + std::to_string(w.levels) + " levels");
 }
 
 void check_aligned(const void* data) {
     if (reinterpret_cast<uintptr_t>(data) % alignment) refuse("panels: not aligned to 64 bytes");
 }
 
-// An array of weights that are still to be written.
+// An array of weights, not yet written.
 template <class T>
 struct Unwritten {
     T* data;
@@ -87,7 +87,7 @@ void* WeightArena::take(int64_t bytes) {
 Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
-    if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
+    if (levels < 1 || levels > 127) refuse("levels: must be from 1 to 127");
     check(panels, padded_outputs(outputs) * padded_inputs(inputs), "panels");
     check(scales, padded_outputs(outputs), "scales");
     check(sums, padded_outputs(outputs), "sums");
@@ -126,7 +126,7 @@ Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels) {
 
 namespace {
 
-// Room for a matrix's panels, scales and sums, filled by `fill` without the interpreter's lock.
+// Allocate a matrix's panels, scales and sums, and call `fill` with the GIL released.
 template <class Fill>
 nb::tuple filled_int8(int64_t outputs, int64_t inputs, const WeightArenaPtr& arena, const Fill& fill) {
     check_sizes(outputs, inputs);
@@ -144,15 +144,15 @@ nb::tuple filled_int8(int64_t outputs, int64_t inputs, const WeightArenaPtr& are
 }  // namespace
 
 nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena) {
-    if (levels < 1 || levels > 127) refuse("levels: from 1 to 127");
+    if (levels < 1 || levels > 127) refuse("levels: must be from 1 to 127");
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
     return filled_int8(outputs, inputs, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums); });
 }
 
 nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs, const WeightArenaPtr& arena) {
     const int64_t rows = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    if (static_cast<int64_t>(given.shape(0)) != rows) refuse("scales: one is wanted for each output");
-    if (outputs < rows) refuse("outputs: fewer than are given");
+    if (static_cast<int64_t>(given.shape(0)) != rows) refuse("scales: expected one per output");
+    if (outputs < rows) refuse("outputs: fewer than the given rows");
     return filled_int8(outputs, inputs, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
 }
 

@@ -1,4 +1,4 @@
-// Weights in the kernels' format: packed from floats, or taken as a file holds them, every number checked.
+// Weights in the kernels' format: packed from floats, or taken from a file with every number checked.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace uwaga {
 
-// Memory for weights that do not fill a huge page: side by side on such pages, in the order in which they are packed.
+// Memory for weights smaller than a huge page: packed side by side on huge pages, in the order of packing.
 class WeightArena {
   public:
     WeightArena() = default;
@@ -19,11 +19,11 @@ class WeightArena {
 
   private:
     std::vector<Buffer<uint8_t>> slabs_;
-    int64_t used_ = 0;  // of the last one
+    int64_t used_ = 0;  // bytes of the last slab in use
 };
 using WeightArenaPtr = std::shared_ptr<WeightArena>;
 
-// A packed matrix and the arrays that it lies in.
+// A packed matrix and the arrays that contain it.
 struct Packed {
     Matrix matrix;
     nb::object panels, scales, sums;
@@ -33,9 +33,9 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
 Packed bfloat16_matrix(int64_t outputs, int64_t inputs, Array<uint16_t> panels);
 Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels);
 
-// Packed into the arena if there is one, or else into memory of their own.
+// Packed into the arena if there is one, otherwise into memory of their own.
 nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena);  // panels, scales, sums
-// Those that are not given are zero.
+// Outputs without given rows are zero.
 nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs, const WeightArenaPtr& arena);
 nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena);
 nb::object packed_float(Shaped<float, 2> w, const WeightArenaPtr& arena);

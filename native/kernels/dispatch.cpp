@@ -1,4 +1,4 @@
-// Which instruction sets there are here, and their tables.
+// Detection of the instruction sets that this processor supports, and their kernel tables.
 #include "kernels/kernels.h"
 
 #include <initializer_list>
@@ -21,6 +21,8 @@ extern const Kernels portable_kernels;
 extern const Kernels avx2_kernels, avxvnni_kernels, avx512vnni_kernels, amx_kernels;
 #elif defined(__aarch64__)
 extern const Kernels neon_kernels;
+#elif defined(__wasm__)
+extern const Kernels wasm_kernels;
 #endif
 
 namespace {
@@ -31,13 +33,13 @@ struct Features {
     bool avx2 = false, avxvnni = false, avx512vnni = false, amx = false;
 };
 
-uint64_t enabled_states() {  // XCR0: the registers that the kernel saves
+uint64_t enabled_states() {  // XCR0: the register states that the operating system saves
     uint32_t low = 0, high = 0;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return low | static_cast<uint64_t>(high) << 32;
 }
 
-// Tiles must be asked for, once in a process: its later threads have them too.
+// AMX tiles need permission, requested once per process; threads started later have it too.
 bool tiles_permitted() {
 #if defined(__linux__)
     constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -96,6 +98,8 @@ bool supported(Isa isa) {
         case Isa::amx: return features().amx;
 #elif defined(__aarch64__)
         case Isa::neon: return has_dotprod();
+#elif defined(__wasm__)
+        case Isa::wasm: return true;  // without vectors the module is not even loaded
 #endif
         default: return false;
     }
@@ -110,13 +114,15 @@ const Kernels& kernels_of(Isa isa) {
         case Isa::amx: return amx_kernels;
 #elif defined(__aarch64__)
         case Isa::neon: return neon_kernels;
+#elif defined(__wasm__)
+        case Isa::wasm: return wasm_kernels;
 #endif
         default: return portable_kernels;
     }
 }
 
 Isa best_isa() {
-    for (const Isa isa : {Isa::amx, Isa::avx512vnni, Isa::avxvnni, Isa::avx2, Isa::neon}) {
+    for (const Isa isa : {Isa::amx, Isa::avx512vnni, Isa::avxvnni, Isa::avx2, Isa::neon, Isa::wasm}) {
         if (supported(isa)) return isa;
     }
     return Isa::portable;

@@ -1,11 +1,11 @@
 // The kernels of the native engine: one table of function pointers per instruction set, chosen at run time.
 //
-// Law of all of them: what is computed for a row does not depend on which or how many rows stand beside it, nor on
-// the thread. Integer products are exact; float sums run in an order that is fixed by the row's own sizes alone.
-// Rows are packed: no padding. Strides count elements. Nothing here allocates.
+// Invariants of all kernels: the result of a row depends neither on the other rows, nor on their number, nor on the
+// thread. Integer products are exact; float sums run in an order that only the row's own sizes determine. Rows are
+// packed without padding. Strides count elements. No kernel allocates memory.
 //
-// A row with a NaN or an infinity in it gives NaN throughout an int8 product. Every file is compiled with
-// -ffp-contract=off: a fused multiplication-addition only where it is written.
+// In an int8 product, a row with a NaN or an infinity gives NaN in all columns. Every file is compiled with
+// -ffp-contract=off: multiply-adds are fused only where written.
 #pragma once
 
 #include <cstddef>
@@ -13,52 +13,52 @@
 
 namespace uwaga {
 
-enum class Isa : int { portable = 0, neon = 1, avx2 = 2, avxvnni = 3, avx512vnni = 4, amx = 5 };
+enum class Isa : int { portable = 0, neon = 1, avx2 = 2, avxvnni = 3, avx512vnni = 4, amx = 5, wasm = 6 };
 
 enum class Activation : int { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4 };
 
-constexpr int64_t panel = 32;  // output columns that are packed side by side
+constexpr int64_t panel = 32;  // output columns packed side by side
 
-// W, (outputs, inputs), for y = x W^T. Panels of 32 outputs; outputs are padded with zeros to a multiple of 32 in all
-// three, inputs to a multiple of 64 in int8 and of 2 in bfloat16. `panels` starts on 64 bytes.
+// A weight matrix W, (outputs, inputs), for y = x W^T, in panels of 32 outputs. Outputs are zero-padded to a multiple
+// of 32 in all three formats, inputs to a multiple of 64 in int8 and of 2 in bfloat16. `panels` is aligned to 64 bytes.
 struct Int8Matrix {
     const int8_t* panels;   // [outputs/32][inputs/4][32][4]
-    const float* scales;    // (outputs padded): weight = scale * q; 0 in the padding
-    const int32_t* sums;    // (outputs padded): 128 * sum over inputs of q, the correction for u8 = q + 128
+    const float* scales;    // (padded outputs,): weight = scale * q; 0 in the padding
+    const int32_t* sums;    // (padded outputs,): 128 * sum over inputs of q, the correction for u8 = q + 128
     int64_t outputs, inputs;  // inputs at most 65,536, so that no sum overflows
     int levels = 127;       // |q| <= levels
-    const int8_t* prefetch = nullptr;  // weights that are wanted after these, fetched meanwhile; null: what lies behind them
-    int64_t prefetch_size = 0;         // bytes of the matrix that they are of
+    const int8_t* prefetch = nullptr;  // weights needed next, prefetched during the product; null: those that follow these
+    int64_t prefetch_size = 0;         // bytes of the matrix that `prefetch` points into
 };
 struct FloatMatrix {
     const float* panels;    // [outputs/32][inputs][32]
     int64_t outputs, inputs;
 };
-struct Bfloat16Matrix {         // bfloat16
+struct Bfloat16Matrix {
     const uint16_t* panels; // [outputs/32][inputs/2][32][2]
     int64_t outputs, inputs;
 };
 
-// Some tokens of an output layer whose weights lie token by token: [token][inputs], padded as those of the matrices are.
+// A subset of an output layer's tokens. Weights are stored token by token, [token][inputs], padded as in the matrices.
 struct ListedTokens {
     const int32_t* tokens;
     int64_t count, inputs;
-    const void* weights;               // of all tokens: int8, bfloat16 or float32
-    const float* scales = nullptr;     // (count,), of int8 weights
-    const int32_t* sums = nullptr;     // (count,), of int8 weights
+    const void* weights;               // of the whole vocabulary: int8, bfloat16 or float32
+    const float* scales = nullptr;     // (count,), for int8 weights
+    const int32_t* sums = nullptr;     // (count,), for int8 weights
     const float* bias = nullptr;       // (count,) or null
 };
 
-// Rows quantised each with its own scale: x = scale * (u8 - 128). Stride is a multiple of 64 and at least
-// padded_inputs(inputs); quantise fills the padding with 128. A stride that is a multiple of 4096 is slow; so is one
-// of a power of two from 1024 on with AMX.
+// Quantised rows, each with its own scale: x = scale * (u8 - 128). The stride is a multiple of 64 and at least
+// padded_inputs(inputs); quantise fills the padding with 128. Strides that are multiples of 4096 are slow; with AMX, so
+// are powers of two from 1024.
 struct QuantisedRows {
     const uint8_t* values;
     const float* scales;
     int64_t stride;
 };
 
-// y = activation(x W^T + bias) [* gate] [+ residual]: what is done before a value is written.
+// y = activation(x W^T + bias) [* gate] [+ residual]: applied before a value is stored.
 struct Epilogue {
     const float* bias = nullptr;      // (outputs,)
     Activation activation = Activation::none;
@@ -73,34 +73,34 @@ struct Candidate {
     int32_t token;
 };
 
-// What is asked of the output layer for one row; logits are never written out unless `logits` is set.
+// Request and result of the output layer for one row. Logits are stored only if `logits` is set.
 struct OutputRow {
-    int32_t count = 1;                 // best first, ties by the lower token; 0 asks for none
-    Candidate* best = nullptr;         // (count,); token -1 and logit -inf where the vocabulary has no more
-    float maximum = 0, sum = 0;        // log-sum-exp = maximum + log(sum), over all tokens (also banned ones);
-                                       // sum is NaN if a logit is NaN or +inf (a NaN is never among the best but as -inf)
+    int32_t count = 1;                 // number of candidates, best first; ties go to the lower token; may be 0
+    Candidate* best = nullptr;         // (count,); token -1 and logit -inf if the vocabulary has too few
+    float maximum = 0, sum = 0;        // log-sum-exp = maximum + log(sum) over all tokens, banned ones included;
+                                       // sum is NaN if a logit is NaN or +inf (as a candidate, NaN ranks as -inf)
     float* logits = nullptr;           // (outputs,) or null
-    const int32_t* banned = nullptr;   // rising token ids, never among the best
+    const int32_t* banned = nullptr;   // ascending token ids, never among the best
     int32_t banned_count = 0;
 };
 
-// Self-attention of one head over a sentence. Queries, keys and values are (length, stride), of which head_width count.
-// The contexts of the queries from `first` to `last` are made; those of the first ones first, which prepare the scratch.
+// Self-attention of one head over a sentence. Queries, keys and values are (length, stride); head_width columns count.
+// Computes the contexts of queries [first, last). The call with first = 0 must come first: it prepares the scratch.
 struct SelfAttention {
     const float* queries = nullptr;
     const float* keys = nullptr;
     const float* values = nullptr;
     int64_t stride = 0, length = 0, head_width = 0, first = 0, last = 0;
     float scale = 1;
-    const float* relative = nullptr;  // or relative[d] is added to the score of a key d places after its query, which
-    int64_t max_distance = 0;         // counts as max_distance where it is farther (Raffel et al. 2020, section 2.1)
-    float* scratch = nullptr;         // (head_width + 4, padded_keys(length)); its last rows hold the weights of the last
-                                      // queries after: of all, where no more than queries_at_once were asked for
+    const float* relative = nullptr;  // null, or relative[d] is added to the score of a key d after its query;
+    int64_t max_distance = 0;         // d is clamped to +-max_distance (Raffel et al. 2020, section 2.1)
+    float* scratch = nullptr;         // (head_width + 4, padded_keys(length)); its last rows then hold the weights of the
+                                      // last queries: of all, if at most queries_at_once were requested
     float* context = nullptr;         // (length, context_stride)
     int64_t context_stride = 0;
 };
 constexpr int64_t queries_at_once = 4;
-constexpr int64_t padded_keys(int64_t length) { return (length + 31) / 32 * 32; }  // to two of the widest vectors
+constexpr int64_t padded_keys(int64_t length) { return (length + 31) / 32 * 32; }  // to a multiple of two widest vectors
 
 struct Kernels {
     Isa isa;
@@ -116,46 +116,46 @@ struct Kernels {
     void (*float_output)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const float* bias, OutputRow* out);
     void (*bfloat16_output)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const float* bias, OutputRow* out);
 
-    // Logits (rows, stride) of some tokens alone, which none of the others changes.
+    // Logits (rows, stride) of a subset of tokens, each independent of the others in the subset.
     void (*int8_listed)(const QuantisedRows& x, int64_t rows, const ListedTokens& w, float* logits, int64_t stride);
     void (*float_listed)(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits, int64_t stride);
-    // x: of each row the numbers of even places, then those of odd ones, each (inputs + 1) / 2.
+    // x: the even-indexed elements of each row, then the odd-indexed ones, (inputs + 1) / 2 each.
     void (*bfloat16_listed)(const float* x, int64_t rows, int64_t x_stride, const ListedTokens& w, float* logits, int64_t stride);
 
-    // Rows of the embedding table read from the packed output matrix.
+    // Rows of the embedding table, read from the packed output matrix.
     void (*int8_embed)(const Int8Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
     void (*float_embed)(const FloatMatrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
     void (*bfloat16_embed)(const Bfloat16Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
 
-    // y = norm(x) * gain + bias; rms: no mean is taken away and bias is null. y may be x.
+    // y = norm(x) * gain + bias; rms: the mean is not subtracted and bias is null. y may be x.
     void (*norm)(const float* x, int64_t rows, int64_t width, int64_t stride, const float* gain, const float* bias, float epsilon, bool rms, float* y, int64_t y_stride);
 
     // One step of a simpler simple recurrent unit for one row (Kim et al. 2019, section 3.2): with f = sigmoid(forget),
     // after = f * before + (1 - f) * input and y = x + relu(after). All (width,); y may be x.
     void (*ssru)(const float* forget, const float* input, const float* before, const float* x, int64_t width, float* after, float* y);
 
-    // One query (heads, head_width) over `length` keys and values, which are float16 or float32 and found through
-    // `offsets`: key t of head h starts at keys + offsets[t] + h * head_stride (elements). Softmax in float32.
-    // bias: (heads, length) added to the scores or null; weights: (heads, length) scratch, holds the weights after.
+    // Attention of one query (heads, head_width) over `length` keys and values, float16 or float32, located by
+    // `offsets`: key t of head h starts at keys + offsets[t] + h * head_stride (elements). Softmax in float32. bias:
+    // (heads, length), added to the scores, or null; weights: (heads, length), receives the attention weights.
     void (*attend_float16)(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
     void (*attend_float)(const float* query, const float* keys, const float* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
     void (*self_attend)(const SelfAttention& attention);
 
-    void (*to_float16)(const float* x, int64_t count, uint16_t* y);  // to nearest even; beyond +-65504 to that
+    void (*to_float16)(const float* x, int64_t count, uint16_t* y);  // rounds to nearest even, saturates at +-65504
 };
 
-bool supported(Isa isa);          // compiled in and the CPU (and kernel, for AMX) has it
+bool supported(Isa isa);          // compiled in, and the processor (and the OS, for AMX) supports it
 const Kernels& kernels_of(Isa isa);
-Isa best_isa();                   // the fastest that is supported
+Isa best_isa();                   // the fastest supported one
 
-// Packing, portable, done once when a folder is made or read.
-int64_t padded_outputs(int64_t outputs);  // to 32
-int64_t padded_inputs(int64_t inputs);    // to 64
+// Packing: portable, done once when a folder is written or read.
+int64_t padded_outputs(int64_t outputs);  // rounded up to 32
+int64_t padded_inputs(int64_t inputs);    // rounded up to 64
 int64_t int8_panels_size(int64_t outputs, int64_t inputs);   // elements of `panels`
 int64_t float_panels_size(int64_t outputs, int64_t inputs);
 int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs);
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums);  // |q| <= levels <= 127
-// The same of whole numbers |q| <= 127 with a scale for each of `rows` outputs; the others are zero.
+// The same for integers |q| <= 127, with a scale for each of `rows` outputs; the remaining outputs are zero.
 void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums);
 void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels);
 void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels);

@@ -1,4 +1,4 @@
-// Packing of weights into panels of 32 outputs: portable, done once when a folder is made or read.
+// Packing of weights into panels of 32 outputs: portable, done once when a folder is written or read.
 #include <cmath>
 #include <cstring>
 
@@ -32,7 +32,7 @@ void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8
         sums[n] = 0;
         if (n >= outputs) continue;
         const float* row = w + n * inputs;
-        float largest = 0.0f, bad = 0.0f;  // bad: NaN where a weight is not finite
+        float largest = 0.0f, bad = 0.0f;  // bad: NaN if a weight is not finite
         for (int64_t k = 0; k < inputs; ++k) {
             largest = std::fmax(largest, std::fabs(row[k]));
             bad += row[k] * 0.0f;

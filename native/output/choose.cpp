@@ -1,4 +1,4 @@
-// From features to candidates: the twin of uwaga.search.choose, with the logits left where they arise.
+// Candidates from features without keeping the logits; the twin of uwaga.search.choose.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,10 +9,9 @@ namespace uwaga {
 
 namespace {
 
-constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-constexpr int64_t logit_rows = 16;     // whose logits exist at one time
-constexpr int32_t most_single = 64;    // banned tokens whose logits are computed one by one
-constexpr double least_left = 0.01;    // share of the probability below which what bans leave is summed anew
+constexpr int64_t logit_rows = 16;     // rows whose logits are held at one time
+constexpr int32_t most_single = 64;    // maximum number of banned tokens whose logits are computed singly
+constexpr double least_left = 0.01;    // remaining probability below which bans need a new log-sum-exp
 
 double log_sum_exp(const float* logits, int64_t count) {
     double top = minus_infinity;
@@ -70,7 +69,7 @@ class Chooser {
     // The best tokens and the log-sum-exp of panels [from, to) of the vocabulary, for all rows.
     void run_chunk(int64_t from, int64_t to, OutputRow* out, Candidate* best) {
         const int32_t skipped = static_cast<int32_t>(from * panel), end = static_cast<int32_t>(to * panel);
-        std::vector<int32_t> near;  // banned tokens of the chunk, counted from its first
+        std::vector<int32_t> near;  // banned tokens of the chunk, relative to its first token
         near.reserve(request_.banned.size());
         for (int64_t row = 0; row < in_.rows; ++row) {
             out[row] = OutputRow{};
@@ -93,7 +92,7 @@ class Chooser {
         }
     }
 
-    // One row's chunks put together, in the order of the vocabulary. `at` is the row in the first of them.
+    // Merge one row's chunks in vocabulary order. `at` is the row in the first chunk.
     OutputRow merged(const OutputRow* at, int64_t chunks, int64_t rows) {
         OutputRow whole = at[0];
         whole.best = merged_.data();
@@ -109,7 +108,7 @@ class Chooser {
         for (int64_t i = 0; i < answer_.k; ++i) {
             int64_t from = 0;
             for (int64_t c = 1; c < chunks; ++c) {
-                // Of equals the lower token comes first: that of the earlier chunk.
+                // Ties go to the lower token, of the earlier chunk.
                 if (used[from] == answer_.k || (used[c] < answer_.k && at[c * rows].best[used[c]].logit > at[from * rows].best[used[from]].logit)) from = c;
             }
             merged_[static_cast<std::size_t>(i)] = at[from * rows].best[used[from]++];
@@ -117,7 +116,7 @@ class Chooser {
         return whole;
     }
 
-    // Write logits a few rows at a time, to the answer itself or to scratch, and let `finish` read them.
+    // Compute logits a few rows at a time, into the answer or scratch, and pass them to `finish`.
     template <class Finish>
     void by_logits(const Finish& finish, bool into_answer) {
         float* scratch = into_answer ? nullptr : ws_.logits.ensure(logit_rows * vocabulary_);
@@ -143,7 +142,7 @@ class Chooser {
         for (int64_t i = 0; i < vocabulary_; ++i) logits[i] = static_cast<float>(logits[i] - whole);
     }
 
-    // From all logits: sampling, and renormalising over what many bans leave.
+    // From all logits: sampling, and renormalising after many bans.
     void finish_logits(int64_t row, float* logits) {
         const double whole = log_sum_exp(logits, vocabulary_);
         const int64_t bound = forced(row);
@@ -175,7 +174,7 @@ class Chooser {
         put_wanted(row, [&](int32_t token) { return static_cast<double>(logit_at(in_, row, model_.output_weight, model_.output_bias, token)); }, shared);
     }
 
-    // Behind the best, the tokens that are wanted whatever their probability.
+    // After the best, the wanted tokens, whatever their probability.
     template <class LogitOf>
     void put_wanted(int64_t row, const LogitOf& logit_of, double shared) {
         for (int64_t j = 0; j < answer_.wanted; ++j) {
@@ -193,7 +192,7 @@ class Chooser {
             left -= std::exp(logit_at(in_, row, model_.output_weight, model_.output_bias, banned(row)[i]) - whole);
         }
         if (left >= least_left || std::isnan(left)) return whole + std::log(left);
-        float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // the difference would be mostly rounding
+        float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // subtraction would leave mostly rounding error
         Candidate none{};
         OutputRow again;
         again.best = &none;

@@ -1,4 +1,4 @@
-// From features to candidates where each sentence may become the tokens of its own list only.
+// Candidates from features, for sentences with shortlists.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,12 +11,11 @@ namespace uwaga {
 
 namespace {
 
-constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-constexpr int64_t block_rows = 8;      // whose logits exist at one time
-constexpr int64_t most_inserted = 64;  // best tokens that are kept in order while all are looked at
-constexpr int64_t parts = 4, lanes = 4 * parts;  // sums that run side by side, the same on every processor
+constexpr int64_t block_rows = 8;      // rows whose logits are held at one time
+constexpr int64_t most_inserted = 64;  // best tokens selected by insertion; more are sorted
+constexpr int64_t parts = 4, lanes = 4 * parts;  // independent sums, the same on every processor
 
-// Four numbers side by side, which every compiler for x86-64 and Arm does at once.
+// Four floats, vectorised by every compiler for x86-64 and Arm.
 typedef float Four __attribute__((vector_size(16)));
 typedef int32_t Bits __attribute__((vector_size(16)));
 
@@ -32,7 +31,7 @@ inline Four load(const float* from) {
 // e^x for x <= 0, relative error about 1e-7; 0 below -87. Cephes expf: x = n ln 2 + r, a polynomial in r.
 inline Four exponential(Four x) {
     const Bits inside = x > all(-87.0f);
-    const Four rounding = all(12582912.0f);  // 1.5 * 2^23: adding it rounds to whole numbers
+    const Four rounding = all(12582912.0f);  // 1.5 * 2^23: adding it rounds to an integer
     const Four y = blend(inside, x, all(-87.0f));
     const Four n = (y * all(1.44269504088896341f) + rounding) - rounding;
     const Four r = (y - n * all(0.693359375f)) + n * all(2.12194440e-4f);
@@ -47,7 +46,7 @@ inline Four exponential(Four x) {
     return blend(inside, p * reinterpret_cast<Four>(power), all(0.0f));
 }
 
-// NaN where a logit is NaN or +inf. `logits` has room for whole lanes, which are filled here with -inf.
+// NaN if a logit is NaN or +inf. `logits` has room for whole lanes; the excess is filled with -inf here.
 double log_sum_exp(float* logits, int64_t count) {
     const int64_t padded = rounded(count, lanes);
     std::fill(logits + count, logits + padded, minus_infinity);
@@ -77,7 +76,7 @@ double log_sum_exp(float* logits, int64_t count) {
     return top + std::log(sum);
 }
 
-// The `size` best positions of logits, best first, in `order`, which has room for all.
+// Write the positions of the `size` best logits to `order`, best first; it has room for all.
 void best_of(const float* logits, int64_t count, int64_t size, int32_t* order) {
     if (size > most_inserted) return sort_head(logits, count, size, order);
     int64_t filled = 0;
@@ -129,7 +128,7 @@ class ListedChooser {
 
     int64_t half() const { return (in_.width + 1) / 2; }
 
-    // Of each row the numbers of even places, then those of odd ones.
+    // The even-indexed elements of each row, then the odd-indexed ones.
     const float* by_parity(const float* x, int64_t rows) {
         float* to = ws_.listed.ensure(rows * 2 * half());
         for (int64_t row = 0; row < rows; ++row) {
@@ -164,7 +163,7 @@ class ListedChooser {
         }
     }
 
-    // A token that is forced on a row is in its list for this step.
+    // A forced token belongs to the row's list in this step.
     void put_forced(int64_t row, const Tokens& list, float* logits, int32_t token) {
         int64_t count = static_cast<int64_t>(list.size()), at = std::lower_bound(list.begin(), list.end(), token) - list.begin();
         if (at == count || list[static_cast<std::size_t>(at)] != token) {
@@ -175,7 +174,7 @@ class ListedChooser {
         for (int64_t i = 1; i < answer_.k + answer_.wanted; ++i) put(row, i, 0, minus_infinity);
     }
 
-    // Of a token of the list; or of another, as if it alone were added to the list. `shared` is the list's log-sum-exp.
+    // For a token of the list, or another one as if it alone were added. `shared` is the list's log-sum-exp.
     double wanted_log_prob(int64_t row, const Tokens& list, const float* logits, int32_t token, double shared) {
         if (token < 0) return minus_infinity;
         const auto at = std::lower_bound(list.begin(), list.end(), token);
@@ -202,7 +201,7 @@ class ListedChooser {
         }
     }
 
-    // Whether any token of the list is banned.
+    // Set banned tokens of the list to -inf; returns whether there are any.
     bool ban(int64_t row, const Tokens& list, float* logits) const {
         if (request_.banned_first.empty()) return false;
         const std::size_t at = static_cast<std::size_t>(first_ + row);

@@ -1,4 +1,4 @@
-// The best of a row's logits, and draws from them.
+// Sorting and sampling from a row's logits.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -8,7 +8,7 @@
 namespace uwaga {
 
 namespace {
-constexpr int64_t head = 256;  // most probable tokens that a draw is first looked for among
+constexpr int64_t head = 256;  // most probable tokens, searched first for a sample
 }
 
 void sort_head(const float* logits, int64_t vocabulary, int64_t size, int32_t* order) {
@@ -20,7 +20,7 @@ void sort_head(const float* logits, int64_t vocabulary, int64_t size, int32_t* o
 
 namespace {
 
-// See uwaga.search.choose.pick: which of the falling weights the draw falls on.
+// See uwaga.search.choose.pick: the index that the sample falls on; `weights` descend.
 int64_t pick(const double* weights, int64_t size, double mass, double top_p, double uniform, double* reached) {
     double sum = 0;
     for (int64_t i = 0; i < size; ++i) reached[i] = sum += weights[i];

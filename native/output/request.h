@@ -1,4 +1,4 @@
-// What search asks of a step, and where the answer is written: see uwaga.decoder.Choice and Step.
+// The request and the answer of a step: see uwaga.decoder.Choice and Step.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace uwaga {
 struct Request {
     int64_t count = 1;
     bool whole = false, renormalise = false;
-    std::vector<int32_t> banned;        // rising within a row
-    std::vector<int32_t> banned_first;  // (rows + 1) into banned
+    std::vector<int32_t> banned;        // ascending within a row
+    std::vector<int32_t> banned_first;  // (rows + 1,): offsets into banned
     const int64_t* forced = nullptr;    // (rows,) or null
     const double* uniform = nullptr;    // (rows,) or null
     double temperature = 1, top_p = 1;
@@ -20,10 +20,10 @@ struct Request {
 };
 
 struct Answer {
-    int64_t* tokens = nullptr;   // (rows, k + wanted); not set where the whole vocabulary is asked for
+    int64_t* tokens = nullptr;   // (rows, k + wanted); not set if the whole vocabulary is requested
     float* log_probs = nullptr;  // (rows, k + wanted)
     int64_t k = 0;
-    int64_t wanted = 0;  // columns behind the best
+    int64_t wanted = 0;  // columns after the best
     float* attention = nullptr;  // (rows, attention_width) or null
     int64_t attention_width = 0;
 

@@ -10,7 +10,7 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t unit = 4;  // bytes of a token's weights that lie together in a panel, in each number format
+constexpr int64_t unit = 4;  // adjacent bytes of a token's weights in a panel, in every number format
 
 int64_t units_of(const Matrix& w) {
     switch (w.kind) {
@@ -42,7 +42,6 @@ std::shared_ptr<const Buffer<uint8_t>> by_token(const Matrix& w) {
     return made;
 }
 
-// A set of tokens.
 class TokenSet {
   public:
     explicit TokenSet(int64_t vocabulary) : words_(static_cast<std::size_t>((vocabulary + bits - 1) / bits)) {}
@@ -56,7 +55,7 @@ class TokenSet {
     void add_lowest(int64_t lacking) {
         for (std::size_t at = 0; lacking > 0; ++at) {
             for (; lacking > 0 && ~words_[at]; --lacking) {
-                words_[at] |= words_[at] + 1;  // its lowest bit that is not set
+                words_[at] |= words_[at] + 1;  // set the lowest clear bit
                 ++count_;
             }
         }

@@ -1,7 +1,7 @@
-// Sentences that may become some tokens of the vocabulary only.
+// Shortlists: sentences restricted to a part of the target vocabulary.
 //
-// Each sentence has its own list. Its logits are computed of the tokens of that list alone, in the order of token ids,
-// whatever other sentences stand beside it: for this the output layer lies in memory token by token.
+// Each sentence has its own list. Only the logits of its tokens are computed, in the order of token ids and independent
+// of other sentences; for this, the output layer is stored token by token.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,26 @@ struct Model;
 
 using Tokens = std::vector<int32_t>;
 
-// The tokens that a sentence may become, rising, and what the output layer has of each beside its weights.
+// The target tokens allowed for a sentence, ascending, and the output layer's parameters of each besides the weights.
 struct Allowed {
     Tokens tokens;
-    std::shared_ptr<const Buffer<uint8_t>> weights;  // of all tokens, one after another
-    std::vector<float> scales, biases;  // none where the weights have no scales, and without a bias
+    std::shared_ptr<const Buffer<uint8_t>> weights;  // of the whole vocabulary, token by token
+    std::vector<float> scales, biases;  // empty without scales or without a bias
     std::vector<int32_t> sums;
 };
 using AllowedPtr = std::shared_ptr<const Allowed>;
 
-// Which target tokens go with each source token, and which with all.
+// The target tokens that go with each source token, and those that go with all.
 class Shortlist {
   public:
-    // common and, for each source token s, targets[first[s]] to targets[first[s + 1]] rise; first and targets are kept
-    // by whoever holds the shortlist. own: a source token may stay itself. A list is filled up to a multiple of
-    // `multiple` with the lowest tokens that are not in it.
+    // `common` and, for each source token s, targets[first[s]] to targets[first[s + 1]] ascend. `first` and `targets`
+    // are not copied; the owner of the shortlist keeps them alive. own: a source token may be copied to the target.
+    // Lists are filled up to a multiple of `multiple` with the lowest missing tokens.
     Shortlist(const Model& model, Tokens common, const int32_t* first, const int32_t* targets, bool own, int64_t multiple);
     AllowedPtr of(const std::vector<int32_t>& source) const;
 
   private:
-    const Model& model_;  // which whatever holds a shortlist holds too
+    const Model& model_;  // kept alive by every owner of a shortlist
     Tokens common_;
     const int32_t *first_, *targets_;
     bool own_;

@@ -1,14 +1,13 @@
-// Memory that is aligned for the kernels, grows and is kept.
+// Aligned buffers that grow on demand and are reused.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <new>
 #include <utility>
 
-// The address sanitizer looks after the C library's heap alone.
+// The address sanitizer only tracks the C library's heap.
 #if defined(__has_feature)
 #define UWAGA_ADDRESS_SANITIZER __has_feature(address_sanitizer)
 #elif defined(__SANITIZE_ADDRESS__)
@@ -17,7 +16,7 @@
 #define UWAGA_ADDRESS_SANITIZER 0
 #endif
 
-#if (defined(__unix__) || defined(__APPLE__)) && !UWAGA_ADDRESS_SANITIZER
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__) && !UWAGA_ADDRESS_SANITIZER
 #define UWAGA_MAPS_BUFFERS 1
 #include <sys/mman.h>
 #else
@@ -32,12 +31,12 @@ inline int64_t rounded(int64_t count, int64_t unit) { return (count + unit - 1) 
 
 constexpr int64_t huge_page = int64_t{1} << 21;
 
-// Bytes from which memory comes from the system itself and goes back to it when it is freed. The C library's heap of a
-// thread keeps what lies free below anything in use, so that whatever many callers needed together once would stay.
+// Allocations of at least this many bytes are mapped directly and returned to the system when freed. An arena of the C
+// library cannot return memory below a live allocation, so a single peak of concurrent callers would stay resident.
 constexpr int64_t mapped_bytes = int64_t{1} << 16;
 
-// What an allocation of so many bytes takes. From 2 MB on that is whole huge pages, where the system has them: the
-// processor then needs few of its table entries for what a step reads and writes.
+// The size actually allocated. From 2 MB it is a multiple of the huge page size, so that a step needs fewer TLB entries
+// where the system provides huge pages.
 inline int64_t taken_bytes(int64_t bytes) { return rounded(bytes, bytes >= huge_page ? huge_page : int64_t{alignment}); }
 
 #if UWAGA_MAPS_BUFFERS
@@ -51,7 +50,7 @@ inline void* map_bytes(std::size_t size) {
     if (before) munmap(first, before);
     if (before < spare) munmap(first + before + size, spare - before);
 #if defined(MADV_HUGEPAGE)
-    madvise(first + before, size, MADV_HUGEPAGE);  // a wish: without it all works as well, only slower
+    madvise(first + before, size, MADV_HUGEPAGE);  // a hint: without huge pages everything works, only slower
 #endif
     return first + before;
 }
@@ -62,9 +61,7 @@ inline void* allocate_bytes(int64_t bytes) {
 #if UWAGA_MAPS_BUFFERS
     if (bytes >= mapped_bytes) return map_bytes(size);
 #endif
-    void* const made = std::aligned_alloc(alignment, size);
-    if (!made) throw std::bad_alloc();
-    return made;
+    return ::operator new(size, std::align_val_t{alignment});
 }
 
 inline void release_bytes(void* memory, [[maybe_unused]] int64_t bytes) {
@@ -74,10 +71,10 @@ inline void release_bytes(void* memory, [[maybe_unused]] int64_t bytes) {
         return;
     }
 #endif
-    std::free(memory);
+    ::operator delete(memory, std::align_val_t{alignment});
 }
 
-// Room for `count` values; what it held is lost when it has to grow. Not initialised.
+// Uninitialised memory for `count` values. Growing discards the contents.
 template <class T>
 class Buffer {
   public:
@@ -96,8 +93,8 @@ class Buffer {
     Buffer& operator=(const Buffer&) = delete;
     ~Buffer() { release(); }
 
-    // It grows by half at least: to grow by a little again and again leaves holes between other allocations, each too
-    // small for the next.
+    // Grows by at least half: repeated small growth leaves holes between other allocations, each too small for the
+    // next.
     T* ensure(int64_t count) {
         if (count > size_) {
             count = std::max(count, size_ + size_ / 2);

@@ -6,7 +6,7 @@
 namespace uwaga {
 
 namespace {
-constexpr int64_t least_cut = 1 << 15;  // a model of smaller pages has little to gain, and would take 2 MB for one
+constexpr int64_t least_cut = 1 << 15;  // smaller pages gain little from a huge page, and one page would take 2 MB
 }
 
 void PagePool::configure(int64_t piece, int64_t least) {
@@ -29,7 +29,7 @@ Page PagePool::take(int64_t bytes) {
     return page;
 }
 
-// What is too large for two in a huge page has a size of its own.
+// A request too large for two pieces per huge page gets its own size.
 int64_t PagePool::size_of(int64_t bytes) const {
     int64_t piece = piece_;
     while (piece < bytes && piece < huge_page) piece *= 2;
@@ -48,7 +48,7 @@ Slab& PagePool::add(int64_t piece) {
 }
 
 void PagePool::give(Page page) {
-    std::vector<std::unique_ptr<Slab>> surplus;  // freed when the lock is
+    std::vector<std::unique_ptr<Slab>> surplus;  // freed after the lock is released
     const std::lock_guard<std::mutex> lock(mutex_);
     put_back(page, surplus);
 }
@@ -98,7 +98,7 @@ void KeyValueStore::take(int64_t count, int64_t* offsets, int64_t offsets_stride
             if (pages_.size() == 1) base_ = pages_[0].data;
             used_ = 0;
         }
-        // Pages are separate allocations: the distance is taken between addresses, not pointers.
+        // Pages are separate allocations: subtract addresses, not pointers.
         const int64_t bytes = static_cast<int64_t>(reinterpret_cast<uintptr_t>(pages_.back().data) - reinterpret_cast<uintptr_t>(base_));
         offsets[i * offsets_stride] = bytes / element_ + used_ * entry_;
         ++used_;

@@ -16,9 +16,9 @@
 namespace uwaga {
 
 namespace {
-constexpr int64_t largest_team = 8;  // more would have a panel or two of most matrices each
-thread_local const std::atomic<bool>* failed_here = nullptr;  // of the pool whose work this thread is at
-constexpr int spins = 4000;  // about 50 microseconds: the pause between two steps of a busy search
+constexpr int64_t largest_team = 8;  // a larger team would have only a panel or two of most matrices per member
+thread_local const std::atomic<bool>* failed_here = nullptr;  // error flag of the pool that this thread works for
+constexpr int spins = 4000;  // about 50 microseconds, the gap between two steps of a busy search
 
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -28,22 +28,22 @@ inline void pause() {
 #endif
 }
 
-// Nanoseconds, in all threads from the same moment on.
+// Nanoseconds on a clock that all threads share.
 int64_t now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Nanoseconds that the calling thread has run.
+// CPU time of the calling thread in nanoseconds.
 int64_t thread_time() {
     timespec time{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return int64_t{1000000000} * time.tv_sec + time.tv_nsec;
 }
 
-// What lets go who waits in a team of which another member has failed, and will say why.
+// Thrown by a wait in a team in which another member has failed; that member reports the error.
 struct Abandoned {};
 
-// Waits until it is done; the nanoseconds that this took beyond a short while.
+// Spin until `done()`; return the nanoseconds spent beyond a short spin.
 template <typename Done>
 int64_t spin_wait(const Done& done) {
     for (int i = 0; i < spins; ++i) {
@@ -56,9 +56,9 @@ int64_t spin_wait(const Done& done) {
 }
 }  // namespace
 
-// A round is one piece of work. Its door holds the round's number, whether it is open, and how many helpers are inside.
-// They enter while it is open; the caller closes it when no part is left, and waits only for those inside. What a round
-// consists of changes only while nobody is inside and the door is closed.
+// A round is one piece of work. `door` holds the round's number, an open flag and the number of helpers inside. Helpers
+// enter while it is open; the caller closes it when no part is left and waits only for the helpers inside. The data of
+// a round changes only while the door is closed and no helper is inside.
 struct Workers::ThreadPool {
     static constexpr uint64_t open = uint64_t{1} << 16, inside = open - 1, round = 2 * open;
 
@@ -75,7 +75,7 @@ struct Workers::ThreadPool {
     std::exception_ptr error;
     std::atomic<bool> failed{false};
 
-    // Whether a round is open that is not this one.
+    // Whether a round other than `seen` is open.
     bool opened(uint64_t seen) const {
         const uint64_t at = door.load();
         return (at & open) && at / round != seen;
@@ -105,7 +105,7 @@ Workers::Workers() = default;
 Workers::~Workers() {
     if (!pool_) return;
     if (pool_->process != getpid()) {
-        pool_.release();  // the threads stayed in the parent process; nothing can be joined
+        pool_.release();  // after a fork: the threads exist in the parent only, there is nothing to join
         return;
     }
     {
@@ -133,7 +133,7 @@ void Workers::run_helper(ThreadPool& pool) {
     }
 }
 
-// Whether the helpers are there and the caller's alone for as long as it holds `owner`.
+// Take the helpers for as long as `owner` is locked. False if another caller has them or there are none.
 bool Workers::acquire_helpers(std::unique_lock<std::mutex>& owner) {
     if (threads() < 2 || !owner.try_lock()) return false;
     if (pool_ && pool_->process != getpid()) pool_.release();
@@ -143,7 +143,7 @@ bool Workers::acquire_helpers(std::unique_lock<std::mutex>& owner) {
         try {
             for (int64_t i = 1; i < threads_; ++i) pool_->helpers.emplace_back([this, pool = pool_.get()] { run_helper(*pool); });
         } catch (const std::system_error&) {
-            // The system gives this process no more threads: the work is done by those that there are.
+            // The system allows no more threads: continue with those created so far.
         }
     }
     return !pool_->helpers.empty();
@@ -169,7 +169,7 @@ void Workers::run_team(const std::function<void(const ThreadSlice&)>& work) {
     Team team(size);
     std::atomic<int64_t> away{0};
     const int64_t start = now();
-    // Whoever has a part waits in it until every part is taken: nobody takes a second one, unless nobody waits at all.
+    // A member waits inside its part until all parts are taken, so no thread gets two (unless `work` never waits).
     const int64_t late = run_parts(size, [&](int64_t part) {
         const int64_t run_before = thread_time();
         try {
@@ -183,7 +183,7 @@ void Workers::run_team(const std::function<void(const ThreadSlice&)>& work) {
     pace_.note(size, Pace::held_up(size, now() - start, team.late() + late * (size - 1), away));
 }
 
-// The nanoseconds that the caller waited for helpers after its own last part, beyond a short while.
+// Returns the nanoseconds that the caller waited for helpers after its own last part, beyond a short spin.
 int64_t Workers::run_parts(int64_t parts, const std::function<void(int64_t)>& work) {
     ThreadPool& pool = *pool_;
     pool.work = &work;

@@ -1,7 +1,7 @@
-// Threads that share a step: the caller and up to n - 1 helpers.
+// Threads that share the work of a step: the caller and up to n - 1 helpers.
 //
-// Other processes may want the same cores. What is computed never depends on who computes it, so nobody is waited for
-// that has not begun, and a team that is held up becomes smaller for a while (pace.h).
+// Other processes may compete for the same cores. Results do not depend on which thread computes them, so nobody waits
+// for a helper that has not started, and a team that was delayed becomes smaller for a while (pace.h).
 #pragma once
 
 #include <atomic>
@@ -17,14 +17,14 @@
 
 namespace uwaga {
 
-// Threads that do the same rows together, each its slice of every matrix's columns.
+// Threads that process the same rows together, each a slice of every matrix's columns.
 class Team {
   public:
     explicit Team(int64_t size) : size_(size) {}
     int64_t size() const { return size_; }
-    void wait();     // until all have come
-    void abandon();  // after an error: whoever waits, or comes to wait, is let go with an error
-    // Nanoseconds that members have waited for others beyond a short while, all of them together.
+    void wait();     // barrier: returns when all members have arrived
+    void abandon();  // after an error: makes current and later waits throw
+    // Nanoseconds that members waited for others beyond a short spin, in total.
     int64_t late() const { return late_; }
 
   private:
@@ -35,7 +35,7 @@ class Team {
     std::atomic<bool> abandoned_{false};
 };
 
-// What one of a team's threads does of work that all of them do together; the default is all of it.
+// One member's share of the team's work; by default all of it.
 struct ThreadSlice {
     Team* team = nullptr;
     int64_t index = 0, count = 1;
@@ -47,22 +47,22 @@ struct ThreadSlice {
     int64_t last(int64_t size) const { return size * (index + 1) / count; }
 };
 
-// Runs a function of a part's number. One caller at a time has the helpers; another does its parts itself. A child
-// process, in which none of its parent's threads live, gets helpers of its own. What is computed for a part must not
-// depend on who computes it.
+// Runs a function for each part number. One caller at a time has the helpers; others run their parts themselves. A forked
+// child, in which the parent's threads do not exist, gets helpers of its own. The result of a part must not depend on
+// the thread that computes it.
 class Workers {
   public:
     Workers();
     ~Workers();
     Workers(const Workers&) = delete;
     Workers& operator=(const Workers&) = delete;
-    // `check_interrupt` is called by check(): it throws when the caller is to stop.
+    // `check_interrupt` is called by check(); it throws if the caller should stop.
     void configure(int64_t threads, void (*check_interrupt)()) {
         threads_ = threads;
         check_interrupt_ = check_interrupt;
     }
     int64_t threads() const { return at_work_ > 1 ? 1 : threads_; }
-    // A thread that works by itself for as long as this lives. Beside two of them nobody has helpers: cores are taken.
+    // A thread that works on its own while this lives. With two or more, no caller gets helpers: cores are busy.
     class AtWork {
       public:
         explicit AtWork(Workers& workers) : workers_(workers) { ++workers_.at_work_; }
@@ -74,10 +74,10 @@ class Workers {
         Workers& workers_;
     };
     void run(int64_t parts, const std::function<void(int64_t)>& work);
-    // Up to eight threads at once on one piece of work, in which all of them wait equally often; fewer where cores are
-    // busy, and the caller alone where the helpers are.
+    // Run `work` on up to eight threads at once; all must wait equally often. Fewer threads run while cores are busy,
+    // and the caller alone while another caller has the helpers.
     void run_team(const std::function<void(const ThreadSlice&)>& work);
-    // For long work to call now and then: throws when the caller is to stop, or another part of the work has failed.
+    // To be called now and then by long work: throws if the caller should stop or another part has failed.
     void check() const;
 
   private:
@@ -89,7 +89,7 @@ class Workers {
     std::atomic<int64_t> at_work_{0};
     void (*check_interrupt_)() = nullptr;
     std::mutex owner_;
-    std::unique_ptr<ThreadPool> pool_;  // this and what follows is for who holds owner_
+    std::unique_ptr<ThreadPool> pool_;  // pool_ and pace_ are guarded by owner_
     Pace pace_;
 };
 

@@ -1,4 +1,4 @@
-// The scratch memory of one thread's work, kept from call to call.
+// Scratch memory of one thread, reused from call to call.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace uwaga {
 
 struct Workspace {
     Buffer<float> x, normed, projected, context, hidden, gate, features;  // (rows, stride)
-    Buffer<float> weights, bias;                                         // (heads, length), and more in the encoder
+    Buffer<float> weights, bias;                                         // (heads, length); larger in the encoder
     Buffer<uint8_t> quantised;
     Buffer<float> scales;
     Buffer<int64_t> offsets;

@@ -87,7 +87,7 @@ std::vector<int64_t> BeamSearch::failing() {
     return found;
 }
 
-// The state behind the coming step, whose candidates stand in tokens_ and log_probs_; the search stays as it was.
+// Compute the next state; its candidates are left in tokens_ and log_probs_. The search itself does not change.
 State BeamSearch::next_state(int64_t& k, int64_t& of_phrases) {
     std::vector<int32_t> fed;
     for (const SentenceSearch& sentence : running_) {
@@ -127,7 +127,7 @@ void BeamSearch::check_numbers(std::size_t of_each) {
     throw NotNumbers(message, std::move(wrong));
 }
 
-// What the coming step may choose.
+// The request of the next step: banned, forced and wanted tokens of each row.
 Request BeamSearch::request() {
     Request made;
     made.count = rules_.beams == 1 ? 1 : std::min(2 * rules_.beams, model_->target_vocabulary);
@@ -148,15 +148,15 @@ Request BeamSearch::request() {
     return made;
 }
 
-// The tokens that go on with phrases, a row for each beam, -1 behind them.
+// Add the tokens that continue phrases: one row per beam, padded with -1.
 void BeamSearch::add_wanted(Request& request) {
     std::vector<std::vector<int32_t>> every;
     std::size_t most = 0;
     for (const SentenceSearch& sentence : running_) {
         for (int64_t beam = 0; beam < rules_.beams; ++beam) {
             every.emplace_back();
-            // Before the first token the others stand where the first does, and none of them counts: alike, they
-            // need not be computed.
+            // Before the first token the other beams equal the first and do not count. With equal requests they need
+            // not be computed.
             sentence.wanted(sentence.steps() == 1 ? 0 : beam, every.back());
             most = std::max(most, every.back().size());
         }
@@ -168,7 +168,7 @@ void BeamSearch::add_wanted(Request& request) {
     request.wanted_count = static_cast<int64_t>(most);
 }
 
-// Hand the step's candidates to their sentences, let go of those that are done, and put the rows of the others in order.
+// Hand the step's candidates to their sentences, remove finished sentences and reorder the rows of the others.
 void BeamSearch::settle(State state, int64_t k, int64_t wanted) {
     std::vector<int64_t> stay, rows, came_from(static_cast<std::size_t>(rules_.beams));
     bool moved = false;

@@ -1,4 +1,4 @@
-// A batch of sentences decoded without Python between the steps; sentences may enter while others are decoded.
+// Beam search over a batch of sentences, without Python between steps. Sentences can enter while others are decoded.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace uwaga {
 
-// Log-probabilities that are no numbers, and of which sentences. The search is as it was before the step.
+// Thrown if log-probabilities are NaN, with the sentences affected. The search is as it was before the step.
 struct NotNumbers : std::domain_error {
     NotNumbers(const std::string& message, std::vector<int64_t> of) : std::domain_error(message), sentences(std::move(of)) {}
     std::vector<int64_t> sentences;
 };
 
-// A sentence that is done; a token that was decided of one that streams.
+// A finished sentence; a token decided for a sentence that streams.
 struct Done {
     int64_t sentence;
     std::vector<FoundHypothesis> found;
@@ -37,19 +37,19 @@ class BeamSearch {
 
     const Model& model() const { return *model_; }
     const BeamRules& rules() const { return rules_; }
-    // One entry for each sentence of the memory; the number of the first. Numbers rise by one.
+    // Add one entry per sentence of the memory; returns the number of the first. Numbers are consecutive.
     int64_t enter(const Memory& memory, std::vector<Entry> entries);
-    // Sentences that are being decoded are so no longer: those for whose number `gone` is true.
+    // Stop decoding the sentences for whose number `gone` returns true.
     void leave(const std::function<bool(int64_t)>& gone);
-    // One more token of every hypothesis of every sentence that is being decoded.
+    // Extend all hypotheses of all running sentences by one token.
     void step();
-    // After a step that has failed: the sentences of which none can be made even alone. None where the search has lost
-    // its state, or where each can be made.
+    // After a failed step: the running sentences whose step fails even alone. Empty if none fails alone, or if the
+    // search has lost its state.
     std::vector<int64_t> failing();
-    // At least one step, and then until the sentences that are being decoded have `tokens` source tokens or fewer.
+    // Make at least one step, then more until the running sentences have at most `tokens` source tokens in total.
     void run(int64_t tokens);
     const std::vector<SentenceSearch>& running() const { return running_; }
-    // What is new since the last call.
+    // Results since the last call.
     std::vector<Done> take_done() { return std::exchange(done_, {}); }
     std::vector<Decided> take_decided() { return std::exchange(decided_, {}); }
 
@@ -62,14 +62,14 @@ class BeamSearch {
 
     ModelPtr model_;
     const BeamRules rules_;
-    std::vector<int32_t> never_yet_;  // what may never be produced, and the end symbol
+    std::vector<int32_t> never_yet_;  // rules_.never and the end symbol
     State state_;
     std::vector<SentenceSearch> running_;
     int64_t entered_ = 0;
-    bool whole_ = true;  // whether state_ and running_ are those of a step's end
+    bool whole_ = true;  // whether state_ and running_ are consistent, as after a completed step
     std::vector<Done> done_;
     std::vector<Decided> decided_;
-    std::vector<int64_t> forced_, wanted_, tokens_;  // (rows,), (rows, wanted) and (rows, k + wanted), of a step
+    std::vector<int64_t> forced_, wanted_, tokens_;  // of a step: (rows,), (rows, wanted), (rows, k + wanted)
     std::vector<float> log_probs_;                   // (rows, k + wanted)
 };
 

@@ -21,7 +21,7 @@ int32_t Phrases::next(int32_t node, int32_t token) const {
 PhraseTracker::PhraseTracker(PhrasesPtr phrases, int64_t beams)
     : phrases_(std::move(phrases)), held_(static_cast<std::size_t>(beams)), counts_(static_cast<std::size_t>(beams * phrases_->count)) {}
 
-// How often a phrase is held, with what ends at the node.
+// How often a hypothesis contains a phrase, including one that ends at the node.
 int64_t PhraseTracker::counted(const int32_t* counts, int32_t node, int64_t phrase) const {
     const Phrases& p = *phrases_;
     return std::min<int64_t>(counts[phrase] + p.ends[static_cast<std::size_t>(node * p.count + phrase)], p.times[static_cast<std::size_t>(phrase)]);
@@ -89,7 +89,7 @@ void PhraseTracker::share(const std::vector<Claim>& claims, std::vector<uint8_t>
         now[i] = 1;
         --left;
     }
-    for (std::size_t i = 0; i < claims.size(); ++i) {  // what banks leave empty goes to the best of the rest
+    for (std::size_t i = 0; i < claims.size(); ++i) {  // places that banks leave empty go to the best remaining claims
         if (claims[i].eligible && !now[i] && left > 0) {
             now[i] = 1;
             --left;

@@ -1,5 +1,5 @@
-// What a target must contain, and how the places of a beam are shared out by how much of it a hypothesis holds. The
-// twin of uwaga.search.phrases and banks, which say what the tables and rules are.
+// Phrases that a target must contain, and dynamic beam allocation: beam places are shared by how much of the phrases a
+// hypothesis contains. The twin of uwaga.search.phrases and banks, which define the tables and rules.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace uwaga {
 
-// An automaton over tokens, node 0 its root; `count` phrases.
+// An automaton over tokens with root node 0, for `count` phrases.
 struct Phrases {
     int64_t count = 0, total = 0;
-    double bonus = -1;  // of each token of a phrase; below 0 the phrases are forced
-    std::vector<int64_t> first;                 // (nodes + 1,) into the edges
-    std::vector<int32_t> tokens, targets;       // (edges,), tokens rising within a node
+    double bonus = -1;  // score bonus of each phrase token; negative: the phrases are forced
+    std::vector<int64_t> first;                 // (nodes + 1,): offsets into the edges
+    std::vector<int32_t> tokens, targets;       // (edges,); tokens ascend within a node
     std::vector<uint8_t> serves, ends, whole;   // (edges, count), (nodes, count), (count,)
     std::vector<int32_t> progress;              // (nodes, count)
     std::vector<int64_t> sizes, times;          // (count,)
@@ -23,38 +23,38 @@ struct Phrases {
     int32_t next(int32_t node, int32_t token) const;
 
   private:
-    int32_t edge(int32_t node, int32_t token) const;  // or -1
+    int32_t edge(int32_t node, int32_t token) const;  // -1 if there is none
 };
 using PhrasesPtr = std::shared_ptr<const Phrases>;
 
-// Where a hypothesis is; its counts, which stand elsewhere, are without what ends at the node.
+// The state of a hypothesis. Its counts, stored separately, exclude a phrase that ends at the node.
 struct Held {
     int32_t node = 0;
     int64_t bank = 0;
 };
 
-// A continuation that may get a place: the bank that it is in, and whether it may have one at all.
+// A continuation that competes for a place: its bank, and whether it may have a place at all.
 struct Claim {
     int64_t bank;
     bool eligible;
 };
 
-// The phrases of the running hypotheses of a sentence.
+// The phrase states of a sentence's running hypotheses.
 class PhraseTracker {
   public:
     PhraseTracker(PhrasesPtr phrases, int64_t beams);
 
     const Phrases& phrases() const { return *phrases_; }
     const Held& held(int64_t beam) const { return held_[static_cast<std::size_t>(beam)]; }
-    // The tokens that go on with a phrase of a beam, rising.
+    // The tokens that continue a phrase of the beam, ascending.
     void wanted(int64_t beam, std::vector<int32_t>& tokens) const;
-    // Where a beam comes to with a token that goes on with a word or does not; `counts` (count,) is written to.
+    // The state of a beam after `token`; inside: the token continues a word. Writes the counts to `counts` (count,).
     Held reach(int64_t beam, int32_t token, bool inside, int32_t* counts) const;
-    // Claims, the best ranked first, that get one of the beam's places: `taken`, which stays where it is set, is set.
+    // Give places to claims, which are sorted best first, and set `taken` for those that get one; set values stay set.
     void share(const std::vector<Claim>& claims, std::vector<uint8_t>& taken) const;
-    // Places of the bank that holds everything, from which hypotheses end.
+    // Places of the bank whose hypotheses contain all phrases and so may end.
     int64_t last() const;
-    // Let the beams go on with what they have reached: nodes, and counts (beams, count).
+    // Set the beams' states for the next step: nodes, and counts (beams, count).
     void follow(std::vector<Held> held, std::vector<int32_t> counts);
 
   private:

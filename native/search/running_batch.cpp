@@ -13,10 +13,10 @@ namespace uwaga {
 namespace {
 
 constexpr const char* closed_message = "the batch was closed";
-// Source tokens that are encoded between two steps: while sentences run, and where none does.
+// Source tokens encoded between two steps: while other sentences run, and while none do.
 constexpr int64_t beside_others = 128, alone = 1024;
-constexpr std::size_t most_idle = 4;  // searches of a thread that wait for the next sentence by their rules
-constexpr int64_t least_rows = 8;  // of a thread, in a model of which few rows are decoded by all threads together
+constexpr std::size_t most_idle = 4;  // searches that a thread keeps for the next sentence with the same rules
+constexpr int64_t least_rows = 8;  // per thread, in models wide enough that threads decode few rows together
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void RunningBatch::serve() {
     try {
         for (std::size_t i = 1; i < servers_.size(); ++i) helpers.emplace_back([this, server = servers_[i].get()] { run(*server); });
     } catch (const std::system_error&) {
-        // The system gives this process no more threads: those that there are do the work.
+        // The system allows no more threads: continue with those created so far.
         const std::lock_guard<std::mutex> lock(mutex_);
         servers_.resize(helpers.size() + 1);
     }
@@ -40,7 +40,7 @@ void RunningBatch::serve() {
     servers_.clear();
 }
 
-// Until the batch is closed, which an error here does too.
+// Decode until the batch is closed; an error here closes it.
 void RunningBatch::run(Server& server) {
     auto error = std::make_exception_ptr(std::runtime_error(closed_message));
     try {
@@ -85,7 +85,7 @@ void RunningBatch::decode(Server& server) {
     }
 }
 
-// Searches without sentences are kept with their buffers, a few of them.
+// Keep a few of the searches without sentences, to reuse their buffers.
 void RunningBatch::rest(Server& server) {
     const auto empty = std::stable_partition(server.searches.begin(), server.searches.end(), [](const auto& own) { return !own->seats.empty(); });
     server.idle.insert(server.idle.end(), std::make_move_iterator(empty), std::make_move_iterator(server.searches.end()));
@@ -93,13 +93,13 @@ void RunningBatch::rest(Server& server) {
     if (server.idle.size() > most_idle) server.idle.erase(server.idle.begin(), server.idle.end() - most_idle);
 }
 
-// How many threads are worth having for the rows that there are; the mutex is held, as in what follows.
+// How many threads the current rows are worth. Needs the mutex, as do may_take and wake_one.
 int64_t RunningBatch::servers_wanted() const {
     const int64_t least = model_->shape.width < model_->shape.shared_width ? 1 : least_rows;
     return std::clamp<int64_t>(rows_ / least, 1, static_cast<int64_t>(servers_.size()));
 }
 
-// Whether the next sentence is this thread's: it has less than its share of all rows.
+// Whether this thread takes the next sentence: it has less than its share of all rows.
 bool RunningBatch::may_take(const Server& server) const {
     if (handed_.empty()) return false;
     const int64_t wanted = servers_wanted();
@@ -108,7 +108,7 @@ bool RunningBatch::may_take(const Server& server) const {
     return at_work < wanted;
 }
 
-// One that sleeps, if it may take what waits.
+// Wake a sleeping thread that may take a waiting sentence.
 void RunningBatch::wake_one() {
     for (const auto& server : servers_) {
         if (!server->sleeps || !may_take(*server)) continue;
@@ -162,21 +162,21 @@ Counters RunningBatch::counters() {
     return counters_;
 }
 
-// The next that wait, up to this thread's share; the mutex is held.
+// Remove the next waiting sentences from the queue, up to this thread's share. Needs the mutex.
 std::vector<Handed> RunningBatch::entering(Server& server) {
     const int64_t most = server.searches.empty() ? alone : beside_others;
     std::vector<Handed> made;
     for (int64_t tokens = 0; may_take(server); handed_.pop_front()) {
         tokens += static_cast<int64_t>(handed_.front().source.size());
         if (!made.empty() && tokens > most) break;
-        server.rows += handed_.front().ticket->lane->rules.beams;  // which rows_ counts already
+        server.rows += handed_.front().ticket->lane->rules.beams;  // already counted in rows_
         made.push_back(std::move(handed_.front()));
     }
     wake_one();
     return made;
 }
 
-// Sentences of tickets that have left make no further step.
+// Remove the sentences of tickets that have left.
 void RunningBatch::let_go(Server& server) {
     std::vector<TicketPtr> left;
     {
@@ -198,7 +198,7 @@ Memory RunningBatch::encoded(const std::vector<std::vector<int32_t>>& sources) c
     return memory;
 }
 
-// Encode sentences together, or each alone where that fails: one that cannot be encoded is nobody else's matter.
+// Encode sentences together or, if that fails, one by one, so that a bad sentence does not fail the others.
 void RunningBatch::admit(Server& server, std::vector<Handed> entering) {
     std::vector<std::vector<int32_t>> sources;
     for (const Handed& one : entering) sources.push_back(one.source);
@@ -230,7 +230,7 @@ RunningBatch::LaneSearch& RunningBatch::search_of(Server& server, const std::sha
     return *server.searches.back();
 }
 
-// Give sentences that were encoded to their lanes.
+// Hand encoded sentences to the searches of their lanes.
 void RunningBatch::enter(Server& server, std::vector<Handed> sentences, const Memory& memory) {
     std::vector<bool> seated(sentences.size());
     for (std::size_t first = 0; first < sentences.size(); ++first) {
@@ -291,7 +291,7 @@ void RunningBatch::deliver(LaneSearch& own, std::vector<Done> done, const std::v
     }
 }
 
-// A ticket's sentences have failed: all of them go.
+// Fail a ticket and remove all its sentences.
 void RunningBatch::fail(const TicketPtr& ticket, const std::exception_ptr& error) {
     {
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -301,7 +301,7 @@ void RunningBatch::fail(const TicketPtr& ticket, const std::exception_ptr& error
     leave(ticket);
 }
 
-// A step has failed through these sentences, and is made again without them; nobody knows through which, if none.
+// Remove the sentences that made a step fail; the next one runs without them. With none known, the search fails.
 void RunningBatch::fail(Server& server, LaneSearch& own, const std::vector<int64_t>& sentences, const std::exception_ptr& error) {
     if (sentences.empty()) return fail(own, error);
     std::vector<TicketPtr> wrong;
@@ -310,7 +310,7 @@ void RunningBatch::fail(Server& server, LaneSearch& own, const std::vector<int64
     let_go(server);
 }
 
-// A search has failed: all of its sentences go, and the next that come get one that is new.
+// Fail a search: remove all its sentences; later ones get a new search.
 void RunningBatch::fail(LaneSearch& own, const std::exception_ptr& error) {
     for (const auto& [number, seat] : own.seats) fail(seat.ticket, error);
     own.seats.clear();

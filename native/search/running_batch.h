@@ -1,4 +1,4 @@
-// Sentences of any number of searches decoded side by side, in threads that never wait for Python.
+// Continuous batching: sentences of many callers decoded side by side, in threads that never wait for Python.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace uwaga {
 
-// What has happened to the sentences of a ticket: by the order in which they were handed in.
+// New results of a ticket; sentences are numbered in the order in which they were handed in.
 struct News {
     std::vector<Done> done;
     std::vector<Decided> decided;
@@ -25,13 +25,13 @@ struct News {
 
 struct Ticket;
 
-// Sentences that are searched by the same rules may share their steps.
+// Sentences with the same search rules, which can share steps.
 struct Lane {
     explicit Lane(BeamRules r) : rules(std::move(r)) {}
     const BeamRules rules;
 };
 
-// Who has sentences searched. What follows `streams` belongs to whoever holds the batch's mutex.
+// A caller of the batch. Members after `streams` are guarded by the batch's mutex.
 struct Ticket {
     Ticket(std::shared_ptr<Lane> l, bool s) : lane(std::move(l)), streams(s) {}
 
@@ -44,7 +44,7 @@ struct Ticket {
 };
 using TicketPtr = std::shared_ptr<Ticket>;
 
-// A sentence to decode.
+// A sentence waiting to be decoded.
 struct Handed {
     TicketPtr ticket;
     int64_t number;
@@ -52,16 +52,16 @@ struct Handed {
     Entry entry;
 };
 
-// How much has been decoded.
+// Totals of the work done.
 struct Counters {
-    int64_t steps = 0, rows = 0, sentences = 0;  // steps of a lane; their rows together; sentences that were done
+    int64_t steps = 0, rows = 0, sentences = 0;  // steps of lanes; rows of those steps; finished sentences
 };
 
-// Sentences enter in the order in which they are handed in, a few at a time, so that those that run are not held up.
+// Sentences enter in the order in which they are handed in, a few at a time, so as not to delay the running ones.
 //
-// Each of the model's threads decodes sentences of its own, and waits for no other: on a machine that has more to do, a
-// step that two threads share waits for the one whose core is taken. Sentences go to the thread that has the fewest. A
-// thread that is the only one at work has the others' help, as any other call of the model.
+// Each of the model's threads decodes its own sentences and waits for no other: on a busy machine, a step shared by two
+// threads waits for the one that is preempted. New sentences go to the thread with the fewest. A thread that is the
+// only one at work uses the others as helpers, like any other call of the model.
 class RunningBatch {
   public:
     RunningBatch(ModelPtr model, const Shortlist* shortlist) : model_(std::move(model)), shortlist_(shortlist) {}
@@ -69,38 +69,38 @@ class RunningBatch {
     RunningBatch& operator=(const RunningBatch&) = delete;
 
     const Model& model() const { return *model_; }
-    // Decode until close(), in one call and in as many threads as the model has. Whoever waits then is told that the
-    // batch was closed.
+    // Decode until close(), in one call and with all of the model's threads. Callers that are still waiting then get
+    // the error that the batch was closed.
     void serve();
     void close();
 
     void hand(const TicketPtr& ticket, std::vector<std::vector<int32_t>> sources, std::vector<Entry> entries);
-    // What is new, waited for if it must be, for so many seconds. Throws where nothing is and the batch was closed.
+    // Return new results, waiting for up to `seconds`. Throws if there are none and the batch was closed.
     News take(const TicketPtr& ticket, double seconds);
-    // Its sentences go, at once if they wait, before the next step if they run.
+    // Remove the ticket's sentences: at once if they wait, before the next step if they run.
     void leave(const TicketPtr& ticket);
     Counters counters();
 
   private:
-    // A lane's sentences in one thread.
+    // The sentences of one lane in one thread.
     struct Seat {
         TicketPtr ticket;
-        int64_t number;  // among those of the ticket
+        int64_t number;  // index among the ticket's sentences
     };
     struct LaneSearch {
         explicit LaneSearch(std::shared_ptr<Lane> l) : lane(std::move(l)) {}
 
         const std::shared_ptr<Lane> lane;
         std::optional<BeamSearch> search;
-        std::unordered_map<int64_t, Seat> seats;  // by number in the search
+        std::unordered_map<int64_t, Seat> seats;  // key: sentence number in the search
     };
-    // A thread that serves. What follows the searches belongs to whoever holds the mutex.
+    // A decoding thread. Members after the searches are guarded by the mutex.
     struct Server {
         std::vector<std::unique_ptr<LaneSearch>> searches;  // those with sentences
-        std::vector<std::unique_ptr<LaneSearch>> idle;      // a few without, of the rules that come again, the latest last
-        int64_t rows = 0;                                   // of them, and of sentences on their way there
+        std::vector<std::unique_ptr<LaneSearch>> idle;      // a few without any, kept for rules that come again; latest last
+        int64_t rows = 0;                                   // of its sentences and of those about to enter
         bool sleeps = false;
-        std::vector<TicketPtr> left;  // whose sentences may still run
+        std::vector<TicketPtr> left;  // tickets that left while their sentences may still run
         std::condition_variable wake;
     };
 
@@ -127,9 +127,9 @@ class RunningBatch {
 
     std::mutex mutex_;
     bool closed_ = false;
-    std::vector<std::unique_ptr<Server>> servers_;  // while it is served
+    std::vector<std::unique_ptr<Server>> servers_;  // while serve() runs
     std::deque<Handed> handed_;
-    int64_t rows_ = 0;  // of all servers, and of what was handed in
+    int64_t rows_ = 0;  // of all servers and of waiting sentences
     Counters counters_;
 };
 

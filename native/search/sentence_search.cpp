@@ -9,14 +9,14 @@ namespace uwaga {
 namespace {
 
 constexpr double nothing = -std::numeric_limits<double>::infinity();
-constexpr double impossible = -1e6;  // what a forced token of probability 0 adds to a rank, so that it is kept
+constexpr double impossible = -1e6;  // least gain of a forced token, so that one of probability 0 keeps its hypothesis
 constexpr int32_t root = -1;         // the node before the first token
 
 }  // namespace
 
 SentenceSearch::SentenceSearch(int64_t number, const BeamRules& rules, Entry entry)
     : number_(number), rules_(&rules), entry_(std::move(entry)), enough_(rules.enough), beams_(static_cast<std::size_t>(rules.beams), Beam{nothing, root, rules.start}) {
-    beams_[0].rank = 0;  // before the first token all beams are alike: one goes on
+    beams_[0].rank = 0;  // before the first token all beams are equal: only one counts
     if (!entry_.phrases) return;
     phrases_.emplace(entry_.phrases, rules.beams);
     enough_ = std::min(rules.enough, std::max(rules.nbest, phrases_->last() + 1));
@@ -52,7 +52,7 @@ double SentenceSearch::rank_of(int64_t beam, int64_t column, double gain) const 
     return before + (rules_->score_forced ? std::max(gain, impossible) : 0.0);
 }
 
-// The best continuations of all beams together, twice as many as beams.
+// Rank the continuations of all beams; keep twice as many as there are beams.
 void SentenceSearch::rank(const int64_t* tokens, const float* log_probs, int64_t k, int64_t stride) {
     std::vector<Candidate> all(beams_.size() * static_cast<std::size_t>(k));
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -62,7 +62,7 @@ void SentenceSearch::rank(const int64_t* tokens, const float* log_probs, int64_t
     const std::size_t kept = std::min(2 * beams_.size(), all.size());
     std::vector<int32_t> order(all.size());
     std::iota(order.begin(), order.end(), 0);
-    // Of equals the one that comes first: that of the better beam.
+    // Ties go to the one that comes first, of the better beam.
     const auto better = [&](int32_t a, int32_t b) {
         const double first = all[static_cast<std::size_t>(a)].rank, second = all[static_cast<std::size_t>(b)].rank;
         return first > second || (first == second && a < b);
@@ -78,7 +78,7 @@ void SentenceSearch::rank(const int64_t* tokens, const float* log_probs, int64_t
     }
 }
 
-// The continuations that the banks of the sentence's phrases have places for, best first.
+// Rank the continuations; keep those that get places in the banks of the sentence's phrases, best first.
 void SentenceSearch::rank_by_banks(const int64_t* tokens, const float* log_probs, int64_t k, int64_t stride) {
     const Phrases& phrases = phrases_->phrases();
     std::vector<Candidate> all;
@@ -89,7 +89,7 @@ void SentenceSearch::rank_by_banks(const int64_t* tokens, const float* log_probs
         for (int64_t i = 0; i < stride; ++i) {
             double rank = rank_of(beam, i, given[i]);
             if (!(rank > nothing)) continue;
-            bool twice = false;  // one that is wanted may be among the best
+            bool twice = false;  // a wanted token may also be one of the k best
             for (int64_t j = 0; i >= k && j < k && !twice; ++j) twice = from[j] == from[i] && given[j] > static_cast<float>(nothing);
             if (twice) continue;
             const int32_t token = static_cast<int32_t>(from[i]);
@@ -115,7 +115,7 @@ void SentenceSearch::share(std::vector<Candidate>& all) {
         one.cut = limited && (rules_->force_end || !end);
         most = std::max(most, one.held.bank);
     }
-    if (limited && finished_.empty()) needed = std::min(needed, most);  // the best effort
+    if (limited && finished_.empty()) needed = std::min(needed, most);  // best effort if none is complete at the limit
     std::vector<Claim> claims;
     for (const Candidate& one : all) claims.push_back({one.held.bank, !one.ended || one.held.bank >= needed});
     std::vector<uint8_t> taken(all.size());
@@ -128,7 +128,7 @@ void SentenceSearch::share(std::vector<Candidate>& all) {
     }
 }
 
-// Keep what ended among the best `beams`; and where nothing has ended and nothing goes on, what ran until now.
+// Keep hypotheses that ended among the best `beams`. If none ever ended and none continues, keep the running ones.
 void SentenceSearch::finish(int32_t first_node) {
     bool goes_on = false;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -165,7 +165,7 @@ void SentenceSearch::run_on(int32_t first_node, int64_t* came_from) {
         }
     }
     if (!phrases_) return;
-    for (; filled < beams_.size(); ++filled) {  // fewer were looked at than there are places
+    for (; filled < beams_.size(); ++filled) {  // fewer candidates than places
         came_from[filled] = 0;
         beams_[filled] = {nothing, root, rules_->start};
     }
@@ -175,9 +175,9 @@ void SentenceSearch::run_on(int32_t first_node, int64_t* came_from) {
 }
 
 bool SentenceSearch::is_done() const {
-    double best = beams_[0].rank;  // beams fall
+    double best = beams_[0].rank;  // beams are sorted by descending rank
     if (!(best > nothing)) return true;
-    if (phrases_) {  // what can still be added
+    if (phrases_) {  // plus the bonus that can still be earned
         best = nothing;
         for (std::size_t i = 0; i < beams_.size(); ++i) {
             const int64_t left = phrases_->phrases().total - phrases_->held(static_cast<int64_t>(i)).bank;
@@ -189,7 +189,7 @@ bool SentenceSearch::is_done() const {
     const auto at = [&](std::size_t i) { return i < finished_.size() ? finished_[i].score : nothing; };
     if (rules_->stopping == Stopping::full) return full;
     if (rules_->stopping == Stopping::estimate) return full && best / divisor(steps_) <= finished_.back().score;
-    // Log-probabilities only fall, and the divisor rises or falls steadily: the best is at one end of the lengths.
+    // Log-probabilities only fall and the divisor is monotonic, so the best case is at one end of the lengths.
     return std::max(best / divisor(steps_ + 1), best / divisor(entry_.limit)) <= at(static_cast<std::size_t>(rules_->nbest - 1));
 }
 

@@ -1,4 +1,4 @@
-// The pages of keys and values by themselves: `make -C native/tests pages`.
+// Tests of the pages of keys and values: `make -C native/tests pages`.
 #include "runtime/pages.h"
 #include "require.h"
 
@@ -11,10 +11,10 @@ using namespace uwaga;
 
 namespace {
 
-constexpr int64_t page = 1 << 18, slab = 1 << 21;  // so eight pages a slab
+constexpr int64_t page = 1 << 18, slab = 1 << 21;  // eight pages per slab
 constexpr int64_t period = PagePool::period_bytes / page;
 
-// Pages in use at once, then given back.
+// Take `count` pages at once, then return them.
 void use(PagePool& pool, int64_t count) {
     std::vector<Page> taken;
     for (int64_t i = 0; i < count; ++i) {
@@ -90,7 +90,7 @@ void test_small_needs_do_not_take_large_pieces() {
     pool.give(pool.take(slab / 2));
     std::vector<Page> taken;
     for (int i = 0; i < 32; ++i) taken.push_back(pool.take(page / 4));
-    REQUIRE(pool.held() == 2 * slab);  // one of halves, one of pieces
+    REQUIRE(pool.held() == 2 * slab);  // one of halves, one of base pieces
     for (const Page& one : taken) REQUIRE(one.slab == taken[0].slab && one.slab->piece == page / 4);
     const Page half = pool.take(slab / 2 - 1), lent = pool.take(slab / 4 + 1);
     REQUIRE(half.slab == lent.slab && pool.held() == 2 * slab);
@@ -106,7 +106,7 @@ int64_t resident() {
     return read == 2 ? pages * 4096 : -1;
 }
 
-// Whatever small things lie above it, and whichever thread asked for it.
+// Even if small allocations lie above it, and whichever thread allocated it.
 void test_what_goes_back_is_no_longer_resident() {
     const int64_t before = resident();
     if (before < 0 || !UWAGA_MAPS_BUFFERS) return;

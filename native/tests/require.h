@@ -1,4 +1,4 @@
-// A check that holds in every build, and names its line.
+// REQUIRE, a check that is active in every build and names its line.
 #pragma once
 
 #include <cstdio>

@@ -1,6 +1,6 @@
-// The threads that share work, by themselves: `make -C native/tests workers`.
+// Tests of the threads that share work: `make -C native/tests workers`.
 //
-// Members are made late by letting them sleep, many times as long as a machine with other work holds one up.
+// Members are made late by sleeping, many times longer than a busy machine delays a thread.
 #include "runtime/workers.h"
 #include "require.h"
 
@@ -22,7 +22,7 @@ void sleep() { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
 
 // ---- The policy, step by step -----------------------------------------------------------------------------------
 
-// Pieces of work until a team of `size` is tried; smaller teams go well.
+// Pieces of work until a team of `size` is tried; smaller teams are not delayed.
 int64_t until(Pace& pace, int64_t most, int64_t size) {
     for (int64_t count = 0;; ++count) {
         const int64_t members = pace.members(most);
@@ -78,23 +78,23 @@ void test_trust_returns() {
         pace.note(4, false);
     }
     REQUIRE(pace.members(4) == 4);
-    pace.note(4, true);  // as if it had never happened
+    pace.note(4, true);  // as if there had been no delays
     REQUIRE(until(pace, 4, 4) == Pace::shortest);
 }
 
 void test_who_is_waited_for_and_did_not_run_holds_up() {
     REQUIRE(!Pace::held_up(2, 900, 0, 0));
     REQUIRE(Pace::held_up(2, 900, 301, 301));
-    REQUIRE(!Pace::held_up(2, 900, 300, 900));    // a third is what a team of two costs at most
-    REQUIRE(!Pace::held_up(2, 900, 600, 10));     // waited for, but at work
+    REQUIRE(!Pace::held_up(2, 900, 300, 900));    // a third is the most that a team of two costs
+    REQUIRE(!Pace::held_up(2, 900, 600, 10));     // waited for, but running
     REQUIRE(!Pace::held_up(2, 900, 10, 600));     // not running, but not waited for
-    REQUIRE(Pace::held_up(8, 900, 7 * 101, 101));  // by all the others
+    REQUIRE(Pace::held_up(8, 900, 7 * 101, 101));  // waited for by all the others
     REQUIRE(!Pace::held_up(8, 900, 7 * 100, 100));
 }
 
 // ---- The threads ------------------------------------------------------------------------------------------------
 
-// Who shared: how many members there were. One of them is late in `late` of a team.
+// The size of the team. With `late`, one of its members is late.
 int64_t members(Workers& workers, bool late) {
     std::atomic<int64_t> size{0}, came{0};
     workers.run_team([&](const ThreadSlice& slice) {
@@ -124,14 +124,14 @@ void test_a_team_shrinks_one_by_one() {
     for (const int64_t expected : {4, 3, 2, 1, 1, 1}) REQUIRE(members(workers, true) == expected);
 }
 
-// Every part once, whoever is late, in many rounds that follow close upon each other.
+// Each part is done once, whoever is late, in many rounds in quick succession.
 void test_every_part_is_done_once() {
     for (const int64_t threads : {1, 2, 3, 5}) {
         Workers workers;
         workers.configure(threads, nullptr);
         for (int64_t round = 0; round < 20000; ++round) {
             const int64_t parts = round % 7;
-            int64_t done[7] = {};  // no atomics: the thread sanitizer sees whoever is inside a round too late
+            int64_t done[7] = {};  // not atomic: the thread sanitizer detects helpers that stay in a round
             workers.run(parts, [&](int64_t part) { done[part] += round + 1; });
             for (int64_t part = 0; part < 7; ++part) REQUIRE(done[part] == (part < parts ? round + 1 : 0));
             if (round % 5 == 0) members(workers, false);
@@ -146,7 +146,7 @@ void hold(int) {
     while (!released) {}
 }
 
-// The only helper is held in a signal's handler, as one is whose core another process has.
+// The only helper is held in a signal handler, like a thread that is preempted.
 void test_nobody_is_waited_for_who_has_not_begun() {
     Workers workers;
     workers.configure(2, nullptr);
@@ -165,7 +165,7 @@ void test_nobody_is_waited_for_who_has_not_begun() {
     for (int round = 0; round < 100; ++round) workers.run(3, [&](int64_t part) { ++done[part]; });
     for (const int64_t times : done) REQUIRE(times == 100);
     released = true;
-    REQUIRE(members(workers, false) >= 1);  // and it comes when it can, to what is then to do
+    REQUIRE(members(workers, false) >= 1);  // and the helper joins again when it can
 }
 
 void test_errors_reach_the_caller_and_leave_the_threads_usable() {

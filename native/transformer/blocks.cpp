@@ -5,14 +5,14 @@
 
 namespace uwaga {
 
-// Strides are odd multiples of a cache line, so that rows do not fall into the same cache sets.
+// Strides avoid multiples of 2 KB, so that rows do not map to the same cache sets.
 int64_t stride_of(int64_t width) {
     const int64_t whole = rounded(width, 32);
     return whole % 512 == 0 ? whole + 32 : whole;
 }
 
 Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride) {
-    // An odd number of cache lines, as above; what follows the width is filled by the quantising kernel.
+    // Avoid multiples of 512 bytes, as above. The quantising kernel fills the padding.
     int64_t bytes = rounded(width, 64);
     if (bytes % 512 == 0) bytes += 64;
     return {x, rows, width, stride, ws.quantised.ensure(rows * bytes), ws.scales.ensure(rows), bytes};
@@ -33,7 +33,7 @@ Rows block_input(const Model& model, const Norm& norm, const float* x, int64_t r
 
 namespace {
 
-// A block's end: y, which all of a team have made, is normalised into each member's x, or becomes it.
+// The end of a block: y, made by the whole team, is normalised into or copied to each member's x.
 void finish_block(const Model& model, const Norm& norm, const float* y, int64_t rows, float* x, const ThreadSlice& slice) {
     const int64_t stride = stride_of(model.shape.width);
     slice.wait();

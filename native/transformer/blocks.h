@@ -1,8 +1,8 @@
-// The parts that encoder, decoder and prompts share.
+// Building blocks shared by encoder, decoder and prompts.
 //
-// A block is x + f(norm(x)) in a pre-norm model and norm(x + f(x)) in a post-norm one (Xiong et al. 2020, figure 1):
-// block_input is what f reads, and block_output its last projection with the residual and the norm. Where a team does
-// the rows together, x is each member's own; what the team makes together lies in `shared`, whose buffers are large
+// A block is x + f(norm(x)) in a pre-norm model and norm(x + f(x)) in a post-norm one (Xiong et al. 2020, figure 1).
+// block_input returns the input of f; block_output applies its last projection, the residual and the norm. When a team
+// processes rows together, each member has its own x; the team's results are in `shared`, whose buffers are large
 // enough already.
 #pragma once
 
@@ -10,16 +10,16 @@
 
 namespace uwaga {
 
-int64_t stride_of(int64_t width);  // of float rows
+int64_t stride_of(int64_t width);  // stride of float rows
 Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride);
 void normalise(const Model& model, const Norm& norm, const float* x, int64_t rows, float* y);
 
-// x, normalised in a pre-norm model.
+// Return x, normalised in a pre-norm model.
 Rows block_input(const Model& model, const Norm& norm, const float* x, int64_t rows, Workspace& ws);
-// x = x + out(in), normalised in a post-norm model; y = out(in) needs all of a team's `in`.
+// x = x + out(in), normalised in a post-norm model. Reads what the whole team wrote to `in`.
 void block_output(const Model& model, const Linear& out, const Norm& norm, Rows& in, float* x, Workspace& shared, const ThreadSlice& slice);
-// The same of a recurrent unit, which has no projection: x = x + relu(cells after), normalised in a post-norm model.
-// `forget` and `input` hold its two products, (rows, stride); cells are a row's of this layer, `cells_stride` apart.
+// The same for a recurrent unit, which has no projection: x = x + relu(after), normalised in a post-norm model.
+// `forget` and `input` are its two products, (rows, stride); rows' cells of this layer are `cells_stride` apart.
 struct Recurrence {
     const float *forget, *input;
     int64_t stride;
@@ -32,11 +32,11 @@ void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_
 
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
 
-// One query over keys and values in the number format that the model keeps them in; (heads, length) `weights` after.
-// The value of a key lies heads.inner() numbers behind it, and key t at keys + offsets[t].
+// Attention of one query over cached keys and values, in the cache's number format. Key t is at keys + offsets[t], its
+// value heads.inner() elements later. `weights` (heads, length) receives the attention weights.
 void attend_cached(const Model& model, const Heads& heads, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
 void store_key_value(const Model& model, const float* key_value, uint8_t* to);
-// The bias (heads, length) of one query's scores, or null where positions are not relative.
+// The bias (heads, length) of one query's scores; null if positions are not relative.
 const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query, int64_t length, Workspace& ws);
 
 }  // namespace uwaga

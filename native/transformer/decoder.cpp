@@ -1,4 +1,4 @@
-// One step of the decoder for rows that may stand at different positions of different sentences.
+// One decoder step for rows that may be at different positions of different sentences.
 #include <algorithm>
 
 #include "output/choose.h"
@@ -10,21 +10,21 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t least_rows = 8;  // of one thread's part: with fewer, two threads would read all weights for little
+constexpr int64_t least_part_rows = 8;  // minimum per thread: with fewer, two threads would read all weights for little
 
-// Computed rows [first, last) of a step: the next state holds the tables, in which this step's entries stand already.
-struct Part {
+// Computed rows [first, last) of a step. `next` holds the tables, which already contain this step's entries.
+struct StepPart {
     const Model& model;
     const State& next;
     const int32_t* tokens;
     const Request& request;
     const Answer& answer;
-    const int64_t* which;  // rows of the state that the computed ones are; null: all of them
+    const int64_t* which;  // the rows of the state to compute; null: all
     int64_t first, last;
     Workspace& ws;
-    Workspace& shared;  // the team's; alone, ws itself
+    Workspace& shared;  // the team's; without a team, ws itself
     ThreadSlice slice;
-    const float* before;  // cells of the state that the step is made from, and of the next
+    const float* before;  // cells of the current state; `after`: of the next one
     float* after;
 
     int64_t rows() const { return last - first; }
@@ -41,11 +41,11 @@ struct Part {
     void run_layer(std::size_t l, float* x);
 };
 
-void Part::self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride) {
+void StepPart::self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride) {
     const Heads& heads = model.shape.decoder;
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
         const State::Sentence& at = sentence(row);
-        const int64_t length = at.position;  // this step's entry counted
+        const int64_t length = at.position;  // including this step's entry
         uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.cache_element_size();
         const int64_t* offsets = table(row);
         const float* query = projected + row * stride;
@@ -55,7 +55,7 @@ void Part::self_attend(std::size_t l, const float* projected, int64_t stride, fl
     }
 }
 
-void Part::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride) {
+void StepPart::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride) {
     const Heads& heads = model.shape.decoder;
     const bool wanted = answer.attention && l + 1 == model.decoder.size();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
@@ -68,8 +68,8 @@ void Part::cross_attend(std::size_t l, const float* queries, int64_t stride, flo
     }
 }
 
-// The mean over the heads, with zeros behind it.
-void Part::write_attention(int64_t row, const float* weights, int64_t length) const {
+// Write the mean over the heads, padded with zeros.
+void StepPart::write_attention(int64_t row, const float* weights, int64_t length) const {
     const int64_t heads = model.shape.decoder.count;
     float* to = answer.attention + (first + row) * answer.attention_width;
     for (int64_t key = 0; key < length; ++key) {
@@ -80,7 +80,7 @@ void Part::write_attention(int64_t row, const float* weights, int64_t length) co
     std::fill(to + length, to + answer.attention_width, 0.0f);
 }
 
-void Part::recur_layer(std::size_t l, float* x) {
+void StepPart::recur_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
     const int64_t width = model.shape.width, stride = stride_of(width), of_row = model.cells_width();
     Rows source = block_input(model, layer.self_norm, x, rows(), ws);
@@ -94,7 +94,7 @@ void Part::recur_layer(std::size_t l, float* x) {
     recur(model, {forget, input, stride, before + cells, after + cells, of_row}, layer.self_norm, x, rows(), shared, slice);
 }
 
-void Part::run_layer(std::size_t l, float* x) {
+void StepPart::run_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
     const int64_t inner = model.shape.decoder.inner();
     const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
@@ -117,8 +117,8 @@ void Part::run_layer(std::size_t l, float* x) {
     feed_forward(model, layer.feed_forward, x, rows(), ws, shared, slice);
 }
 
-// Room for what a team makes together, by one thread before the others read where it is.
-void Part::reserve() {
+// Allocate the team's buffers: one thread calls this before the others read their addresses.
+void StepPart::reserve() {
     const Shape& shape = model.shape;
     const int64_t inner = shape.decoder.inner();
     int64_t widest = 0;
@@ -137,7 +137,7 @@ void Part::reserve() {
     shared.candidates.ensure(output_chunks * rows() * answer.k);
 }
 
-void Part::run() {
+void StepPart::run() {
     const Shape& shape = model.shape;
     const int64_t stride = stride_of(shape.width);
     float* x = ws.x.ensure(rows() * stride);
@@ -162,12 +162,12 @@ void Part::run() {
 }
 
 TooLong too_long(const Model& model, int64_t positions) {
-    if (model.has_source()) return TooLong("a target is longer than the model can make");
-    return TooLong("prompt and continuation take " + std::to_string(positions) + " positions, and the model has " +
+    if (model.has_source()) return TooLong("a target is longer than the model can generate");
+    return TooLong("prompt and continuation take " + std::to_string(positions) + " positions, but the model has " +
                    std::to_string(model.shape.max_length) + ": shorten the prompt or lower max_length");
 }
 
-// The next state, with room for this step in every table; what each row's keys of this step will be is written to it.
+// The next state, with room for this step in every table and the offsets of this step's keys filled in.
 State advanced(const State& state, const DistinctRows& distinct) {
     const Model& model = *state.model;
     State next{state.model, state.beams, state.sentences, state.stride, {}};
@@ -195,16 +195,16 @@ State advanced(const State& state, const DistinctRows& distinct) {
     return next;
 }
 
-// Many rows are shared out among the threads. Few rows are done by all threads together, each its columns: one
-// thread alone would be held up by how fast it reads the weights.
+// Many rows are divided among the threads. Few rows are computed by all threads together, each a slice of the columns:
+// a single thread would be limited by how fast it can read the weights.
 void decode(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows) {
     const Model& model = *state.model;
     const int64_t threads = model.workers.threads();
-    const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_rows));
+    const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_part_rows));
     if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
         model.workers.run(parts, [&](int64_t part) {
             WorkspacePool::Loan ws(model.workspaces);
-            Part work{model, next, tokens, request, answer, which, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data()};
+            StepPart work{model, next, tokens, request, answer, which, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data()};
             work.reserve();
             work.run();
         });
@@ -213,7 +213,7 @@ void decode(const State& state, State& next, const int32_t* tokens, const Reques
     WorkspacePool::Loan shared(model.workspaces);
     model.workers.run_team([&](const ThreadSlice& slice) {
         WorkspacePool::Loan ws(model.workspaces);
-        Part work{model, next, tokens, request, answer, which, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data()};
+        StepPart work{model, next, tokens, request, answer, which, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data()};
         if (slice.index == 0) work.reserve();
         slice.wait();
         work.run();

@@ -6,7 +6,7 @@ namespace uwaga {
 
 namespace {
 
-// Whether a step may ask the same of two rows: samples, lists and attention are each row's own.
+// Whether a step may have rows with equal results: samples, shortlists and attention differ by row.
 bool may_be_alike(const State& state, const Request& request, const Answer& answer) {
     return state.beams > 1 && !state.model->shape.recurrent && !state.listed() && !request.whole && !request.uniform && !answer.attention;
 }

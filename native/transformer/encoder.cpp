@@ -1,4 +1,4 @@
-// Sources to the keys and values that the decoder reads: packed rows in groups, no padding.
+// The encoder: from sources to the keys and values that the decoder reads. Rows are packed in groups, without padding.
 #include <algorithm>
 
 #include "transformer/blocks.h"
@@ -9,15 +9,15 @@ namespace uwaga {
 namespace {
 
 constexpr int64_t least_group_rows = 64;
-constexpr int64_t rows_between_checks = 256;  // of a long sentence, whose attention may take seconds
-constexpr int64_t longest_tail = 16;  // sentences are whole: room for half of one over an even share
+constexpr int64_t rows_between_checks = 256;  // attention over a long sentence may take seconds
+constexpr int64_t longest_tail = 16;  // tokens by which a group may exceed an even share: sentences are not split
 
 struct Group {
-    std::size_t first = 0, last = 0;  // sentences
+    std::size_t first = 0, last = 0;  // range of sentences
     int64_t rows = 0;
 };
 
-// Groups of so many tokens that every thread gets one, where that leaves them worth a pass over the weights.
+// Groups sized so that every thread gets one, unless they would be too small to be worth a pass over the weights.
 std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources, int64_t threads) {
     std::vector<Group> groups;
     int64_t all = 0;

@@ -9,7 +9,7 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
     const float* x = in.x + row * in.stride;
     double sum = 0;
     if (w.kind == Matrix::Kind::int8) {
-        // As the kernels do it: an exact integer, and two roundings.
+        // As in the kernels: an exact integer and two roundings.
         const int64_t depth = padded_inputs(inputs);
         const int8_t* from = w.int8.panels + at * panel * depth + column * 4;
         const uint8_t* values = in.values + row * in.values_stride;

@@ -1,4 +1,4 @@
-// A packed weight matrix in whichever number format, and the products with it.
+// A packed weight matrix in any number format, and the products with it.
 #pragma once
 
 #include "runtime/buffer.h"
@@ -19,7 +19,7 @@ struct Matrix {
     explicit operator bool() const { return kind != Kind::none; }
 };
 
-// The rows that products read: float32 and, made when an int8 matrix first asks, quantised.
+// Input rows of products: float32, and quantised when an int8 matrix first needs them.
 struct Rows {
     const float* x;
     int64_t rows, width, stride;
@@ -35,7 +35,7 @@ struct Rows {
     }
 };
 
-// Panels [first, last) of a matrix: its outputs from 32 * first on.
+// Panels [first, last) of a matrix: its outputs from 32 * first.
 inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
     Matrix part = w;
     const int64_t skipped = first * panel, outputs = (last * panel < w.outputs() ? last * panel : w.outputs()) - skipped;
@@ -44,7 +44,7 @@ inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
         part.int8.scales += skipped;
         part.int8.sums += skipped;
         part.int8.outputs = outputs;
-        if (last * panel < w.outputs()) part.int8.prefetch = nullptr;  // the next part
+        if (last * panel < w.outputs()) part.int8.prefetch = nullptr;  // null: prefetch the next part
     } else if (w.kind == Matrix::Kind::bfloat16) {
         part.bfloat16.panels += skipped * rounded(w.bfloat16.inputs, 2);
         part.bfloat16.outputs = outputs;
@@ -64,7 +64,7 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epi
     }
 }
 
-// The same for a thread's slice of the columns; y is whole when all have come to wait.
+// The same for a thread's slice of the columns; y is complete after all members have waited.
 inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue e, float* y, int64_t y_stride, const ThreadSlice& slice) {
     if (slice.count == 1) return product(kernels, in, w, e, y, y_stride);
     const int64_t panels = padded_outputs(w.outputs()) / panel, first = slice.first(panels), last = slice.last(panels);
@@ -94,7 +94,7 @@ inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens
     }
 }
 
-// One logit on its own: for forced and banned tokens, of which there are few.
+// A single logit: for the few forced and banned tokens.
 double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64_t token);
 
 }  // namespace uwaga

@@ -21,7 +21,7 @@ struct Norm {
     const float* bias = nullptr;
 };
 struct FeedForward {
-    Linear inner, gate, outer;  // gate is none unless the model is gated
+    Linear inner, gate, outer;  // gate: in gated models only
     Norm norm;
 };
 struct EncoderLayer {
@@ -30,23 +30,23 @@ struct EncoderLayer {
     FeedForward feed_forward;
 };
 struct DecoderLayer {
-    Linear query_key_value, self_output;  // none in a recurrent model
-    Linear forget, input;                 // of a recurrent model alone
+    Linear query_key_value, self_output;  // not in a recurrent model
+    Linear forget, input;                 // in a recurrent model only
     Norm self_norm;
-    Linear query, key_value, cross_output;  // none in a decoder-only model
+    Linear query, key_value, cross_output;  // not in a decoder-only model
     Norm cross_norm;
     FeedForward feed_forward;
 };
 struct Side {  // source or target
     Matrix embedding;
     const float* positions = nullptr;      // (max_length, width) or null
-    const float* relative_bias = nullptr;  // (heads, 2 * max_distance + 1): bias of the scores by key - query, or null
-    Norm norm;                             // after the embeddings, or none
+    const float* relative_bias = nullptr;  // (heads, 2 * max_distance + 1): score bias by key - query, or null
+    Norm norm;                             // after the embeddings; optional
 };
 
 struct Heads {
     int64_t count = 0, width = 0;
-    float scale = 1;  // of the scores
+    float scale = 1;  // factor of the attention scores
 
     int64_t inner() const { return count * width; }
 };
@@ -54,10 +54,10 @@ struct Heads {
 struct Shape {
     int64_t width = 0, max_length = 0;
     Heads encoder, decoder;
-    int64_t shared_width = 0;  // of a model whose matrices are worth the threads' waiting for each other
-    int64_t max_distance = 0;  // of relative positions: those further away are alike
+    int64_t shared_width = 0;  // minimum width at which sharing a matrix is worth the threads' waiting
+    int64_t max_distance = 0;  // largest relative distance with its own bias; longer ones share it
     bool pre_norm = false, rms = false, float16_cache = false;
-    bool recurrent = false;  // the decoder has simpler simple recurrent units in the place of self-attention
+    bool recurrent = false;  // the decoder has simpler simple recurrent units (SSRU) instead of self-attention
     float epsilon = 1e-5f, embedding_scale = 1, output_scale = 1;
     Activation activation = Activation::relu;
 };
@@ -68,23 +68,23 @@ struct Model {
     Side source, target;
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
-    Norm encoder_norm, decoder_norm;  // of pre-norm models
+    Norm encoder_norm, decoder_norm;  // in pre-norm models only
     Matrix output_weight;
     const float* output_bias = nullptr;
     int64_t source_vocabulary = 0, target_vocabulary = 0;
 
-    std::vector<Buffer<float>> vectors;  // what the pointers above point into
+    std::vector<Buffer<float>> vectors;  // what the pointers above point to
     mutable PagePool pages, chunks;
     mutable WorkspacePool workspaces;
     mutable Workers workers;
 
-    bool has_source() const { return source_vocabulary > 0; }  // or it is decoder-only and continues prompts
-    int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }     // bytes of a key's or value's number
-    int64_t key_value_width() const { return 2 * shape.decoder.inner(); }          // numbers of one key and value
-    int64_t cells_width() const { return shape.recurrent ? static_cast<int64_t>(decoder.size()) * shape.width : 0; }  // of a row
+    bool has_source() const { return source_vocabulary > 0; }  // otherwise decoder-only: continues prompts
+    int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }     // bytes per key or value element
+    int64_t key_value_width() const { return 2 * shape.decoder.inner(); }          // elements of a key and its value
+    int64_t cells_width() const { return shape.recurrent ? static_cast<int64_t>(decoder.size()) * shape.width : 0; }  // per row
 };
 
-constexpr int64_t group_rows = 256;  // tokens that are encoded together, unless one sentence has more
+constexpr int64_t group_rows = 256;  // tokens encoded together, unless a single sentence has more
 
 using ModelPtr = std::shared_ptr<const Model>;
 

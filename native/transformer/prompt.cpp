@@ -1,7 +1,7 @@
-// Prompts of a decoder-only model, read as a block: packed rows with causal attention, no padding.
+// Prompts of a decoder-only model, processed in blocks: packed rows with causal attention, no padding.
 //
-// Threads share the rows of a block. A row needs of the others only their keys and values, so that one layer is one
-// wait. What is computed for a row is what steps would have computed, token by token, to the bit.
+// Threads divide the rows of a block. A row needs only the keys and values of the others, so there is one barrier per
+// layer. Results are bit-identical to those of steps, token by token.
 #include <algorithm>
 
 #include "transformer/blocks.h"
@@ -11,8 +11,8 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t least_rows = 8;      // of one thread: with fewer, another would read all weights for little
-constexpr int64_t spare_entries = 32;  // of a table after a prompt, so that the first steps need no wider one
+constexpr int64_t least_prompt_rows = 8;      // minimum per thread: with fewer, one more thread would read all weights for little
+constexpr int64_t spare_entries = 32;  // extra table entries after a prompt, so that the first steps need no wider one
 
 // One token of a prompt.
 struct PromptToken {
@@ -21,7 +21,7 @@ struct PromptToken {
 };
 
 // One thread's rows of a block.
-struct Part {
+struct PromptPart {
     const Model& model;
     const PromptToken* read;
     int64_t rows;
@@ -38,8 +38,8 @@ struct Part {
     const float* attend(std::size_t l, const float* projected);
 };
 
-// (rows, query | key | value). Without queries those columns that lie before the keys are left out.
-const float* Part::project(const DecoderLayer& layer, float* x, bool queries) {
+// (rows, query | key | value). Without queries, the panels before the keys are skipped.
+const float* PromptPart::project(const DecoderLayer& layer, float* x, bool queries) {
     const int64_t inner = model.shape.decoder.inner(), projected_stride = stride_of(3 * inner);
     float* projected = ws.projected.ensure(rows * projected_stride);
     Rows in = block_input(model, layer.self_norm, x, rows, ws);
@@ -51,7 +51,7 @@ const float* Part::project(const DecoderLayer& layer, float* x, bool queries) {
     return projected;
 }
 
-void Part::write_keys_values(std::size_t l, const float* projected) {
+void PromptPart::write_keys_values(std::size_t l, const float* projected) {
     const int64_t inner = model.shape.decoder.inner(), stride = stride_of(3 * inner);
     for (int64_t row = 0; row < rows; ++row) {
         const PromptToken& token = read[row];
@@ -60,7 +60,7 @@ void Part::write_keys_values(std::size_t l, const float* projected) {
     }
 }
 
-const float* Part::attend(std::size_t l, const float* projected) {
+const float* PromptPart::attend(std::size_t l, const float* projected) {
     const Heads& heads = model.shape.decoder;
     const int64_t stride = stride_of(3 * heads.inner()), context_stride = stride_of(heads.inner());
     float* context = ws.context.ensure(rows * context_stride);
@@ -74,20 +74,20 @@ const float* Part::attend(std::size_t l, const float* projected) {
     return context;
 }
 
-void Part::run_layer(std::size_t l, float* x) {
+void PromptPart::run_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
-    const bool last = l + 1 == model.decoder.size();  // of which only keys and values are of use
+    const bool last = l + 1 == model.decoder.size();  // needs only keys and values
     const float* projected = project(layer, x, !last);
     write_keys_values(l, projected);
     if (last) return;
-    slice.wait();  // for the keys and values of all rows
+    slice.wait();  // until the keys and values of all rows are written
     const int64_t inner = model.shape.decoder.inner();
     Rows attended = rows_of(ws, attend(l, projected), rows, inner, stride_of(inner));
     block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ThreadSlice{});
     feed_forward(model, layer.feed_forward, x, rows, ws, ws, ThreadSlice{});
 }
 
-void Part::run() {
+void PromptPart::run() {
     if (!rows) {
         for (std::size_t l = 0; l + 1 < model.decoder.size(); ++l) slice.wait();
         return;
@@ -103,8 +103,8 @@ void Part::run() {
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
 }
 
-// All tokens in blocks in which each of `members` threads has at most group_rows. A prompt may lie in several: what
-// comes later looks only at what came before.
+// Process all tokens in blocks in which each of `members` threads has at most group_rows. A prompt may span blocks,
+// because tokens attend only to earlier ones.
 void run_all(const Model& model, const std::vector<PromptToken>& all, int64_t members, const ThreadSlice& slice) {
     WorkspacePool::Loan ws(model.workspaces);
     const int64_t rows = static_cast<int64_t>(all.size());
@@ -113,7 +113,7 @@ void run_all(const Model& model, const std::vector<PromptToken>& all, int64_t me
         const int64_t begin = rows * block / blocks, count = rows * (block + 1) / blocks - begin;
         const int64_t me = std::min(slice.index, members), next = std::min(slice.index + 1, members);
         const int64_t first = begin + count * me / members, last = begin + count * next / members;
-        Part{model, all.data() + first, last - first, *ws, slice}.run();
+        PromptPart{model, all.data() + first, last - first, *ws, slice}.run();
     }
 }
 
@@ -121,7 +121,7 @@ void run_all(const Model& model, const std::vector<PromptToken>& all, int64_t me
 
 Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t>>& prompts) {
     Memory memory{model, std::vector<EncodedSentence>(prompts.size())};
-    memory.prompts.reserve(prompts.size());  // its tokens point into it
+    memory.prompts.reserve(prompts.size());  // `all` points into it
     std::vector<PromptToken> all;
     for (const std::vector<int32_t>& tokens : prompts) {
         auto store = std::make_shared<KeyValueStore>(model->pages, model->key_value_width(), model->cache_element_size());
@@ -131,7 +131,7 @@ Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t
         prompt.store->take(size, prompt.offsets.data(), 1);
         for (int32_t at = 0; at < size; ++at) all.push_back({&prompt, tokens[static_cast<std::size_t>(at)], at});
     }
-    const int64_t worthwhile = std::max<int64_t>(1, static_cast<int64_t>(all.size()) / least_rows);
+    const int64_t worthwhile = std::max<int64_t>(1, static_cast<int64_t>(all.size()) / least_prompt_rows);
     if (all.empty()) return memory;
     if (worthwhile == 1) run_all(*model, all, 1, ThreadSlice{});
     else model->workers.run_team([&](const ThreadSlice& slice) { run_all(*model, all, std::min(slice.count, worthwhile), slice); });

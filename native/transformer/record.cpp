@@ -8,15 +8,15 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t rows_between_checks = 64;  // of a long sentence, whose attention may take seconds
+constexpr int64_t recorded_between_checks = 64;  // attention over a long sentence may take seconds
 
-// Sentences whose rows are packed together, one sentence's after the other's.
-struct Group {
-    std::size_t first = 0, last = 0;  // sentences
+// Sentences whose rows are packed together, one sentence after another.
+struct RecordedGroup {
+    std::size_t first = 0, last = 0;  // range of sentences
     int64_t rows = 0;
 };
-std::vector<Group> grouped(const std::vector<int64_t>& lengths) {
-    std::vector<Group> groups;
+std::vector<RecordedGroup> grouped(const std::vector<int64_t>& lengths) {
+    std::vector<RecordedGroup> groups;
     for (std::size_t i = 0; i < lengths.size(); ++i) {
         if (groups.empty() || groups.back().rows + lengths[i] > group_rows) groups.push_back({i, i, 0});
         groups.back().last = i + 1;
@@ -25,13 +25,13 @@ std::vector<Group> grouped(const std::vector<int64_t>& lengths) {
     return groups;
 }
 
-// The rows of a group on their way through the layers, in ws.x.
+// The rows of a group on their way through the layers; they are in ws.x.
 struct Pass {
     const Model& model;
     const Heads& heads;
     const Side& side;
     Workspace& ws;
-    std::vector<int64_t> lengths = {};  // of each sentence
+    std::vector<int64_t> lengths = {};  // length of each sentence
     int64_t rows = 0;
     Buffer<uint16_t> halves = {};  // keys and values in float16
 
@@ -71,15 +71,15 @@ const float* Pass::project(const Linear& linear, Rows& in) {
     return projected;
 }
 
-// One sentence's queries over its keys, whose values lie behind them, as a step attends, and a copy of the weights.
+// Attention of a sentence's queries over its keys, followed by their values, as in a step; the weights are copied.
 struct Looking {
     const float* queries;
-    int64_t query_stride, count;  // queries
+    int64_t query_stride, count;  // count: number of queries
     const void* keys;
-    int64_t key_stride, length;  // keys
-    bool causal;  // self-attention, of which each query sees those before it and itself
+    int64_t key_stride, length;  // length: number of keys
+    bool causal;  // self-attention in which a query sees only itself and earlier positions
     float* to;    // (heads, count, length), or null
-    int64_t head = -1;  // the only one that is copied, as (count, length); below 0 all are
+    int64_t head = -1;  // the only head copied, as (count, length); negative: all heads
 };
 void look(const Model& model, const Heads& heads, const Looking& at, float* context, Workspace& ws) {
     const int64_t context_stride = stride_of(heads.inner());
@@ -87,7 +87,7 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
     for (int64_t key = 0; key < at.length; ++key) offsets[key] = key * at.key_stride;
     float* weights = ws.weights.ensure(heads.count * at.length);
     for (int64_t query = 0; query < at.count; ++query) {
-        if (query % rows_between_checks == rows_between_checks - 1) model.workers.check();
+        if (query % recorded_between_checks == recorded_between_checks - 1) model.workers.check();
         const int64_t length = at.causal ? query + 1 : at.length;
         const float* bias = at.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
         attend_cached(model, heads, at.queries + query * at.query_stride, at.keys, offsets, length, bias, weights, context + query * context_stride);
@@ -102,7 +102,7 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
     }
 }
 
-// As the encoder attends, but only so many queries at once that their weights can be copied.
+// Like the encoder's attention, but with few enough queries at a time that their weights can be copied.
 void Pass::encoder_attend(const EncoderLayer& layer, const std::vector<float*>& to) {
     const int64_t inner = heads.inner(), context_stride = stride_of(inner);
     Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
@@ -125,7 +125,7 @@ void Pass::encoder_attend(const EncoderLayer& layer, const std::vector<float*>& 
             one.context = context + head * heads.width;
             for (one.first = 0; one.first < length; one.first = one.last) {
                 one.last = std::min(one.first + queries_at_once, length);
-                if (one.first % rows_between_checks == 0) model.workers.check();
+                if (one.first % recorded_between_checks == 0) model.workers.check();
                 model.kernels->self_attend(one);
                 for (int64_t query = one.first; query < one.last; ++query) {
                     const float* weights = one.scratch + (heads.width + query - one.first) * padded;
@@ -177,14 +177,14 @@ void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vec
     finish(layer.cross_output, layer.cross_norm);
 }
 
-// Contexts through the output projection into the residual stream.
+// Project the contexts and add them to the residual stream.
 void Pass::finish(const Linear& out, const Norm& norm) {
     const int64_t inner = heads.inner();
     Rows attended = rows_of(ws, ws.context.get(), rows, inner, stride_of(inner));
     block_output(model, out, norm, attended, ws.x.get(), ws, ThreadSlice{});
 }
 
-// Each sentence's rows one after the other: what a position keeps is where the next one begins.
+// Run each sentence's rows in order: the cells after one position are those before the next.
 void Pass::recur_layer(const DecoderLayer& layer) {
     const int64_t width = model.shape.width, stride = stride_of(width);
     float* x = ws.x.get();
@@ -201,20 +201,20 @@ void Pass::recur_layer(const DecoderLayer& layer) {
     }
 }
 
-// The places of a layer in matrices of which each sentence's begins at `to`, null where that is.
+// The addresses of layer l in each sentence's matrices, which begin at `to`; null if that is null.
 std::vector<float*> of_layer(const std::vector<float*>& to, const std::vector<int64_t>& sizes, std::size_t l) {
     std::vector<float*> places;
     for (std::size_t s = 0; s < to.size(); ++s) places.push_back(to[s] ? to[s] + static_cast<int64_t>(l) * sizes[s] : nullptr);
     return places;
 }
 
-std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, const std::vector<float*>& all, Workspace& ws) {
+std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<std::vector<int32_t>>& sources, const RecordedGroup& group, const std::vector<float*>& all, Workspace& ws) {
     std::vector<const std::vector<int32_t>*> sentences;
     for (std::size_t s = group.first; s < group.last; ++s) sentences.push_back(&sources[s]);
     const std::vector<float*> to(all.begin() + static_cast<std::ptrdiff_t>(group.first), all.begin() + static_cast<std::ptrdiff_t>(group.last));
     Pass pass{model, model.shape.encoder, model.source, ws};
     pass.begin(sentences);
-    std::vector<int64_t> sizes;  // of a layer's matrices
+    std::vector<int64_t> sizes;  // elements of a layer's matrices
     for (const int64_t length : pass.lengths) sizes.push_back(pass.heads.count * length * length);
     for (std::size_t l = 0; l < model.encoder.size(); ++l) {
         const EncoderLayer& layer = model.encoder[l];
@@ -226,12 +226,12 @@ std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<
     return keys_and_values(model, ws.x.get(), pass.rows, ws);
 }
 
-void record_group(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& all, const Group& group, Workspace& ws) {
+void record_group(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& all, const RecordedGroup& group, Workspace& ws) {
     Pass pass{model, model.shape.decoder, model.target, ws};
     std::vector<const std::vector<int32_t>*> sentences;
     std::vector<const EncodedSentence*> sources;
     std::vector<float*> decoder, cross;
-    std::vector<int64_t> squares, oblongs;  // sizes of a layer's matrices
+    std::vector<int64_t> squares, oblongs;  // elements of a layer's matrices
     for (std::size_t s = group.first; s < group.last; ++s) {
         const int64_t length = static_cast<int64_t>(readings[s].target.size());
         sentences.push_back(&readings[s].target);
@@ -252,8 +252,8 @@ void record_group(const Model& model, const std::vector<Reading>& readings, cons
     }
 }
 
-// As far as the cross-attention of the chosen layer.
-void record_cross_group(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& all, const Group& group, const CrossHead& chosen, Workspace& ws) {
+// Record up to the cross-attention of the chosen layer.
+void record_cross_group(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& all, const RecordedGroup& group, const CrossHead& chosen, Workspace& ws) {
     Pass pass{model, model.shape.decoder, model.target, ws};
     std::vector<const std::vector<int32_t>*> sentences;
     std::vector<const EncodedSentence*> sources;
@@ -277,7 +277,7 @@ void record_cross_group(const Model& model, const std::vector<Reading>& readings
     }
 }
 
-std::vector<Group> grouped_targets(const std::vector<Reading>& readings) {
+std::vector<RecordedGroup> grouped_targets(const std::vector<Reading>& readings) {
     std::vector<int64_t> lengths;
     for (const Reading& reading : readings) lengths.push_back(static_cast<int64_t>(reading.target.size()));
     return grouped(lengths);
@@ -288,7 +288,7 @@ std::vector<Group> grouped_targets(const std::vector<Reading>& readings) {
 Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources, const std::vector<float*>& to) {
     std::vector<int64_t> lengths;
     for (const std::vector<int32_t>& source : sources) lengths.push_back(static_cast<int64_t>(source.size()));
-    const std::vector<Group> groups = grouped(lengths);
+    const std::vector<RecordedGroup> groups = grouped(lengths);
     std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
     model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model->workspaces);
@@ -307,7 +307,7 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
 }
 
 void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to) {
-    const std::vector<Group> groups = grouped_targets(readings);
+    const std::vector<RecordedGroup> groups = grouped_targets(readings);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);
         record_group(model, readings, to, groups[static_cast<std::size_t>(part)], *ws);
@@ -315,7 +315,7 @@ void record(const Model& model, const std::vector<Reading>& readings, const std:
 }
 
 void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen) {
-    const std::vector<Group> groups = grouped_targets(readings);
+    const std::vector<RecordedGroup> groups = grouped_targets(readings);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);
         record_cross_group(model, readings, to, groups[static_cast<std::size_t>(part)], chosen, *ws);

@@ -1,7 +1,7 @@
-// Every attention matrix of sentences whose targets are known: one pass over each side, apart from encoder and steps.
+// Recording of all attention matrices for known targets: one pass over each side, separate from encode() and step().
 //
-// The probabilities are those of encode() and step(), to the bit: a row's queries, keys and values are made by the same
-// products, and the same kernel attends.
+// The probabilities are bit-identical to those of encode() and step(): queries, keys and values come from the same
+// products, and attention from the same kernel.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace uwaga {
 
-// What the decoder reads of a sentence: its source, unless it is decoder-only, and what each step of the target feeds.
+// The decoder's input for a sentence: its source (none if decoder-only) and the token fed at each step of the target.
 struct Reading {
     const EncodedSentence* source;
     std::vector<int32_t> target;
 };
 
-// Where a sentence's matrices are written, each (layers, heads, query, key). `decoder` must be zeros: what a position
-// may not look at is left as it is. Null where the model has no such attention.
+// Where a sentence's matrices are written, each (layers, heads, query, key); null if the model has no such attention.
+// `decoder` must be zeroed, because masked positions are not written.
 struct Matrices {
     float *decoder = nullptr, *cross = nullptr;
 };
 
-// The memory that encode() makes, with the matrices (layers, heads, source, source) of each sentence.
+// Like encode(); also writes each sentence's matrices (layers, heads, source, source) to `to`.
 Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources, const std::vector<float*>& to);
-// Those of the decoder. No output layer is computed.
+// Record the decoder's matrices. The output layer is not computed.
 void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to);
 
-// One layer's cross-attention alone: of one head, (1, query, key), or below 0 of all, (heads, query, key). No layer behind
-// it is computed.
+// Record one layer's cross-attention: (1, query, key) of one head, or (heads, query, key) if `head` is negative. Later
+// layers are not computed.
 struct CrossHead {
     int64_t layer = 0, head = -1;
 };

@@ -1,4 +1,4 @@
-// States are values: each of these makes another and leaves the first as it was.
+// Operations on states. States are values: each operation makes a new one and leaves its arguments unchanged.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -11,7 +11,7 @@ namespace uwaga {
 namespace {
 constexpr int64_t most_beams = 1 << 16;
 
-// A state's tables, each row with room for `stride` entries.
+// The tables of a state with room for `stride` entries per row.
 std::vector<int64_t> widened(const State& state, int64_t stride) {
     std::vector<int64_t> tables(static_cast<std::size_t>(state.rows() * stride));
     for (int64_t row = 0; row < state.rows(); ++row) {
@@ -20,11 +20,11 @@ std::vector<int64_t> widened(const State& state, int64_t stride) {
     return tables;
 }
 
-// The sentences of one state behind another's.
+// Append the sentences of another state.
 void append(State& state, const State& other) {
-    if (state.model != other.model || state.beams != other.beams) throw std::invalid_argument("join: states of different models or beams");
+    if (state.model != other.model || state.beams != other.beams) throw std::invalid_argument("join: states of different models or beam sizes");
     if (!state.sentences.empty() && !other.sentences.empty() && state.listed() != other.listed()) {
-        throw std::invalid_argument("join: a state with a shortlist and one without");
+        throw std::invalid_argument("join: states with and without a shortlist cannot be mixed");
     }
     const int64_t stride = std::max(state.stride, other.stride);
     if (state.stride < stride) state.tables = widened(state, stride);
@@ -55,7 +55,7 @@ State start(const Memory& memory, int64_t beams) {
 }
 
 State reorder(const State& state, const int64_t* rows, int64_t count) {
-    if (count != state.rows()) throw std::invalid_argument("reorder: one row is wanted for each row of the state");
+    if (count != state.rows()) throw std::invalid_argument("reorder: expected one row per row of the state");
     State next{state.model, state.beams, state.sentences, state.stride, {}};
     next.tables.resize(state.tables.size());
     next.cells.resize(state.cells.size());
@@ -81,7 +81,7 @@ State select(const State& state, const int64_t* sentences, int64_t count) {
     const int64_t cells = state.beams * state.model->cells_width();
     next.cells.resize(static_cast<std::size_t>(count * cells));
     for (int64_t i = 0; i < count; ++i) {
-        if (sentences[i] < 0 || sentences[i] >= size) throw std::invalid_argument("select: there is no such sentence");
+        if (sentences[i] < 0 || sentences[i] >= size) throw std::invalid_argument("select: no such sentence");
         next.sentences.push_back(state.sentences[static_cast<std::size_t>(sentences[i])]);
         const int64_t* from = state.tables.data() + sentences[i] * block;
         std::copy(from, from + block, next.tables.data() + i * block);
@@ -91,7 +91,7 @@ State select(const State& state, const int64_t* sentences, int64_t count) {
 }
 
 State join(const std::vector<const State*>& states) {
-    if (states.empty()) throw std::invalid_argument("join: no states");
+    if (states.empty()) throw std::invalid_argument("join: expected at least one state");
     State next = *states[0];
     for (std::size_t i = 1; i < states.size(); ++i) append(next, *states[i]);
     return next;

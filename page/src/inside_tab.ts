@@ -3,12 +3,13 @@
 import type { App } from "./app";
 import { make, options, tell } from "./dom";
 import { isAborted, Refused } from "./problem";
-import { say } from "./messages";
+import { say, spoken } from "./messages";
+import { ATTENTION } from "./messages/attention";
 import { type Sentence, sentencesOf } from "./sentences";
 import type { Session } from "./session";
 
 interface ViewModule {
-  attentionView(root: HTMLElement, data: unknown): void;
+  attentionView(root: HTMLElement, data: unknown, phrases?: Record<string, string>): void;
 }
 
 export class InsideTab {
@@ -47,7 +48,7 @@ export class InsideTab {
     const { signal } = (this.running = new AbortController());
     const line = this.sentences[Number(this.line.value)];
     this.source = line?.source ?? "";
-    const wanted = line ? `${line.source}\n${line.target}` : "";
+    const wanted = line ? `${spoken()} ${line.source}\n${line.target}` : "";
     if (wanted && wanted === this.drawn) return;
     this.drawn = "";
     this.view.replaceChildren();
@@ -68,7 +69,7 @@ export class InsideTab {
       this.sentence.append(make("span", { attributes: { dir: "auto" } }, line.source), " → ", make("strong", { attributes: { dir: "auto" } }, made.text));
       const root = make("div", { class: "uwaga-attention" }, make("div", { attributes: { "data-still": "" } }));
       this.view.append(root);
-      attentionView(root, data);
+      attentionView(root, data, ATTENTION[spoken()]);
       this.drawn = wanted;
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;

@@ -29,6 +29,7 @@ export class TextTab {
   private readonly others = make("div", { class: "others" });
   private readonly said = make("span", { class: "faint", attributes: { role: "status" } });
   private readonly hint = make("p", { say: "translationHint", class: "faint hint" });
+  private readonly wordHint = make("p", { say: "wordHint", class: "faint word-hint" });
   /** The line whose other translations are shown. */
   private line = 0;
   private settled: ReturnType<typeof setTimeout> | undefined;
@@ -50,6 +51,7 @@ export class TextTab {
     });
     this.menu = new WordMenu(app.api, (place, sentence, prefix) => void this.force(place, sentence, prefix));
     this.bar = new LanguageBar(app, () => this.changed(0), () => this.swap());
+    this.wordHint.hidden = true;
     this.element = this.build();
     this.open(fromFragment(location.hash).text ?? "");
     addEventListener("hashchange", () => this.openFragment());
@@ -81,6 +83,7 @@ export class TextTab {
       make("div", { class: "row tools" }, this.count, button("clear", () => this.clear(), "quiet")));
     const right = make("section", { class: "pane" },
       make("div", { class: "shown" }, this.hint, this.output.element),
+      this.wordHint,
       make("p", { say: "wordHelp", class: "unseen", id: "word-help" }),
       make("div", { class: "row tools" }, this.said,
         button("copy", () => void this.copy(this.session.text(), "copied"), "quiet"),
@@ -112,6 +115,7 @@ export class TextTab {
   private show(lines: readonly Line[], isWorking: boolean): void {
     this.output.show(lines, this.session.asked.target);
     this.output.element.setAttribute("aria-busy", String(isWorking));
+    this.wordHint.hidden = !lines.some((line) => line.stage === "done");
     this.element.classList.toggle("working", isWorking);
     this.showOthers(lines);
     if (isWorking || !this.session.isDone()) return;

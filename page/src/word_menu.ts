@@ -135,12 +135,13 @@ export class WordMenu {
     event.preventDefault();
   }
 
-  /** Under the word, inside the window. */
+  /** Under the word, inside the window's width, and scrolled to where it is below the window. */
   private stand(word: HTMLElement): void {
     const box = word.getBoundingClientRect();
     const around = this.element.offsetParent?.getBoundingClientRect() ?? new DOMRect();
     const room = document.documentElement.clientWidth - this.element.offsetWidth - 8;
     this.element.style.left = `${Math.max(8, Math.min(box.left, room)) - around.left}px`;
     this.element.style.top = `${box.bottom + 4 - around.top}px`;
+    this.element.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }

@@ -240,7 +240,7 @@ def test_damaged_headers_are_refused_by_name(tmp_path, place, value, message):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_cut_and_flipped_files_never_escape(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp() / "flipped-student"
     if not folder.exists():
@@ -298,7 +298,7 @@ def test_minus_128_is_no_level(tmp_path):
     numbers = np.ascontiguousarray(stored["decoder_l1_rnn_W"].values.T).tobytes()
     assert content.count(numbers) == 1
     path.write_bytes(content.replace(numbers, b"\x80" + numbers[1:]))
-    with pytest.raises(ModelError, match="beyond the 127 levels"):
+    with pytest.raises(ModelError, match="127 levels"):
         uwaga.load(tmp_path)
 
 
@@ -325,7 +325,7 @@ def test_damaged_shortlists_are_refused_by_name(tmp_path, content, message):
 @given(
     st.lists(st.integers(0, 59), min_size=1, max_size=9), st.integers(1, 9), st.booleans(), st.integers(1, 20)
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_lists_are_the_union_filled_with_the_lowest_tokens(source, multiple, own, common):
     """As Marian's own code makes them, of one sentence: token for token."""
     rng = np.random.default_rng(5)

@@ -1,12 +1,11 @@
 """BERT folders: the same states and logits as ``transformers``; bad folders are refused."""
 
-import json
 import shutil
 
 import numbered_tokens
 import pytest
 import torch
-from loaded import load_torch
+from loaded import edit, load_torch
 from precision import EXACT, close_for, doubled
 from safetensors.torch import load_file, save_file
 
@@ -133,11 +132,6 @@ def test_the_names_of_the_first_checkpoints_are_read(folder, tmp_path):
     found = load_torch(tmp_path / "old").model.state_dict()
     for name, weight in load_torch(folder).model.state_dict().items():
         assert torch.equal(found[name], weight)
-
-
-def edit(folder, **changes):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 BAD = {

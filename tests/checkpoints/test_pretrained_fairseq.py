@@ -61,7 +61,7 @@ def test_generated_tokens_equal_transformers(tmp_path, name):
     found_lengths, outputs = set(), set()
     double = doubled(theirs, ours.model)
     for changes in (
-        *({"num_beams": beam} for beam in sorted({1, 4, 6, own})),
+        *({"num_beams": beam} for beam in sorted({1, 4, own})),
         {"num_beams": 4, "early_stopping": False, "length_penalty": 0.7},
         {"num_beams": 6, "early_stopping": True, "min_length": 9, "no_repeat_ngram_size": 2},
         {"num_beams": 1, "forced_bos_token_id": LANGUAGES[0], "no_repeat_ngram_size": 2},

@@ -46,7 +46,7 @@ def test_texts_equal_transformers(tmp_path, kind):
     assert [ours.source.add_special_tokens(ours.source.encode(text)) for text in TEXTS] == peer(
         TEXTS
     ).input_ids
-    assert [one.text for one in ours.translate(TEXTS)] == wanted
+    assert [one.text for one in ours.translate(TEXTS, placeholders=False)] == wanted
     assert len(set(wanted)) > 1
     assert ours.translate(TEXTS[0]).text == wanted[0]
     assert ours.score([(TEXTS[0], TEXTS[1])])[0].log_prob < 0

@@ -7,8 +7,8 @@ import numbered_tokens
 import numpy as np
 import pytest
 import torch
-from gpt2_folders import BAD, END, PROMPTS, VERSIONS, edit, make
-from loaded import load_torch
+from gpt2_folders import BAD, END, PROMPTS, VERSIONS, make
+from loaded import edit, load_torch
 from precision import EXACT, close_for, doubled
 from safetensors.torch import load_file, save_file
 from sampled_pairs import total_variation

@@ -7,7 +7,7 @@ import shutil
 import pytest
 import tiny_models as tiny
 import torch
-from loaded import load_torch
+from loaded import Payload, load_torch
 from marian_folders import SEPARATE, TEXTS, make
 from precision import EXACT, doubled
 
@@ -96,14 +96,6 @@ def test_load_honours_the_folders_defaults(folder):
     assert translator.score([("a car", "ein Auto")])[0].log_prob < 0
     with pytest.raises(DataError, match=r">>xyz<<: .*>>deu<< >>fra<<"):
         translator.translate(">>xyz<< a car")
-
-
-class Payload:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (open, (str(self.path), "w"))
 
 
 def test_a_pickle_payload_is_refused_and_not_executed(folder, tmp_path):

@@ -6,7 +6,7 @@ import shutil
 import numbered_tokens
 import pytest
 import torch
-from loaded import load_torch
+from loaded import edit, load_torch
 from precision import EXACT, doubled
 from sampled_pairs import total_variation
 
@@ -155,11 +155,6 @@ def test_M19_buckets_of_distances_by_hand():
     away = torch.tensor([0, 1, 15, 16, 18, 19, 32, 64, 128, 5000])
     assert before.bucket(-away).tolist() == [0, 1, 15, 16, 16, 17, 21, 26, 31, 31]
     assert before.bucket(away).tolist() == [0] * len(away)
-
-
-def edit(folder, **changes):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 BAD = {

@@ -291,7 +291,7 @@ def test_scores_of_models_in_both_directions(tmp_path):
 
 
 @given(HOSTILE, HOSTILE)
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 def test_the_page_shows_any_text_as_text(source, target):
     count = RuleCount("length", "too long", 1, [Example(7, source, target)])
     text = report_page(CleaningReport(source, {"languages": ["en", "de"], "rules": {}}, [count], 10, 9, 1.0))

@@ -71,7 +71,7 @@ def test_the_guide_has_every_rule():
 
 
 @given(st.lists(TEXT | WORDS, max_size=6))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_counts_are_those_of_python(texts):
     side = Side.of(texts)
     assert side.strings == texts
@@ -84,7 +84,7 @@ def test_counts_are_those_of_python(texts):
 
 
 @given(st.lists(TEXT | WORDS, min_size=2, max_size=6))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_folding_is_the_same_with_and_without_the_short_way(texts):
     one, other = Side.of(texts[:-1]), Side.of(texts[1:])
     assert one.folds_as(other).tolist() == one.folded.equals(other.folded).tolist()

@@ -135,6 +135,8 @@ def test_links_are_scored(folder):
     [
         (("align", "pairs.tsv", "--aligner", "-m", "ende"), "leave out --model"),
         (("align", "pairs.tsv", "--choose", "-m", "ende", "--both", "deen"), "--choose needs a single model"),
+        (("align", "--choose", "pairs.tsv"), "uwaga models path bundled"),
+        (("align", "--choose", "pairs.tsv", "-m", "bundled"), "name your own with --model"),
         (("align", "pairs.tsv", "-m", "ende", "--gold", "gold"), "--gold needs --choose"),
         (("align", "a", "b", "c", "-m", "ende"), "3 files"),
         (("align", "test.en", "-m", "ende"), "line 1 has no tab"),

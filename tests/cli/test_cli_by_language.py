@@ -87,10 +87,10 @@ def test_via_says_what_lies_between(machine):
     ("arguments", "message"),
     [
         (["--from", "qac", "--to", "qab"], "`uwaga models download qac-qab`"),
-        (["--from", "qaa", "--to", "qab", "--via", "xx"], "by way of xx; download a model with"),
+        (["--from", "qaa", "--to", "qab", "--via", "xx"], "via xx; download a model with"),
         (["--model", "bundled", "--via", "en"], "via chooses among installed models"),
-        (["--from", "qaa", "--to", "qaa"], "are one language"),
-        (["--model", "qab-qaa", "--to", "qaa"], "names both languages already"),
+        (["--from", "qaa", "--to", "qaa"], "are the same language"),
+        (["--model", "qab-qaa", "--to", "qaa"], "already names both languages"),
     ],
     ids=str,
 )

@@ -86,6 +86,7 @@ def test_a_model_is_downloaded_named_found_and_removed(server):
     assert place.name == TINY and (place / "origin.json").is_file()
     assert "Mozilla Public License" in done.stderr
     assert good("path", TINY).strip() == str(place) == str(find_model(TINY))
+    assert good("path", "en-de").strip() == str(find_model("bundled"))
     assert TINY in good() and "MPL-2.0" in good("installed")
     (row,) = [one for one in map(json.loads, good("--json").splitlines()) if one["name"] == TINY]
     assert row["kind"] == "catalogue" and row["languages"] == {"source": ["en"], "target": ["pt"]}
@@ -159,6 +160,7 @@ def test_on_a_terminal_it_is_asked(server, answer):
         (("list", "--from", "xx"), "there is no model from xx; languages are codes such as `en`; --all"),
         (("list", "--from", "en", "--from-source", "opus-mt"), "give --from and --to"),
         (("path", "firefox-en-pt-small"), "no installed model"),
+        (("path", "pt-xx"), "`uwaga models download pt-xx`"),
         (("remove", "firefox-en-pt-small"), "no installed model"),
     ],
 )

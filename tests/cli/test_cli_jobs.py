@@ -182,16 +182,13 @@ def test_lines_that_fail_are_named_and_keep_their_places(place, folders):
 
 
 def test_what_comes_out_is_a_corpus_to_train_on(place, folders):
-    from uwaga.data.corpus import read_pairs
-    from uwaga.data.report import CorpusReport
-    from uwaga.settings import DataSettings
+    from uwaga.data.corpus import read_corpus
+    from uwaga.settings import CorpusSettings
 
     run("distil", folders[0], "pairs.tsv", "-o", "out", "--join", "taught.tsv.zst", "-n", 2)
-    settings = DataSettings(train=["x"], dev=["y"])
-    report = CorpusReport()
-    pairs = list(read_pairs([place / "taught.tsv.zst"], settings, report))
+    pairs = read_corpus(CorpusSettings(files=(str(place / "taught.tsv.zst"),)))
     assert [pair.source for pair in pairs] == [source for source in SOURCES if source]
-    assert report.faults == {"empty source": 1}
+    assert pairs.report.faults == {"empty source": 1}
 
 
 def test_going_on_with_other_settings_is_refused_by_key(place, folders):

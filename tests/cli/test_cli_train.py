@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ import yaml
 from toy import toy_values, write_reversal_corpus
 
 from uwaga.cli.main import main
+from uwaga.settings import load_settings
+from uwaga.settings.models import transformer_small, transformer_tiny
 from uwaga.training import estimate
 from uwaga.training.validation import Validation
 
@@ -21,7 +25,7 @@ def run(*arguments: object) -> int:
 
 def test_init_writes_a_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new.yaml"
-    assert run("train", "--init", path, "--no-estimate") == 0
+    assert run("train", "--init", path) == 0
     before = path.read_text()
     assert "# d_model" in before
     assert run("train", "--init", path) == 1
@@ -93,6 +97,44 @@ def test_mistakes_end_with_one_line(
     assert message in told.replace("\n", "") and "Traceback" not in told
 
 
+def test_init_writes_the_corpora_and_a_preset_for_their_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, lines in (("a.en", 9), ("a.de.gz", 9), ("large.tsv", 1_000_000), ("b.tsv", 1)):
+        Path(name).write_bytes(b"Some text of a size.\n" * lines)
+    assert run("train", "--init", "--train", "a.en", "a.de.gz", "--dev", "b.tsv") == 0
+    told = capsys.readouterr().err.replace("\n", " ")
+    assert "preset transformer-tiny" in told and "train with: uwaga train train.yaml" in told
+    assert "updates" not in told  # an estimate is made when it is asked for
+    written = load_settings(Path("train.yaml"))
+    assert (written.run, written.model) == (Path("runs/train"), transformer_tiny())
+    assert written.data.model_dump(mode="json")["train"] == ["a.en", "a.de.gz"]
+    assert written.data.model_dump(mode="json")["dev"] == ["b.tsv"]
+    assert written.data.languages == ("en", "de")
+    assert run("train", "large.yaml", "--init", "--train", "large.tsv") == 0
+    assert load_settings(Path("large.yaml")).model == transformer_small()
+    for wrong in (["--train", "no.en", "a.de.gz"], ["--train", "a.en", "a.de.gz", "b.tsv"]):
+        assert run("train", "wrong.yaml", "--init", *wrong) == 1
+        assert "--train" in capsys.readouterr().err
+    assert not Path("wrong.yaml").exists()
+    assert run("train", "train.yaml", "--dev", "b.tsv") == 1
+    assert run("train") == 1
+    assert "train --init" in capsys.readouterr().err
+    assert run("train", tmp_path) == 1
+    assert "is a folder" in capsys.readouterr().err
+
+
+def test_init_imports_no_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom uwaga.cli.main import main\n"
+        f"try: main(['train', '--init', {str(tmp_path / 'new.yaml')!r}])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "assert 'torch' not in sys.modules and 'sentencepiece' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("preset", ["tiny", "luong-small"])
 def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, preset: str
@@ -106,8 +148,8 @@ def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
     )
     changes = [part for change in smaller for part in ("--set", change)]
     path = tmp_path / "new.yaml"
-    assert run("train", "--init", path, "--preset", preset, *changes) == 0
-    told = capsys.readouterr().err.replace("\n", " ")
+    assert run("train", "--init", path, "--preset", preset, "--estimate", *changes) == 0
+    told = capsys.readouterr().out.replace("\n", " ")
     assert "600 updates: about " in told and "on this machine" in told
     assert "updates of random sentences of 25 tokens" in told
     assert f"values of the preset {'transformer-tiny' if preset == 'tiny' else preset}" in path.read_text()

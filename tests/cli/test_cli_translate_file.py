@@ -70,3 +70,22 @@ def test_what_cannot_be_is_said_in_a_line(tmp_path, capsys, name, content, optio
     error = capsys.readouterr().err
     assert says in error and "Traceback" not in error
     assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_doubtful_texts_are_reported_with_their_numbers(tmp_path, capsys):
+    source, target = tmp_path / "a.txt", tmp_path / "b.txt"
+    number = 'A youth with a black shirt that says "Asian Pacific 2007" plays a drum while sitting.'
+    lost = "The meeting starts at 9:30 on Monday."
+    source.write_text("\n\n".join(["I want to buy a car.", number, lost, number]) + "\n")
+    assert uwaga("translate-file", source, target) == 0
+    told = capsys.readouterr().err
+    assert (
+        "2 of 4" in told
+        and "text 2" in told
+        and "text 4" in told
+        and "'2007'" in told
+        and "text 3" not in told
+    )
+    assert uwaga("translate-file", source, target, "--force", "--coverage") == 0
+    told = capsys.readouterr().err
+    assert "3 of 4" in told and "text 3" in told and "'Monday'" in told

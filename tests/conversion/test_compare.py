@@ -76,7 +76,7 @@ def test_exporting_writes_what_the_writer_below_it_writes(tmp_path):
     pytest.importorskip("torch")
     from uwaga.checkpoints.formats.huggingface.export import ExportFormat, write_hugging_face
 
-    assert [one.value for one in ExportChoice] == list(get_args(ExportFormat))
+    assert get_args(ExportChoice) == get_args(ExportFormat)
     notes = export(NUMBERS, tmp_path / "a", "pegasus")
     loaded = load_model(NUMBERS, LoadOptions("cpu", "float32", engine="torch"))
     expected = write_hugging_face(

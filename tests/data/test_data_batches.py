@@ -158,7 +158,7 @@ def test_forms_keep_their_shares_and_change_by_epoch(made: Made) -> None:
     assert abs(share - AUGMENT["upper"]) < 5 * np.sqrt(0.1 * 0.9 / (6 * len(PAIRS)))  # five deviations
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.data())
 def test_arrangement_keeps_every_pair_within_the_budget(data: st.DataObject) -> None:
     budget = data.draw(st.integers(5, 200))

@@ -17,11 +17,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.data.corpus import Pair, read_pairs
+from uwaga.data.corpus import Pair, PairReader, read_corpus
 from uwaga.data.report import CorpusReport
 from uwaga.errors import DataError, MissingExtraError
 from uwaga.files.lines import open_bytes, read_lines
-from uwaga.settings import DataSettings
+from uwaga.settings import CorpusSettings, DataSettings
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "": lambda raw: raw,
@@ -33,6 +33,12 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 def choice(**values: object) -> DataSettings:
     return DataSettings(train=[Path("x")], dev=[Path("x")], **values)  # type: ignore[arg-type]
+
+
+def read_pairs(paths: list[Path], values: DataSettings, report: CorpusReport) -> PairReader:
+    files = tuple(map(str, paths))
+    corpus = CorpusSettings(files=files, languages=values.languages, bad_lines=values.bad_lines)
+    return read_corpus(corpus, report)
 
 
 def read(paths: list[Path], **values: object) -> tuple[list[Pair], CorpusReport]:
@@ -230,7 +236,7 @@ def test_reading_streams(tmp_path: Path) -> None:
 LINE = st.text(st.characters(blacklist_characters="\n\r", blacklist_categories=["Cs"]), max_size=20)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(LINE, max_size=12), st.sampled_from(list(PACK)), st.booleans())
 def test_lines_are_what_was_written(tmp_path_factory: pytest.TempPathFactory, lines, ending, final) -> None:
     padding = ["text " * 400]  # so that no draw is taken for a binary file

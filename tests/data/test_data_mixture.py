@@ -61,7 +61,7 @@ def store(tokeniser: Tokeniser, path: Path, folder: Path, keep_text: bool = Fals
     return build_store(reader, tokeniser, tokeniser, folder, data, keep_text)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 5000), st.integers(0, 2**64 - 1), st.integers(0, 9))
 def test_a_permutation_holds_each_place_once_and_any_part_alone(size: int, seed: int, salt: int) -> None:
     whole = permuted(np.arange(size), size, make_key(seed, salt))
@@ -87,7 +87,7 @@ def test_neighbours_do_not_stay_together() -> None:
     assert abs(np.corrcoef(np.arange(size), order)[0, 1]) < 5 / np.sqrt(size)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(1, 60), st.floats(0.1, 4)), min_size=1, max_size=4),
     st.integers(1, 5),

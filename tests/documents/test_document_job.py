@@ -109,8 +109,14 @@ def test_progress_and_equal_texts_once(document):
 def test_what_cannot_be_is_said_before_anything(document):
     with pytest.raises(SettingsError, match="is the document itself"):
         document_job(document / "a.txt", document / "a.txt")
+    with pytest.raises(DataError, match="no such file"):
+        document_job(document / "a.xyz", document / "b")
+    (document / "a.xyz").write_text("a")
     with pytest.raises(SettingsError, match="unknown file type"):
         document_job(document / "a.xyz", document / "b")
+    for name in ("b.pdf", "b.docx"):
+        with pytest.raises(SettingsError, match=r"name it b\.txt"):
+            document_job(document / "a.txt", document / name)
     with pytest.raises(SettingsError, match="unknown document format"):
         document_job(document / "a.txt", document / "b", "doc")
     with pytest.raises(DataError, match="no such file"):

@@ -45,7 +45,7 @@ DOCUMENT = st.lists(BLOCK, max_size=6).map(
 )
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(DOCUMENT)
 def test_documents_come_back(text):
     assert render("a.md", text.encode(), unchanged) == text.encode()
@@ -59,7 +59,7 @@ def spread(inlines):
     ]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(DOCUMENT)
 def test_what_is_written_is_read_again(text):
     changed = render("a.md", text.encode(), swapped)

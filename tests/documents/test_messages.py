@@ -42,7 +42,7 @@ def test_android():
     assert german == ANDROID.encode()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.text("ab'\"\\@? \n&<é", min_size=1, max_size=15), min_size=1, max_size=4))
 def test_android_texts_are_read_as_they_are_written(wanted):
     content = "<resources>{}</resources>".format("<string name='a'>word</string>" * len(wanted)).encode()
@@ -82,13 +82,13 @@ def test_apple_arrays_and_data():
         b'<?xml version="1.0"?><plist version="1.0"><dict><key>one</key><array><string>first of it</string>'
         b"<string>second of it</string><dict><key>id</key><string>left alone</string></dict>"
         b"<string>third of it</string></array><key><![CDATA[other]]></key>"
-        b"<string><![CDATA[Fish & <chips>]]></string><key>else</key><string>left too</string></dict></plist>"
+        b"<string><![CDATA[Fish & 1 < 2 chips]]></string><key>else</key><string>left too</string></dict></plist>"
     )
     made = check_laws("a.stringsdict", text)
     assert texts("a.stringsdict", text) == [
-        (one,) for one in ("first of it", "second of it", "third of it", "Fish & <chips>")
+        (one,) for one in ("first of it", "second of it", "third of it", "Fish & 1 < 2 chips")
     ]
-    assert b"<![CDATA[fISH & <CHIPS>]]>" in made
+    assert b"<![CDATA[fISH & 1 < 2 CHIPS]]>" in made
 
     def ends(inlines):
         return [("a ]]> b",) if "&" in one[0] else one for one in inlines]

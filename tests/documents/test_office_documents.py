@@ -60,7 +60,7 @@ def check(tmp_path, name, content):
     return changed
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(PARAGRAPH, max_size=4))
 def test_word(tmp_path, body):
     content = docx("".join(body))
@@ -204,7 +204,7 @@ def test_hostile_archives_leave_nothing(tmp_path, name, content, says):
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
-@settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 3000), st.binary(min_size=1, max_size=4))
 def test_damaged_archives_are_refused_or_read(tmp_path, at, change):
     content = bytearray(docx("<w:p><w:r><w:t>Some words</w:t></w:r></w:p>"))

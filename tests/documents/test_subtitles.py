@@ -34,7 +34,7 @@ def words(text):
     return "".join(TAG.sub("", body).split())
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(st.lists(CUE, max_size=7), st.booleans())
 def test_times_stay_and_no_word_is_lost(cues, vtt):
     text = file(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")
@@ -47,7 +47,7 @@ def test_times_stay_and_no_word_is_lost(cues, vtt):
     assert len(re.findall(r"\n\n", changed)) == len(re.findall(r"\n\n", text))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(CUE, min_size=1, max_size=5), st.booleans(), st.sampled_from(["\r\n", "\r"]))
 def test_lines_may_end_in_any_way(cues, vtt, end):
     text = file(cues, "." if vtt else ",", "WEBVTT\n\n" if vtt else "")

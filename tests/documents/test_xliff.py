@@ -1,7 +1,7 @@
 # ruff: noqa: E501 (documents are shown as they are)
 import pytest
 from document_laws import render, swapped, texts, unchanged
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -51,7 +51,8 @@ def test_version_2_segments_get_targets():
     assert "<target>tHREE</target>" in render("a.xliff", TWO.encode(), swapped, everything).decode()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
+@example(["<&a", "x &b"])
 @given(st.lists(st.text("abc <>&'\"é\n", max_size=20), max_size=5))
 def test_nothing_but_targets_is_added(sources):
     units = "".join(

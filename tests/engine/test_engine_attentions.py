@@ -183,12 +183,12 @@ def test_what_cannot_be_recorded_is_refused():
     for source, target in ((99, 2), (5, 99), (5, -1)):
         with pytest.raises(DataError, match="outside the"):
             engine.attentions([[source, 3]], [[target]])
-    with pytest.raises(TextTooLongError, match="target 1: 25 tokens, and the model takes at most 24"):
+    with pytest.raises(TextTooLongError, match=r"target 1: 25 tokens, .*at most 24"):
         engine.attentions([[5, 3]], [[2] * 25])
-    with pytest.raises(TextTooLongError, match="takes at most 24"):
+    with pytest.raises(TextTooLongError, match="at most 24"):
         engine.attentions([[5] * 25], [[2]])
     other = native(MODEL)
-    with pytest.raises(ValueError, match="of another model"):
+    with pytest.raises(ValueError, match="another model"):
         other._core.attentions([engine.encode([[5, 3]])], [0], [[2]])
     with pytest.raises(ValueError, match="no such sentence"):
         engine._core.attentions([engine.encode([[5, 3]])], [1], [[2]])

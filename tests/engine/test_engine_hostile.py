@@ -44,9 +44,10 @@ def python(*arguments, seconds=120, **variables):
     )
 
 
-def test_damaged_and_lying_files_load_as_they_were_or_are_refused_by_name(files, tmp_path):
+@pytest.mark.parametrize("examples", [30, pytest.param(200, marks=pytest.mark.slow)])
+def test_damaged_and_lying_files_load_as_they_were_or_are_refused_by_name(files, tmp_path, examples):
     script = SUPPORT / "hostile_files.py"
-    done = python(script, files / "int8", MODEL, files / "list", tmp_path / "scratch", 120)
+    done = python(script, files / "int8", MODEL, files / "list", tmp_path / "scratch", examples)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     assert done.stdout.split() == ["header", "configuration", "numbers", "flips", "lists"]
 
@@ -90,7 +91,7 @@ def test_links_to_a_models_files_are_followed(files, tmp_path):
 def test_places_of_a_shortlist_that_overflow_are_refused():
     """Differences of 32-bit numbers may wrap around to positive ones."""
     end = 2**31 - 1
-    with pytest.raises(ModelError, match="offsets fall"):
+    with pytest.raises(ModelError, match="first: the offsets"):
         Shortlist(
             *(np.array(part, dtype=np.int32) for part in ([1], [0, end, -end - 1, -1, 2], [0, 1])),
             vocabulary=4,
@@ -103,7 +104,7 @@ def test_sums_and_levels_of_int8_panels_are_held_against_them():
         panels, scales, sums = _core.pack_int8(rng.normal(size=(outputs, inputs)).astype(np.float32), 127)
         made = (panels, scales, sums)
         _core.Matrix.int8(outputs, inputs, 127, *made)
-        with pytest.raises(ValueError, match="beyond the 63 levels"):
+        with pytest.raises(ValueError, match="the 63 levels"):
             _core.Matrix.int8(outputs, inputs, 63, *made)
         for part, change in ((0, 1), (2, 128), (2, -1)):
             copied = [panels, scales.copy(), sums.copy()]
@@ -112,7 +113,7 @@ def test_sums_and_levels_of_int8_panels_are_held_against_them():
                 panels[place] ^= change
             else:
                 copied[2][int(rng.integers(0, outputs))] += change
-            with pytest.raises(ValueError, match="sums: not those of the panels"):
+            with pytest.raises(ValueError, match="sums: "):
                 _core.Matrix.int8(outputs, inputs, 127, *copied)
             if part == 0:
                 panels[place] ^= change
@@ -120,7 +121,7 @@ def test_sums_and_levels_of_int8_panels_are_held_against_them():
     panels, scales, sums = _core.pack_int8(extreme, 127)
     assert sums[0] == -128 * 127 * 65536
     _core.Matrix.int8(2, 65536, 127, panels, scales, sums)
-    with pytest.raises(ValueError, match="65537 inputs, and int8 takes at most 65536"):
+    with pytest.raises(ValueError, match=r"65537 inputs.* at most 65536"):
         _core.pack_int8(np.zeros((1, 65537), dtype=np.float32), 127)
 
 
@@ -136,7 +137,7 @@ def test_impossible_threads_and_beams_are_refused():
     for beams in (0, -1, 2**16 + 1, 2**62):
         with pytest.raises(DataError, match="beams must be from 1 to"):
             model.decoder.start(memory, beams)
-    with pytest.raises(ValueError, match="None is no state"):
+    with pytest.raises(ValueError, match="None is no"):
         _core.State.join([None])
 
 
@@ -354,7 +355,7 @@ library = ctypes.CDLL
 cases = [(make_folder, sound_folder, library), (make_folder, sound_folder, no_library)]
 cases += [(make_list, sound_list, library)]
 for make, sound, ctypes.CDLL in cases:
-    for existing in (False, True):
+    for existing in (False, True) if sys.argv[3:] else (True,):
         moment = 0
         while True:
             out = place / f"{make.__name__}-{ctypes.CDLL.__name__}-{existing}-{moment}" / "out"
@@ -382,7 +383,8 @@ for make, sound, ctypes.CDLL in cases:
 """
 
 
-def test_what_is_killed_while_it_writes_leaves_nothing_half_written(tmp_path):
-    done = python("-c", KILLED, MODEL, tmp_path)
+@pytest.mark.parametrize("also_new", [[], pytest.param(["new"], marks=pytest.mark.slow)])
+def test_what_is_killed_while_it_writes_leaves_nothing_half_written(tmp_path, also_new):
+    done = python("-c", KILLED, MODEL, tmp_path, *also_new)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 6
+    assert len(done.stdout.splitlines()) == (6 if also_new else 3)

@@ -186,11 +186,11 @@ def test_threads_share_a_model():
 
 def test_where_the_positions_end_is_said():
     model = engine()
-    with pytest.raises(TextTooLongError, match="prompt 2: 41 tokens, and the model takes at most 40"):
+    with pytest.raises(TextTooLongError, match=r"prompt 2: 41 tokens, .*at most 40"):
         model.encode([[1], [1] * 41])
     state = model.start(model.encode([[1] * 40, [2]]), 1)
     state = model.step(np.zeros(2, int), state, Choice(1)).state
-    with pytest.raises(TextTooLongError, match="take 41 positions, and the model has 40: shorten the prompt"):
+    with pytest.raises(TextTooLongError, match=r"take 41 positions.* has 40: shorten the prompt"):
         model.step(np.zeros(2, int), state, Choice(1))
     assert search(model, [[1] * 35], SearchOptions(beam=1, min_length=5, max_length=6))
     with pytest.raises(TextTooLongError, match="take 41 positions"):
@@ -199,7 +199,7 @@ def test_where_the_positions_end_is_said():
 
 def test_prompts_that_are_none_are_refused():
     model = engine()
-    with pytest.raises(DataError, match="prompt 2: no tokens; a prompt holds one at least"):
+    with pytest.raises(DataError, match="prompt 2: no tokens"):
         model.encode([[1], []])
     for token in (97, -1):
         with pytest.raises(DataError, match=f"prompt 1: token {token} is outside the vocabulary of 97"):
@@ -213,7 +213,7 @@ def test_what_a_decoder_only_model_lacks_is_refused_by_name():
             parse(DecoderOnlySettings, GPT2.model_dump() | {name: value}, "config.json")
     empty = np.zeros(0, np.int32)
     lists = Shortlist(np.array([3], np.int32), np.zeros(98, np.int32), empty, 97)
-    with pytest.raises(ModelError, match="source tokens, and a decoder-only model has none"):
+    with pytest.raises(ModelError, match="source tokens, but a decoder-only model has none"):
         engine().with_shortlist(lists)
 
 

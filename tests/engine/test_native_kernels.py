@@ -57,6 +57,24 @@ def test_every_kernel_is_right_on_arm():
     assert passed("kernels-arm", f"CXX={ARM_COMPILER}", run) == {"portable", "neon"}
 
 
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_every_kernel_is_right_in_webassembly_and_has_the_bits_of_the_portable_one():
+    needed("make", "em++", "node")
+    run = "RUN=node", "CXX=em++"
+    assert passed("kernels-wasm", *run) == {"portable", "wasm", "wasm and portable"}
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", ["x86_64-w64-mingw32-g++-posix", "em++"])
+def test_the_engine_compiles_without_linux(compiler):
+    needed("make", compiler)
+    command = ["make", "-C", ROOT / "native" / "tests", "syntax", f"CXX={compiler}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+
+
 def flags_of(commands):
     """What the compiler is told of the processor and of floating point, for each file of kernels."""
     found = {}
@@ -90,7 +108,7 @@ def test_what_is_tested_is_what_is_shipped(tmp_path):
     assert {"dispatch.cpp", "packing.cpp", "portable.cpp"} <= set(flags_of(shipped))
 
 
-LADDER = ("binding", "search", "transformer", "output", "runtime", "kernels")
+LADDER = ("binding", "search", "transformer", "output", "runtime", "kernels", "text")
 MUTUAL = ("transformer", "output")
 """A state holds the columns of its sentences' shortlists, and a step ends in the choice of candidates."""
 

@@ -25,7 +25,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def small():
@@ -87,7 +87,7 @@ def test_it_finds_what_each_search_finds_alone(data):
     check(engine, drawn_searches(data, sentences))
 
 
-@settings(QUIET, max_examples=25)
+@settings(QUIET, max_examples=12)
 @given(st.data())
 def test_it_continues_prompts(data):
     model = random_decoder(data.draw(decoder_only()), data.draw(st.integers(0, 99)), spread=2.0)
@@ -103,7 +103,7 @@ def test_decoders_without_a_batch_have_what_waits_collected(data):
     check(toy, drawn_searches(data, sentences))
 
 
-@settings(QUIET, max_examples=20)
+@settings(QUIET, max_examples=12)
 @given(st.data())
 def test_cancelled_ones_leave_and_the_others_find_the_same(data):
     engine = native(random_model(SHAPE, data.draw(st.integers(0, 99)), spread=3.0))
@@ -301,7 +301,7 @@ def test_a_step_that_fails_through_one_sentence_is_made_again_without_it(beams):
     thread.start()
     error = taken(bad, 1)
     assert isinstance(error, DataError)
-    assert "longer than the model can make" in str(error)
+    assert "longer than the model" in str(error)
     found = taken(before, 50), taken(after, 149)
     again = batch.ticket(never_ending)
     hand(again, every[:50], 23)

@@ -25,8 +25,6 @@ from uwaga.training.train import train
 HOLD = """
 import sys
 from pathlib import Path
-from uwaga.training.final_model import average_run
-from uwaga.training.checkpoint import checkpoint_steps
 from uwaga.files.lock import RunLock
 with RunLock(Path(sys.argv[1])):
     print("held", flush=True)

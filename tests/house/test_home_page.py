@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,3 +30,13 @@ def test_I11_26_the_first_screen_is_a_screen():
     before = README.split("## Benchmarks")[0]
     assert len(before.splitlines()) < 25
     assert "pip install ." in SECTIONS["install"] and ".whl" in SECTIONS["install"]
+
+
+def test_the_demo_of_the_readme_installs_no_torch(tmp_path):
+    def commands(target):
+        call = ["make", "--dry-run", "-C", ROOT, f"VENV={tmp_path}", target]
+        return subprocess.run(call, capture_output=True, text=True, check=True).stdout
+
+    assert "pip" in commands("demo")
+    assert "torch" not in commands("demo")
+    assert '"torch==' in commands("test")

@@ -88,7 +88,7 @@ else:
     raise AssertionError
 shown = io.StringIO()
 with contextlib.suppress(SystemExit), contextlib.redirect_stdout(shown):
-    main([VERB, "--help"])
+    main([VERB, "--help", "all"])
 assert "--made-up" in shown.getvalue() and "Invented for a test" in shown.getvalue()
 described = json.dumps(TranslateBody.model_json_schema()["properties"]["made_up"])
 assert "Invented for a test" in described and '"maximum": 9' in described

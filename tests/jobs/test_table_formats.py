@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,19 @@ def test_a_line_of_json_keeps_what_it_held_as_it_was_written(tmp_path: Path) -> 
     assert made[1] == ""
     assert json.loads(made[2]) == {"de": None, "de_score": None, "de_error": None}
     assert made[3].startswith('{"text":null ,"deep":{"a":[1,2]}, "de": null')
+
+
+def test_a_long_row_of_json_is_copied_few_times(tmp_path: Path) -> None:
+    path, size = tmp_path / "rows", 4_000_000
+    path.write_text(json.dumps({"more": "x" * size, "text": "a"}) + "\n")
+    file = SourceFile("rows", path.stat().st_size, lambda: path.open("rb"))
+    reader = FORMATS["jsonl"]()
+    tracemalloc.start()
+    for rows in reader.read(file, ROWS, 0, BlockLimit(10, size)):
+        made = reader.write(rows, ROWS, [[TranslatedText("b", -0.5)]])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert json.loads(made)["de"] == "b" and peak < 3.5 * size
 
 
 @pytest.mark.parametrize(

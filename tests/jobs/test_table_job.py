@@ -343,6 +343,52 @@ def test_a_mended_file_may_have_fewer_rows(tmp_path: Path) -> None:
     assert text_out(tmp_path / "out") == translated(["A dog."] * 4 + ["Two men."] * 3)
 
 
+def test_a_damaged_file_may_be_taken_out_of_a_job(tmp_path: Path) -> None:
+    lake, lines = tmp_path / "lake", sentences(12)
+    lake.mkdir()
+    for at, name in enumerate("abc"):
+        (lake / f"{name}.txt").write_text("\n".join(lines[at * 4 : at * 4 + 4]), encoding="utf-8")
+    (lake / "b.txt").write_bytes(b"A dog.\nTwo men.\n\xff\n")
+    with pytest.raises(DataError, match=r"b\.txt: line 3 .* remove the file"):
+        run(lake, tmp_path / "out", part_rows=2)
+    (lake / "b.txt").unlink()
+    watch = Watch()
+    assert run(lake, tmp_path / "out", part_rows=2, watch=watch).finished
+    assert (watch.before, watch.rows) == (4, 4)
+    assert text_out(tmp_path / "out") == translated([*lines[:4], *lines[8:]])
+
+
+def test_bad_lines_and_files_are_skipped_and_reported(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("uwaga.jobs.table_formats.LONGEST_ROW", 200)
+    lake, lines = tmp_path / "lake", sentences(3)
+    lake.mkdir()
+    rows = [json.dumps({"text": text}).encode() for text in lines]
+    (lake / "a.jsonl").write_bytes(b"\n".join([b"{", rows[0], b"[1]", b"\xff", b"0" * 999, rows[1], b""]))
+    empty = json.dumps({"text": "", "more": "." * 99}).encode() + b"\n"
+    (lake / "b.jsonl.gz").write_bytes(gzip.compress(empty * 5000, 0)[:-999])
+    (lake / "c.jsonl").write_bytes(rows[2])
+    with pytest.raises(DataError, match=r"a\.jsonl: line 1 is not JSON"):
+        run(lake, tmp_path / "out", columns=["text=de"])
+    command = ["batch", str(lake), str(tmp_path / "out"), "-c", "text=de", "--on-error", "skip"]
+    command += ["--beam", "1", "--threads", "1", "--part-rows", "500", "--model", "bundled"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    made, expected = json_out(tmp_path / "out"), translated(lines)
+    texts = [None, expected[0], None, None, None, expected[1], *[""] * (len(made) - 7), expected[2]]
+    assert [row["de"] for row in made] == texts and 3000 < len(made) < 5000
+    reasons = {0: "not JSON", 2: "not a JSON object", 3: "not UTF-8", 4: "longer than"}
+    for row, reason in reasons.items():
+        assert reason in made[row]["de_error"] and f"a.jsonl: line {row + 1} " in done.output
+    assert "4 failed, 1 damaged file" in done.output and "skipped from there on" in done.output
+    [skipped] = json.loads((tmp_path / "out/manifest.json").read_text())["skipped"]
+    assert skipped["name"] == "b.jsonl.gz" and f"after line {len(made) - 7} " in skipped["reason"]
+    whole = bytes_out(tmp_path / "out")
+    for name in list(whole)[4:]:
+        (tmp_path / "out" / name).unlink()
+    assert run(lake, tmp_path / "out", columns=["text=de"], part_rows=500, skip=True).skipped
+    assert bytes_out(tmp_path / "out") == whole
+
+
 def test_one_process_at_a_time_writes(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("A dog.\n", encoding="utf-8")

@@ -401,7 +401,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_change_of_a_catalogue_is_a_listing_or_an_error_of_ours(tmp_path_factory, data):
     place = tmp_path_factory.mktemp("mirror")

@@ -15,6 +15,7 @@ from uwaga.errors import UwagaError
 from uwaga.markup.formats import read_fragment
 from uwaga.markup.inline import plain_text
 from uwaga.markup.placeholders import kept_placeholders
+from uwaga.markup.units import BLANK_ENDS
 from uwaga.tokenizers.text import split_sentences
 
 PIECES = [
@@ -48,7 +49,8 @@ def test_a_string_comes_back(name, text):
         fragment = read_fragment(text, name)
     except UwagaError:
         return
-    assert fragment.written(fragment.inlines) == text
+    plain = BLANK_ENDS.sub("", text)  # as translations of text without a format are
+    assert fragment.written(fragment.inlines) == (plain if name == "text" else text)
 
 
 @pytest.mark.parametrize("name", NAMES)

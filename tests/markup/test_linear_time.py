@@ -194,7 +194,7 @@ SYNTAXES: dict[str, tuple[Callable[[str], None], list[Make]]] = {
     "terms": (whole(glossary=TERM), TERMS),
     "glossary": (read_glossary, GLOSSARIES),
 }
-ENOUGH = 0.05
+ENOUGH = 0.02
 """Seconds of processor time by which two sizes are compared, so that the clock does not matter."""
 
 

@@ -80,7 +80,7 @@ def pairs_of(inline: Inline) -> list[tuple[Tag, Tag]]:
     return found
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_any_alignment_keeps_every_tag_and_the_text(data: st.DataObject) -> None:
     inline = data.draw(inlines())
@@ -101,7 +101,7 @@ def stray(inline: Inline) -> bool:
     return opens != pairs or closes != pairs
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(inline=inlines())
 def test_a_text_that_stays_as_it_is_keeps_its_tags_where_they_are(inline: Inline) -> None:
     stripped = strip_tags(inline)

@@ -86,7 +86,7 @@ def test_144_heads_of_30_tokens_take_at_most_300_kB():
 
 
 @given(st.lists(st.sampled_from(samples.HOSTILE) | HOSTILE, min_size=1, max_size=6))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_a_token_is_no_markup(tokens):
     view = attention_view(samples.attentions(1, 1, len(tokens), len(tokens)), tokens, tokens)
     found = Tags(view)
@@ -171,7 +171,7 @@ def test_a_translation_without_attention_shows_its_text_words_and_alternatives()
 
 
 @given(HOSTILE, HOSTILE, st.lists(HOSTILE, max_size=4))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_any_text_of_a_translation_is_shown_as_text(text, source, tokens):
     made = Translation(text, 0.0, tuple(tokens), (-1.0,) * len(tokens), source=source, warnings=(source,))
     made = translation(alternatives=(made,), steps=(made,), error=DataError(text), source=text)

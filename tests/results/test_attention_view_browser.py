@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import attention_samples as samples
@@ -9,7 +10,7 @@ import pytest
 from browser import INK, chromium, open_page
 
 from uwaga.results.attention import Attentions
-from uwaga.results.views import attention_view
+from uwaga.results.views import attention_view, attention_view_data, view_script
 
 SOURCE = (*samples.pieces(4, "s"), samples.HOSTILE[0], samples.HOSTILE[1])
 TARGET = (*samples.pieces(3, "t"), samples.HOSTILE[2], samples.HOSTILE[3])
@@ -77,9 +78,26 @@ def test_every_kind_view_and_layer_is_drawn(page):
         assert not page.locator("select").is_visible()
 
 
+def test_the_view_of_heads_uses_the_width_and_speaks_another_language(page, browser):
+    right = page.locator(".lines ul").nth(1).bounding_box()
+    assert right["x"] + right["width"] > 950  # of 1000
+    page.evaluate(
+        f"""() => {{
+          {view_script()}
+          const root = document.createElement('div');
+          root.innerHTML = '<div data-still></div>';
+          document.body.replaceChildren(root);
+          const data = {json.dumps(attention_view_data(MADE, SOURCE, TARGET))};
+          attentionView(root, data, {{layer: 'Schicht', 'layer {{layer}}, mean of all heads': 'S{{layer}}'}});
+        }}"""
+    )
+    page.wait_for_selector(DRAWN)
+    assert page.get_by_label("Schicht").is_visible() and "cross attention, S3." in said(page)
+
+
 def test_heads_are_shown_and_hidden(page):
     everything = ink(page)
-    page.get_by_role("button", name="none heads").click()
+    page.get_by_role("button", name="none of the heads").click()
     assert ink(page) == 0 and "no head chosen" in said(page)
     page.get_by_role("button", name="head 2", exact=True).click()
     assert 0 < ink(page) < everything and "layer 3, head 2." in said(page)

@@ -30,7 +30,7 @@ from uwaga.results.html import (
 
 
 @given(HOSTILE, HOSTILE)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_any_text_is_shown_as_text(one, other):
     parts = [
         heading(one),
@@ -54,7 +54,7 @@ NUMBER = st.floats(allow_nan=True, allow_infinity=True, width=32)
 
 
 @given(st.lists(st.tuples(NUMBER, NUMBER), max_size=30))
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=80)
 def test_every_finite_point_lies_on_the_picture(points):
     text = chart("t", [Series("a", points)])
     finite = [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from uwaga.scheduling.fair_queue import FairQueue
 from uwaga.scheduling.token_budget import SearchLease, TokenBudget
 
-QUIET = settings(max_examples=200, deadline=None)
+QUIET = settings(max_examples=80, deadline=None)
 
 
 class Clock:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
+import weakref
 
 import pytest
 
@@ -51,3 +54,18 @@ def test_a_cancelled_call_stops_at_its_next_item():
         with pytest.raises(CancelledRequestError):
             next(items)
     assert list(while_active("ab")) == ["a", "b"]
+
+
+def test_an_error_of_a_call_that_ended_is_in_no_cycle():
+    gc.collect()
+    gc.disable()
+    try:
+        call = CallContext()
+        call.cancel()
+        with contextlib.suppress(CancelledRequestError):
+            call.check()
+        gone = weakref.ref(call)
+        del call
+        assert gone() is None
+    finally:
+        gc.enable()

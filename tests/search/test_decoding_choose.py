@@ -78,7 +78,7 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(steps())
 def test_M24_candidates_are_the_definition(case):
     logits, choice = case
@@ -116,7 +116,7 @@ def same(logits, choice, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(case=steps(st.none() | shapes))
 def test_torch_twin_equals_the_reference(case, device):
     same(*case, device)

@@ -54,7 +54,7 @@ def compiled(phrases, inside=(), bonus=None):
     return Phrases(phrases, np.isin(np.arange(VOCABULARY), list(inside)), bonus)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(some_phrases, insides, st.lists(st.sampled_from(CONTENT), max_size=12))
 def test_M27_the_automaton_counts_what_a_target_contains(phrases, inside, tokens):
     expected = [min(contained(tokens, one, inside), one.times) for one in phrases]

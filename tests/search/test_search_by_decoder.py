@@ -21,7 +21,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
 )
-QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def stepwise(engine):

@@ -88,7 +88,7 @@ def test_M24_a_wide_beam_is_the_enumeration(kind, formula, alpha):
     check(decoder, [7, 8, 2], wide(length_formula=formula, length_penalty=alpha))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     recurrent=st.booleans(),

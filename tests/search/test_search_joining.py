@@ -32,7 +32,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("changes", OPTIONS, ids=str)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(sources=sentences, budget=st.integers(1, 80), seed=st.integers(0, 5), data=st.data())
 def test_a_sentence_that_enters_late_gets_what_it_gets_alone(changes, sources, budget, seed, data):
     sources = [[*source, END] for source in sources]

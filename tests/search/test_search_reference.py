@@ -152,7 +152,7 @@ def summary(hypotheses):
     return [(one.tokens, one.token_scores, one.score, one.log_prob, one.truncated) for one in hypotheses]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(searches())
 def test_M24_search_equals_the_plain_one(case):
     options, decoder, sentences = case
@@ -178,7 +178,7 @@ def test_M24_search_equals_the_plain_one(case):
             assert one.truncated is plain.truncated
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(searches(), st.randoms(use_true_random=False), st.booleans())
 def test_batch_invariance_bit_for_bit(case, random, sample):
     """A sentence's n-best list is the same alone, in any batch and in any order."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
@@ -120,6 +119,10 @@ def test_xml_tags_are_ignored_or_never_part_a_text(client, translator):
 
 
 def test_html_is_translated_in_its_tags(client):
+    page = "\n<!DOCTYPE html>\n<html><body><p>A man sleeps.</p></body></html>\n"
+    for kind in ("xml", "html"):
+        made = client.translate_text(page, source_lang="EN", target_lang="DE", tag_handling=kind).text
+        assert made.startswith("\n<!DOCTYPE html>\n<html><body><p>") and "A man" not in made
     text = '<p>The <b>weather</b> is nice.</p><p translate="no">A man</p><p>Broken <i>tag</p>'
     made = client.translate_text(text, source_lang="EN", target_lang="DE", tag_handling="html").text
     assert '<p translate="no">A man</p>' in made
@@ -133,32 +136,42 @@ def test_html_is_translated_in_its_tags(client):
         ({"style_rule": "x"}, "style_id"),
         ({"custom_instructions": ["be kind"]}, "custom_instructions"),
         ({"translation_memory": "x", "translation_memory_threshold": 75}, "translation_memory_id"),
-        ({"extra_body_parameters": {"humour": "dry"}}, "humour"),
-        ({"splitting_tags": ["a"]}, "splitting_tags"),
-        ({"tag_handling": "html", "non_splitting_tags": ["a"]}, "non_splitting_tags"),
         ({"tag_handling": "latex"}, "tag_handling"),
         ({"split_sentences": "2"}, "split_sentences"),
         ({"model_type": "best"}, "model_type"),
-        ({"target_lang": "TLH"}, "TLH"),
-        ({"source_lang": "TLH"}, "TLH"),
+        ({"target_lang": "TLH"}, "Value for 'target_lang' not supported.*TLH"),
+        ({"source_lang": "TLH"}, "Value for 'source_lang' not supported.*TLH"),
+        ({"source_lang": "DE", "target_lang": "EN-US"}, "Value for 'target_lang' not supported"),
+        ({"source_lang": None, "text": "To jest zupełnie inny język niż te dwa."}, "not detected among.*en"),
         ({"glossary": "no-such"}, "no such glossary"),
         ({"tag_handling": "xml", "splitting_tags": ["a"], "non_splitting_tags": ["a"]}, "both"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_name(client, options, told):
+    options = {"text": "A <b>man</b>.", "source_lang": "EN", "target_lang": "DE", **options}
     with pytest.raises(deepl.DeepLException, match=told):
-        client.translate_text("A <b>man</b>.", **{"source_lang": "EN", "target_lang": "DE", **options})
+        client.translate_text(**options)
 
 
-def test_what_need_not_be_done_is_taken(client, translator):
-    made = client.translate_text(
-        TEXTS[0],
-        source_lang="EN",
-        target_lang="DE",
-        formality="prefer_more",
-        extra_body_parameters={"enable_beta_languages": True},
-    )
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"formality": "prefer_more", "extra_body_parameters": {"enable_beta_languages": True}},
+        {"extra_body_parameters": {"a_field_of_next_year": "dry"}},
+        {"ignore_tags": ["a"], "splitting_tags": ["a"], "non_splitting_tags": ["b"]},
+        {"tag_handling": "html", "splitting_tags": ["a"]},
+        {"source_lang": None},
+    ],
+)
+def test_parameters_without_effect_are_accepted(client, translator, options):
+    made = client.translate_text(TEXTS[0], **{"source_lang": "EN", "target_lang": "DE", **options})
     assert made.text == translator.translate(TEXTS[0]).text
+
+
+def test_short_texts_are_detected_among_the_served_languages(client):
+    made = client.translate_text(["proton beam", "Protonenstrahl", "12:30"], target_lang="DE")
+    assert [one.detected_source_lang for one in made] == ["EN", "DE", "DE"]
+    assert [one.text for one in made][1:] == ["Protonenstrahl", "12:30"]
 
 
 def test_broken_xml_is_refused_and_a_text_too_many_does_not_break_the_rest(client):
@@ -237,22 +250,12 @@ def test_multilingual_glossaries(client):
         client.get_multilingual_glossary(made.glossary_id)
 
 
-def wait_until_done(client, handle):
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        status = client.translate_document_get_status(handle)
-        if status.done or not status.ok:
-            return status
-        time.sleep(0.1)
-    raise AssertionError("the document was not done in time")
-
-
 def test_documents(client, translator, tmp_path: Path):
     source = tmp_path / "letter.txt"
     source.write_text("\n\n".join(TEXTS), encoding="utf-8")
     with source.open("rb") as file:
         handle = client.translate_document_upload(file, source_lang="EN", target_lang="DE")
-    status = wait_until_done(client, handle)
+    status = client.translate_document_get_status(handle)
     assert (status.ok, status.billed_characters) == (True, sum(map(len, TEXTS)))
     for _ in range(2):
         made = io.BytesIO()
@@ -276,7 +279,7 @@ def test_a_document_by_its_path_with_a_glossary(client, tmp_path: Path):
 
 
 def test_documents_that_cannot_be_translated(client, tmp_path: Path):
-    with pytest.raises(deepl.DeepLException, match="format"):
+    with pytest.raises(deepl.DeepLException, match="file extension"):
         client.translate_document_upload(b"x", filename="x.exe", target_lang="DE")
     with pytest.raises(deepl.DeepLException, match="output_format"):
         client.translate_document_upload(b"x", filename="x.txt", target_lang="DE", output_format="pdf")
@@ -285,10 +288,18 @@ def test_documents_that_cannot_be_translated(client, tmp_path: Path):
     handle = client.translate_document_upload(
         b"no zip", filename="../x.docx", source_lang="EN", target_lang="DE"
     )
-    status = wait_until_done(client, handle)
+    status = client.translate_document_get_status(handle)
     assert not status.ok
     assert "x.docx" in status.error_message
     assert str(tmp_path.parent) not in status.error_message
+
+
+def test_a_document_in_its_target_language_fails_by_name(client):
+    handle = client.translate_document_upload(
+        "Heute ist das Wetter schön.", filename="x.txt", target_lang="DE"
+    )
+    status = client.translate_document_get_status(handle)
+    assert "Source and target language are equal" in status.error_message
 
 
 def test_what_the_server_does_not_have_is_told(client):

@@ -38,6 +38,19 @@ def test_the_index_asks_for_files_that_are_there(client, paths):
     assert not re.search(r"<script(?![^>]*src=)", index)
 
 
+def test_the_view_of_attention_is_translated_in_whole():
+    view = (ROOT / "src/uwaga/results/attention_view.js").read_text(encoding="utf-8")
+    phrases = set(re.findall(r'phrase\("([^"]+)"', view)) | {"cross", "encoder", "decoder", "matrix", "model"}
+    messages = (SOURCES / "src/messages/attention.ts").read_text(encoding="utf-8")
+    assert len(phrases) > 20
+    for phrase in phrases:
+        translations = re.findall(rf'^    "?{re.escape(phrase)}"?: "(.+)",$', messages, re.MULTILINE)
+        fields = sorted(re.findall(r"\{\w+\}", phrase))
+        assert len(translations) == 4 and all(
+            sorted(re.findall(r"\{\w+\}", text)) == fields for text in translations
+        ), phrase
+
+
 def test_the_first_load_is_small():
     files = page_files()
     first = [file for path, file in files.items() if not path.endswith("attention.js")]

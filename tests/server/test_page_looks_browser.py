@@ -55,6 +55,8 @@ def test_another_language_is_chosen_and_kept_and_the_text_stays(browser, server)
         expect(page).to_have_title("uwaga: Übersetzung")
         shows(page, made)
         expect(page.locator(".word").first).to_have_attribute("title", re.compile("^Wahrscheinlichkeit"))
+        page.locator("#tabInside").click()
+        expect(page.locator(".inside output")).to_have_text(re.compile("Schicht 2, Mittel aller Köpfe"))
         page.locator("#page-language").select_option("zh")
         page.reload()
         page.wait_for_selector("#source")
@@ -75,6 +77,28 @@ def test_colours_follow_the_system_or_the_reader(browser, server):
         page.reload()
         page.wait_for_selector("#source")
         assert page.evaluate(back) == dark
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "pl-PL", "zh-CN", "de-DE", "es-ES"])
+def test_tabs_settings_and_menus_fit_a_phone(browser, server, locale):
+    phone = {"viewport": {"width": 390, "height": 700}, "has_touch": True, "is_mobile": True}
+    with visit(browser, server, START, locale=locale, **phone) as page:
+        page.wait_for_selector("#source")
+        box = {name: page.locator(f"#{name}").bounding_box() for name in TABS}
+        assert all(one["x"] >= 0 and one["x"] + one["width"] <= 390 for one in box.values())
+        assert len({one["y"] for one in box.values()}) == 1
+        translated(page, f"{SENTENCE}\n" * 4 + SENTENCE)
+        unlike = "(word) => getComputedStyle(word).backgroundColor !== 'rgba(0, 0, 0, 0)'"
+        assert word(page, "Auto").evaluate(unlike)  # a word can be chosen, and looks so
+        expect(page.locator(".word-hint")).to_be_visible()
+        word(page, "Auto", 4).click()
+        page.wait_for_selector(".menu .choice")
+        menu = page.locator(".menu").bounding_box()
+        assert menu["x"] >= 0 and menu["x"] + menu["width"] <= 390 and menu["y"] + menu["height"] <= 701
+        page.keyboard.press("Escape")
+        page.locator(".settings summary").click()
+        fields = page.locator(".fields").bounding_box()
+        assert fields["y"] + fields["height"] <= page.locator("#tabText").bounding_box()["y"]
 
 
 @pytest.mark.parametrize(

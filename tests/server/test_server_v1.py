@@ -171,6 +171,13 @@ def test_each_text_has_its_own_error(server: RunningServer, translator: uwaga.Tr
     assert (two["text"], two["error"]["code"]) == ("", "text_too_long")
 
 
+def test_omitted_words_are_reported_on_request(server: RunningServer):
+    body = {"text": "The meeting starts at 9:30 on Monday.", "source": "en", "target": "de"}
+    for options in ({}, {"coverage": True}):
+        [made] = httpx.post(f"{server.url}/v1/translate", json=body | options).json()["translations"]
+        assert made.get("coverage", {}).get("omitted", []) == (["Monday"] if options else [])
+
+
 def test_detection_and_models(server: RunningServer):
     texts = ["Das ist ein ganz normaler deutscher Satz.", "This is an English sentence.", "12"]
     found = httpx.post(f"{server.url}/v1/detect", json={"text": texts}).json()["detections"]

@@ -175,6 +175,9 @@ def test_a_document_beyond_what_the_key_may_use_is_not_translated(clients: list[
     refused = poor.post("/v2/translate", json=body, headers=key)
     assert (refused.status_code, refused.json()["message"][:14]) == (456, "Quota exceeded")
     assert poor.get("/v2/usage", headers=key).json()["character_count"] == 13
+    assert poor.post("/v2/translate", json={**body, "text": ["1234567"]}, headers=key).status_code == 200
+    file = {"file": ("x.txt", b"A man.")}
+    assert poor.post("/v2/document", data={"target_lang": "DE"}, files=file, headers=key).status_code == 456
 
 
 def test_keys_of_deepl(server: RunningServer):

@@ -92,3 +92,12 @@ def check_laws(name: str, content: bytes, options=None, format=None) -> bytes:
 def bare(inlines):
     """Texts with the kinds of their tags: a title inside a tag is translated too, and so the tag another."""
     return [tuple(part if isinstance(part, str) else (part.kind,) for part in one) for one in inlines]
+
+
+def swapped_values(tree):
+    """The tree with every text of it swapped, as a document's texts are."""
+    if isinstance(tree, dict):
+        return {key: swapped_values(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [swapped_values(value) for value in tree]
+    return tree.translate(SWAPPED) if isinstance(tree, str) else tree

@@ -1,7 +1,5 @@
 """Random GPT-2 folders, saved by ``transformers``' own code, and what is wrong with bad ones."""
 
-import json
-
 import pytest
 import torch
 
@@ -39,11 +37,6 @@ def make(folder, seed=1, **changes):
     model.generation_config.update(max_new_tokens=11, pad_token_id=END)
     model.save_pretrained(folder)
     return model
-
-
-def edit(folder, **changes):
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 BAD = {

@@ -46,7 +46,7 @@ PLACEHOLDERS = [
     *all_of("%", "%0", "%(", "%1$", "{", "{{", "${", "$a/", "/a", "/+", "+/", "@a", "a@a.", "http://!", "www."),
     *all_of("+1", "1,", "1 kg ", "2 kg 3 km ", "a/b.", "a:\\!", "../", "a-b.", "{n,plural,a{", "{n,plural,a{b}} "),
     *all_of("{'", "%s ", "a.txt ", "é", "漢", "न", "'", "#", "\u0301", "{x#} ", "{x}{y}", "Tom 20 ", "##kg "),
-    times("0", "%"), times("0", "%", "d"), times("-+#0", "%"), times("A_", "%"), times("!", "http://"),
+    *all_of("a_", "1-", "1.", "a:", "(030) ", "f1", "Ctrl+a", "aA"), times("1 ", "+"), times("0", "%"), times("0", "%", "d"), times("-+#0", "%"), times("A_", "%"), times("!", "http://"),
     times(" ", "{n"), times("1", "{n,plural,offset:"), times("x# {a # b}", "{n,plural,", "}"),
     nested("{n,plural,other{", "}}"), nested("{", "}"), times("x# kg and "), times("{k#} ", "", "1 kg"),
 ]  # fmt: skip
@@ -82,6 +82,7 @@ YAML = [
     *all_of("k#: v w\n", "- a b\n", "---\na b\n", "k#:\n  one: a b\n  other: c d\n", "k#: |\n  a b\n\n", "- "),
     times("k", "? ", "\n: v w\n"), times("a b, ", "[", "]"), times("  word\n", "a: |\n"), times("\\n", 'a: "', '"'),
     times("word ", "a: "), times("\n", "a: |\n  b\n", "c: d\n"), lambda size: times(" a#: b c\n", "k" * min(900, size // 10) + ":\n")(size),
+    times("<b>x</b> ", "a: "), times("&amp; ", "a: "), times("<a ", "a: "), times("&a_", "a: '", "'"),
     times("[", "[" * 1100),  # PyYAML looks 1,024 characters ahead
     lambda size: "".join(" " * at + "k" * (size // 200) + ":\n" for at in range(90))
     + "".join(" " * 95 + f"a{at}: b c\n" for at in range(size // 200)),
@@ -96,6 +97,7 @@ PO = [
     *all_of('msgid "a #"\nmsgstr ""\n\n', "# a\n", 'msgid "a #"\nmsgid_plural "b c"\nmsgstr[0] ""\nmsgstr[1] ""\n\n'),
     *(times(text, 'msgid "a ', '"\nmsgstr ""\n') for text in ("word ", "\\n", "\\\\", "\\", '\\"', "a", "\\\\n")),
     times(" ", 'msgid "a"', '\nmsgstr ""\n'), times('"word "\n', 'msgid ""\n', 'msgstr ""\n'),
+    *(times(text, 'msgid "a ', '"\nmsgstr ""\n') for text in ("&a", "& ", "_a ", "A&", "<b>x</b> ", "<0>")),
     times("#, fuzzy\n", "", 'msgid "a b"\nmsgstr ""\n'),
 ]  # fmt: skip
 CSV = [
@@ -126,7 +128,7 @@ TXT = [*all_of("a\n", "word ", "\n", " ", "- a\n", "1. a\n", "a\r", " a\n", "\x0
 RUN = "<w:r><w:t>a b</w:t></w:r>"
 DOCX = [
     *(times(text, "<w:p>" + RUN, "</w:p>") for text in (
-        RUN, '<w:r><w:rPr><w:sz w:val="#"/></w:rPr><w:t>a b </w:t></w:r>', "<w:r><w:t>a</w:t><w:br/></w:r>",
+        RUN, '<w:r><w:rPr><w:sz w:val="#"/></w:rPr><w:t>a b </w:t></w:r>', "<w:r><w:t>a</w:t><w:br/></w:r>", "<w:r><w:t>a\tb</w:t></w:r>",
         f"<w:hyperlink>{RUN}</w:hyperlink>", '<w:r><w:fldChar w:fldCharType="begin"/></w:r>',
         f'<w:r><w:pict id="#"><w:p>{RUN}</w:p></w:pict></w:r>',
     )),

@@ -1,5 +1,6 @@
 """A checkpoint and its torch model, for tests that look at both."""
 
+import json
 from dataclasses import dataclass
 
 from uwaga.checkpoints import registry as formats
@@ -30,3 +31,19 @@ def load_torch(place, device="cpu", dtype="float32", read=formats.read):
     """What a place holds, in torch, between the languages that it states itself."""
     checkpoint = read(place)
     return Loaded(to_torch(checkpoint, device, dtype), checkpoint, checkpoint.languages.stated)
+
+
+def edit(folder, **changes):
+    """Change keys of a folder's configuration."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+class Payload:
+    """A pickle that opens a file where it is executed."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))

@@ -26,7 +26,8 @@ class Numbers:
 
 def read_numbers(folder, ids):
     """In the place of a ``read_..._tokeniser``."""
-    start, end, pad = (value or 0 for value in (ids.start, ids.end, ids.pad))
+    start, end = ids.start or 0, ids.end or 0
+    pad = end if ids.pad is None else ids.pad
     symbols = Symbols(start=start, end=end, pad=pad, unknown=2)
     suffix = () if ids.end is None or ids.start == ids.end else (end,)
     side = FramedTokeniser(Numbers(), symbols, ids.vocabulary, str(folder), suffix=suffix)

@@ -52,6 +52,7 @@ def running_server(folder: Path, **settings: object) -> Iterator[RunningServer]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+    assert "leaked" not in log.read_text(encoding="utf-8"), "objects of the compiled core outlived the models"
 
 
 def _address(log: Path, process: subprocess.Popen[bytes]) -> str:

@@ -50,7 +50,8 @@ def run(source, target, *, columns=(), part_rows=10, count=None, ray=None, watch
         tuple(TextColumn.parse(one) for one in columns), shape.get("score", False), "alignment" in shape
     )
     spec = replace(GREEDY, alignment=chosen.alignment)
-    job = batch_job(str(source), str(target), spec, chosen, part_rows=part_rows)
+    skip = shape.get("skip", False)
+    job = batch_job(str(source), str(target), spec, chosen, part_rows=part_rows, skip=skip)
     with Workers(count, ray) as workers:
         return run_job(job, workers, watch or Watch())
 

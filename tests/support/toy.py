@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.settings import Settings, parse
+from uwaga.training.process import Interrupt
 
 
 def write_reversal_corpus(folder: Path, pairs: int = 600, longest: int = 6, seed: int = 0) -> None:
@@ -59,3 +60,18 @@ def toy_values(folder: Path, **training: Any) -> dict[str, Any]:
 def toy_settings(folder: Path, **training: Any) -> Settings:
     """:func:`toy_values`, checked."""
     return parse(Settings, toy_values(folder, **training), "toy")
+
+
+class Stop(Interrupt):
+    """An interrupt that comes after some updates."""
+
+    after = 0
+
+    @property
+    def requested(self) -> bool:
+        Stop.after -= 1
+        return Stop.after == 0
+
+    @requested.setter
+    def requested(self, value: bool) -> None:
+        pass

@@ -63,7 +63,7 @@ def test_ids_of_older_files_equal_transformers(name):
 
 
 @pytest.mark.parametrize("name", PIECES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ANY)
 def test_pieces_of_older_files_are_sentencepieces_own(name, text):
     """Also where transformers 5 keeps a space at the end or, in mBART, leaves the normalisation out."""
@@ -78,7 +78,7 @@ def test_pieces_of_older_files_are_sentencepieces_own(name, text):
 
 
 @pytest.mark.parametrize("name", JSON)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ANY)
 def test_any_text_has_transformers_ids(name, text):
     case = newer(name)
@@ -95,7 +95,7 @@ def test_any_text_has_transformers_ids_from_older_files(name, text):
 
 
 @FAMILY
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_any_ids_have_transformers_text(name, data):
     for case in (older(name), *([newer(name)] if name in JSON else [])):

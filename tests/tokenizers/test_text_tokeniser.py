@@ -51,7 +51,7 @@ def test_text_to_ids_to_text_loses_only_normalisation(tokenisers, kind, norm) ->
     tokeniser = tokenisers[kind, norm]
     declared = TextSettings(kind=kind, normalisation=norm)
 
-    @settings(deadline=None, max_examples=150)
+    @settings(deadline=None, max_examples=60)
     @given(TEXTS)
     def law(text: str) -> None:
         ids = tokeniser.encode(text)

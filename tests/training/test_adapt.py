@@ -258,5 +258,5 @@ def test_a_base_that_has_changed_is_noticed(base: Path, tmp_path: Path) -> None:
 def test_an_estimate_is_of_the_model_that_would_train(base: Path, tmp_path: Path, way: str) -> None:
     settings = adapting(base, base / "run" / "model", f"../{tmp_path.name}/run", **WAYS[way])
     found = estimate_time(settings, 0.2)
-    assert found.real and found.updates > 0
+    assert found.real and found.updates > 0 and 0 < found.validation < found.seconds
     assert not (tmp_path / "run").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,6 +101,25 @@ def test_I11_4_a_run_from_a_checkpoint_of_step_0_writes_its_settings(folder: Pat
     train(settings)
     assert load_settings(settings.run / "settings.yaml") == settings
     assert average_run(settings.run, folder / "mean", 1) == [4]
+
+
+def test_a_finished_run_is_only_finished_again_after_a_change(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in settings.run.rglob("*") if path.is_file()}
+
+    settings = toy_settings(folder, steps=4)
+    model, before = train(settings), contents()
+    capsys.readouterr()
+    assert train(settings) == model and before == contents()
+    assert "finished already" in capsys.readouterr().err
+    values = toy_values(folder, steps=4)
+    values["decoding"]["beam"] = 1
+    train(parse(Settings, values, "toy"))
+    assert "final model" in capsys.readouterr().err
+    shutil.rmtree(settings.run / "model")
+    assert train(settings) == model and model.is_dir()
 
 
 def test_I11_4_another_corpus_and_other_scores_are_said(

@@ -12,7 +12,7 @@ import fsspec
 import pytest
 import torch
 import yaml
-from toy import toy_values, write_reversal_corpus
+from toy import Stop, toy_values, write_reversal_corpus
 
 import uwaga
 from uwaga.errors import CheckpointError, DataError, SettingsError
@@ -20,7 +20,6 @@ from uwaga.settings import Settings, parse
 from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.changes import check_unchanged, fixed_settings
 from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
-from uwaga.training.process import Interrupt
 from uwaga.training.train import train
 
 
@@ -53,21 +52,6 @@ class Broken(io.BytesIO):
         if self.tell() >= 500:
             raise OSError("reset")
         return super().read(500)
-
-
-class Stop(Interrupt):
-    """An interrupt that comes after some updates."""
-
-    after = 0
-
-    @property
-    def requested(self) -> bool:
-        Stop.after -= 1
-        return Stop.after == 0
-
-    @requested.setter
-    def requested(self, value: bool) -> None:
-        pass
 
 
 @pytest.mark.parametrize("extra", [{}, {"subword_sampling": 0.1, "augment": {"upper": 0.2}}])

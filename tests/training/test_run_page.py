@@ -101,7 +101,7 @@ RECORD = st.fixed_dictionaries(
 
 
 @given(st.lists(RECORD, min_size=1, max_size=6), HOSTILE, HOSTILE)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_no_log_breaks_the_page(tmp_path_factory, rows, fault, text):
     run = tmp_path_factory.mktemp("run")
     lines = "".join(json.dumps(row) + "\n" for row in rows)

@@ -107,7 +107,7 @@ def test_what_is_drawn_lies_in_its_range_and_a_grid_has_each_once(tmp_path: Path
         assert 1e-4 <= drawn["b"] <= 1e-1
         assert drawn["c"] in ("x", True, 3)
     (tmp_path / "grid").mkdir()
-    whole = sweep_of(parameters={"a": parameters["a"], "c": parameters["c"]}, sampler="grid")
+    whole = sweep_of(parameters={"a": {"low": 1, "high": 3, "step": 2}, "c": parameters["c"]}, sampler="grid")
     study = open_study(tmp_path / "grid", whole, "loss", {})
     seen = []
     while not is_exhausted(study, whole):
@@ -115,7 +115,7 @@ def test_what_is_drawn_lies_in_its_range_and_a_grid_has_each_once(tmp_path: Path
         seen.append(folder_of(trial.params))
         study.tell(trial, 1.0)
         study = open_study(tmp_path / "grid", whole, "loss", {})
-    assert len(seen) == len(set(seen)) == 12
+    assert len(seen) == len(set(seen)) == 6
 
 
 def test_what_a_killed_sweep_has_left_comes_again_first(tmp_path: Path) -> None:
@@ -138,13 +138,14 @@ def test_one_sweep_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_best_run_is_told_bad_ones_are_stopped_and_failed_ones_do_not_stop_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_best_run_is_reported_and_a_bad_one_is_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rates = [0.01, 1e-9, "no number"]
+    # Else a run may end, on a busy machine, before its validation is looked at.
+    monkeypatch.setattr("uwaga.training.sweep.SECONDS", 0.05)
     files = a_sweep(
         tmp_path,
-        parameters={RATE: {"values": rates[:2]}, "training.precision": {"values": ["float32"]}},
+        parameters={RATE: {"values": [0.01, 1e-9]}, "training.precision": {"values": ["float32"]}},
         sampler="grid", seed=1, warm_trials=1, warm_validations=0, metric="loss",
     )  # fmt: skip
     with pytest.raises(SystemExit) as end:

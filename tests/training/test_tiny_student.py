@@ -67,13 +67,9 @@ def test_M26_the_recipe_goes_on_to_the_same_bits(tmp_path: Path) -> None:
         assert uwaga.load(folder, engine="torch", device="cpu").translate("abc", max_length=5) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "precision"),
-    [
-        ("ssru", "float32"),
-        pytest.param("ssru", "bfloat16", marks=pytest.mark.slow),
-        pytest.param("aan", "float32", marks=pytest.mark.slow),
-    ],
+    ("kind", "precision"), [("ssru", "float32"), ("ssru", "bfloat16"), ("aan", "float32")]
 )
 def test_M26_M35_learn_to_reverse(tmp_path: Path, kind: str, precision: str) -> None:
     write_reversal_corpus(tmp_path, pairs=2000, longest=4)

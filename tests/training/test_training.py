@@ -235,7 +235,7 @@ def test_a_vocabulary_must_fit_the_checkpoint(folder: Path) -> None:
     with pytest.raises(
         CheckpointError, match=r"output_weight has shape \(16, 32\) in the checkpoint and \(17"
     ):
-        train(settings)
+        train(toy_settings(folder, steps=6))
 
 
 def test_weights_of_a_new_model_have_the_published_scale() -> None:

@@ -1,9 +1,10 @@
 import pytest
 
+from uwaga import load
 from uwaga.checkpoints.languages import LanguagePair
-from uwaga.errors import DataError, SettingsError
-from uwaga.languages.detection import detect_language
-from uwaga.translator.plan import known_source
+from uwaga.errors import SettingsError
+from uwaga.languages.detection import UNDETERMINED, detect_language
+from uwaga.translator.plan import ALREADY, known_source
 
 ENGLISH = "The weather is nice today, and we will walk along the river to the old town."
 TEXTS = {
@@ -22,29 +23,56 @@ def test_a_sentence_tells_its_language(language):
     assert found.language == language and 0.5 < found.probability <= 1
 
 
+@pytest.mark.parametrize(
+    ("text", "among", "language"),
+    [
+        ("proton beam", ("en", "de"), "en"),
+        ("Protonenstrahl", ("en", "de"), "de"),
+        ("A man", ("deu_Latn", "eng_Latn"), "en"),
+        ("هذه جملة قصيرة.", ("en", "ar"), "ar"),  # others of its family are as likely
+        (TEXTS["pl"], ("en", "de"), "pl"),
+        (TEXTS["pl"], (), "pl"),
+    ],
+)
+def test_a_short_text_is_in_an_expected_language(text, among, language):
+    assert detect_language([text], among).language == language
+
+
+PAIR = LanguagePair("en", "de", ("en",), ("de",))
+
+
+def test_other_languages_and_none_are_told_from_those_on_offer():
+    assert detect_language([TEXTS["fr"]], ["de", "en"]).language == "fr"
+    assert detect_language([TEXTS["ru"]], ["de", "en"]).language == "ru"
+    assert detect_language(["ᚠᚢᚦ"], ["de", "en"]) == (UNDETERMINED, 0.0)
+    assert detect_language(["Hallo"], ["en"], "de").language in ("de", "en")
+
+
 def test_auto_is_the_code_that_the_model_calls_it_by():
     nllb = LanguagePair("src", "tgt", ("deu_Latn", "eng_Latn"), ("deu_Latn", "eng_Latn"))
-    assert known_source("auto", [ENGLISH], nllb) == "eng_Latn"
-    assert known_source("auto", [ENGLISH], LanguagePair("en", "de", ("en",), ("de",))) == "en"
-    assert known_source(None, [ENGLISH], nllb) is None and known_source("fr", [ENGLISH], nllb) == "fr"
+    assert known_source("auto", [ENGLISH], nllb).source == "eng_Latn"
+    assert known_source("auto", [ENGLISH], PAIR) == ("en", frozenset())
+    assert (
+        known_source(None, [ENGLISH], nllb).source is None
+        and known_source("fr", [ENGLISH], nllb).source == "fr"
+    )
 
 
 def test_another_language_is_refused_with_its_name():
-    pair = LanguagePair("en", "de", ("en",), ("de",))
     with pytest.raises(SettingsError, match=r"the text is in 'fr' \(probability .*from en"):
-        known_source("auto", [TEXTS["fr"]], pair)
+        known_source("auto", [TEXTS["fr"]], PAIR)
     with pytest.raises(SettingsError, match="states its languages"):
         known_source("auto", [ENGLISH], LanguagePair("src", "tgt"))
-    with pytest.raises(DataError, match="no letter"):
-        known_source("auto", ["12, 34!"], pair)
+    with pytest.raises(SettingsError, match="cannot be detected"):
+        known_source("auto", ["ᚠᚢᚦ"], PAIR)
 
 
-def test_a_model_finds_its_language():
-    from uwaga import load
-
+def test_texts_in_the_target_language_and_without_letters_are_left_alone():
     translator = load()
-    plain = translator.translate(["A dog runs.", ENGLISH])
-    found = translator.translate(["A dog runs.", ENGLISH], source="auto")
-    assert [one.text for one in found] == [one.text for one in plain]
-    with pytest.raises(SettingsError, match="the text is in 'de'"):
-        translator.translate(TEXTS["de"], source="auto")
+    texts = ["A dog runs.", TEXTS["de"], "12, 34!", ENGLISH, "Open file"]
+    plain = translator.translate(texts)
+    found = translator.translate(texts, source="auto")
+    assert [one.text for one in found] == [texts[at] if at == 1 else one.text for at, one in enumerate(plain)]
+    assert [one.warnings for one in found] == [(), (ALREADY,), (), plain[3].warnings, plain[4].warnings]
+    assert translator.translate(TEXTS["de"], source="auto").text == TEXTS["de"]
+    assert "".join(translator.stream(TEXTS["de"], source="auto")) == TEXTS["de"]

@@ -11,7 +11,7 @@ import numbered_tokens
 import numpy as np
 import pytest
 import torch
-from loaded import load_torch
+from loaded import edit, load_torch
 from marian_folders import make as make_marian
 from precision import close_for
 from safetensors.torch import load_file, save_file
@@ -142,7 +142,7 @@ def test_M18_every_way_to_store_the_weights_is_read(tmp_path, variant):
 @pytest.mark.parametrize("message", gpt2_folders.BAD)
 def test_bad_folders_are_refused_as_with_torch(tmp_path, message):
     gpt2_folders.make(tmp_path / "bad")
-    gpt2_folders.edit(tmp_path / "bad", **gpt2_folders.BAD[message])
+    edit(tmp_path / "bad", **gpt2_folders.BAD[message])
     with pytest.raises(ModelError, match=message):
         uwaga.TextGenerator.load(tmp_path / "bad", device="cpu")
 

@@ -1,6 +1,7 @@
 """GPT-2 from text to text: in Python, and as `uwaga generate`."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,16 @@ def test_M10_M18_every_matrix_equals_transformers(peer, engine):
         generator.attend(" of" * 65)
     with pytest.raises(DataError, match="text 1 is not a string"):
         generator.attend([None])
+
+
+def test_padding_that_the_configuration_leaves_open_is_the_tokenisers(peer, generator, tmp_path):
+    folder = shutil.copytree(peer[0], tmp_path / "model")
+    for name, pad in (("config.json", None), ("tokenizer_config.json", peer[2].convert_ids_to_tokens(5))):
+        values = json.loads((folder / name).read_text())
+        values["pad_token_id" if pad is None else "pad_token"] = pad
+        (folder / name).write_text(json.dumps(values))
+    loaded = uwaga.load(folder, device="cpu")
+    assert loaded.generate("Where is", beam=1).text == generator.generate("Where is", beam=1).text
 
 
 def test_attend_shows_a_decoder(peer):

@@ -1,5 +1,5 @@
-// AMX-INT8: blocks of 32 rows and 32 columns in four tiles; the previous block is finished (scaled, added to, stored
-// or searched) between the tile products of the next.
+// AMX-INT8: blocks of 32 rows and 32 columns in four tiles. The previous block is finished (scaled, added to, stored or
+// searched) between the tile products of the next.
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -20,10 +20,10 @@ namespace {
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
 
-// What `p` points to is in memory before and after: the tile instructions are opaque to the compiler.
+// Memory at `p` is written before and reread after this: the tile instructions are opaque to the compiler.
 inline void compiler_barrier(const void* p) { __asm__ volatile("" : : "r"(p) : "memory"); }
 
-// Tiles 0 to 3: sums of the upper and lower 16 rows and the left and right 16 columns; 4, 5: rows; 6, 7: weights.
+// Tiles 0 to 3: sums of the upper and lower 16 rows by the left and right 16 columns; 4, 5: rows; 6, 7: weights.
 inline TileShape shape_for(int64_t rows) {
     TileShape shape;
     const int64_t upper = rows < 16 ? rows : 16, lower = rows - upper;
@@ -38,11 +38,11 @@ inline TileShape shape_for(int64_t rows) {
 
 constexpr int64_t tile_rows = 32;
 
-// Sums of `rows` (at most 32, the upper 16 whole if there are lower ones) and one panel into `sums`.
+// Sums of a block of rows and one panel into `sums`. two: more than 16 rows, the upper 16 complete.
 template <bool two, class Finish>
 inline void tile_block(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* negated, int64_t inputs,
                        uintptr_t prefetch, uintptr_t prefetch_step, int64_t per_step, PendingBlock& pending, Finish& finish, int32_t* sums) {
-    load_tile<0>(negated, 0);  // a stride of 0: every row of the tile starts from the same sums
+    load_tile<0>(negated, 0);  // with a stride of 0, every row of the tile starts from the same sums
     load_tile<1>(negated + 16, 0);
     if constexpr (two) {
         load_tile<2>(negated, 0);
@@ -74,8 +74,8 @@ inline void tile_block(const uint8_t* x, int64_t stride, const int8_t* weights, 
     }
 }
 
-// Same meaning as in shared/int8_panels.inl. All blocks have one shape, so that the tiles are shaped once; the last block
-// starts early enough to be whole, and rows that the block before it has finished are not finished again.
+// See shared/int8_panels.inl. All blocks have one shape, so that tiles are configured once: the last block starts early
+// enough to be complete, and rows that the previous block has finished are not finished again.
 template <class Finish>
 void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Finish& finish) {
     if (rows < 1) return;
@@ -84,7 +84,7 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     const int64_t steps = inputs / 64, per_step = (block + steps - 1) / steps;
     alignas(64) int32_t sums[2][tile_rows * panel];
     alignas(64) int32_t negated[panel];
-    // What each step of each block asks for of the panel that lies ahead.
+    // Bytes that each step of a block prefetches from a later panel.
     const uintptr_t prefetch_step = static_cast<uintptr_t>((64 * panel / blocks + 63) / 64 * 64);
     const TileShape shape = shape_for(block);
     compiler_barrier(&shape);

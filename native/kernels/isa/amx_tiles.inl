@@ -1,7 +1,7 @@
-// The tile instructions that amx.cpp needs. With UWAGA_EMULATE plain C++ stands in for them, for tests on processors
-// without them. Included inside an unnamed namespace.
+// The tile instructions that amx.cpp needs. With UWAGA_EMULATE, plain C++ replaces them, for tests on processors
+// without AMX. Included inside an unnamed namespace.
 
-// What `ldtilecfg` reads (Intel 64 manual, volume 1, section 18.3).
+// The operand of `ldtilecfg` (Intel 64 manual, volume 1, section 18.3).
 struct TileShape {
     uint8_t palette = 1, start_row = 0, reserved[14] = {};
     uint16_t row_bytes[16] = {};
@@ -53,7 +53,7 @@ inline void multiply_tiles() {
 #else
 inline void shape_tiles(const TileShape& shape) { _tile_loadconfig(&shape); }
 inline void release_tiles() { _tile_release(); }
-// The intrinsics want literals for tiles and, with gcc, paste them into assembly.
+// The intrinsics require literal tile numbers; gcc pastes them into assembly.
 template <int t>
 inline void load_tile(const void* from, int64_t stride) {
     if constexpr (t == 0) _tile_loadd(0, from, stride);

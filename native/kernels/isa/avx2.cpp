@@ -1,6 +1,6 @@
 // Plain AVX2: pairs of products are summed in 16 bits and never saturate. For rows x and weights w as integers,
 //     x w = |x| (w xor m) + |x| [x < 0],   m = -1 where x < 0, else 0    (w xor -1 = -w - 1)
-// the second term is one number a row, and a pair of the first is at most 2 * 127 * 128 < 2^15.
+// The second term is one number per row, and a pair of the first is at most 2 * 127 * 128 < 2^15.
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -22,12 +22,12 @@ constexpr uintptr_t prefetch_distance = 64 * 1024;
 
 // ---- int8 -------------------------------------------------------------------------------------------------------
 
-constexpr int64_t slice = 512;            // inputs at a time: their 16 KB of a panel stay in the nearest cache
-constexpr int64_t row_bytes = 2 * slice;  // a row's in one slice: for every 4 inputs four |x|, then four m
-constexpr int64_t scratch_rows = 128;     // 128 rows of 512 inputs, or one of 65,536
+constexpr int64_t slice = 512;            // inputs at a time: their 16 KB of a panel stay in the L1 cache
+constexpr int64_t row_bytes = 2 * slice;  // bytes of a row per slice: for every 4 inputs four |x|, then four m
+constexpr int64_t scratch_rows = 128;     // 128 rows of 512 inputs, or one row of 65,536
 static_assert(scratch_rows * slice >= 65536, "a row of the most inputs must fit");
 
-// Writes a row's |x| and m, slice by slice; returns the sum of |x| where x < 0.
+// Write a row's |x| and m, slice by slice; returns the sum of |x| where x < 0.
 inline int32_t split(const uint8_t* x, int64_t inputs, int64_t slice_bytes, uint8_t* to) {
     const __m256i zero = _mm256_setzero_si256();
     __m256i sum = zero;
@@ -51,7 +51,7 @@ inline __m256i four(const uint8_t* p) {
     return _mm256_set1_epi32(bytes);
 }
 
-// sum += the four products of each of 8 columns. As one piece, since gcc 12 spills sums when it orders these itself.
+// sum += four products for each of 8 columns. One asm statement: gcc 12 spills sums if it schedules these itself.
 inline void add_products(__m256i& sum, __m256i size, __m256i mask, const int8_t* weights, __m256i ones) {
     __m256i products;
     __asm__("vpxor %[weights], %[mask], %[products]\n\t"
@@ -62,10 +62,10 @@ inline void add_products(__m256i& sum, __m256i size, __m256i mask, const int8_t*
             : [weights] "m"(*reinterpret_cast<const __m256i*>(weights)), [mask] "x"(mask), [size] "x"(size), [ones] "x"(ones));
 }
 
-constexpr int unrolled = 4;  // groups of 4 inputs in one turn of the loop
+constexpr int unrolled = 4;  // groups of 4 inputs per iteration
 
-// sums = begin + the products of R rows and 32 columns in one slice; both (rows, 32). Each turn of the loop asks for
-// `lines` cache lines at `prefetch`, which moves on by `step` bytes; with no lines, for the first of each 4 KB.
+// sums = begin + the products of R rows and 32 columns in one slice; both are (rows, 32). Each iteration prefetches
+// `lines` cache lines at `prefetch`, which advances by `step` bytes; if `lines` is 0, the first line of each 4 KB.
 template <int R, int lines>
 void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t prefetch, int64_t step, const int32_t* begin, int32_t* sums) {
     __m256i* stored = reinterpret_cast<__m256i*>(sums);
@@ -102,24 +102,24 @@ void block(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t pr
 template <int R>
 void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t prefetch, int64_t blocks, const int32_t* begin, int32_t* sums) {
     const int64_t step = 4 * panel * unrolled / blocks;
-    if (blocks == 1) block<R, R == 1 ? 0 : 8>(x, weights, groups, prefetch, step, begin, sums);  // see few_rows for AVX-512
+    if (blocks == 1) block<R, R == 1 ? 0 : 8>(x, weights, groups, prefetch, step, begin, sums);  // see few_rows, AVX-512
     else if (step > 64) block<R, 4>(x, weights, groups, prefetch, step, begin, sums);
     else block<R, 1>(x, weights, groups, prefetch, step, begin, sums);
 }
 
-// At most scratch_rows rows, that fit the scratch. finish: as in shared/int8_panels.inl.
+// The product for as many rows as fit the scratch, at most scratch_rows. For `finish` see shared/int8_panels.inl.
 template <class Finish>
 void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Matrix& w, Finish& finish) {
     alignas(64) uint8_t scratch[scratch_rows * row_bytes];
     alignas(64) int32_t sums[scratch_rows * panel];
-    alignas(64) int32_t start[scratch_rows * panel];  // a row's second term for every column
+    alignas(64) int32_t start[scratch_rows * panel];  // each row's second term for every column
     const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel;
     const int64_t slice_bytes = rows * row_bytes;
     for (int64_t r = 0; r < rows; ++r) {
         const int32_t second = split(x.values + (first + r) * x.stride, inputs, slice_bytes, scratch + r * row_bytes);
         for (int64_t c = 0; c < panel; ++c) start[r * panel + c] = second;
     }
-    const int64_t blocks = rows < 4 ? 1 : rows / 2;  // of one to three rows
+    const int64_t blocks = rows < 4 ? 1 : rows / 2;  // each of one to three rows
     for (int64_t p = 0; p < panels; ++p) {
         for (int64_t k = 0; k < inputs; k += slice) {
             const int8_t* weights = w.panels + (p * inputs + k) * panel;
@@ -154,7 +154,7 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     }
 }
 
-// Four products to a lane, in 16 bits that are wide enough for each.
+// Four products per lane, of operands widened to 16 bits.
 inline __m256i dot(__m256i sum, __m256i x, __m256i w) {
     const __m256i low = _mm256_madd_epi16(_mm256_cvtepu8_epi16(_mm256_castsi256_si128(x)), _mm256_cvtepi8_epi16(_mm256_castsi256_si128(w)));
     const __m256i high = _mm256_madd_epi16(_mm256_cvtepu8_epi16(_mm256_extracti128_si256(x, 1)), _mm256_cvtepi8_epi16(_mm256_extracti128_si256(w, 1)));

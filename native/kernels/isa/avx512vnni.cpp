@@ -1,5 +1,5 @@
-// AVX-512 with VNNI: 8 rows and two registers of 16 columns; the block before is finished (scaled, added to, stored or
-// searched) between the products of the next, so that neither waits for the other.
+// AVX-512 with VNNI: 8 rows and two registers of 16 columns. The previous block is finished (scaled, added to, stored
+// or searched) between the products of the next, so that neither stalls the other.
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -19,8 +19,8 @@ namespace {
 constexpr int float_rows = 8;
 constexpr uintptr_t prefetch_distance = 96 * 1024;
 constexpr int64_t block_rows = 8;
-// Up to so many rows wait for memory, and are a quarter faster if only the first line of each 4 KB is asked for: the
-// processor's own prefetching brings the others, and has room to (Zen 4).
+// Up to this many rows are limited by memory, and a quarter faster if only the first line of each 4 KB is prefetched:
+// the processor's own prefetcher then has room to fetch the rest (Zen 4).
 constexpr int few_rows = 4;
 
 struct PipelinedBlock {
@@ -30,7 +30,7 @@ struct PipelinedBlock {
         return _mm512_set1_epi32(bytes);
     }
 
-    // Sums of one row are read from memory faster than they are added: two groups at once, four chains.
+    // One row's weights load faster than dependent sums are added: two groups at once, in four chains.
     static void run_one(const uint8_t* x, const int8_t* weights, const int32_t* correction, int64_t groups, uintptr_t prefetch, int32_t* sums) {
         const __m512i zero = _mm512_setzero_si512();
         __m512i a = _mm512_sub_epi32(zero, _mm512_load_si512(correction)), b = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
@@ -58,13 +58,13 @@ struct PipelinedBlock {
             sum[r][0] = _mm512_sub_epi32(zero, _mm512_load_si512(correction));
             sum[r][1] = _mm512_sub_epi32(zero, _mm512_load_si512(correction + 16));
         }
-        const int64_t turn = groups / block_rows;  // of inputs padded to 64 there are 16 groups or a multiple
+        const int64_t turn = groups / block_rows;  // inputs are padded to 64: 16 groups or a multiple
         for (int64_t done = 0; done < groups; done += turn) {
             for (int64_t g = 0; g < turn; ++g, weights += 128, x += 4, prefetch += static_cast<uintptr_t>(prefetch_step)) {
                 if (R > few_rows || (prefetch & 4095) < 128) _mm_prefetch(reinterpret_cast<const char*>(prefetch), _MM_HINT_T1);
                 if (R > few_rows && prefetch_step > 64) _mm_prefetch(reinterpret_cast<const char*>(prefetch + 64), _MM_HINT_T1);
                 __m512i left = _mm512_load_si512(weights), right = _mm512_load_si512(weights + 64);
-                __asm__("" : "+v"(left), "+v"(right));  // else gcc reads them from memory for every row
+                __asm__("" : "+v"(left), "+v"(right));  // otherwise gcc reads them from memory for every row
                 UWAGA_UNROLL
                 for (int r = 0; r < R; ++r) {
                     const __m512i four_of = four(x + r * stride);
@@ -100,7 +100,7 @@ struct PipelinedBlock {
     }
 };
 
-// Same meaning as in shared/int8_panels.inl.
+// See shared/int8_panels.inl.
 template <class Finish>
 void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Finish& finish) {
     if (rows < 1) return;
@@ -111,7 +111,7 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     int turn = 0;
     for (int64_t p = 0; p < panels; ++p) {
         const int8_t* weights = w.panels + p * inputs * panel;
-        // Each block of rows asks for its part of the panel that lies `prefetch_distance` ahead.
+        // Each block of rows prefetches its part of the panel that is `prefetch_distance` ahead.
         const int64_t size = panels * inputs * panel, part = inputs * panel / blocks;
         for (int64_t b = 0; b < blocks; ++b) {
             const int64_t first = rows * b / blocks, count = rows * (b + 1) / blocks - first;

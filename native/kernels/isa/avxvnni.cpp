@@ -1,5 +1,5 @@
-// AVX-VNNI, 256 bits: six rows and two registers of 8 columns. With UWAGA_EMULATE the instruction of the same meaning
-// from AVX-512 VNNI + VL stands in, for tests on processors without AVX-VNNI.
+// AVX-VNNI, 256 bits: six rows and two registers of 8 columns. With UWAGA_EMULATE, the equivalent instruction of
+// AVX-512 VNNI + VL replaces it, for tests on processors without AVX-VNNI.
 #include <string.h>
 
 #include "kernels/kernels.h"
@@ -47,7 +47,7 @@ struct Int8Block {
             UWAGA_UNROLL
             for (int c = 0; c < C; ++c) {
                 w[c] = _mm256_load_si256(reinterpret_cast<const __m256i*>(weights + 32 * c));
-                if (R > 3) __asm__("" : "+x"(w[c]));  // else gcc reads it from memory for every row
+                if (R > 3) __asm__("" : "+x"(w[c]));  // otherwise gcc reads it from memory for every row
             }
             UWAGA_UNROLL
             for (int r = 0; r < R; ++r) {

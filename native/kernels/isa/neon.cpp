@@ -19,7 +19,7 @@ constexpr uintptr_t prefetch_distance = 32 * 1024;
 struct Int8Block {
     static constexpr int64_t rows = 3;
 
-    // One group of 4 inputs and the panel's 32 columns; `lane` says where in x the group lies.
+    // Multiply one group of 4 inputs by the panel's 32 columns; `lane` is the group's place in x.
     template <int R, int lane>
     static void group(int32x4_t (&sum)[R][8], const int8x16_t (&x)[R], const int8_t* weights) {
         UWAGA_UNROLL
@@ -30,7 +30,7 @@ struct Int8Block {
         }
     }
 
-    // Signed by signed here: x - 128, and no correction.
+    // Signed by signed products: uses x - 128 and needs no correction.
     template <int R>
     static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups, uintptr_t prefetch,
                      int64_t prefetch_step, int32_t* sums) {

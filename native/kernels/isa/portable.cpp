@@ -13,7 +13,7 @@ namespace {
 #include "kernels/shared/attention.inl"
 
 constexpr int float_rows = 2;
-constexpr uintptr_t prefetch_distance = 0;  // none here
+constexpr uintptr_t prefetch_distance = 0;  // no prefetching
 
 struct Int8Block {
     static constexpr int64_t rows = 2;

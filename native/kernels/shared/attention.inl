@@ -5,10 +5,10 @@ inline Vec load_any(const uint16_t* p) { return load_float16(p); }
 inline Vec load_any_part(const float* p, int64_t n) { return load_part(p, n); }
 inline Vec load_any_part(const uint16_t* p, int64_t n) { return load_float16_part(p, n); }
 
-// e^d for d <= 0, and 0 where d is -inf.
+// e^d for d <= 0; 0 if d is -inf.
 inline Vec softmax_term(const Vec& d) { return zero_where_less(exponential_of_negative(d), d, set(-87.3f)); }
 
-// w = softmax(w), in place. All -inf gives NaN, as the quotient 0/0 does.
+// w = softmax(w), in place. If all are -inf, the result is NaN (0/0).
 inline void softmax(float* w, int64_t length) {
     const int64_t whole = length / lanes * lanes, rest = length - whole;
     Vec top = set(-largest_float);
@@ -31,7 +31,7 @@ inline void softmax(float* w, int64_t length) {
     if (rest) store_part(w + whole, load_part(w + whole, rest) * factor, rest);
 }
 
-// Position t of one head is at p + offsets[t]. What will be read after it, `prefetch` bytes off, is fetched meanwhile.
+// Position t of one head is at p + offsets[t]. Reading it prefetches what is read later, `prefetch` bytes away.
 template <class T>
 struct Positions {
     const T* p;
@@ -48,7 +48,7 @@ struct Positions {
     }
 };
 
-// scores[t] = scale * query . key t + bias[t]; the head is `vectors` vectors wide, an even number.
+// scores[t] = scale * query . key t + bias[t]. The head is `vectors` vectors wide, an even number.
 template <class T, int known>
 inline void dot_scores(const float* query, const Positions<T>& keys, int given, float scale, const float* bias, float* scores) {
     constexpr int most = known ? known : widest;
@@ -83,8 +83,8 @@ inline void dot_scores(const float* query, const Positions<T>& keys, int given, 
     }
 }
 
-// context = sum over t of weights[t] * value t, 2 * pairs vectors of it. A sum waits for itself: of few vectors, those
-// of even and of odd positions are added up apart.
+// context = sum over t of weights[t] * value t, for 2 * pairs vectors. Each addition waits for the previous one, so
+// with few vectors even and odd positions are summed separately.
 template <class T, int pairs>
 inline void weighted_sum(const float* weights, const Positions<T>& values, float* context) {
     constexpr int vectors = 2 * pairs, apart = pairs == 1 ? 2 : 1;
@@ -107,7 +107,7 @@ inline void weighted_sum(const float* weights, const Positions<T>& values, float
     for (int i = 0; i < vectors; ++i) store(context + i * lanes, apart == 1 ? sum[0][i] : sum[0][i] + sum[apart - 1][i]);
 }
 
-// The same for heads that no whole number of vectors fills.
+// The same for any head width.
 template <class T>
 inline void dot_scores_any_width(const float* query, const Positions<T>& keys, int64_t head_width, float scale, const float* bias, float* scores) {
     for (int64_t t = 0; t < keys.length; ++t) {
@@ -130,11 +130,11 @@ inline void weighted_sum_any_width(const float* weights, const Positions<T>& val
     }
 }
 
-// softmax(scale q K^T + bias) V for one query (Vaswani et al. 2017, equation 1). One step of all heads after another:
-// the softmaxes wait for themselves, and so side by side.
+// softmax(scale q K^T + bias) V for one query (Vaswani et al. 2017, equation 1). Each stage runs for all heads before
+// the next stage, so that the latencies of their softmaxes overlap.
 template <class T>
 void attend(const float* query, const T* keys, const T* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
-    constexpr int usual = 64 / lanes;  // vectors of the commonest head; small models have heads of half of it
+    constexpr int usual = 64 / lanes;  // vectors of the most common head; small models have heads half as wide
     const bool even = head_width % (2 * lanes) == 0 && head_width <= widest * lanes;
     const int vectors = static_cast<int>(head_width / lanes);
     const uintptr_t next = static_cast<uintptr_t>(head_stride) * sizeof(T);

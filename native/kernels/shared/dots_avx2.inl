@@ -1,6 +1,5 @@
-// Int8Dots of shared/listed.inl over an instruction set's dot(sum, u8, q): the 32 products, four to a lane or
-// in another order, exactly.
-// Included inside an unnamed namespace.
+// Int8Dots of shared/listed.inl, over the instruction set's dot(sum, u8, q), which adds 32 exact products to the lanes
+// of sum, four to a lane or in another order. Included inside an unnamed namespace.
 struct Int8Dots {
     static constexpr int at_once = 8;
 

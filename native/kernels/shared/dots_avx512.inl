@@ -2,7 +2,7 @@
 struct Int8Dots {
     static constexpr int at_once = 16;
 
-    // Lane i is the sum over the lanes of v[i], as reduce_add_each has it.
+    // Lane i is the sum over the lanes of v[i], as in reduce_add_each.
     static __m512i sum_each(const __m512i (&v)[16]) {
         __m512i fours[4];
         UWAGA_UNROLL

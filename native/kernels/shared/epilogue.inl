@@ -1,13 +1,13 @@
-// What a product does with a row's 32 results before it stores them: see Epilogue. Included inside an unnamed namespace.
+// Applies an Epilogue to a row's 32 results and stores them. Included inside an unnamed namespace.
 
-constexpr int parts = static_cast<int>(panel) / lanes;  // vectors in 32 columns
+constexpr int parts = static_cast<int>(panel) / lanes;  // vectors per 32 columns
 
 struct ProductFinish {
     const Epilogue& e;
     float* y;
     int64_t y_stride, outputs;
 
-    // Where a row of a panel will be written, asked for while it is computed: a store that misses holds up the others.
+    // Prefetch the destination of a row while it is computed: a store that misses the cache delays the others.
     void prepare(int64_t row, int64_t p) const {
         const float* to = y + row * y_stride + p * panel;
         __builtin_prefetch(to, 1);

@@ -1,11 +1,11 @@
-// Float code that every instruction set shares, over its Vec. Included inside an unnamed namespace.
+// Float code that all instruction sets share, over Vec. Included inside an unnamed namespace.
 //
-// Nothing from the standard library that could be an out-of-line inline function is used here (std::max, std::sort):
-// the linker might keep the copy that was compiled for another instruction set.
+// Uses nothing from the standard library that could be an out-of-line inline function (std::max, std::sort): the linker
+// might keep the copy compiled for another instruction set.
 
 constexpr int lanes = Vec::width;
 constexpr float largest_float = 3.4028234e38f;
-constexpr int widest = 32;  // vectors of the widest head that attention has registers and room for
+constexpr int widest = 32;  // vectors of the widest head that attention keeps in registers
 constexpr float minus_infinity = -__builtin_huge_valf();
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -13,7 +13,7 @@ inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 // e^x, relative error about 1e-7; 0 below -87.3 (so for -inf), NaN for NaN, at most e^88.3.
 // Cephes expf: x = n ln 2 + r, |r| <= ln(2)/2, a polynomial of degree 6 in r.
 inline Vec exponential(const Vec& given) {
-    const Vec x = min(set(88.3f), max(set(-87.3f), given));  // a NaN is the second operand: it stays
+    const Vec x = min(set(88.3f), max(set(-87.3f), given));  // NaN is the second operand, so it propagates
     const Vec n = round_nearest(x * set(1.44269504088896341f));
     const Vec r = fma(n, set(2.12194440e-4f), fma(n, set(-0.693359375f), x));
     Vec p = set(1.9875691500e-4f);
@@ -26,8 +26,8 @@ inline Vec exponential(const Vec& given) {
     return zero_where_less(times_power_of_two(p, n), given, set(-87.3f));
 }
 
-// e^d for d <= 0 (or NaN), with fewer steps: relative error about 2e-7 down to d = -10, e^-87.3 or less below that.
-// 2^f on [-1/2, 1/2] by a polynomial of degree 5, found by Remez's exchange on the relative error.
+// e^d for d <= 0 (or NaN), in fewer steps: relative error about 2e-7 down to d = -10, at most e^-87.3 below -87.3. 2^f
+// on [-1/2, 1/2] is a polynomial of degree 5, fitted by Remez exchange on the relative error.
 inline Vec exponential_of_negative(const Vec& d) {
     const Vec x = max(set(-87.3f), d);
     const Vec n = round_nearest(x * set(1.44269504088896341f));
@@ -41,7 +41,7 @@ inline Vec exponential_of_negative(const Vec& d) {
     return times_power_of_two(p, n);
 }
 
-// 2^f for f in [0, 1], relative error about 2e-7, found in the same way.
+// 2^f for f in [0, 1], relative error about 2e-7, fitted in the same way.
 inline Vec power_of_fraction(const Vec& f) {
     Vec p = set(1.87757667519e-3f);
     p = fma(p, f, set(8.98934009049e-3f));
@@ -91,7 +91,7 @@ inline Vec activate(Activation activation, const Vec& x) {
     return x;
 }
 
-// Four chains of additions (or of what `term` does), in an order that the width alone fixes.
+// Four chains of additions (or of `term`), in an order that only the width determines.
 template <class Term>
 inline void chained(const float* x, int64_t width, float fill, Vec (&chain)[4], const Term& term) {
     for (int i = 0; i < 4; ++i) chain[i] = set(0.0f);
@@ -110,11 +110,11 @@ void quantise(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, ui
         Vec chain[4];
         chained(x, inputs, 0.0f, chain, [](Vec v, Vec largest) { return max_bits(abs(v), largest); });
         const Vec largest = max_bits(max_bits(chain[0], chain[1]), max_bits(chain[2], chain[3]));
-        const float spoilt = reduce_add(largest * set(0.0f));  // NaN where a value is not finite: its bits are the largest
+        const float spoilt = reduce_add(largest * set(0.0f));  // NaN if a value is not finite: its bits are the largest
         const float limit = reduce_max(largest);
         if (!(spoilt == 0.0f) || limit < 1e-30f) {
             memset(values, 128, static_cast<size_t>(stride));
-            scales[row] = spoilt;  // NaN makes the whole row of the product NaN
+            scales[row] = spoilt;  // NaN makes the row's whole product NaN
             continue;
         }
         scales[row] = limit * (1.0f / 127.0f);

@@ -1,4 +1,4 @@
-// The x86 intrinsics, without the warnings that gcc 12's own headers give (its bug 105593).
+// The x86 intrinsics, without the warnings that gcc 12 gives for its own headers (gcc bug 105593).
 #pragma once
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -1,14 +1,14 @@
-// Logits of some tokens, whose weights lie token by token, over Vec and an instruction set's
+// Logits of a subset of tokens, whose weights are stored token by token, over Vec and the instruction set's
 //
 //     struct Int8Dots {
 //         static constexpr int at_once;  // tokens
 //         static void run(const uint8_t* x, const int8_t* const (&weights)[at_once], int64_t inputs, int32_t* sums);
 //     };
 //
-// which multiplies a row with the weights of so many tokens: the exact sums of u8 * q, over inputs padded to 64.
-// Included inside an unnamed namespace after float.inl.
+// which multiplies a row by the weights of `at_once` tokens: exact sums of u8 * q, over inputs padded to 64. Included
+// inside an unnamed namespace after float.inl.
 
-// y = sums as numbers, scaled, + bias: as Dequantise and ProductFinish do it, so that a token's logit is the same.
+// y = sums, scaled, + bias: computed as in Dequantise and ProductFinish, so that a token's logit is the same.
 inline void finish_listed(const int32_t* sums, float row_scale, const ListedTokens& w, int64_t first, int64_t count, float* logits) {
     for (int64_t i = 0; i < count; ++i) {
         const float y = static_cast<float>(sums[i] - w.sums[first + i]) * (row_scale * w.scales[first + i]);
@@ -43,7 +43,7 @@ inline Vec dot_product(const float* x, const float* weights, int64_t inputs) {
     return a + b;
 }
 
-// x: the numbers of even places, then those of odd ones, each (half,).
+// x: the even-indexed elements, then the odd-indexed ones, each (half,).
 inline Vec dot_product(const float* x, const uint16_t* weights, int64_t inputs) {
     const int64_t half = (inputs + 1) / 2;
     Vec a = set(0.0f), b = a;

@@ -1,4 +1,4 @@
-// The output layer: logits are looked at where they arise. Each row keeps its best candidates and its log-sum-exp.
+// The output layer: logits are consumed as they are computed, and each row keeps its best candidates and log-sum-exp.
 // Included inside an unnamed namespace.
 
 inline bool better(const Candidate& a, const Candidate& b) {
@@ -14,7 +14,7 @@ inline bool is_banned(const OutputRow& out, int32_t token) {
     return low < out.banned_count && out.banned[low] == token;
 }
 
-// Heap whose root is the worst candidate.
+// A heap with the worst candidate at its root.
 inline void sift_down(Candidate* heap, int32_t size, int32_t at) {
     const Candidate moved = heap[at];
     for (int32_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
@@ -26,12 +26,12 @@ inline void sift_down(Candidate* heap, int32_t size, int32_t at) {
     heap[at] = moved;
 }
 
-// One row's way through the vocabulary: best candidates so far and its log-sum-exp.
+// The running result of a row: its best candidates and log-sum-exp so far.
 struct RowState {
-    Vec top;            // largest logit so far, in all lanes alike, so that it seldom rises
-    Vec sum;            // of each lane: of e^(logit - top)
-    Vec bar;            // in all lanes: what no logit above it passes unnoticed
-    float threshold;    // a logit must be above it to be among the best (a later token loses a tie)
+    Vec top;            // running maximum of the logits, equal in all lanes so that it seldom rises
+    Vec sum;            // per lane: sum of e^(logit - top)
+    Vec bar;            // equal in all lanes: logits above it go to notice()
+    float threshold;    // the best must be above it (a later token loses a tie)
     int32_t filled;
 
     void start(const OutputRow& out) {
@@ -43,9 +43,9 @@ struct RowState {
     }
     bool full(const OutputRow& out) const { return filled >= out.count; }
 
-    static constexpr int32_t sorted_until = 64;  // longer lists are heaps until the end
+    static constexpr int32_t sorted_until = 64;  // longer lists are heaps until finish()
 
-    // The `n` logits of a panel, when one is above the bar or the list is not full.
+    // Process a panel's `n` logits: called if one is above the bar or the list is not full.
     UWAGA_COLD void notice(const OutputRow& out, const float* logits, int64_t column, int64_t n) {
         Vec most = load(logits);
         for (int i = 1; i < parts; ++i) most = max(most, load(logits + i * lanes));
@@ -68,7 +68,7 @@ struct RowState {
     }
 
     void offer(const OutputRow& out, float logit, int32_t token) {
-        const Candidate given{logit == logit ? logit : minus_infinity, token};  // a NaN is the worst
+        const Candidate given{logit == logit ? logit : minus_infinity, token};  // NaN ranks last
         if (out.count < 1 || (full(out) && !(given.logit > threshold)) || is_banned(out, token)) return;
         if (out.count <= sorted_until) {
             int32_t at = full(out) ? filled - 1 : filled++;
@@ -106,7 +106,7 @@ struct RowState {
     }
 };
 
-constexpr int64_t output_rows = 256;  // rows that go through the vocabulary together
+constexpr int64_t output_rows = 256;  // rows processed in one pass over the vocabulary
 
 struct OutputFinish {
     RowState* states;
@@ -160,7 +160,7 @@ struct OutputFinish {
     }
 };
 
-// product(first row, rows, finish) is run on groups of rows.
+// Calls product(first row, rows, finish) for groups of rows.
 template <class Product>
 void output(int64_t rows, int64_t outputs, const float* bias, OutputRow* out, const Product& product) {
     RowState states[output_rows];

@@ -1,8 +1,8 @@
 // Products with int8, bfloat16 and float32 weights, over Vec and int8_panels. Included inside an unnamed namespace.
 //
-// A product goes panel by panel and block of rows by block of rows, and hands every row's 32 results to its `finish`:
+// A product runs panel by panel and block of rows by block of rows, and passes every row's 32 results to `finish`:
 //     finish.prepare(row, p)     before they are computed
-//     finish(row, p, results)    after; int32_t[32] of the int8 products, Vec[parts] of the others
+//     finish(row, p, results)    after; int32_t[32] for int8 products, Vec[parts] for the others
 
 template <class Finish>
 struct Dequantise {
@@ -29,9 +29,9 @@ void int8_product(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, con
     int8_panels(x, rows, w, dequantise);
 }
 
-// ---- float32 and bfloat16 weights; the order of each sum is that of the inputs, for any number of rows ------------
+// ---- float32 and bfloat16 weights; sums run in the order of the inputs, for any number of rows --------------------
 
-// R rows and 32 columns. The sums are local: a store through `out` could change x for all the compiler knows.
+// R rows and 32 columns. The sums are local: as far as the compiler knows, a store through `out` could change x.
 template <int R>
 inline void block(const float* x, int64_t x_stride, const float* weights, int64_t inputs, Vec (&out)[R][parts]) {
     Vec sum[R][parts];

@@ -1,8 +1,8 @@
 // Self-attention of whole sentences, over Vec. Included inside an unnamed namespace after attention.inl.
 
-// queries_at_once, with two vectors of keys each: eight sums, which wait for none of the others.
+// queries_at_once queries by two vectors of keys each: eight sums, independent of each other.
 
-// scores[i][t] = query i . key t; keys lie turned round, (head_width, padded), so that a vector holds one number of many keys.
+// scores[i][t] = query i . key t. Keys are transposed, (head_width, padded): a vector holds one element of many keys.
 inline void dot_scores_turned(const float* const (&query)[queries_at_once], const float* turned, int64_t padded, int64_t head_width, float* scores) {
     for (int64_t first = 0; first < padded; first += 2 * lanes) {
         Vec left[queries_at_once], right[queries_at_once];
@@ -25,7 +25,7 @@ inline void dot_scores_turned(const float* const (&query)[queries_at_once], cons
     }
 }
 
-// context i = sum over t of weights[i][t] * value t, of two vectors, or of `rest` numbers less than that.
+// context i = sum over t of weights[i][t] * value t, for two vectors of columns, or the last `rest` columns.
 template <bool whole>
 inline void weighted_sums(const float* weights, int64_t padded, const float* values, int64_t stride, int64_t length, int64_t rest, float* const (&context)[queries_at_once], int64_t at) {
     Vec left[queries_at_once], right[queries_at_once];
@@ -54,7 +54,7 @@ inline void weighted_sums(const float* weights, int64_t padded, const float* val
     }
 }
 
-// scores of the query at `row`, scaled, and its softmax.
+// Scale the scores of the query at `row`, add the relative bias and apply softmax.
 inline void weigh(const SelfAttention& a, int64_t row, float* scores) {
     const Vec scale = set(a.scale);
     for (int64_t t = 0; t < a.length; t += lanes) store(scores + t, load(scores + t) * scale);
@@ -67,8 +67,8 @@ inline void weigh(const SelfAttention& a, int64_t row, float* scores) {
     softmax(scores, a.length);
 }
 
-// Four queries at a time share what is read of keys and values. Those after the last are the last one again, made into
-// its own context a second time.
+// Four queries at a time share the loads of keys and values. Beyond the last query the last one is repeated, and its
+// context written again.
 void self_attend(const SelfAttention& a) {
     const int64_t padded = padded_keys(a.length);
     float* turned = a.scratch;

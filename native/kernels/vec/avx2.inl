@@ -25,7 +25,7 @@ inline Vec operator*(Vec a, Vec b) { return {_mm256_mul_ps(a.v, b.v)}; }
 inline Vec operator/(Vec a, Vec b) { return {_mm256_div_ps(a.v, b.v)}; }
 inline Vec reciprocal(Vec a) { return set(1.0f) / a; }
 inline Vec fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }
-inline Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.v, b.v)}; }  // b where either is NaN
+inline Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.v, b.v)}; }  // b if either is NaN
 inline Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.v, b.v)}; }
 inline Vec abs(Vec a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
 inline Vec copy_sign(Vec a, Vec b) { return {_mm256_or_ps(a.v, _mm256_and_ps(b.v, _mm256_set1_ps(-0.0f)))}; }
@@ -62,7 +62,7 @@ inline Vec times_power_of_two(Vec a, Vec n) {
 }
 inline Vec floored(Vec a) { return {_mm256_floor_ps(a.v)}; }
 inline Vec fraction(Vec a) {
-    const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
+    const Vec x = max(set(-126.0f), a);  // NaN is the second operand, so it propagates
     return x - floored(x);
 }
 inline Vec times_power_of_two_floor(Vec a, Vec n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }

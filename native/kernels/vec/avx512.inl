@@ -19,12 +19,12 @@ inline Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }
 inline Vec operator-(Vec a, Vec b) { return {_mm512_sub_ps(a.v, b.v)}; }
 inline Vec operator*(Vec a, Vec b) { return {_mm512_mul_ps(a.v, b.v)}; }
 inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
-inline Vec reciprocal(Vec a) {  // a quarter of a division's time
+inline Vec reciprocal(Vec a) {  // takes a quarter of the time of a division
     const __m512 r = _mm512_rcp14_ps(a.v);
     return {_mm512_mul_ps(r, _mm512_fnmadd_ps(a.v, r, _mm512_set1_ps(2.0f)))};
 }
 inline Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }
-inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }  // b where either is NaN
+inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }  // b if either is NaN
 inline Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Vec abs(Vec a) { return {_mm512_abs_ps(a.v)}; }
 inline Vec copy_sign(Vec a, Vec b) {
@@ -42,7 +42,7 @@ inline float reduce_add(Vec a) { return _mm512_reduce_add_ps(a.v); }
 inline Vec reduce_add_each(const Vec (&v)[16]) {
     __m512 fours[4];
     UWAGA_UNROLL
-    for (int i = 0; i < 4; ++i) {  // each 128 bits: four partial sums, of v[4i] to v[4i + 3]
+    for (int i = 0; i < 4; ++i) {  // each 128 bits: partial sums of v[4i], v[4i + 1], v[4i + 2] and v[4i + 3]
         const __m512 a = v[4 * i].v, b = v[4 * i + 1].v, c = v[4 * i + 2].v, d = v[4 * i + 3].v;
         const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
         const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));

@@ -25,7 +25,7 @@ inline Vec operator*(Vec a, Vec b) { return {vmulq_f32(a.v, b.v)}; }
 inline Vec operator/(Vec a, Vec b) { return {vdivq_f32(a.v, b.v)}; }
 inline Vec reciprocal(Vec a) { return set(1.0f) / a; }
 inline Vec fma(Vec a, Vec b, Vec c) { return {vfmaq_f32(c.v, a.v, b.v)}; }
-// b where either is NaN, as on x86.
+// b if either is NaN, as on x86.
 inline Vec max(Vec a, Vec b) { return {vbslq_f32(vcgtq_f32(a.v, b.v), a.v, b.v)}; }
 inline Vec min(Vec a, Vec b) { return {vbslq_f32(vcltq_f32(a.v, b.v), a.v, b.v)}; }
 inline Vec abs(Vec a) { return {vabsq_f32(a.v)}; }
@@ -56,7 +56,7 @@ inline Vec times_power_of_two(Vec a, Vec n) {
 }
 inline Vec floored(Vec a) { return {vrndmq_f32(a.v)}; }
 inline Vec fraction(Vec a) {
-    const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
+    const Vec x = max(set(-126.0f), a);  // NaN is the second operand, so it propagates
     return x - floored(x);
 }
 inline Vec times_power_of_two_floor(Vec a, Vec n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }

@@ -1,5 +1,5 @@
-// Eight floats in plain C++. Included inside the unnamed namespace of one file per instruction set, never elsewhere:
-// a function that is compiled with other flags must not be merged with one of these by the linker.
+// Eight floats in plain C++. Included only inside the unnamed namespace of one file per instruction set: the linker
+// must not merge these functions with copies that were compiled with other flags.
 
 struct Vec {
     static constexpr int width = 8;
@@ -43,14 +43,14 @@ inline Vec operator-(const Vec& a, const Vec& b) { return each([&](int i) { retu
 inline Vec operator*(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] * b.v[i]; }); }
 inline Vec operator/(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] / b.v[i]; }); }
 inline Vec reciprocal(const Vec& a) { return set(1.0f) / a; }
-inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {  // rounded twice here: still the same for every row
+inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {  // rounds twice, but the same for every row
     return each([&](int i) { return a.v[i] * b.v[i] + c.v[i]; });
 }
-// The second operand where either is NaN, as on x86.
+// The second operand if either is NaN, as on x86.
 inline Vec max(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; }); }
 inline Vec min(const Vec& a, const Vec& b) { return each([&](int i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; }); }
 inline Vec abs(const Vec& a) { return each([&](int i) { return float_of(bits_of(a.v[i]) & 0x7fffffffu); }); }
-inline Vec copy_sign(const Vec& a, const Vec& b) {  // |a| is a; the sign of b
+inline Vec copy_sign(const Vec& a, const Vec& b) {  // a must not be negative
     return each([&](int i) { return float_of(bits_of(a.v[i]) | (bits_of(b.v[i]) & 0x80000000u)); });
 }
 inline Vec max_bits(const Vec& a, const Vec& b) { return each([&](int i) { return bits_of(a.v[i]) > bits_of(b.v[i]) ? a.v[i] : b.v[i]; }); }
@@ -87,7 +87,7 @@ inline Vec times_power_of_two(const Vec& a, const Vec& n) {
 }
 inline Vec floored(const Vec& a) { return each([&](int i) { return __builtin_floorf(a.v[i]); }); }
 inline Vec fraction(const Vec& a) {
-    const Vec x = max(set(-126.0f), a);  // a NaN is the second operand: it stays
+    const Vec x = max(set(-126.0f), a);  // NaN is the second operand, so it propagates
     return x - floored(x);
 }
 inline Vec times_power_of_two_floor(const Vec& a, const Vec& n) { return times_power_of_two(a, floored(max(set(-126.0f), n))); }

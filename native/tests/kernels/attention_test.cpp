@@ -1,4 +1,4 @@
-// Attention of one query, and of whole sentences, against plain loops in double.
+// Attention of one query and of whole sentences, against plain loops in double.
 #include "packed.h"
 #include "tests.h"
 
@@ -81,7 +81,7 @@ void test_self_attend(const Kernels& kernels) {
                     a.scratch = scratch.get();
                     a.context = context.get() + h * width;
                     a.context_stride = context_stride;
-                    for (int64_t i = 0; i < scratch.size; ++i) scratch[i] = std::numeric_limits<float>::quiet_NaN();  // what was there before says nothing
+                    for (int64_t i = 0; i < scratch.size; ++i) scratch[i] = std::numeric_limits<float>::quiet_NaN();  // previous contents do not matter
                     for (a.first = 0; a.first < length; a.first = a.last) {
                         a.last = std::min(length, a.first + 1 + random.below(length));
                         kernels.self_attend(a);

@@ -1,5 +1,5 @@
-// Rates of the products and of the output layer at OPUS-MT's shapes, beside two loops that show what this machine gives
-// in the same minute: reading memory, and dot products from registers.
+// Rates of the products and of the output layer with OPUS-MT's shapes, next to two loops that show what this machine
+// reaches in the same minute: reading memory, and dot products from registers.
 #include <time.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ using namespace uwaga;
 
 namespace {
 
-// Seconds that this thread has had the processor: other programs on the machine disturb it little.
+// CPU seconds of this thread: other programs on the machine have little effect.
 double now() {
     timespec t{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -103,7 +103,7 @@ void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& ro
     for (const int64_t rows : row_counts) std::printf(" %lld", static_cast<long long>(rows));
     std::printf("\n");
     for (const Case c : {Case{"512x512", 512, 512}, {"512x2048", 512, 2048}, {"2048x512", 2048, 512}, {"512x58101", 512, 58101}}) {
-        // As many copies as no cache holds, used in turn, one after the other in memory as in a model.
+        // More copies than a cache holds, used in turn and adjacent in memory, as in a model.
         const bool integers = numbers == Numbers::int8;
         const int64_t width = integers ? 1 : numbers == Numbers::bfloat16 ? 2 : 4;
         const int64_t elements = integers ? int8_panels_size(c.outputs, c.inputs) : numbers == Numbers::bfloat16 ? bfloat16_panels_size(c.outputs, c.inputs) : float_panels_size(c.outputs, c.inputs);
@@ -154,7 +154,7 @@ void small_kernels(const Kernels& kernels) {
     const int64_t rows = 32, width = 512, length = 16;
     float *x = aligned<float>(rows * width), *y = aligned<float>(rows * width), *scales = aligned<float>(rows), *weights = aligned<float>(8 * 64);
     uint8_t* values = aligned<uint8_t>(rows * width);
-    const int64_t stored = 1600;  // more than a cache of 32 MB holds
+    const int64_t stored = 1600;  // exceeds a cache of 32 MB
     uint16_t* cache = aligned<uint16_t>(stored * length * 1024);
     std::vector<int64_t> offsets;
     for (int64_t t = 0; t < length; ++t) offsets.push_back(t * 1024);
@@ -163,7 +163,7 @@ void small_kernels(const Kernels& kernels) {
     const double quantise = best_time([&] { kernels.quantise(x, rows, width, width, values, scales, width); }) / rows_d;
     const double norm = best_time([&] { kernels.norm(x, rows, width, width, x, x, 1e-5f, false, y, width); }) / rows_d;
     int64_t turn = 0;
-    const auto attention = [&](int64_t rows_in_turn) {  // how many rows' keys and values are used in turn
+    const auto attention = [&](int64_t rows_in_turn) {  // number of rows whose keys and values are used in turn
         return best_time([&] {
             for (int64_t r = 0; r < rows; ++r, ++turn) {
                 const uint16_t* keys = cache + turn % rows_in_turn * length * 1024;
@@ -179,7 +179,7 @@ void small_kernels(const Kernels& kernels) {
 
 }  // namespace
 
-int main(int count, char** arguments) {  // names of instruction sets, or none for all
+int main(int count, char** arguments) {  // arguments: names of instruction sets; none for all
     const auto asked = [&](const char* name) {
         for (int i = 1; i < count; ++i) {
             if (std::strcmp(arguments[i], name) == 0) return true;

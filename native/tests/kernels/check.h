@@ -1,4 +1,4 @@
-// What the tests of the kernels are written in: CHECK, numbers that are the same everywhere, memory with exact ends.
+// Helpers of the kernel tests: CHECK, random numbers that are the same everywhere, memory with exact ends.
 #pragma once
 
 #include <cmath>
@@ -39,7 +39,7 @@ struct Random {  // xorshift64*, the same numbers everywhere
     float normal() { return uniform() + uniform() + uniform(); }
 };
 
-// Starts on 64 bytes; ends where the allocation ends, so that the sanitizer sees a read beyond it.
+// Starts at a multiple of 64 bytes and ends where the allocation ends, so that the sanitizer detects reads beyond it.
 template <class T>
 class Aligned {
     std::unique_ptr<void, void (*)(void*)> memory;

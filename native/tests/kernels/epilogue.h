@@ -1,4 +1,4 @@
-// The epilogue of a product in double, and sides for it to read.
+// The epilogue of a product computed in double, and operands for it.
 #pragma once
 
 #include "check.h"
@@ -16,7 +16,7 @@ inline double activate(Activation a, double x) {
     return x;
 }
 
-struct Sides {  // what an epilogue reads
+struct Sides {  // operands of an epilogue
     Floats bias, gate, residual;
     Epilogue epilogue(int which, int64_t n) const {
         Epilogue e;

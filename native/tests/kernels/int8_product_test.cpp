@@ -1,4 +1,4 @@
-// The int8 product: exact integers in any shape, at the ends of all ranges, with values that are not finite.
+// The int8 product: exact integers for any shape, at the limits of all ranges, and with values that are not finite.
 #include "epilogue.h"
 #include "packed.h"
 #include "tests.h"
@@ -58,7 +58,7 @@ void test_int8_product(const Kernels& kernels, int levels) {
     }
 }
 
-// Values at the ends of their ranges, where sums of 16 bits would saturate.
+// Values at the limits of their ranges, where 16-bit sums would saturate.
 void test_int8_extremes(const Kernels& kernels, int levels) {
     const int64_t outputs = 40, inputs = 2048, rows = 9;
     for (int pattern = 0; pattern < 6; ++pattern) {
@@ -88,7 +88,7 @@ void test_int8_extremes(const Kernels& kernels, int levels) {
     }
 }
 
-// Depths that kernels take in slices and more rows than they hold at once; a quarter of all values are at the ends.
+// Depths that kernels slice and more rows than they hold at once; a quarter of all values are at the limits.
 void test_int8_depths(const Kernels& kernels, int levels) {
     struct Shape {
         int64_t inputs, outputs, rows;
@@ -99,7 +99,7 @@ void test_int8_depths(const Kernels& kernels, int levels) {
         Floats w(s.outputs * s.inputs), x(s.rows * s.inputs);
         for (int64_t i = 0; i < w.size; ++i) w[i] = value();
         for (int64_t i = 0; i < x.size; ++i) x[i] = value();
-        for (int64_t k = 0; k < s.inputs; ++k) {  // one row and one output as large as can be, of opposite signs
+        for (int64_t k = 0; k < s.inputs; ++k) {  // one row and one output with the largest values, of opposite signs
             x[k] = k % 2 ? -1.0f : 1.0f;
             w[k] = -x[k];
         }

@@ -1,4 +1,4 @@
-// Logits of some tokens: those of whole products, and the same beside any others.
+// Logits of a subset of tokens: equal to those of whole products, and independent of the other tokens.
 #include "packed.h"
 #include "tests.h"
 
@@ -6,7 +6,7 @@ namespace uwaga {
 
 namespace {
 
-// (tokens, padded) from panels, `together` numbers of a token side by side.
+// (tokens, padded) from panels; `together` numbers of a token are adjacent.
 template <class T>
 Aligned<T> by_token(const T* panels, int64_t tokens, int64_t padded, int64_t together) {
     Aligned<T> made(tokens * padded);
@@ -43,7 +43,7 @@ void test_listed(const Kernels& kernels) {
             std::vector<float> scales, biases;
             std::vector<int32_t> sums;
             for (int64_t token = 0; token < vocabulary; ++token) {
-                if (turn && random.below(3)) continue;  // the first list is of all tokens
+                if (turn && random.below(3)) continue;  // the first list has all tokens
                 tokens.push_back(static_cast<int32_t>(token));
                 scales.push_back(int8.scales[token]);
                 sums.push_back(int8.sums[token]);

@@ -1,6 +1,6 @@
 // Every kernel of every instruction set of this machine, and of the emulated ones, against plain loops in double and
-// int64: sizes that fill nothing evenly, extremes, ties, banned tokens, values that are not finite, and the law that
-// a row's result depends on nothing beside it. Exits with 1 and a message on the first failure.
+// int64: sizes that are multiples of nothing, extremes, ties, banned tokens, values that are not finite, and
+// independence of a row's result from other rows. Exits with 1 and a message on the first failure.
 #include "check.h"
 #include "tests.h"
 
@@ -49,11 +49,16 @@ using namespace uwaga;
 int main() {
     now_testing = "packing";
     test_packing();
-    for (const Isa isa : {Isa::portable, Isa::neon, Isa::avx2, Isa::avxvnni, Isa::avx512vnni, Isa::amx}) {
+    for (const Isa isa : {Isa::portable, Isa::neon, Isa::avx2, Isa::avxvnni, Isa::avx512vnni, Isa::amx, Isa::wasm}) {
         if (supported(isa)) {
             CHECK(kernels_of(isa).isa == isa, "the table of the instruction set");
             test_all(kernels_of(isa));
         }
+    }
+    if (supported(Isa::wasm)) {
+        now_testing = "wasm and portable";
+        test_same_bits(kernels_of(Isa::wasm), kernels_of(Isa::portable));
+        std::printf("%s: passed\n", now_testing);
     }
 #if defined(__x86_64__)
     if (supported(Isa::avx512vnni)) {

@@ -20,7 +20,7 @@ bool contains(const std::vector<int32_t>& rising, int32_t token) {
     return false;
 }
 
-// counts and banned tokens of a row depend on `row` alone.
+// Counts and banned tokens depend on the row's number only.
 void ask(Asked& asked, int64_t first, int64_t rows, int64_t outputs, bool logits) {
     asked.rows.assign(static_cast<size_t>(rows), OutputRow{});
     asked.best.assign(static_cast<size_t>(rows), {});
@@ -94,7 +94,7 @@ void test_output(const Kernels& kernels, Kind kind) {
             std::memcpy(&w[(n + 7) * inputs], &w[n * inputs], static_cast<size_t>(inputs) * 4);
             bias[n + 7] = bias[n];
         }
-        if (outputs > 200) bias[123] = -std::numeric_limits<float>::infinity();  // a token that never comes
+        if (outputs > 200) bias[123] = -std::numeric_limits<float>::infinity();  // a token that is never chosen
         const PackedInt8 int8(w.get(), outputs, inputs, 127);
         const PackedFloats floats(w.get(), outputs, inputs);
         const PackedBfloat16 bfloat16s(w.get(), outputs, inputs);
@@ -149,7 +149,7 @@ void test_output_not_finite(const Kernels& kernels) {
     CHECK(asked.best[0][0].token >= 0 && asked.best[0][0].token < 100, "tokens stay within the vocabulary");
 }
 
-void test_many_output_rows(const Kernels& kernels) {  // more than go through the vocabulary together
+void test_many_output_rows(const Kernels& kernels) {  // more than are processed together
     Random random(9);
     const int64_t rows = 515, outputs = 70, inputs = 64;
     Floats w = normals(random, outputs * inputs), x = normals(random, rows * inputs), logits(rows * outputs);

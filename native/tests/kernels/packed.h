@@ -1,4 +1,4 @@
-// Weights and rows as the kernels read them, with their memory, and single numbers of 16 bits as floats.
+// Packed weights and quantised rows with their memory, and conversions of 16-bit numbers to float.
 #pragma once
 
 #include "check.h"
@@ -18,7 +18,7 @@ inline float of_bfloat16(uint16_t h) {
     return f;
 }
 
-inline float rounded_to_bfloat16(float f) {  // bfloat16, to nearest even
+inline float rounded_to_bfloat16(float f) {  // rounds to nearest even
     uint32_t bits;
     std::memcpy(&bits, &f, 4);
     return of_bfloat16(static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16));

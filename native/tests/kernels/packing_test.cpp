@@ -1,4 +1,4 @@
-// Packing, and reading embeddings from what was packed.
+// Packing, and embeddings read from packed weights.
 #include "packed.h"
 #include "tests.h"
 

@@ -1,4 +1,4 @@
-// Row by row: quantising, norm, the recurrent unit, float16.
+// Kernels that work row by row: quantising, norm, the recurrent unit, float16.
 #include "packed.h"
 #include "tests.h"
 

@@ -1,13 +1,14 @@
-// The tests of one table of kernels; each exits with 1 and a message on the first failure.
+// The tests of a kernel table; each exits with 1 and a message on the first failure.
 #pragma once
 
 #include "kernels/kernels.h"
 
 namespace uwaga {
 
-enum class Kind { int8, float32, bfloat16 };  // of weights
+enum class Kind { int8, float32, bfloat16 };  // number formats of weights
 
 void test_packing();
+void test_same_bits(const Kernels& kernels, const Kernels& twin);
 
 void test_quantise(const Kernels& kernels);
 void test_norm(const Kernels& kernels);

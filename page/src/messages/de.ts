@@ -28,6 +28,7 @@ export const de: Messages = {
   sourceHint: "Text eingeben oder einfügen",
   translation: "Übersetzung",
   translationHint: "Die Übersetzung erscheint hier beim Tippen.",
+  wordHint: "Wählen Sie ein Wort, um Alternativen zu sehen.",
   wordHelp: "Pfeiltasten gehen von Wort zu Wort, Eingabe zeigt, was sonst dort stehen könnte.",
   characters: "{count} Zeichen",
   clear: "Leeren",

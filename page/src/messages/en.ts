@@ -27,6 +27,7 @@ export const en = {
   sourceHint: "Type or paste text",
   translation: "Translation",
   translationHint: "The translation appears here while you type.",
+  wordHint: "Select a word to see alternatives.",
   wordHelp: "Arrow keys move between words; Enter shows alternatives.",
   characters: "{count} characters",
   clear: "Clear",

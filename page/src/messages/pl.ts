@@ -28,6 +28,7 @@ export const pl: Messages = {
   sourceHint: "Wpisz lub wklej tekst",
   translation: "Tłumaczenie",
   translationHint: "Tłumaczenie pojawia się tutaj podczas pisania.",
+  wordHint: "Wybierz słowo, aby zobaczyć inne możliwości.",
   wordHelp: "Strzałki przechodzą między słowami, Enter pokazuje, co innego mogłoby tu stać.",
   characters: "Liczba znaków: {count}",
   clear: "Wyczyść",

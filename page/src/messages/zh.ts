@@ -28,6 +28,7 @@ export const zh: Messages = {
   sourceHint: "输入或粘贴文本",
   translation: "译文",
   translationHint: "译文会在您输入时显示在这里。",
+  wordHint: "点选一个词可查看其他译法。",
   wordHelp: "用方向键在词之间移动，按回车查看此处的其他可能。",
   characters: "{count} 个字符",
   clear: "清空",

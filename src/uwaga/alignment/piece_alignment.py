@@ -15,6 +15,8 @@ from uwaga.settings import LinkModel
 
 MIN_PROBABILITY = 0.05
 """Smallest link probability that is kept."""
+LEAST_WEIGHT = 0.2
+"""Smallest weight by which a source word is linked that no target piece weights most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +49,10 @@ def align_words(
     """Return the word alignment of a text.
 
     A target word is linked to the words of the source piece with the largest weight for each of its pieces
-    (Garg 2019 §4.1); source pieces that are not in the text, such as the end symbol, add no link. With a link
-    model, pairs of a probability above 0.5 are linked instead.
+    (Garg 2019 §4.1); source pieces that are not in the text, such as the end symbol, add no link. A source
+    word that is left without a link gets the target words of the piece that weights it most, by at least
+    :data:`LEAST_WEIGHT`; words are not linked to punctuation. With a link model, pairs of a probability above
+    0.5 are linked instead.
 
     Args:
         sentences: piece alignments in the order of the text.
@@ -74,15 +78,36 @@ def align_words(
             likely += chances
             links.update(pair for pair, chance in chances if chance > 0.5)
             continue
-        pairs: set[tuple[int, int]] = set()
-        for words_of, favourite in zip(owners[1], sentence.weights.argmax(axis=1).tolist(), strict=True):
-            pairs.update(
-                (source_word, target_word) for source_word in owners[0][favourite] for target_word in words_of
-            )
+        pairs = _largest_weights(sentence.weights, owners)
+        if texts is not None:
+            pairs = {pair for pair in pairs if _both_letters(pair, texts, (source, target))}
         likely += [(pair, 1.0) for pair in pairs]
         links |= pairs
     probabilities = noisy_or(likely) if model is not None else ()
     return WordAlignment(tuple(source), tuple(target), tuple(sorted(links)), probabilities)
+
+
+def _largest_weights(weights: Floats, owners: Sequence[Sequence[range]]) -> set[tuple[int, int]]:
+    """Return the links by the largest weights of each target piece, and of source words without a link."""
+    favourites = weights.argmax(axis=1).tolist()
+    pairs = {
+        (source, target)
+        for favourite, targets in zip(favourites, owners[1], strict=True)
+        for source in owners[0][favourite]
+        for target in targets
+    }
+    linked = {source for source, _ in pairs}
+    best, largest = weights.argmax(axis=0).tolist(), weights.max(axis=0).tolist()
+    for favourite, weight, sources in zip(best, largest, owners[0], strict=True):
+        if weight >= LEAST_WEIGHT and not linked.issuperset(sources):
+            pairs.update((source, target) for source in sources for target in owners[1][favourite])
+    return pairs
+
+
+def _both_letters(pair: tuple[int, int], texts: tuple[str, str], sides: Sequence[Sequence[Span]]) -> bool:
+    """Return True if both words have letters or digits, or neither has."""
+    first, second = (text[side[at][0]].isalnum() for text, side, at in zip(texts, sides, pair, strict=True))
+    return first == second
 
 
 def _link_probabilities(

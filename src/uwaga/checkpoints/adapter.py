@@ -185,7 +185,7 @@ def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
                 f"{shape}; copy the adapter again"
             )
     changed = AdaptedWeights(weights.shapes, weights.table, weights.stored, adapter)
-    return replace(checkpoint, weights=changed, usual=None)
+    return replace(checkpoint, weights=changed, score_stats=None)
 
 
 def weights_checksum(weights: Weights) -> str:

@@ -85,7 +85,7 @@ class Checkpoint:
         card: facts from the model card.
         weights: the weights on demand, in float32; None for an int8 folder.
         packed: the weights as the engine reads them, for an int8 folder alone.
-        usual: statistics of the scores of its translations, if its folder holds them.
+        score_stats: statistics of the scores of its translations, if its folder holds them.
         precision: the engine's default precision, if the weights are stored as integers.
         shortlist: reads the vocabulary shortlist next to the model, which is then used by default.
         alignment_head: the attention head that aligns words, if one has been chosen.
@@ -110,7 +110,7 @@ class Checkpoint:
     card: Card = field(default=Card())
     weights: Weights | None = None
     packed: Packed | None = None
-    usual: ScoreStats | None = None
+    score_stats: ScoreStats | None = None
     precision: Precision | None = None
     shortlist: Callable[[], Shortlist] | None = None
     alignment_head: AlignmentHead | None = None

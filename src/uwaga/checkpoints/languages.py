@@ -73,7 +73,7 @@ class Languages:
         tasks: task prefixes by language pair.
         card: the model's card, whose languages are used if nothing else is stated.
         where: the folder or file, for messages.
-        usual: the default languages, chosen when the model was loaded.
+        default: the default languages, chosen when the model was loaded.
     """
 
     source: Subwords
@@ -83,7 +83,7 @@ class Languages:
     tasks: Mapping[tuple[str, str], str] = field(default_factory=dict)
     card: Card = field(default=Card())
     where: str = ""
-    usual: tuple[str | None, str | None] = (None, None)
+    default: tuple[str | None, str | None] = (None, None)
 
     @property
     def pairs(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -106,8 +106,8 @@ class Languages:
             SettingsError: the model lacks a language.
         """
         _check_codes(source, target)
-        pair = (source or self.usual[0], target or self.usual[1])
-        made = replace(self, usual=pair)
+        pair = (source or self.default[0], target or self.default[1])
+        made = replace(self, default=pair)
         if isinstance(self.source, FramedTokeniser) and isinstance(self.target, FramedTokeniser):
             for tokeniser, language in zip((self.source, self.target), pair, strict=True):
                 if language is not None and tokeniser.languages:
@@ -116,7 +116,7 @@ class Languages:
 
     def needs(self, source: str | None = None, target: str | None = None) -> bool:
         """Return True if a language, besides these, must be chosen before the model can translate."""
-        source, target = source or self.usual[0], target or self.usual[1]
+        source, target = source or self.default[0], target or self.default[1]
         ours, theirs = self.source, self.target
         if not (isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser) and ours.languages):
             return False
@@ -153,7 +153,7 @@ class Languages:
         """
         _check_codes(source, target)
         ours, theirs = self.source, self.target
-        source, target = source or self.usual[0], target or self.usual[1]
+        source, target = source or self.default[0], target or self.default[1]
         if isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser):
             if ours.languages:
                 return self._multilingual(ours, theirs, source, target)

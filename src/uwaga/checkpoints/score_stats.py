@@ -32,7 +32,7 @@ class ScoreStats(StrictModel):
         return self
 
 
-def usual_score(hypotheses: Sequence[Hypothesis]) -> ScoreStats | None:
+def measured_stats(hypotheses: Sequence[Hypothesis]) -> ScoreStats | None:
     """Return the statistics of these translations, the best of each sentence; None if they are too few."""
     scores = sorted(one.log_prob / len(one.token_scores) for one in hypotheses if one.token_scores)
     if len(scores) < FEWEST or not math.isfinite(scores[0]):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.engine import NativeModel, Packed, Precision, pack
-from uwaga.engine.layout import EngineSettings
+from uwaga.engine.layout import EngineSettings, engine_refusal
 from uwaga.errors import ModelError, SettingsError
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
@@ -16,7 +16,7 @@ EXACT = 127
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
     """Return True if the engine runs models of this family with these settings."""
-    return _refusal(checkpoint) is None
+    return engine_refusal(checkpoint.settings) is None
 
 
 def to_engine(
@@ -73,18 +73,8 @@ def pack_weights(
 
 
 def _settings(checkpoint: Checkpoint) -> EngineSettings:
-    settings, refusal = checkpoint.settings, _refusal(checkpoint)
+    settings, refusal = checkpoint.settings, engine_refusal(checkpoint.settings)
     if refusal is not None:
         raise ModelError(f"{checkpoint.place}: the native engine runs {refusal}; use the engine torch")
     assert isinstance(settings, TransformerSettings | DecoderOnlySettings)
     return settings
-
-
-def _refusal(checkpoint: Checkpoint) -> str | None:
-    """Return why the engine cannot run a model, as the end of a message; None if it can."""
-    settings = checkpoint.settings
-    if not isinstance(settings, TransformerSettings | DecoderOnlySettings):
-        return f"Transformers, not the family {settings.family!r}"
-    if isinstance(settings, TransformerSettings) and settings.self_attention == "aan":
-        return "decoders with self-attention or SSRU, not self_attention: aan"
-    return None

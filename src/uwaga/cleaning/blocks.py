@@ -69,6 +69,13 @@ class LineBlock:
         """Return a line as TSV."""
         return b"\t".join(column[index] for column in self.columns)
 
+    def sides(self) -> Sequence[list[bytes]]:
+        """Return the sources and the targets."""
+        if len(self.columns) > 1:
+            return self.columns
+        cells = [line.split(b"\t", 2) for line in self.columns[0]]
+        return [cell[0] for cell in cells], [cell[1] if len(cell) > 1 else b"" for cell in cells]
+
     def texts(self, index: int) -> tuple[str, str]:
         """Return the two sides of a line, with bad bytes replaced."""
         cells = [cell.decode("utf-8", "replace") for cell in self.line(index).split(b"\t")]

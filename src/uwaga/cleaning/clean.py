@@ -17,6 +17,7 @@ from uwaga.cleaning.rule import AnyScoredRule
 from uwaga.cleaning.settings import CleaningSettings
 from uwaga.cleaning.spool import Scores, Spool
 from uwaga.cleaning.workers import FIRST_RULE, JudgedBlock, RuleWorkers
+from uwaga.data.checks import CorpusChecks
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.atomic import new_file
 from uwaga.files.lines import check_compression, compressed
@@ -60,6 +61,7 @@ def clean(
     started = time.perf_counter()
     corpus = Lines(inputs, _moses_languages(settings))
     paths = _output_paths(corpus, inputs, outputs, settings, rejected)
+    checks = CorpusChecks(corpus.files, settings.languages)
     collector = Collector(corpus.name, settings.to_dict(), list(settings.rules))
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(_output(path)) for path in paths]
@@ -68,13 +70,14 @@ def clean(
         done = 0
         for block, verdicts in _judged(workers, corpus.blocks(), settings):
             collector.add(block, verdicts)
+            checks.add(range(block.first, block.first + len(block)), *block.sides())
             _write(files, block, verdicts)
             if rejected_file:
                 _write_rejected(rejected_file, block, verdicts, [*FAULTS, *settings.rules])
             done += sum(map(len, (line for column in block.columns for line in column))) + len(block)
             if progress:
                 progress(done, collector.report.read)
-        report = collector.finish(time.perf_counter() - started)
+        report = collector.finish(time.perf_counter() - started, checks.warnings())
         _check_some_left(report)
     report.seconds = time.perf_counter() - started
     return report
@@ -194,4 +197,5 @@ def _check_some_left(report: CleaningReport) -> None:
     raise DataError(
         f"{report.name}: all {report.read} lines were rejected, {most.pairs} of them by {most.name!r}, for "
         f"example line {most.examples[0].line}; nothing was written"
+        + "".join(f". {warning}" for warning in report.warnings)
     )

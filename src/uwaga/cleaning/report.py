@@ -48,6 +48,7 @@ class CleaningReport:
         read: number of lines.
         kept: number of pairs.
         seconds: duration.
+        warnings: findings about the whole corpus.
     """
 
     name: str
@@ -56,6 +57,7 @@ class CleaningReport:
     read: int = 0
     kept: int = 0
     seconds: float = 0.0
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def speed(self) -> float:
@@ -70,6 +72,7 @@ class CleaningReport:
             "kept": self.kept,
             "seconds": round(self.seconds, 3),
             "pairs_per_second": round(self.speed),
+            "warnings": self.warnings,
             "rules": [
                 {
                     "rule": count.name,
@@ -122,9 +125,10 @@ class Collector:
         if len(drawn) == EXAMPLES:
             self._bounds[verdict] = drawn[-1][0]
 
-    def finish(self, seconds: float) -> CleaningReport:
+    def finish(self, seconds: float, warnings: list[str]) -> CleaningReport:
         """Return the report of all blocks, without the faults that did not occur."""
         report = self.report
+        report.warnings = warnings
         for count, drawn in zip(report.counts, self._drawn, strict=True):
             count.examples = sorted((example for _, example in drawn), key=lambda example: example.line)
         report.counts = [count for count in report.counts if count.pairs or count.name in RULES]
@@ -144,6 +148,7 @@ def report_page(report: CleaningReport) -> str:
             f"{report.read:,} lines read, {report.kept:,} pairs kept ({share:.2f}%), "
             f"{report.read - report.kept:,} rejected; {report.speed:,.0f} pairs per second."
         ),
+        *(paragraph(f"Warning: {warning}") for warning in report.warnings),
         heading("Rejected pairs"),
         table(
             ["rule", "what it rejects", "pairs", "% of all"],

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -28,22 +27,16 @@ MOST_LEARNED = 200_000
 Pair = tuple[str, str]
 
 
-class WordsChoice(StrEnum):
-    """The units that links refer to."""
-
-    words = "words"
-    spaces = "spaces"
-
-
+Units = Literal["words", "spaces"]
+"""The units that links refer to."""
 Model = Annotated[
     str | None,
-    typer.Option("--model", "-m", help="Model that aligns; default: the bundled model.", show_default=False),
+    typer.Option("--model", "-m", help="Model that aligns; default: the bundled model."),
 ]
 Both = Annotated[
     str | None,
     typer.Option(
-        help="Model of the opposite direction: symmetrise the two alignments (grow-diag-final-and).",
-        show_default=False,
+        help="Model of the opposite direction: symmetrise the two alignments (grow-diag-final-and)."
     ),
 ]
 Aligner = Annotated[
@@ -53,7 +46,7 @@ Aligner = Annotated[
     ),
 ]
 Words = Annotated[
-    WordsChoice,
+    Units,
     typer.Option(
         help="Units that links refer to: words and punctuation marks, or tokens between spaces (Moses)."
     ),
@@ -71,8 +64,7 @@ Gold = Annotated[
     typer.Option(
         help="With --choose: gold (manual) alignments, as in `uwaga evaluate --alignments`; default: those "
         "of "
-        "uwaga's own aligner.",
-        show_default=False,
+        "uwaga's own aligner."
     ),
 ]
 
@@ -86,7 +78,7 @@ def align(
     model: Model = None,
     both: Both = None,
     aligner: Aligner = False,
-    words: Words = WordsChoice.words,
+    words: Words = "words",
     output: the.Output = None,
     choose: Choose = False,
     gold: Gold = None,
@@ -119,10 +111,13 @@ def align(
     if aligner:
         _by_aligner(files or [], words, output)
         return
+    from uwaga.library.hub import find_model
     from uwaga.translator import Translator
     from uwaga.translator.loading import load_named, named_by
 
     name = model or named_by(load.adapter, None)
+    if choose:
+        _check_own(find_model(name))
     translator = Translator(load_named(name, load))
     if choose:
         _choose(translator, name, files or [], gold, words)
@@ -146,12 +141,27 @@ def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gol
         raise SettingsError("--gold needs --choose; to score alignments use `uwaga evaluate`")
 
 
+def _check_own(place: Path) -> None:
+    """Check that the choice of a head can be stored with a model.
+
+    Raises:
+        SettingsError: the model is the bundled one, a part of the installed package.
+    """
+    from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+
+    if place.resolve() == BUNDLED.resolve():
+        raise SettingsError(
+            "--choose stores the head in the model's folder, and the bundled model belongs to the installed "
+            'package: name your own with --model, or a copy: cp -r "$(uwaga models path bundled)" my-model'
+        )
+
+
 def _by_models(
     translator: Translator,
     both: str | None,
     wanted: LoadOptions,
     files: list[Path],
-    words: WordsChoice,
+    words: Units,
     output: Path | None,
 ) -> None:
     from uwaga.alignment import grow_diagonal
@@ -165,30 +175,30 @@ def _by_models(
         reverse = Translator(load_named(both, reversed_load))
     with lines_out(output) as write, meter(files[0] if files else None, "aligning") as advance:
         for chunk, pairs in pairs_of(files):
-            made = translator.align(pairs, words=words.value, first=chunk.first)
+            made = translator.align(pairs, words=words, first=chunk.first)
             links = [frozenset(one.links) for one in made]
             if reverse is not None:
                 swapped = [(there, here) for here, there in pairs]
-                back = reverse.align(swapped, words=words.value, first=chunk.first)
+                back = reverse.align(swapped, words=words, first=chunk.first)
                 others = [frozenset((here, there) for there, here in one.links) for one in back]
                 links = [grow_diagonal(one, other) for one, other in zip(links, others, strict=True)]
             write("".join(_moses(one) + "\n" for one in links))
             advance(chunk)
 
 
-def _by_aligner(files: list[Path], words: WordsChoice, output: Path | None) -> None:
+def _by_aligner(files: list[Path], words: Units, output: Path | None) -> None:
     from uwaga.alignment import align_corpus
     from uwaga.alignment.words import split_words
 
     pairs = _all_pairs(files)
-    sides = [[split_words(pair[side], words.value) for pair in pairs] for side in (0, 1)]
+    sides = [[split_words(pair[side], words) for pair in pairs] for side in (0, 1)]
     links = align_corpus(sides[0], sides[1])
     with lines_out(output) as write:
         write("".join(_moses(one) + "\n" for one in links))
 
 
 def _choose(
-    translator: Translator, name: str | None, files: list[Path], gold: Path | None, words: WordsChoice
+    translator: Translator, name: str | None, files: list[Path], gold: Path | None, words: Units
 ) -> None:
     """Measure every head, print the errors, and store the best with the model."""
     from uwaga.checkpoints.alignment_head import write_head
@@ -211,7 +221,7 @@ def _choose(
     learned = gold is None or len(others) >= FEWEST
     examples, known, lexicon = pairs, links, None
     if learned:
-        examples, known, lexicon = known_links(others[:MOST_LEARNED], MOST_PAIRS, words.value)
+        examples, known, lexicon = known_links(others[:MOST_LEARNED], MOST_PAIRS, words)
     if gold is None:
         pairs, links = examples, known
     done = 0
@@ -222,8 +232,8 @@ def _choose(
             done += more
             show(done)
 
-        errors = head_errors(translator, pairs, links, words.value, advance)
-    best = choose_links(translator, errors, examples, known, words.value, lexicon, again=learned)
+        errors = head_errors(translator, pairs, links, words, advance)
+    best = choose_links(translator, errors, examples, known, words, lexicon, again=learned)
     error = next(iter(errors.values()))
     against = f"{gold}" if gold is not None else "uwaga's own aligner"
     typer.echo(f"alignment error rate of each head against {against}, {len(pairs)} pairs:\n")

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.inspection import Alignment, Selection
 
 BUNDLED = "bundled model"
 
-Text = Annotated[str, typer.Argument(help="Text to translate or to read.", show_default=False)]
+Text = Annotated[str, typer.Argument(help="Text to translate or to read.")]
 NamedModels = Annotated[
     list[str] | None,
     typer.Option(
@@ -25,7 +27,6 @@ NamedModels = Annotated[
         help="Model folder or Hugging Face name, optionally NAME=FOLDER; default: the bundled model. "
         "Repeat to "
         "compare models.",
-        show_default=False,
     ),
 ]
 Target = Annotated[
@@ -79,12 +80,14 @@ Attribution = Annotated[
     str | None,
     typer.Option(
         help="Also show the contribution of each source token to each target token's log-probability: "
-        "`integrated` (integrated gradients) or `gradient_input`. For a Transformer, in torch.",
-        show_default=False,
+        "`integrated` (integrated gradients) or `gradient_input`. For a Transformer, in torch."
     ),
 ]
 
+Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "dtype", "threads"))]
 
+
+@option_groups
 def attend(
     text: Text,
     model: NamedModels = None,
@@ -96,9 +99,8 @@ def attend(
     attribution: Attribution = None,
     output: Drawing = None,
     as_json: AsJson = False,
-    device: the.Device = "auto",
-    dtype: the.Precision = "auto",
-    threads: the.Threads = 0,
+    *,
+    load: Load,
 ) -> None:
     """Show the attention weights of a model on a text, as a heat map or a figure.
 
@@ -132,11 +134,12 @@ def attend(
         inspection.check_drawing(output)
     select = selection(kind, layer, head)
     if attribution is not None:
-        if select is not None or dtype != "auto":
+        if select is not None or load.dtype != "auto":
             raise SettingsError("--attribution cannot be combined with --kind, --layer, --head or --dtype")
-        found = explained(models, text, target, attribution, words, device, threads)
+        found = explained(models, text, target, attribution, words, load)
     else:
-        chosen: Any = {"select": select, "words": words, "device": device, "dtype": dtype, "threads": threads}
+        chosen: Any = {"select": select, "words": words, "device": load.device, "dtype": load.dtype}
+        chosen["threads"] = load.threads
         found = inspection.align_systems(models, text, target, **chosen)
     if not model:
         found = [replace(one, title=one.title.removeprefix(BUNDLED).removeprefix(": ")) for one in found]
@@ -149,8 +152,7 @@ def explained(
     target: str | None,
     method: Any,
     words: bool,
-    device: str,
-    threads: int,
+    load: LoadOptions,
 ) -> list[Alignment]:
     """Return attention and attribution of each model."""
     from uwaga import inspection
@@ -158,7 +160,7 @@ def explained(
 
     found = []
     for name, place in models.items():
-        translator = Translator.load(place, engine="torch", device=device, threads=threads)
+        translator = Translator.load(place, engine="torch", device=load.device, threads=load.threads)
         found += inspection.contributions(translator, text, target, method, words=words, title=name)
     return found
 

@@ -9,8 +9,8 @@ import typer
 
 from uwaga.cli.errors import needing
 
-RunFolder = Annotated[Path, typer.Argument(help="The folder of a run of `uwaga train`.", show_default=False)]
-ModelFolder = Annotated[Path, typer.Argument(help="The model folder to write.", show_default=False)]
+RunFolder = Annotated[Path, typer.Argument(help="The folder of a run of `uwaga train`.")]
+ModelFolder = Annotated[Path, typer.Argument(help="The model folder to write.")]
 Last = Annotated[
     int | None,
     typer.Option(

@@ -15,8 +15,7 @@ ReverseModel = Annotated[
     str,
     typer.Argument(
         help="A model of the opposite direction, from the language of the text to that of the sources; "
-        "named as for `uwaga translate --model`.",
-        show_default=False,
+        "named as for `uwaga translate --model`."
     ),
 ]
 Monolingual = Annotated[
@@ -24,7 +23,6 @@ Monolingual = Annotated[
     typer.Argument(
         metavar="TEXT...",
         help="Text files in the target language, one sentence per line; plain, .gz, .zst or .xz.",
-        show_default=False,
     ),
 ]
 Column = Annotated[
@@ -56,11 +54,11 @@ def backtranslate(
     tag: Tag = "",
     column: Column = 0,
     seed: jobs.DrawSeed = 1,
-    split: the.Split = the.SplitChoice.auto,
     part_rows: jobs.PartRows = 10_000,
     join: jobs.Join = None,
     batch_tokens: the.BatchTokens = None,
     *,
+    request: jobs.CorpusRequest,
     search: jobs.CorpusSearch,
     load: jobs.CorpusLoad,
 ) -> None:
@@ -75,6 +73,6 @@ def backtranslate(
     from uwaga.jobs.translation import TranslationSpec
 
     search["seed"] = seed
-    spec = TranslationSpec((model,), load, search, split.value, batch_tokens)
+    spec = TranslationSpec((model,), load, search, batch_tokens=batch_tokens, **request)
     job = backtranslate_job(output, spec, text, column=column, tag=tag, part_rows=part_rows)
     jobs.run_corpus(job, join, "back-translating")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,22 +11,13 @@ from uwaga.cli import options as the
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
-
-
-class TableFormatChoice(StrEnum):
-    """File formats of tables."""
-
-    parquet = "parquet"
-    jsonl = "jsonl"
-    text = "text"
-
+from uwaga.translator.request import Request
 
 From = Annotated[
     str,
     typer.Argument(
         metavar="IN",
         help="A file or folder of Parquet, JSON Lines or text, or a URL such as s3://bucket/folder.",
-        show_default=False,
     ),
 ]
 To = Annotated[
@@ -36,7 +26,6 @@ To = Annotated[
         metavar="OUT",
         help="Folder or URL for the parts and their manifest.json. Rerun the same command to resume an "
         "interrupted job.",
-        show_default=False,
     ),
 ]
 ColumnNames = Annotated[
@@ -45,11 +34,10 @@ ColumnNames = Annotated[
         "--column",
         "-c",
         help="Column to translate; output goes to NAME_translated, or to OTHER with NAME=OTHER. Repeatable.",
-        show_default=False,
     ),
 ]
 FormatName = Annotated[
-    TableFormatChoice | None,
+    Literal["parquet", "jsonl", "text"] | None,
     typer.Option("--format", help="Input format.", show_default="inferred from the file names"),
 ]
 Score = Annotated[bool, typer.Option("--score", help="Add a column with the score of each translation.")]
@@ -71,18 +59,26 @@ Workers = Annotated[
 Ray = Annotated[
     str | None,
     typer.Option(
-        help="Use a Ray cluster: auto (the running one), HOST:PORT, or local (a new one on this machine).",
-        show_default=False,
+        help="Use a Ray cluster: auto (the running one), HOST:PORT, or local (a new one on this machine)."
     ),
 ]
 
+OnError = Annotated[
+    Literal["stop", "skip"],
+    typer.Option(
+        "--on-error",
+        help="At a line or file that cannot be read: stop, or skip it and report it in the error column, in "
+        "manifest.json and at the end.",
+    ),
+]
 Search = Annotated[
     SearchOverrides,
     Group(
         SearchOptions,
-        without=("nbest", "attention", "entropy", "alignment", "mbr", "utility", "batch_tokens"),
+        without=("nbest", "mbr", "utility", *the.DETAILS, "batch_tokens"),
     ),
 ]
+Wanted = Annotated[dict[str, Any], Group(Request, names=("split", "glossary", "glossary_mode"))]
 Load = Annotated[LoadOptions, Group(LoadOptions, help=the.LOAD_HELP | FROM_HELP)]
 
 
@@ -107,15 +103,14 @@ def batch(
     score: Score = False,
     alignment: Alignment = False,
     part_rows: jobs.PartRows = 10_000,
+    on_error: OnError = "stop",
     workers: Workers = None,
     ray: Ray = None,
     model: the.Models = None,
-    split: the.Split = the.SplitChoice.auto,
     via: the.Via = None,
     batch_tokens: the.BatchTokens = None,
-    glossary: the.Glossary = None,
-    glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
     *,
+    request: Wanted,
     search: Search,
     load: Load,
 ) -> None:
@@ -129,21 +124,21 @@ def batch(
     from uwaga.jobs.table_formats import Columns, TextColumn
     from uwaga.jobs.translation import TranslationSpec
 
+    if "glossary" in request:
+        request["glossary"] = str(request["glossary"])
     spec = TranslationSpec(
         tuple(model or ()),
         load,
         search,
-        split.value,
-        batch_tokens,
-        alignment,
-        tuple(via or ()),
-        None if glossary is None else str(glossary),
-        glossary_mode.value,
+        batch_tokens=batch_tokens,
+        alignment=alignment,
+        via=tuple(via or ()),
+        **request,
     )
     columns = Columns(tuple(map(TextColumn.parse, column or ())), score, alignment)
-    name = None if format_ is None else format_.value
-    job = batch_job(source, target, spec, columns, format_name=name, part_rows=part_rows)
-    if (route := spec.route()) is not None and len(route.legs) > 1:
-        typer.echo(f"note: a chain of models: {route}", err=True)
+    skip = on_error == "skip"
+    job = batch_job(source, target, spec, columns, format_name=format_, part_rows=part_rows, skip=skip)
+    if len((chosen := spec.chosen()).legs) > 1:
+        typer.echo(f"note: a chain of models: {chosen}", err=True)
     manifest, reporter = jobs.run(job, "translating", "row", workers, ray)
     reporter.summarise(job.target.name, manifest)

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 MOST_PROBLEMS = 5
 """Refused entries that are printed."""
 
-Source = Annotated[
-    str | None, typer.Option("--from", help="The language to translate from.", show_default=False)
-]
-Target = Annotated[str | None, typer.Option("--to", help="The language to translate to.", show_default=False)]
+Source = Annotated[str | None, typer.Option("--from", help="The language to translate from.")]
+Target = Annotated[str | None, typer.Option("--to", help="The language to translate to.")]
 FromSource = Annotated[
     str | None,
     typer.Option(
@@ -36,10 +34,7 @@ FromSource = Annotated[
 ]
 Mirror = Annotated[
     str | None,
-    typer.Option(
-        help="A URL or a folder to read instead of the catalogue's own address.",
-        show_default=False,
-    ),
+    typer.Option(help="A URL or a folder to read instead of the catalogue's own address."),
 ]
 Every = Annotated[
     bool, typer.Option("--all", help="Include unreleased models, and every catalogue if none is named.")
@@ -48,9 +43,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per 
 Wanted = Annotated[
     str,
     typer.Argument(
-        metavar="PAIR|NAME",
-        help="Both languages, such as `en-pt`, or a name that `uwaga models list` shows.",
-        show_default=False,
+        metavar="PAIR|NAME", help="Both languages, such as `en-pt`, or a name that `uwaga models list` shows."
     ),
 ]
 Architecture = Annotated[
@@ -65,7 +58,13 @@ Update = Annotated[
     typer.Option("--update", help="Replace an installed model whose version differs from the catalogue's."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Show the licence and accept it without a prompt.")]
-Name = Annotated[str, typer.Argument(help="A name that `uwaga models` lists.", show_default=False)]
+NameOrPair = Annotated[
+    str,
+    typer.Argument(
+        metavar="PAIR|NAME", help="A name that `uwaga models` lists, or both languages, such as `en-pt`."
+    ),
+]
+Name = Annotated[str, typer.Argument(help="A name that `uwaga models` lists.")]
 
 
 def list_available(
@@ -183,16 +182,26 @@ def remove(name: Name) -> None:
     catalogue.remove(name, waiting=lambda text: typer.echo(text, err=True))
 
 
-def path(name: Name) -> None:
+def path(name: NameOrPair) -> None:
     """Print the path of an installed model.
+
+    For a pair of languages it is the model that `uwaga translate` selects; of a chain of models, a line for
+    each.
 
     **Examples**
 
         ls "$(uwaga models path firefox-en-pt-tiny)"
+
+        ls "$(uwaga models path en-pt)"
     """
     from uwaga import library as catalogue
+    from uwaga.translator.choose_models import choose_models, language_pair
 
-    typer.echo(str(catalogue.path(name)))
+    pair = language_pair(name)
+    places = (
+        [catalogue.path(name)] if pair is None else [leg.model.place for leg in choose_models(*pair).legs]
+    )
+    typer.echo("\n".join(map(str, places)))
 
 
 def _listings(

@@ -19,8 +19,7 @@ Inputs = Annotated[
     list[str] | None,
     typer.Argument(
         help="A TSV (source, tab, target), two aligned files, a Moses prefix, or TMX, Parquet or JSON Lines; "
-        "plain or compressed, paths or URLs.",
-        show_default=False,
+        "plain or compressed, paths or URLs."
     ),
 ]
 Outputs = Annotated[
@@ -29,16 +28,13 @@ Outputs = Annotated[
         "--output",
         "-o",
         help="Output TSV; repeat it for two aligned files; a prefix if the input is one. Written atomically.",
-        show_default=False,
     ),
 ]
-Source = Annotated[
-    str | None, typer.Option("--from", help="Code of the source language, such as en.", show_default=False)
-]
-Target = Annotated[str | None, typer.Option("--to", help="Code of the target language.", show_default=False)]
+Source = Annotated[str | None, typer.Option("--from", help="Code of the source language, such as en.")]
+Target = Annotated[str | None, typer.Option("--to", help="Code of the target language.")]
 File = Annotated[
     Path | None,
-    typer.Option("--settings", help="YAML file with languages and rules.", show_default=False),
+    typer.Option("--settings", help="YAML file with languages and rules."),
 ]
 Rules = Annotated[
     str | None,
@@ -47,23 +43,22 @@ Rules = Annotated[
         show_default="all but markup and score",
     ),
 ]
-Without = Annotated[str | None, typer.Option(help="Rules to skip, separated by commas.", show_default=False)]
+Without = Annotated[str | None, typer.Option(help="Rules to skip, separated by commas.")]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="RULE.KEY=VALUE",
         help="Change one setting and enable its rule, such as `length.max_words=80`. Repeatable.",
-        show_default=False,
     ),
 ]
 Rejected = Annotated[
     Path | None,
-    typer.Option(help="Write rejected pairs to this TSV: rule, line number, line.", show_default=False),
+    typer.Option(help="Write rejected pairs to this TSV: rule, line number, line."),
 ]
 Reports = Annotated[
     list[Path] | None,
-    typer.Option("--report", help="Write a report as .json or .html. Repeatable.", show_default=False),
+    typer.Option("--report", help="Write a report as .json or .html. Repeatable."),
 ]
 Jobs = Annotated[int, typer.Option(min=0, help="Worker processes; 0 is one per core.")]
 Explain = Annotated[
@@ -86,7 +81,7 @@ def clean(
     jobs: Jobs = 0,
     explain: Explain = False,
 ) -> None:
-    """Filter bad sentence pairs out of a parallel corpus.
+    r"""Filter bad sentence pairs out of a parallel corpus.
 
     Rules check lengths, scripts, languages, numbers, duplicates and more, cheap ones first; a pair is dropped
     by the first rule that rejects it. Remaining pairs are unchanged and in order. A table shows what each
@@ -104,8 +99,8 @@ def clean(
 
     Keep the half that models of both directions score highest:
 
-        uwaga clean crawl.tsv -o best.tsv --rules score --set score.forward=ende --set score.backward=deen
-        --set score.share=0.5
+        uwaga clean crawl.tsv -o best.tsv --rules score --set score.forward=ende --set score.backward=deen \
+            --set score.share=0.5
 
     Settings in a file:
 
@@ -225,6 +220,8 @@ def _print(report: CleaningReport) -> None:
         f"{report.speed:,.0f} pairs/s",
         err=True,
     )
+    for warning in report.warnings:
+        typer.echo(f"warning: {warning}", err=True)
 
 
 def _short(text: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,21 +14,16 @@ if TYPE_CHECKING:
     from uwaga.conversion.quantise import Agreement
 
 
-class ExportChoice(StrEnum):
-    """Formats of other programs that a model can be written in."""
+ExportChoice = Literal["marian", "pegasus"]
+"""Formats of other programs that a model can be written in."""
 
-    marian = "marian"
-    pegasus = "pegasus"
-
-
-NewFolder = Annotated[Path, typer.Argument(help="Folder to create.", show_default=False)]
+NewFolder = Annotated[Path, typer.Argument(help="Folder to create.")]
 To = Annotated[
     ExportChoice | None,
     typer.Option(
         help="Write a Hugging Face folder: marian (post-norm, MarianMTModel) or pegasus (the same layout "
         "with "
-        "pre-norm, PegasusForConditionalGeneration).",
-        show_default=False,
+        "pre-norm, PegasusForConditionalGeneration)."
     ),
 ]
 Int8 = Annotated[bool, typer.Option("--int8", help="Write int8 weights for the native engine.")]
@@ -37,8 +31,7 @@ Keep = Annotated[
     list[str] | None,
     typer.Option(
         help="With --int8: pattern of matrices to keep in 16 bits, such as output or 'decoder.0.*'. "
-        "Repeatable.",
-        show_default=False,
+        "Repeatable."
     ),
 ]
 Sample = Annotated[
@@ -92,8 +85,8 @@ def convert(
         return
     from uwaga.conversion.export import export
 
-    differences = export(source, folder, to.value)
-    typer.echo(f"{folder}: written as {to.value}")
+    differences = export(source, folder, to)
+    typer.echo(f"{folder}: written as {to}")
     for difference in differences:
         typer.echo(f"note: {difference}")
 

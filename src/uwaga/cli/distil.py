@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,39 +12,27 @@ from uwaga.cli import options as the
 from uwaga.cli.option_groups import option_groups
 from uwaga.errors import SettingsError
 
-
-class ChooseBy(StrEnum):
-    """How the target is chosen among the candidates."""
-
-    reference = "reference"
-    mbr = "mbr"
-    model = "model"
-
-
 ModelsAndCorpus = Annotated[
     list[str],
     typer.Argument(
         metavar="MODEL... CORPUS",
         help="The teacher, or several as an ensemble; then the corpus: a TSV of source and reference, TMX, "
         "JSON Lines, Parquet, a file of sources, or a Moses prefix; may be compressed.",
-        show_default=False,
     ),
 ]
 Reference = Annotated[
     Path | None,
-    typer.Option(
-        "--reference", "-r", help="File of references, aligned with a corpus of sources.", show_default=False
-    ),
+    typer.Option("--reference", "-r", help="File of references, aligned with a corpus of sources."),
 ]
 Choose = Annotated[
-    ChooseBy,
+    Literal["reference", "mbr", "model"],
     typer.Option(
         help="Which candidate becomes the target: the one closest to the reference, the one of minimum Bayes "
         "risk (closest to the other candidates), or the model's best."
     ),
 ]
 Utility = Annotated[
-    the.UtilityChoice | None,
+    Literal["bleu", "chrf"] | None,
     typer.Option(
         help="Similarity metric: bleu (words) or chrf (characters).", show_default="bleu; chrf for mbr"
     ),
@@ -83,16 +70,16 @@ def distil(
     models_and_corpus: ModelsAndCorpus,
     output: jobs.Parts,
     reference: Reference = None,
-    choose: Choose = ChooseBy.reference,
+    choose: Choose = "reference",
     utility: Utility = None,
     nbest: Candidates = 8,
     pool: Pool = False,
     seed: jobs.DrawSeed = 1,
-    split: the.Split = the.SplitChoice.auto,
     part_rows: jobs.PartRows = 10_000,
     join: jobs.Join = None,
     batch_tokens: the.BatchTokens = None,
     *,
+    request: jobs.CorpusRequest,
     search: jobs.CorpusSearch,
     load: jobs.CorpusLoad,
 ) -> None:
@@ -114,8 +101,8 @@ def distil(
         tuple(models),
         load,
         search,
-        split.value,
-        batch_tokens,
-        choice=TargetChoice(choose.value, utility.value if utility else None, nbest, pool),
+        batch_tokens=batch_tokens,
+        **request,
+        choice=TargetChoice(choose, utility, nbest, pool),
     )
     jobs.run_corpus(distil_job(output, spec, Path(corpus), reference, part_rows), join, "distilling")

@@ -62,9 +62,7 @@ DIGITS = {COMET: 4}
 """Decimals of a metric that is not on the scale of 0 to 100."""
 References = Sequence[Sequence[str]]
 
-Hypotheses = Annotated[
-    Path, typer.Argument(help="Translations, one per line; `-` reads standard input.", show_default=False)
-]
+Hypotheses = Annotated[Path, typer.Argument(help="Translations, one per line; `-` reads standard input.")]
 Against = Annotated[
     Path | None,
     typer.Option(help="Another system's translations; test the difference with paired bootstrap resampling."),
@@ -82,7 +80,7 @@ Sentences = Annotated[
 ]
 Source = Annotated[
     Path | None,
-    typer.Option("--source", "-s", help="The source texts, for comet.", show_default=False),
+    typer.Option("--source", "-s", help="The source texts, for comet."),
 ]
 CometModel = Annotated[str, typer.Option(help="COMET's model.")]
 Alignments = Annotated[

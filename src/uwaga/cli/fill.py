@@ -16,13 +16,11 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     str,
-    typer.Argument(
-        help="A BERT folder or a Hugging Face name (google-bert/bert-base-uncased).", show_default=False
-    ),
+    typer.Argument(help="A BERT folder or a Hugging Face name (google-bert/bert-base-uncased)."),
 ]
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts with [MASK] in each gap; lines are read if omitted.", show_default=False),
+    typer.Argument(help="Texts with [MASK] in each gap; lines are read if omitted."),
 ]
 Top = Annotated[int, typer.Option("--top", "-k", help="Number of words for each gap.")]
 AsJson = Annotated[

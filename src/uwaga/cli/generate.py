@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     str,
-    typer.Argument(
-        help="A GPT-2 folder (float or int8) or a Hugging Face name (openai-community/gpt2).",
-        show_default=False,
-    ),
+    typer.Argument(help="A GPT-2 folder (float or int8) or a Hugging Face name (openai-community/gpt2)."),
 ]
 Prompts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts to continue; lines are read if omitted.", show_default=False),
+    typer.Argument(help="Texts to continue; lines are read if omitted."),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")
@@ -35,16 +32,7 @@ Search = Annotated[
     SearchOverrides,
     Group(
         SearchOptions,
-        without=(
-            "max_ratio",
-            "max_extra",
-            "mbr",
-            "utility",
-            "attention",
-            "entropy",
-            "alignment",
-            "batch_tokens",
-        ),
+        without=("max_ratio", "max_extra", "mbr", "utility", *the.DETAILS, "batch_tokens"),
         help={
             "nbest": "Number of continuations of each prompt, one per line",
             "min_length": "Minimum new tokens",

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.inspection import HeadImportance
 
-Sources = Annotated[
-    Path, typer.Option("--source", "-s", help="Source sentences, one per line.", show_default=False)
-]
+Sources = Annotated[Path, typer.Option("--source", "-s", help="Source sentences, one per line.")]
 Model = Annotated[
     str | None,
     typer.Option(
@@ -36,13 +36,14 @@ Limit = Annotated[
 ]
 Drawing = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", help="Write a figure to this file (.png, .svg or .pdf).", show_default=False
-    ),
+    typer.Option("--output", "-o", help="Write a figure to this file (.png, .svg or .pdf)."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON object.")]
 
+Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "threads"))]
 
+
+@option_groups
 def heads(
     source: Sources,
     reference: the.References,
@@ -52,8 +53,8 @@ def heads(
     columns: the.Columns = "2-",
     output: Drawing = None,
     as_json: AsJson = False,
-    device: the.Device = "auto",
-    threads: the.Threads = 0,
+    *,
+    load: Load,
 ) -> None:
     """Show how much the model degrades when each attention head is masked (Michel 2019).
 
@@ -85,7 +86,7 @@ def heads(
     pairs = [
         (text, texts[0]) for text, texts in zip(sources, references, strict=True) if text.strip() and texts
     ]
-    translator = Translator.load(model, engine="torch", device=device, threads=threads)
+    translator = Translator.load(model, engine="torch", device=load.device, threads=load.threads)
     total = sum(layers * heads for layers, heads in (head_counts(translator, name) for name in kinds))
     with counter(total, "masking heads") as on_head:
         importance = inspection.measure_heads(translator, pairs[:limit], kinds, on_head)

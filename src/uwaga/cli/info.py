@@ -24,8 +24,7 @@ Place = Annotated[
     str | None,
     typer.Argument(
         help="A model folder or file, or a Hugging Face name (owner/model); `bundled`, the default, is "
-        "the one that comes with uwaga.",
-        show_default=False,
+        "the one that comes with uwaga."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every language.")]

@@ -7,15 +7,17 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uwaga.cli import options as the
 from uwaga.cli.errors import INTERRUPTED
 from uwaga.cli.meter import duration, share_meter
 from uwaga.cli.option_groups import Group
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
+from uwaga.translator.request import Request
 
 if TYPE_CHECKING:
     from uwaga.jobs.corpus import CorpusJob
@@ -33,7 +35,6 @@ Parts = Annotated[
         "-o",
         help="Folder for the parts (part-00000.tsv.gz, ...) and their manifest.json. Rerun the same command "
         "to resume an interrupted job.",
-        show_default=False,
     ),
 ]
 PartRows = Annotated[
@@ -44,7 +45,6 @@ Join = Annotated[
     typer.Option(
         "--join",
         help="Also write all parts to this file at the end; compressed if its name ends in .gz, .zst or .xz.",
-        show_default=False,
     ),
 ]
 DrawSeed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
@@ -52,9 +52,10 @@ CorpusSearch = Annotated[
     SearchOverrides,
     Group(
         SearchOptions,
-        without=("nbest", "seed", "mbr", "utility", "attention", "entropy", "alignment", "batch_tokens"),
+        without=("nbest", "seed", "mbr", "utility", *the.DETAILS, "batch_tokens"),
     ),
 ]
+CorpusRequest = Annotated[dict[str, Any], Group(Request, names=("split",))]
 CorpusLoad = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
 
 
@@ -124,6 +125,10 @@ class JobReporter:
         for name, label in (("empty", "empty"), ("failed", "failed"), ("cut", "cut at the length limit")):
             count = sum(int(getattr(part, name)) for part in manifest.parts.values())
             notes += [f"{count:,} {label}"] if count else []
+        for skipped in manifest.skipped:
+            typer.echo(f"error: skipped from there on: {skipped.reason}", err=True)
+        if count := len(manifest.skipped):
+            notes.append(f"{count:,} damaged file{'s' if count > 1 else ''}")
         if self._first_part is not None and self._rows > self._first_part[1]:
             end, rows = self._first_part  # the first part includes loading the models
             speed = (self._rows - rows) / max(time.monotonic() - end, 1e-9)

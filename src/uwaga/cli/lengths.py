@@ -9,31 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.inspection import LengthTable
 
 TABLES = (".tsv", ".json")
 
-Sources = Annotated[
-    Path, typer.Option("--source", "-s", help="Source sentences, one per line.", show_default=False)
-]
+Sources = Annotated[Path, typer.Option("--source", "-s", help="Source sentences, one per line.")]
 SystemFiles = Annotated[
     list[str] | None,
-    typer.Option(
-        help="File of translations, optionally NAME=FILE. Repeatable.",
-        show_default=False,
-    ),
+    typer.Option(help="File of translations, optionally NAME=FILE. Repeatable."),
 ]
 NamedModels = Annotated[
     list[str] | None,
-    typer.Option(
-        "--model",
-        "-m",
-        help="Model to translate with, optionally NAME=FOLDER. Repeatable.",
-        show_default=False,
-    ),
+    typer.Option("--model", "-m", help="Model to translate with, optionally NAME=FOLDER. Repeatable."),
 ]
 Buckets = Annotated[
     int,
@@ -42,8 +34,7 @@ Buckets = Annotated[
 Edges = Annotated[
     str | None,
     typer.Option(
-        help="Largest length of each group instead, such as 10,20,30; longer sources form another group.",
-        show_default=False,
+        help="Largest length of each group instead, such as 10,20,30; longer sources form another group."
     ),
 ]
 Tokenize = Annotated[
@@ -61,25 +52,25 @@ Beam = Annotated[
 ]
 Drawing = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", help="Write a figure to this file (.png, .svg or .pdf).", show_default=False
-    ),
+    typer.Option("--output", "-o", help="Write a figure to this file (.png, .svg or .pdf)."),
 ]
 TableFile = Annotated[
     Path | None,
-    typer.Option(help="Write the results to this file (.tsv or .json).", show_default=False),
+    typer.Option(help="Write the results to this file (.tsv or .json)."),
 ]
 Earlier = Annotated[
     list[Path] | None,
     typer.Option(
         help="Earlier results (.json) for the same lines, to show next to the new ones; a system measured "
-        "again is replaced. Repeatable.",
-        show_default=False,
+        "again is replaced. Repeatable."
     ),
 ]
-Title = Annotated[str, typer.Option(help="Figure title.", show_default=False)]
+Title = Annotated[str, typer.Option(help="Figure title.")]
+
+Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "dtype", "threads"))]
 
 
+@option_groups
 def lengths(
     source: Sources,
     reference: the.References,
@@ -96,9 +87,8 @@ def lengths(
     table: TableFile = None,
     earlier: Earlier = None,
     title: Title = "",
-    device: the.Device = "auto",
-    dtype: the.TorchDtype = "auto",
-    threads: the.Threads = 0,
+    *,
+    load: Load,
 ) -> None:
     """Show BLEU and translation length by source length.
 
@@ -125,7 +115,7 @@ def lengths(
     bounds = None if edges is None else _numbers(edges)
     sources, references = read_test_set(source, reference, columns)
     systems = {name: read_aligned(Path(path), str(source), len(sources)) for name, path in files.items()}
-    systems |= _translated(models, sources, beam, device, dtype, threads)
+    systems |= _translated(models, sources, beam, load)
     found = by_length(
         sources,
         references,
@@ -171,7 +161,7 @@ def _numbers(edges: str) -> list[int]:
 
 
 def _translated(
-    models: Mapping[str, str], sources: list[str], beam: int | None, device: str, dtype: str, threads: int
+    models: Mapping[str, str], sources: list[str], beam: int | None, load: LoadOptions
 ) -> dict[str, list[str]]:
     """Translate the sources with each model."""
     from uwaga.cli.meter import counter
@@ -179,7 +169,13 @@ def _translated(
 
     with counter(len(models) * len(sources), "translating") as advance:
         return translate_systems(
-            models, sources, beam=beam, device=device, dtype=dtype, threads=threads, on_lines=advance
+            models,
+            sources,
+            beam=beam,
+            device=load.device,
+            dtype=load.dtype,
+            threads=load.threads,
+            on_lines=advance,
         )
 
 

@@ -8,7 +8,7 @@ import queue
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -265,8 +265,7 @@ MOST_FILES = 2
 Files = Annotated[
     list[Path] | None,
     typer.Argument(
-        help="One TSV of source and target, or two aligned files; TSV on standard input if omitted.",
-        show_default=False,
+        help="One TSV of source and target, or two aligned files; TSV on standard input if omitted."
     ),
 ]
 
@@ -320,35 +319,17 @@ def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
         raise DataError(f"{source} has {counts[0]} lines but {target} has {counts[1]}: they must be aligned")
 
 
-def report_language(texts: Sequence[str]) -> str:
-    """Detect the language of texts, and report it on standard error.
+def sample_of(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]]:
+    """Return the lines of the first chunk with letters, from which a language is detected, and all chunks.
 
     Raises:
-        MissingExtraError: py3langid is not installed.
-        DataError: the texts contain no letters.
+        DataError: the input is empty.
     """
-    from uwaga.languages.detection import detect_language
-
-    detected = detect_language(texts)
-    typer.echo(f"note: from {detected.language} (probability {detected.probability:.2f})", err=True)
-    return detected.language
-
-
-def resolve_source(source: str | None, chunks: Iterator[Chunk]) -> tuple[str | None, Iterator[Chunk]]:
-    """Return the source language, detected on the first chunk with letters if it is ``auto``, and the chunks.
-
-    Raises:
-        MissingExtraError, DataError: as :func:`report_language`.
-    """
-    from uwaga.languages.detection import AUTO
-
-    if source != AUTO:
-        return source, chunks
     seen: list[Chunk] = []
     for chunk in chunks:
         seen.append(chunk)
         if any(character.isalpha() for line in chunk.lines for character in line):
-            return report_language(chunk.lines), chain(seen, chunks)
+            return chunk.lines, chain(seen, chunks)
     if not seen:
         raise DataError("the input is empty, so its language cannot be detected; name it with --from")
-    return report_language([line for chunk in seen for line in chunk.lines]), iter(seen)
+    return [], iter(seen)

@@ -5,43 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from uwaga import __version__
 from uwaga.cli.errors import INTERRUPTED, guarded_output, reported, terminable
-from uwaga.cli.lines import TEXTS_ONLY
+from uwaga.cli.verb import Verb, VerbGroup
 
-NAMES = (
-    *(
-        "translate",
-        "translate-file",
-        "batch",
-        "train",
-        "score",
-        "evaluate",
-        "align",
-        "attend",
-        "heads",
-        "lengths",
-    ),
-    *("generate", "fill", "info", "convert", "shortlist", "average", "clean", "report"),
-    *("distil", "backtranslate", "merge", "models", "serve"),
-)
+HEADINGS = {
+    "Translate": ("translate", "translate-file", "batch", "serve", "models"),
+    "Train": ("train", "clean", "distil", "backtranslate", "average", "merge", "convert", "shortlist"),
+    "Evaluate": ("evaluate", "score", "lengths", "report"),
+    "Look inside": ("attend", "align", "heads", "info"),
+    "Other models": ("generate", "fill"),
+}
+NAMES = tuple(name for names in HEADINGS.values() for name in names)
 """Verbs in the order of ``--help``; each is a function, or an app of several, in the module of its name."""
-MARKUP: Literal["markdown"] = "markdown"
-
-
-class Verb(TyperCommand):
-    """A command that records whether ``--`` is among its arguments."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments."""
-        TEXTS_ONLY.set("--" in args)
-        return super().parse_args(ctx, args)
 
 
 class Verbs(Mapping[str, Any]):
@@ -64,8 +45,10 @@ class Verbs(Mapping[str, Any]):
         return len(NAMES)
 
 
-class VerbGroup(TyperGroup):
-    """A group whose commands are built on first access."""
+class Uwaga(VerbGroup):
+    """The group of all verbs, which are built on first access."""
+
+    headings = HEADINGS
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -77,19 +60,19 @@ def _build(name: str) -> Any:
     verb = getattr(import_module(f"uwaga.cli.{module}"), module)
     if isinstance(verb, typer.Typer):
         return get_command(verb)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=MARKUP)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     alone.command(name, cls=Verb)(reported(verb))
     return get_command(alone)
 
 
 app = typer.Typer(
     name="uwaga",
-    cls=VerbGroup,
+    cls=Uwaga,
     help="Train, run, evaluate and inspect translation models with attention.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=MARKUP,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 

@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-AdapterFolder = Annotated[
-    Path, typer.Argument(help="Adapter folder of a run with adapt.lora.", show_default=False)
-]
-ModelFolder = Annotated[Path, typer.Argument(help="Model folder to create.", show_default=False)]
+AdapterFolder = Annotated[Path, typer.Argument(help="Adapter folder of a run with adapt.lora.")]
+ModelFolder = Annotated[Path, typer.Argument(help="Model folder to create.")]
 Base = Annotated[
     str | None,
     typer.Option(

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uwaga.files.lines import COMPRESSED
+
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
     from uwaga.cli.lines import Chunk
 
-COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 SHARE_STEPS = 10_000
 
 Update = Callable[[int, int], None]

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from uwaga.cli.catalogue import download, list_available, path, remove
 from uwaga.cli.errors import reported
 from uwaga.cli.info import PIPED, readable_size
+from uwaga.cli.verb import Verb, VerbGroup
 from uwaga.errors import ModelError
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ ALONE = COMMANDS[0]
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Argument(help="Further folders to search, such as `runs`.", show_default=False),
+    typer.Argument(help="Further folders to search, such as `runs`."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line, with every language.")]
 
 
-class Models(TyperGroup):
+class Models(VerbGroup):
     """Commands with a default: arguments that name no command are given to it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -53,7 +53,7 @@ models = typer.Typer(
     "For a folder with the name of a command, write `./list`.\n\n"
     "**Examples**\n\n    uwaga models\n\n    uwaga models list --from en\n\n"
     "    uwaga models download en-pt\n\n    uwaga models runs    # also those trained there",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 
@@ -85,11 +85,11 @@ def installed(folders: Folders = None, as_json: AsJson = False) -> None:
     _print(found)
 
 
-models.command(ALONE)(reported(installed))
-models.command("list")(reported(list_available))
-models.command("download")(reported(download))
-models.command("remove")(reported(remove))
-models.command("path")(reported(path))
+models.command(ALONE, cls=Verb)(reported(installed))
+models.command("list", cls=Verb)(reported(list_available))
+models.command("download", cls=Verb)(reported(download))
+models.command("remove", cls=Verb)(reported(remove))
+models.command("path", cls=Verb)(reported(path))
 
 
 def _print(found: Sequence[InstalledModel]) -> None:

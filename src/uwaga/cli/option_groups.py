@@ -20,12 +20,12 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 import typer
 
+from uwaga.errors import SettingsError
 from uwaga.settings.options import OptionField, option_fields
 
 Verb = TypeVar("Verb", bound=Callable[..., None])
@@ -35,8 +35,13 @@ FLAGS = {
     "nbest": ("--nbest", "-n"),
     "source": ("--from",),
     "target": ("--to",),
+    "placeholders": ("--placeholder",),
 }
 """Options that are not simply named ``--`` and their field's name."""
+
+WORDS = {"on_error": {"raise": "stop", "return": "skip"}}
+"""Values that have another word on the command line, by field."""
+NOTHING = "none"
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ def option_groups(verb: Verb) -> Verb:
     def command(**values: Any) -> None:
         for name, (group, whole) in groups.items():
             given = {each: values.pop(f"{name}_{each}") for each in group.options()}
-            given = {each: _plain(value) for each, value in given.items() if value is not None}
+            given = {each: _plain(each, value) for each, value in given.items() if value is not None}
             values[name] = group.record(**given) if whole else given
         verb(**values)
 
@@ -107,14 +112,18 @@ def _parameter(prefix: str, option: OptionField, group: Group) -> inspect.Parame
     unset = group.unset.get(option.name, described.unset)
     flags = FLAGS.get(option.name, (f"--{option.name.replace('_', '-')}",))
     kind = _type_of(option)
-    default = None if unset or option.default is None else kind(option.default)
+    default = WORDS.get(option.name, {}).get(option.default, option.default)
+    if unset or kind == list[str]:
+        default = None
+    elif default is not None and (kind is bool or not option.choices):
+        default = kind(default)
     if kind is bool:
-        # What a model may switch on can be switched off.
+        # An option that a model may switch on can be switched off.
         flags = (f"{flags[0]}/--no-{flags[0][2:]}" if unset else flags[0], *flags[1:])
     info = typer.Option(
         *flags,
         help=f"{words}.",
-        show_default=unset or (default is not None and kind is not bool),
+        show_default=unset or (default not in (None, "") and kind is not bool),
         rich_help_panel=described.section or None,
     )
     annotation = kind if default is not None else kind | None
@@ -131,11 +140,27 @@ def _type_of(option: OptionField) -> Any:
     if option.kinds == (bool,) or True in option.choices:  # further choices are for Python only
         return bool
     if option.choices:
-        return StrEnum(option.name, {str(choice): str(choice) for choice in option.choices})
+        return Literal[tuple(WORDS.get(option.name, {}).get(each, each) for each in map(str, option.choices))]
     if Path in option.kinds:
         return Path
+    if option.kinds == (list,):
+        return list[str]
     return option.kinds[0]
 
 
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, StrEnum) else value
+def _plain(name: str, value: Any) -> Any:
+    """Return the value of a field for that of its option."""
+    if name == "placeholders":
+        return _patterns(value)
+    return next((own for own, word in WORDS.get(name, {}).items() if word == value), value)
+
+
+def _patterns(values: list[str]) -> bool | list[str]:
+    """Return the placeholders of a request from the values of ``--placeholder``.
+
+    Raises:
+        SettingsError: ``none`` is not alone.
+    """
+    if NOTHING in values and len(values) > 1:
+        raise SettingsError("--placeholder none cannot be combined with other patterns")
+    return False if values == [NOTHING] else values

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -19,44 +18,11 @@ if TYPE_CHECKING:
 Verb = TypeVar("Verb", bound=Callable[..., None])
 
 
-class SplitChoice(StrEnum):
-    """When lines are split into sentences."""
-
-    auto = "auto"
-    sentences = "sentences"
-    never = "never"
-
-
-class UtilityChoice(StrEnum):
-    """Similarity metrics."""
-
-    chrf = "chrf"
-    bleu = "bleu"
-
-
-class GlossaryChoice(StrEnum):
-    """How glossary terms are enforced."""
-
-    forced = "forced"
-    soft = "soft"
-
-
-class ErrorChoice(StrEnum):
-    """How a line that cannot be translated is handled."""
-
-    stop = "stop"
-    skip = "skip"
-    copy = "copy"
-
-
 # Input and output.
 Input = Annotated[
     Path | None,
     typer.Option(
-        "--input",
-        "-i",
-        help="Input file, one text per line; may be compressed (.gz, .zst, .xz, .bz2).",
-        show_default=False,
+        "--input", "-i", help="Input file, one text per line; may be compressed (.gz, .zst, .xz, .bz2)."
     ),
 ]
 Output = Annotated[
@@ -65,34 +31,21 @@ Output = Annotated[
         "--output",
         "-o",
         help="Output file, written atomically; compressed if the name ends in .gz, .zst, .xz or .bz2.",
-        show_default=False,
     ),
-]
-OnError = Annotated[
-    ErrorChoice,
-    typer.Option(help="If a line cannot be translated: stop, skip it (write an empty line), or copy it."),
 ]
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="Continue an interrupted run of the same command."),
+    typer.Option(
+        "--resume", help="Continue an interrupted run of the same command.", rich_help_panel="Output"
+    ),
 ]
 Streaming = Annotated[
-    bool, typer.Option("--stream", help="Show each word as soon as it is decided (greedy or --sample).")
-]
-Prefix = Annotated[
-    str | None, typer.Option(help="Force every translation to start with this text.", show_default=False)
-]
-Glossary = Annotated[
-    Path | None,
-    typer.Option(help="Glossary of required translations: a .tsv, .csv or .tbx file.", show_default=False),
-]
-GlossaryMode = Annotated[
-    GlossaryChoice,
-    typer.Option(help="forced: always use glossary terms; soft: prefer them."),
-]
-Split = Annotated[
-    SplitChoice,
-    typer.Option(help="Split lines into sentences: if too long for the model (auto), always, or never."),
+    bool,
+    typer.Option(
+        "--stream",
+        help="Show each word as soon as it is decided (greedy or --sample).",
+        rich_help_panel="Output",
+    ),
 ]
 
 # The model.
@@ -103,47 +56,28 @@ Models = Annotated[
         "-m",
         help="A model folder or a Hugging Face name (owner/model); default: the bundled model. "
         "Repeat for an ensemble (probabilities are averaged).",
-        show_default=False,
     ),
 ]
 AnyModel = Annotated[
     str,
     typer.Argument(
         help="A model folder, a Hugging Face name (owner/model) or an Argos package; `bundled` for the "
-        "bundled model.",
-        show_default=False,
+        "bundled model."
     ),
-]
-SourceLanguage = Annotated[
-    str | None,
-    typer.Option("--from", help="Language of the sources, if the model has several.", show_default=False),
-]
-TargetLanguage = Annotated[
-    str | None,
-    typer.Option("--to", help="Language of the translations, if the model has several.", show_default=False),
 ]
 Via = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Pivot language between --from and --to; repeat for a longer chain.",
-        show_default=False,
-    ),
+    typer.Option(help="Pivot language between --from and --to; repeat for a longer chain."),
 ]
 
-BatchTokens = Annotated[int | None, typer.Option(help="Batch size in source tokens.", show_default="4096")]
+DETAILS = ("attention", "entropy", "alignment", "coverage")
+"""Search options that add details to a translation; jobs and continuations have none of them."""
 
-# Computation.
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
-TorchDtype = Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")]
-Precision = Annotated[
-    str,
-    typer.Option(
-        "--dtype",
-        help="auto, float32, bfloat16, int8 (CPU) or float16 (GPU).",
-        show_default="auto",
-    ),
+BatchTokens = Annotated[
+    int | None,
+    typer.Option(help="Batch size in source tokens.", show_default="4096", rich_help_panel="Computation"),
 ]
-Threads = Annotated[int, typer.Option(help="CPU threads; 0 is all cores.", min=0)]
+
 
 # Evaluation.
 References = Annotated[
@@ -152,7 +86,6 @@ References = Annotated[
         "--reference",
         "-r",
         help="References: one per line, or a .tsv file with several per line. Repeatable.",
-        show_default=False,
     ),
 ]
 Columns = Annotated[

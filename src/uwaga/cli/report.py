@@ -9,9 +9,7 @@ import typer
 
 from uwaga.errors import SettingsError
 
-Run = Annotated[
-    Path, typer.Argument(help="The folder of a training run, finished or not.", show_default=False)
-]
+Run = Annotated[Path, typer.Argument(help="The folder of a training run, finished or not.")]
 Page = Annotated[
     Path | None,
     typer.Option("--output", "-o", help="The HTML file to write.", show_default="report.html in the folder"),

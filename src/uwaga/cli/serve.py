@@ -8,32 +8,31 @@ from typing import Annotated
 import typer
 
 from uwaga.cli.errors import needing, reported
+from uwaga.cli.verb import Verb, VerbGroup
 
 serve = typer.Typer(
     name="serve",
     add_completion=False,
-    help="Serve translations over HTTP, or manage API `keys`.",
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["--help", "-h"]},
+    rich_markup_mode=None,
+    cls=VerbGroup,
 )
-keys = typer.Typer(name="keys", help="Add, list and revoke API keys.", no_args_is_help=True)
+keys = typer.Typer(name="keys", cls=VerbGroup, help="Add, list and revoke API keys.", no_args_is_help=True)
 
 SettingsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--settings", show_default=False, help="YAML settings file; command-line options override it."
-    ),
+    typer.Option("--settings", help="YAML settings file; command-line options override it."),
 ]
 ModelNames = Annotated[
     list[str] | None,
     typer.Option(
-        "--model", "-m", show_default=False,
+        "--model", "-m",
         help="Model folder, name, or language pair (en-pt); repeatable. Default: the bundled model.",
     ),
 ]  # fmt: skip
 KeyFile = Annotated[Path, typer.Option("--file", help="File of API keys.")]
-KeyName = Annotated[str, typer.Argument(help="Name of the client that the key is for.", show_default=False)]
+KeyName = Annotated[str, typer.Argument(help="Name of the client that the key is for.")]
 
 
 @serve.callback()
@@ -53,7 +52,7 @@ def run(
     ] = None,
     cors: Annotated[
         list[str] | None,
-        typer.Option(help="Origin whose pages may call the server; * for any.", show_default=False),
+        typer.Option(help="Origin whose pages may call the server; * for any."),
     ] = None,
     show: Annotated[
         bool, typer.Option("--show-settings", help="Print all settings as YAML and exit.")
@@ -90,7 +89,7 @@ def run(
     run_server(found)
 
 
-@keys.command("add")
+@keys.command("add", cls=Verb)
 @reported
 def add(
     name: KeyName,
@@ -116,7 +115,7 @@ def add(
     typer.echo(add_key(file, name, requests_per_minute, characters_per_minute, characters))
 
 
-@keys.command("list")
+@keys.command("list", cls=Verb)
 @reported
 def list_(file: KeyFile = Path("keys.json")) -> None:
     """List the clients that have an API key, with its date and limits.
@@ -134,7 +133,7 @@ def list_(file: KeyFile = Path("keys.json")) -> None:
         typer.echo(f"{one.name}\t{one.created}\t{told or 'default limits'}")
 
 
-@keys.command("remove")
+@keys.command("remove", cls=Verb)
 @reported
 def remove(name: KeyName, file: KeyFile = Path("keys.json")) -> None:
     """Revoke an API key; a running server notices within a second.

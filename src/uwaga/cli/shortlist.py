@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uwaga.cli import options as the
+from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
+from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.conversion.shortlist import Trial
 
 Sources = Annotated[
     Path,
-    typer.Argument(help="Source sentences, one per line; may be compressed.", show_default=False),
+    typer.Argument(help="Source sentences, one per line; may be compressed."),
 ]
-Targets = Annotated[Path, typer.Argument(help="Their translations, line by line.", show_default=False)]
-ShortlistFile = Annotated[
-    Path, typer.Option("--output", "-o", help="Shortlist file to write.", show_default=False)
-]
+Targets = Annotated[Path, typer.Argument(help="Their translations, line by line.")]
+ShortlistFile = Annotated[Path, typer.Option("--output", "-o", help="Shortlist file to write.")]
 Frequent = Annotated[
     int, typer.Option(min=1, help="Number of frequent target tokens in the list of every sentence.")
 ]
@@ -31,15 +32,17 @@ HeldOut = Annotated[
 ]
 DevSource = Annotated[
     Path | None,
-    typer.Option(help="Source sentences to evaluate on instead of held-out pairs.", show_default=False),
+    typer.Option(help="Source sentences to evaluate on instead of held-out pairs."),
 ]
-DevTarget = Annotated[Path | None, typer.Option(help="Their translations.", show_default=False)]
+DevTarget = Annotated[Path | None, typer.Option(help="Their translations.")]
 TrialBeam = Annotated[
     int | None, typer.Option("--beam", "-b", help="Beam size of the evaluation.", show_default="the model's")
 ]
-NativePrecision = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or int8.")]
+
+Load = Annotated[LoadOptions, Group(LoadOptions, names=("dtype", "threads", "source", "target"))]
 
 
+@option_groups
 def shortlist(
     model: the.AnyModel,
     source: Sources,
@@ -52,10 +55,8 @@ def shortlist(
     dev_source: DevSource = None,
     dev_target: DevTarget = None,
     beam: TrialBeam = None,
-    source_language: the.SourceLanguage = None,
-    target_language: the.TargetLanguage = None,
-    dtype: NativePrecision = "auto",
-    threads: the.Threads = 0,
+    *,
+    load: Load,
 ) -> None:
     """Learn a vocabulary shortlist, which speeds up `uwaga translate --shortlist`.
 
@@ -77,14 +78,7 @@ def shortlist(
     from uwaga.translator import Translator
 
     corpus = read_corpus(source, target, sentences, held_out, _dev(dev_source, dev_target))
-    translator = Translator.load(
-        model,
-        device="cpu",
-        dtype=dtype,
-        threads=threads,
-        source=source_language,
-        target=target_language,
-    )
+    translator = Translator.load(model, **vars(replace(load, device="cpu")))
     with counter(len(corpus.training), "reading") as advance:
         counted = count_shortlist(translator, corpus.training, frequent, per_word, advance)
     write_shortlist(output, counted.shortlist, translator.source, translator.target, counted.pairs)

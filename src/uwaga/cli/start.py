@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+from types import ModuleType
 
 
 def start() -> None:
@@ -15,6 +17,10 @@ def start() -> None:
     # Imported modules stay alive, so garbage collection during imports frees nothing. Searching all installed
     # packages for plugins of pydantic takes longer than reading a model's settings.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    # Even then pydantic imports importlib.metadata, unless the module that searches is there already.
+    no_plugins = ModuleType("pydantic.plugin._loader")
+    no_plugins.get_plugins = tuple  # type: ignore[attr-defined]
+    sys.modules.setdefault(no_plugins.__name__, no_plugins)
     gc.disable()
     from uwaga.cli.main import main
 

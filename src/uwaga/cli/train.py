@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from uwaga.cli.errors import INTERRUPTED, MISTAKE, needing
-from uwaga.errors import FailedElsewhereError, MissingExtraError, SettingsError
+from uwaga.errors import FailedElsewhereError, SettingsError
+from uwaga.files.lines import COMPRESSED
 
 if TYPE_CHECKING:
     from uwaga.settings import Settings
 
-SettingsFile = Annotated[Path, typer.Argument(help="YAML settings file.", show_default=False)]
+DEFAULT_FILE = "train.yaml"
+CODE = re.compile(r"[a-z]{2,3}(?<!tsv|txt)")
+"""A suffix of a file that names its language."""
+
+SettingsFile = Annotated[
+    Path | None, typer.Argument(help=f"YAML settings file; with --init by default {DEFAULT_FILE}.")
+]
 Init = Annotated[
     bool, typer.Option("--init", help="Write a commented settings file to this path instead of training.")
+]
+Corpus = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--train",
+        metavar="FILE...",
+        help="With --init: the training corpus to write into it, one TSV or two aligned files. Its size "
+        "selects the preset.",
+    ),
+]
+DevCorpus = Annotated[
+    list[Path] | None, typer.Option("--dev", metavar="FILE...", help="With --init: the dev set.")
 ]
 Preset = Annotated[
     str | None,
@@ -24,25 +45,19 @@ Preset = Annotated[
         metavar="NAME",
         help="With --init: the model preset (`small`, `tiny`, `luong-small`, ...); "
         "an unknown name lists them all.",
-        show_default=False,
     ),
 ]
 Estimate = Annotated[
-    bool | None,
+    bool,
     typer.Option(
-        "--estimate/--no-estimate",
-        help="Estimate the training time on this machine by measuring updates for at most a minute. "
-        "On by default with --init.",
-        show_default=False,
+        "--estimate",
+        help="Estimate the training time on this machine by measuring updates for at most a minute.",
     ),
 ]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Change one setting, such as `training.seed=2`. Repeatable.",
-        show_default=False,
+        "--set", metavar="KEY=VALUE", help="Change one setting, such as `training.seed=2`. Repeatable."
     ),
 ]
 
@@ -51,16 +66,17 @@ Sweep = Annotated[
     typer.Option(
         "--sweep",
         help="Hyperparameter search: a YAML file of parameters and their ranges. Poor trials are pruned.",
-        show_default=False,
     ),
 ]
 
 
 def train(
-    settings: SettingsFile,
+    settings: SettingsFile = None,
     init: Init = False,
+    train_: Corpus = None,
+    dev: DevCorpus = None,
     preset: Preset = None,
-    estimate: Estimate = None,
+    estimate: Estimate = False,
     set_: Changes = None,
     sweep: Sweep = None,
 ) -> None:
@@ -71,11 +87,11 @@ def train(
 
     **Examples**
 
-    Write a settings file with every setting and its description:
+    Write a settings file with every setting and its description, for a corpus of your own:
 
-        uwaga train --init my-model.yaml --preset small
+        uwaga train my-model.yaml --init --train train.en train.de --dev dev.en dev.de
 
-    Train, after naming your files in it, and watch the losses in TensorBoard:
+    Train with it, and watch the losses in TensorBoard:
 
         uwaga train my-model.yaml
 
@@ -103,12 +119,20 @@ def train(
 
         uwaga translate --model runs/my-model/model "A sentence."
     """
-    _check_single_process(("--init", init), ("--sweep", sweep is not None), ("--estimate", bool(estimate)))
+    _check_single_process(("--init", init), ("--sweep", sweep is not None), ("--estimate", estimate))
     if init:
-        _init(settings, preset, set_ or [], estimate is not False)
+        settings = settings or Path(DEFAULT_FILE)
+        _init(settings, preset, {"train": train_ or [], "dev": dev or []}, set_ or [])
+        if estimate:
+            _estimate(settings, [])
         return
     if preset is not None:
         raise SettingsError(f"--preset needs --init; without it use --set model={preset}")
+    for name, files in (("train", train_), ("dev", dev)):
+        if files:
+            raise SettingsError(f"--{name} needs --init; without it use --set 'data.{name}=[...]'")
+    if settings is None:
+        raise SettingsError("name a settings file; `uwaga train --init my-model.yaml` writes one")
     if sweep is not None:
         _sweep(settings, set_ or [], sweep)
         return
@@ -170,27 +194,37 @@ def _sweep(path: Path, changes: list[str], sweep: Path) -> None:
         raise typer.Exit(INTERRUPTED)
 
 
-def _init(path: Path, preset: str | None, changes: list[str], estimate: bool) -> None:
-    """Write a settings file, and print how long its run will take if torch is installed."""
-    from uwaga.training.template import template_settings, write_template
+def _init(path: Path, preset: str | None, files: dict[str, list[Path]], changes: list[str]) -> None:
+    """Write a settings file, for the corpora of ``files`` if they are given."""
+    from uwaga.training.template import preset_for, write_template
 
-    write_template(path, preset, changes)
-    typer.echo(f"wrote {path}: name your corpora in it, then: uwaga train {path}", err=True)
-    if not estimate:
-        return
-    settings = template_settings(preset, changes)
-    try:
-        with needing("train", "an estimate"):
-            from uwaga.training import estimate as times
-    except MissingExtraError as error:
-        typer.echo(str(error), err=True)
-        return
-    typer.echo(
-        f"measuring this machine for at most {times.SECONDS:.0f} s (skip with --no-estimate)", err=True
-    )
-    typer.echo(
-        f"{settings.training.steps:,} updates: {times.estimate_time(settings, times.SECONDS)}", err=True
-    )
+    ours = [f"run={json.dumps(str(Path('runs', path.stem)))}"]
+    for name, paths in files.items():
+        if len(paths) > 2:
+            raise SettingsError(
+                f"--{name}: {len(paths)} files; give one TSV or two aligned files (the settings file first)"
+            )
+        for file in paths:
+            if not file.is_file():
+                raise SettingsError(f"--{name}: {file}: no such file")
+        if paths:
+            ours.append(f"data.{name}={json.dumps([str(file) for file in paths])}")
+    if len(codes := [code for file in files["train"] if (code := _language(file))]) == 2:
+        ours.append(f"data.languages={json.dumps(codes)}")
+    if preset is None and files["train"]:
+        preset, pairs = preset_for(files["train"])
+        typer.echo(f"preset {preset}: about {pairs:,} pairs, by the size of the files", err=True)
+    write_template(path, preset, [*ours, *changes])
+    missing = [f"data.{name}" for name, paths in files.items() if not paths]
+    task = f"name your corpora in it ({', '.join(missing)}), then" if missing else "train with"
+    typer.echo(f"wrote {path}; {task}: uwaga train {path}", err=True)
+
+
+def _language(file: Path) -> str | None:
+    """Return the language of a file named such as ``train.en.gz``."""
+    suffixes = [part for part in file.suffixes if part not in COMPRESSED]
+    last = suffixes[-1][1:] if suffixes else ""
+    return last if CODE.fullmatch(last) else None
 
 
 def _values(path: Path, changes: list[str]) -> dict[str, object]:

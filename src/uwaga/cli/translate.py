@@ -10,15 +10,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.chosen import load_for_texts
+from uwaga.cli.chosen import load_for_sample
 from uwaga.cli.errors import MISTAKE
 from uwaga.cli.lines import (
     DEMONSTRATION,
@@ -26,34 +25,21 @@ from uwaga.cli.lines import (
     Pace,
     chunks_of,
     lines_out,
-    resolve_source,
+    sample_of,
 )
 from uwaga.cli.option_groups import Group, option_groups
-from uwaga.cli.text_format import (
-    FormatChoice,
-    IgnoreTags,
-    MorePlaceholders,
-    TextFormat,
-    kept_patterns,
-)
 from uwaga.errors import DataError, SettingsError
+from uwaga.languages.detection import AUTO
 from uwaga.results.confidence import Word, in_text
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
+from uwaga.translator.request import Request
 
 if TYPE_CHECKING:
     from uwaga.errors import UwagaError
     from uwaga.files.resume import Journal
     from uwaga.results.translation import Translation
-    from uwaga.translator import Request, Translator
-    from uwaga.translator.request import OnError
-
-
-class NbestChoice(StrEnum):
-    """Formats of n-best lists."""
-
-    tabs = "tabs"
-    moses = "moses"
+    from uwaga.translator import Translator
 
 
 def moses_lines(translation: Translation, index: int) -> str:
@@ -173,19 +159,16 @@ class Notes:
             raise typer.Exit(MISTAKE)
 
 
-ON_ERROR: dict[the.ErrorChoice, OnError] = {
-    the.ErrorChoice.stop: "raise",
-    the.ErrorChoice.skip: "return",
-    the.ErrorChoice.copy: "copy",
-}
-
 Texts = Annotated[
     list[str] | None,
-    typer.Argument(help="Texts to translate; lines are read if omitted.", show_default=False),
+    typer.Argument(help="Texts to translate; lines are read if omitted."),
 ]
 NbestFormat = Annotated[
-    NbestChoice,
-    typer.Option(help="Format of --nbest: separated by tabs on one line, or one line each in Moses format."),
+    Literal["tabs", "moses"],
+    typer.Option(
+        help="Format of --nbest: separated by tabs on one line, or one line each in Moses format.",
+        rich_help_panel="Output",
+    ),
 ]
 AsJson = Annotated[
     bool,
@@ -200,6 +183,7 @@ Confident = Annotated[
         "--confidence",
         help="Mark words of low probability: in colour on a terminal, otherwise with their probability; "
         "with --json, add all words, entropies and quality estimates.",
+        rich_help_panel="Output",
     ),
 ]
 
@@ -208,10 +192,11 @@ Alignments = Annotated[
     typer.Option(
         help="File for word alignments, one line each in Moses format (0-0 1-2); words and punctuation "
         "marks are numbered from 0.",
-        show_default=False,
+        rich_help_panel="Output",
     ),
 ]
 
+Wanted = Annotated[dict[str, Any], Group(Request)]
 Search = Annotated[
     SearchOverrides,
     Group(
@@ -276,57 +261,40 @@ def translate(
     model: the.Models = None,
     input_: the.Input = None,
     output: the.Output = None,
-    nbest_format: NbestFormat = NbestChoice.tabs,
+    nbest_format: NbestFormat = "tabs",
     as_json: AsJson = False,
     confidence: Confident = False,
     stream: the.Streaming = False,
-    prefix: the.Prefix = None,
-    glossary: the.Glossary = None,
-    glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
-    split: the.Split = the.SplitChoice.auto,
-    on_error: the.OnError = the.ErrorChoice.stop,
     resume: the.Resume = False,
     alignments: Alignments = None,
-    format_: TextFormat = FormatChoice.text,
-    ignore_tags: IgnoreTags = None,
-    placeholder: MorePlaceholders = None,
     via: the.Via = None,
     *,
+    request: Wanted,
     search: Search,
     load: Load,
 ) -> None:
     """Translate texts, a file or standard input: one line in, one line out."""
-    from uwaga.translator.request import Request
-
-    shape = _Shape(as_json, stream, nbest_format is NbestChoice.moses, confidence, shows_colours(output))
+    shape = _Shape(as_json, stream, nbest_format == "moses", confidence, shows_colours(output))
     shape.check(search)
-    if format_ is not FormatChoice.text and stream:
+    if request["format"] != "text" and stream:
         raise SettingsError("--format puts tags back after the whole translation: leave out --stream")
-    if format_ is not FormatChoice.text and alignments is not None:
+    if request["format"] != "text" and alignments is not None:
         raise SettingsError("--alignments counts the words of plain lines: leave out --format")
     if resume and output is None:
         raise SettingsError("--resume needs the --output of the interrupted run")
     pace = Pace() if sys.stderr.isatty() else None
-    source, chunks = resolve_source(load.source, chunks_of(text, input_, pace))
+    chunks, sample = chunks_of(text, input_, pace), list[str]()
+    if load.source == AUTO:
+        sample, chunks = sample_of(chunks)
     search |= {"entropy": as_json and confidence, "alignment": alignments is not None}
-    request = Request(
-        "",
-        format=format_.value,
-        prefix=prefix or "",
-        glossary=glossary,
-        glossary_mode=glossary_mode.value,
-        split=split.value,
-        placeholders=kept_patterns(placeholder),
-        ignore_tags=ignore_tags or (),
-        search=search,
-        on_error=ON_ERROR[on_error],
-    )
-    request.check()
-    translator, bundled = load_for_texts(model, replace(load, source=source), via)
-    request = translator.prepare(request, streaming=stream)
+    wanted = Request("", search=search, **request)
+    wanted.check()
+    translator, bundled = load_for_sample(model, load, via, sample)
+    wanted = translator.prepare(wanted, streaming=stream)
     notes = Notes("text" if text else "line", bundled)
-    with open_results(translator, request, shape, output, resume) as journal:
-        _Job(translator, request, shape, notes, pace, journal).run(chunks, input_, output, alignments)
+    with open_results(translator, wanted, shape, output, resume) as journal:
+        job = _Job(translator, wanted, shape, notes, pace, journal, load.source == AUTO)
+        job.run(chunks, input_, output, alignments)
     notes.finish()
 
 
@@ -421,7 +389,10 @@ class Result(NamedTuple):
 
 @dataclass
 class _Job:
-    """The translation of all chunks of lines to the output files."""
+    """The translation of all chunks of lines to the output files.
+
+    With ``detects``, lines that are already in the target language are left alone.
+    """
 
     translator: Translator
     request: Request
@@ -429,6 +400,7 @@ class _Job:
     notes: Notes
     pace: Pace | None
     journal: Journal | None
+    detects: bool = False
 
     def run(
         self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, alignments: Path | None
@@ -481,13 +453,28 @@ class _Job:
 
     def _translate(self, chunk: Chunk) -> list[Result]:
         """Translate the lines of a chunk together."""
-        translations = list(self.translator.run(self._requests(chunk), window=len(chunk.lines)))
+        from uwaga.translator.translate import left_alone
+
+        requests = self._requests(chunk)
+        alone = [self._is_done(one.text) for one in requests]
+        rest = [one for one, done in zip(requests, alone, strict=True) if not done]
+        translated = self.translator.run(rest, window=max(len(rest), 1))
         results = []
-        for number, line, translation in zip(count(chunk.first), chunk.lines, translations, strict=False):
+        for number, line, done in zip(count(chunk.first), chunk.lines, alone, strict=False):
+            translation = left_alone(line) if done else next(translated)
             self.notes.take(number, translation)
             text = self.shape.show(translation, number - 1)
             results.append(Result(_checksum(line), text, f"{translation.alignment or ''}\n"))
         return results
+
+    def _is_done(self, line: str) -> bool:
+        """Return True if a line is already in the target language."""
+        if not self.detects:
+            return False
+        from uwaga.translator.plan import is_done
+
+        source, target = self.translator.languages
+        return is_done(line, (source,), target)
 
     def _stream(self, chunk: Chunk, write: Callable[[str], None]) -> list[Result]:
         """Write each translation word by word."""
@@ -509,6 +496,9 @@ class _Job:
         return results
 
     def _pieces(self, number: int, request: Request) -> Iterator[str]:
+        if self._is_done(request.text):
+            yield request.text + "\n"
+            return
         truncated = yield from self.translator.run_stream(request)
         yield "\n"
         if truncated:

@@ -6,29 +6,34 @@ import sys
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from uwaga.cli import options as the
-from uwaga.cli.chosen import load_for_texts
-from uwaga.cli.lines import DEMONSTRATION, report_language
+from uwaga.cli.chosen import load_for_sample
+from uwaga.cli.lines import DEMONSTRATION
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
 from uwaga.languages.detection import AUTO
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
+from uwaga.translator.request import Request
 
+if TYPE_CHECKING:
+    from uwaga.documents import DocumentReport
+
+SHOWN = 5
+"""Number of doubtful texts that are shown."""
 SAMPLE = 200
 """Number of texts from which the language of a document is detected."""
 
-Document = Annotated[Path, typer.Argument(help="The document to translate.", show_default=False)]
+Document = Annotated[Path, typer.Argument(help="The document to translate.")]
 Target = Annotated[
     Path,
     typer.Argument(
         help="The translated document, written atomically. Rerun the same command to resume an interrupted "
-        "run.",
-        show_default=False,
+        "run."
     ),
 ]
 FormatName = Annotated[
@@ -48,10 +53,7 @@ Keys = Annotated[
 ]
 Columns = Annotated[
     str | None,
-    typer.Option(
-        help="For CSV and TSV: the columns to translate, comma-separated: title,description.",
-        show_default=False,
-    ),
+    typer.Option(help="For CSV and TSV: the columns to translate, comma-separated: title,description."),
 ]
 Retranslate = Annotated[
     bool,
@@ -60,11 +62,8 @@ Retranslate = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists.")]
-Placeholders = Annotated[
-    bool,
-    typer.Option("--placeholders/--no-placeholders", help="Keep {names}, %s, URLs etc. unchanged."),
-]
 
+Wanted = Annotated[dict[str, Any], Group(Request, without=("format", "prefix", "ignore_tags", "on_error"))]
 Search = Annotated[
     SearchOverrides, Group(SearchOptions, without=("nbest", "attention", "entropy", "alignment"))
 ]
@@ -97,13 +96,10 @@ def translate_file(
     columns: Columns = None,
     retranslate: Retranslate = False,
     force: Force = False,
-    placeholders: Placeholders = True,
     model: the.Models = None,
     via: the.Via = None,
-    glossary: the.Glossary = None,
-    glossary_mode: the.GlossaryMode = the.GlossaryChoice.forced,
-    split: the.Split = the.SplitChoice.auto,
     *,
+    request: Wanted,
     search: Search,
     load: Load,
 ) -> None:
@@ -115,7 +111,6 @@ def translate_file(
     from uwaga.cli.meter import texts_meter
     from uwaga.documents import DocumentOptions, document_job, job_texts
     from uwaga.documents.translating import translate_file as run
-    from uwaga.translator.request import Request
 
     # Errors of the document are reported before a model is loaded.
     source = load.source
@@ -125,20 +120,13 @@ def translate_file(
     job = document_job(document, output, format_, document_options)
     if output.exists() and not force:
         raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
+    sample: list[str] = []
     if source == AUTO:
-        source = report_language(list(islice(job_texts(job), SAMPLE)))
-        document_options = replace(document_options, source=source)
-    translator, bundled = load_for_texts(model, replace(load, source=source), via)
+        sample = list(islice(job_texts(job), SAMPLE))
+        document_options = replace(document_options, source=None)
+    translator, bundled = load_for_sample(model, load, via, sample, of_document=True)
     if bundled:
         typer.echo(DEMONSTRATION, err=True)
-    request = Request(
-        "",
-        glossary=glossary,
-        glossary_mode=glossary_mode.value,
-        split=split.value,
-        placeholders=placeholders,
-        search=search,
-    )
     with texts_meter(document.name) as progress:
         report = run(
             translator,
@@ -146,12 +134,27 @@ def translate_file(
             output,
             format=format_,
             options=document_options,
-            request=request,
+            request=Request("", search=search, **request),
             progress=progress,
         )
+    _report_doubts(report)
     resumed = f", {report.resumed} of them in an earlier run" if report.resumed else ""
     if sys.stderr.isatty() or resumed:
         typer.echo(f"{output}: {report.texts} texts{resumed}", err=True)
+
+
+def _report_doubts(report: DocumentReport) -> None:
+    """Report the number of doubtful texts, and the first few with the reasons."""
+    from uwaga.results.translation import shortened
+
+    if not report.doubtful:
+        return
+    count, more = len(report.doubtful), len(report.doubtful) - SHOWN
+    typer.echo(f"warning: {count} of {report.texts} translations may be wrong:", err=True)
+    for one in report.doubtful[:SHOWN]:
+        typer.echo(f"  text {one.number}, {shortened(one.text)!r}: {'; '.join(one.reasons)}", err=True)
+    if more > 0:
+        typer.echo(f"  and {more} more", err=True)
 
 
 def _listed(names: str | None) -> tuple[str, ...]:

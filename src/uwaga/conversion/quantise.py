@@ -18,7 +18,7 @@ import numpy as np
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.formats.uwaga.int8 import write_quantised
 from uwaga.checkpoints.registry import read
-from uwaga.checkpoints.score_stats import ScoreStats, usual_score
+from uwaga.checkpoints.score_stats import ScoreStats, measured_stats
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.engine import NativeModel
 from uwaga.errors import ModelError
@@ -254,12 +254,14 @@ def quantise(
         sources, what = comparison_sources(sample, checkpoint.source, exact), "sentences"
     card = checkpoint.card.text or f"# {folder.name}\n"
     card += "\nWeights quantised to int8 by `uwaga convert --int8`.\n"
-    usual = checkpoint.usual if sample is None else measure_usual(checkpoint, rounded, sources)
-    write_quantised(out, replace(checkpoint, usual=usual), packed, card)
+    score_stats = (
+        checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, rounded, sources)
+    )
+    write_quantised(out, replace(checkpoint, score_stats=score_stats), packed, card)
     return replace(measure_agreement(exact, rounded, sources), measured_on=what)
 
 
-def measure_usual(
+def measure_score_stats(
     checkpoint: Checkpoint, model: NativeModel, sources: Sequence[Sequence[int]]
 ) -> ScoreStats | None:
     """Measure the score statistics of a model's own translations of a sample.
@@ -274,4 +276,4 @@ def measure_usual(
         return None
     options = checkpoint.decoding.changed({"sample": False, "nbest": 1})
     found = [best for [best, *_] in search(model, sources, options)]
-    return usual_score(found) or checkpoint.usual
+    return measured_stats(found) or checkpoint.score_stats

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 from uwaga.data.columns import Cells, cell_text
@@ -11,9 +10,9 @@ from uwaga.data.guide import LinkFile, Links
 from uwaga.data.report import CorpusReport, Fault
 from uwaga.data.sources import find_sources
 from uwaga.errors import DataError
-from uwaga.settings import CorpusSettings, DataSettings
+from uwaga.settings import CorpusSettings
 
-__all__ = ["CorpusReport", "Pair", "PairReader", "read_corpus", "read_pairs"]
+__all__ = ["CorpusReport", "Pair", "PairReader", "read_corpus"]
 
 
 class Pair(NamedTuple):
@@ -116,22 +115,3 @@ def read_corpus(
         MissingExtraError: the library of the format, the compression or the URL is not installed.
     """
     return PairReader(corpus, CorpusReport() if report is None else report, links)
-
-
-def read_pairs(paths: Sequence[Path | str], settings: DataSettings, report: CorpusReport) -> PairReader:
-    """Stream the pairs of a corpus given in the short form.
-
-    Args:
-        paths: one TSV file (source TAB target [TAB more references]), a source file and a target file,
-            or one Moses prefix: ``prefix.en`` and ``prefix.de`` for ``settings.languages`` en and de; or
-            files of another format by their suffixes. Plain, gzip, zstd, xz or bzip2; paths or URLs.
-        settings: ``languages`` and ``bad_lines`` are used.
-        report: filled while the pairs are read.
-
-    Raises:
-        DataError: as :func:`read_corpus`.
-    """
-    corpus = CorpusSettings(
-        files=tuple(str(path) for path in paths), languages=settings.languages, bad_lines=settings.bad_lines
-    )
-    return read_corpus(corpus, report)

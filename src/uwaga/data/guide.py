@@ -135,7 +135,7 @@ class Guide:
         """Return the links, (links, 3): sentence in the batch, position of the target piece, and of the
         source piece.
         """
-        found: list[tuple[int, int, int]] = []
+        triples: list[tuple[int, int, int]] = []
         texts = self._mixture.texts(rows.pairs)
         for row, ((links, kind), (source, target, tag)) in enumerate(
             zip(self._mixture.links(rows.pairs), texts, strict=True)
@@ -150,12 +150,12 @@ class Guide:
             targets = word_places(_sizes(target, kind), self._target[right])
             linked = {
                 (there, here)
-                for one, other in links.tolist()
-                if one < len(sources) and other < len(targets)  # a form may lack the last words
-                for there, here in product(targets[other], sources[one])
+                for source_word, target_word in links.tolist()
+                if source_word < len(sources) and target_word < len(targets)  # a form may lack the last words
+                for there, here in product(targets[target_word], sources[source_word])
             }
-            found.extend((row, there, here) for there, here in sorted(linked))
-        return np.array(found, dtype=np.int64).reshape(-1, 3)
+            triples.extend((row, there, here) for there, here in sorted(linked))
+        return np.array(triples, dtype=np.int64).reshape(-1, 3)
 
 
 def _sizes(text: str, kind: WordKind) -> list[int]:
@@ -178,14 +178,14 @@ def word_places(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range
     lasts = np.maximum(ends * scale, starts * scale + 1e-3)  # a space alone is of the word behind it
     begin = np.searchsorted(word_ends, starts * scale + 1e-6, side="right")  # (pieces,) first word of each
     end = np.searchsorted(word_ends, lasts - 1e-6, side="right")  # its last
-    found: list[list[int]] = [[] for _ in words]
-    for place, (width, one, other) in enumerate(
+    positions: list[list[int]] = [[] for _ in words]
+    for place, (width, first_word, last_word) in enumerate(
         zip(pieces.tolist(), begin.tolist(), end.tolist(), strict=True)
     ):
         if width >= 0:
-            for word in range(one, min(other, len(words) - 1) + 1):
-                found[word].append(first + place)
-    return [range(places[0], places[-1] + 1) if places else range(0) for places in found]
+            for word in range(first_word, min(last_word, len(words) - 1) + 1):
+                positions[word].append(first + place)
+    return [range(places[0], places[-1] + 1) if places else range(0) for places in positions]
 
 
 def piece_widths(tokeniser: TrainingSubwords) -> Ids:

@@ -45,13 +45,13 @@ def permuted(places: Ids, size: int, keys: Words) -> Ids:
         keys: (places,) or (1,), the key of the permutation for each position.
     """
     side = np.uint64(math.isqrt(size - 1) + 1)  # the smallest with side * side >= size
-    found = places.astype(np.uint64)
-    keys = np.broadcast_to(keys, found.shape)
-    outside = np.arange(len(found))
+    numbers = places.astype(np.uint64)
+    keys = np.broadcast_to(keys, numbers.shape)
+    outside = np.arange(len(numbers))
     while len(outside):
-        found[outside] = _network(found[outside], side, keys[outside])
-        outside = outside[found[outside] >= np.uint64(size)]
-    return found.astype(np.int64)
+        numbers[outside] = _network(numbers[outside], side, keys[outside])
+        outside = outside[numbers[outside] >= np.uint64(size)]
+    return numbers.astype(np.int64)
 
 
 def _network(numbers: Words, side: np.uint64, keys: Words) -> Words:
@@ -159,21 +159,21 @@ class Mixture:
 
     def texts(self, rows: Ids) -> list[tuple[str, str, tuple[int, ...]]]:
         """Return source, target and the ids of the tag of some rows."""
-        found = [
+        texts = [
             (store.source_text(index), store.target_text(index), store.tag) for store, index in self._at(rows)
         ]
         for store in self.stores:
             store.release_pages()
-        return found
+        return texts
 
     def links(self, rows: Ids) -> list[tuple[Ids, WordKind]]:
         """Return the word alignments of some rows, (links, 2) source and target word, and how words are
         counted.
         """
-        found = [(store.links(index), store.link_words) for store, index in self._at(rows)]
+        links = [(store.links(index), store.link_words) for store, index in self._at(rows)]
         for store in self.stores:
             store.release_pages()
-        return found
+        return links
 
     def _at(self, rows: Ids) -> Iterator[tuple[Store, int]]:
         """Yield the store of each row, and its number there."""

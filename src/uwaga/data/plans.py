@@ -336,9 +336,9 @@ class DrawnPlan(Plan):
                 for rows, plain, width in zip(drawn, stored, expected, strict=True)
             )
             widths = (source.lengths.astype(np.int64) + 1, target.lengths.astype(np.int64) + 1)
-            found = arrange(*widths, self._budget, self._strips)
-            if len(found) <= len(planned):
-                batches = split(found, len(planned))
+            arranged = arrange(*widths, self._budget, self._strips)
+            if len(arranged) <= len(planned):
+                batches = split(arranged, len(planned))
                 break
         order = np.random.default_rng(int(state[2])).permutation(len(batches))
         return Drawn(pool, source, target, [batches[place] for place in order])

@@ -32,6 +32,7 @@ class CorpusReport:
         kept: number of pairs.
         faults: number of dropped lines by their first fault.
         lines: first line numbers (from 1) of each fault.
+        warnings: findings about the whole corpus.
     """
 
     name: str = ""
@@ -39,6 +40,7 @@ class CorpusReport:
     kept: int = 0
     faults: dict[Fault, int] = field(default_factory=dict)
     lines: dict[Fault, list[int]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
 
     def add(self, fault: Fault, line: int) -> None:
         """Count a fault of a line."""
@@ -53,7 +55,7 @@ class CorpusReport:
         return sum(self.faults.values())
 
     def summary(self) -> list[str]:
-        """Return lines of text: the totals, then each fault with its first line numbers."""
+        """Return lines of text: the totals, then each fault with its first line numbers, then warnings."""
         head = f"{self.name}: " if self.name else ""
         text = [f"{head}{self.read} lines read, {self.kept} pairs kept, {self.skipped} skipped"]
         for fault in get_args(Fault):
@@ -61,10 +63,11 @@ class CorpusReport:
                 first = self.lines[fault]
                 more = ", ..." if count > len(first) else ""
                 text.append(f"  {fault}: {count} (line {', '.join(map(str, first))}{more})")
-        return text
+        return [*text, *(f"warning: {warning}" for warning in self.warnings)]
 
     def update(self, other: CorpusReport) -> None:
         """Copy the counts of another report."""
         self.name, self.read, self.kept = other.name, other.read, other.kept
         self.faults = dict(other.faults)
         self.lines = {fault: list(first) for fault, first in other.lines.items()}
+        self.warnings = list(other.warnings)

@@ -86,12 +86,12 @@ class Column:
         """Return the lengths of some rows, (rows,)."""
         if not self._maps:
             return np.asarray(self.offsets[rows + 1] - self.offsets[rows], dtype=np.int64)
-        found = np.empty(len(rows), dtype=np.int64)
+        lengths = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), SLICE):
             part = rows[start : start + SLICE]
-            found[start : start + SLICE] = self.offsets[part + 1] - self.offsets[part]
+            lengths[start : start + SLICE] = self.offsets[part + 1] - self.offsets[part]
             self.release_pages()
-        return found
+        return lengths
 
     def row(self, index: int) -> NDArray[Any]:
         """Return the numbers of a row, (length,)."""
@@ -123,10 +123,10 @@ class JoinedColumn:
 
     def lengths_of(self, rows: Ids) -> Ids:
         """Return the lengths of some rows, (rows,)."""
-        found = np.empty(len(rows), dtype=np.int64)
+        lengths = np.empty(len(rows), dtype=np.int64)
         for number, places in self._parts(rows):
-            found[places] = self._columns[number].lengths_of(rows[places] - self._starts[number])
-        return found
+            lengths[places] = self._columns[number].lengths_of(rows[places] - self._starts[number])
+        return lengths
 
     def row(self, index: int) -> NDArray[Any]:
         """Return the numbers of a row, (length,)."""
@@ -158,11 +158,11 @@ class Forms:
 
     def lengths_of(self, rows: Ids, chosen: Ids) -> Ids:
         """Return the lengths of some rows, (rows,), each in the form ``chosen`` (rows,)."""
-        found = np.empty(len(rows), dtype=np.int64)
+        lengths = np.empty(len(rows), dtype=np.int64)
         for form in np.unique(chosen):
             places = np.flatnonzero(chosen == form)
-            found[places] = self._columns[form].lengths_of(rows[places])
-        return found
+            lengths[places] = self._columns[form].lengths_of(rows[places])
+        return lengths
 
     def block(self, rows: Ids, chosen: Ids) -> Block:
         """Return some rows, each in the form ``chosen`` (rows,), padded."""
@@ -182,10 +182,10 @@ class Forms:
 
 def _gathered(rows: Ids, parts: Any) -> Block:
     """Combine blocks, each given with the positions of its rows."""
-    found = list(parts)
-    width = max(part.tokens.shape[1] for _, part in found)
+    gathered = list(parts)
+    width = max(part.tokens.shape[1] for _, part in gathered)
     whole = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))
-    for places, part in found:
+    for places, part in gathered:
         whole.tokens[places, : part.tokens.shape[1]] = part.tokens
         whole.lengths[places] = part.lengths
     return whole

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from uwaga.data.checks import CorpusChecks
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import Fault
 from uwaga.data.store import FACTS, FORMAT, LINKS, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
@@ -114,6 +115,7 @@ class _Writer:
     ) -> None:
         self._folder = folder
         self._reader = pairs
+        self._checks = CorpusChecks(pairs.files, pairs.corpus.languages or (None, None))
         self._tokenisers = tokenisers
         self._filters = filters
         self._most = filters.max_tokens or 0
@@ -143,14 +145,20 @@ class _Writer:
             file.close()
 
     def write_all(self, progress: Callable[[int], None] | None) -> None:
-        """Write all pairs of the reader."""
+        """Write all pairs of the reader, and add warnings about the corpus to its report."""
         while chunk := list(islice(self._reader, CHUNK)):
             self.write(chunk)
             if progress:
                 progress(self._reader.report.read)
+        self._reader.report.warnings += self._checks.warnings()
 
     def write(self, chunk: list[Pair]) -> None:
         """Tokenise, filter and append some pairs."""
+        self._checks.add(
+            [pair.line for pair in chunk],
+            [pair.source.encode() for pair in chunk],
+            [pair.references[0].encode() for pair in chunk],
+        )
         threads = usable_cores()
         sources = self._tokenisers[0].encode_batch([pair.source for pair in chunk], threads)
         targets = self._tokenisers[1].encode_batch([pair.references[0] for pair in chunk], threads)

@@ -11,6 +11,7 @@ from uwaga.documents.document import (
 from uwaga.documents.job import (
     DocumentJob,
     DocumentReport,
+    DoubtfulText,
     TranslateInlines,
     document_job,
     job_texts,
@@ -25,6 +26,7 @@ __all__ = [
     "DocumentOptions",
     "DocumentReport",
     "DocumentSource",
+    "DoubtfulText",
     "Piece",
     "Reading",
     "TranslateInlines",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from xml.parsers import expat
 
 from uwaga.documents.document import DocumentSource, Reader, Reading
+from uwaga.documents.language import xml_in_target
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.markup.units import Piece
 
@@ -189,6 +190,6 @@ def xml_reader(pieces: Callable[[str], Iterator[Piece]]) -> Reader:
 
     def read(source: DocumentSource) -> Reading:
         text, encoding, mark = xml_text(source)
-        return Reading(pieces(text), encoding, "xmlcharrefreplace", mark)
+        return Reading(pieces(xml_in_target(text, source.options)), encoding, "xmlcharrefreplace", mark)
 
     return read

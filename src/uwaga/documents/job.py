@@ -1,7 +1,8 @@
-"""A document translated from a file to a file: whole or not at all, batch by batch, resumable."""
+"""A document translated from a file to a file: atomically, in batches, and resumable."""
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,17 +37,37 @@ WAITING = 1 << 22
 NO_OPTIONS = DocumentOptions()
 
 TranslateInlines = Callable[[Sequence[Inline]], list[Inline]]
-"""Translates texts with tags inside. What a text becomes must not depend on those it comes with."""
+"""Translates texts with tags inside. The translation of a text must not depend on the others."""
 Progress = Callable[[int, int], None]
-"""Called with how many texts are done, and of how many."""
+"""Called with the number of texts that are done, and of all."""
+
+
+Doubts = dict[Inline, tuple[str, ...]]
+"""Why the translations of texts may be wrong, by the text; filled by what translates them."""
+
+
+class DoubtfulText(NamedTuple):
+    """A text whose translation may be wrong: its number in the document, from 1, the text, and why."""
+
+    number: int
+    text: str
+    reasons: tuple[str, ...]
 
 
 class DocumentReport(NamedTuple):
-    """The result of a job: the format, the number of texts, and how many an earlier run translated."""
+    """The result of a job.
+
+    Attributes:
+        format: the name of the format.
+        texts: the number of texts.
+        resumed: how many of them an earlier run translated.
+        doubtful: those of the others whose translation may be wrong.
+    """
 
     format: str
     texts: int
     resumed: int
+    doubtful: tuple[DoubtfulText, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +81,7 @@ class DocumentJob:
         options: how to read it.
         settings: everything else that translations depend on, such as the model: an interrupted run is
             resumed only with the same settings.
-        batch: how many texts are translated together.
+        batch: the number of texts that are translated together.
     """
 
     source: Path
@@ -88,46 +109,56 @@ def document_job(
         settings: everything else that translations depend on.
 
     Raises:
-        SettingsError: no such format, source and target are one file, or the format lacks an option.
+        SettingsError: no such format, source and target are one file, the target is named as another format,
+            or the format lacks an option.
         DataError: there is no such file, or no folder for the target.
     """
     old, new = Path(source), Path(target)
-    found = find_format(old, format)
-    options = options or DocumentOptions()
     if not old.is_file():
         raise DataError(f"{old}: there is no such file")
+    found = find_format(old, format)
+    options = options or DocumentOptions()
     if new.resolve() == old.resolve():
         raise SettingsError(f"{new}: is the document itself; name another file for the translation")
     if not new.resolve().parent.is_dir():
         raise DataError(f"{new}: cannot be written: there is no folder {new.resolve().parent}")
     if new.is_dir():
         raise DataError(f"{new}: cannot be written: it is a folder")
+    if format is None and new.suffix.lower() not in ("", old.suffix.lower(), *found.suffixes):
+        raise SettingsError(
+            f"{new}: the translation of {old.name} has the same format, {found.name}: "
+            f"name it {new.with_suffix(old.suffix).name}"
+        )
     _check_options(found, options)
     return DocumentJob(old, new, found, options, settings)
 
 
 def run_document_job(
-    job: DocumentJob, translate: TranslateInlines, progress: Progress | None = None
+    job: DocumentJob,
+    translate: TranslateInlines,
+    progress: Progress | None = None,
+    doubts: Doubts | None = None,
 ) -> DocumentReport:
-    """Translate a document.
+    """Translate a document; ``doubts`` are those of ``translate``.
 
-    The document is looked through once before a text is translated, so that what is wrong with it is said at
-    once. Translations lie in a journal beside ``target`` until it is whole.
+    The document is validated before the first text is translated. Translations are kept in a journal next to
+    ``target`` until it is complete.
 
     Raises:
         DataError: the document is not of its format, or a file cannot be read or written. No file is left but
             the journal.
         SettingsError: an interrupted run had another input or other settings: names the first difference.
-        RunInUseError: another process makes ``target``.
+        RunInUseError: another process is writing ``target``.
         MissingExtraError: the format needs a library that is not installed.
     """
-    count = sum(len(_wanted(unit)) for unit in _units(job))
+    count = sum(len(_texts(unit)) for unit in _units(job))
     digest = _digest(job.source)
-    told = {"input": digest, "format": job.format.name, **(job.settings or {})}
-    told["options"] = asdict(job.options)
-    with open_journal(job.target, told) as journal:
+    settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
+    settings["options"] = asdict(job.options)
+    with open_journal(job.target, settings) as journal:
         resumed = journal.done
         work = _Batches(translate, journal, job, lambda done: progress(done, count) if progress else None)
+        work.doubts = {} if doubts is None else doubts
         with new_file(job.target) as file:
             if job.format.read is not None:
                 reading = job.format.read(_plain(job))
@@ -136,18 +167,18 @@ def run_document_job(
             else:
                 _write_archive(job, work, file)
             if _digest(job.source) != digest:
-                raise DataError(f"{job.source}: changed while it was translated; begin anew")
+                raise DataError(f"{job.source}: changed while it was translated; run the same command again")
         journal.remove()
-    return DocumentReport(job.format.name, count, resumed)
+    return DocumentReport(job.format.name, count, resumed, tuple(work.doubtful))
 
 
 def job_texts(job: DocumentJob) -> Iterator[str]:
-    """The texts of a document without their tags, in its order.
+    """Yield the texts of a document without their tags, in its order.
 
     Raises:
         DataError, MissingExtraError: as :func:`run_document_job`.
     """
-    return (plain_text(inline) for unit in _units(job) for inline in _wanted(unit))
+    return (plain_text(inline) for unit in _units(job) for inline in _texts(unit))
 
 
 def _check_options(found: DocumentFormat, options: DocumentOptions) -> None:
@@ -180,20 +211,20 @@ def _readers(job: DocumentJob, archive: Archive) -> Mapping[str, Reader]:
 
 
 def _units(job: DocumentJob) -> Iterator[Unit]:
-    """All units of a document, none of them kept."""
+    """Yield the units of a document, without keeping them in memory."""
     if job.format.read is not None:
-        yield from _of(job.format.read(_plain(job)).pieces)
+        yield from _only_units(job.format.read(_plain(job)).pieces)
         return
     with open_document(job.source) as archive:
         readers = _readers(job, archive)
         for name in archive.members:
             if name in readers:
-                yield from _of(readers[name](_member(job, archive, name)).pieces)
+                yield from _only_units(readers[name](_member(job, archive, name)).pieces)
             else:
                 archive.check_sums(name)
 
 
-def _of(pieces: Iterable[Piece]) -> Iterator[Unit]:
+def _only_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
     return (piece for piece in pieces if isinstance(piece, Unit))
 
 
@@ -211,21 +242,23 @@ def _write_archive(job: DocumentJob, work: _Batches, file: IO[bytes]) -> None:
                     work.write(reading, stream)
 
 
-def _wanted(unit: Unit) -> list[Inline]:
-    """The texts of a unit that hold something to translate."""
+def _texts(unit: Unit) -> list[Inline]:
+    """Return the texts of a unit that have something to translate."""
     return [one for one in unit.inlines if translatable(one)]
 
 
 class _Batches:
-    """Gathers units until there are enough texts, has them translated and writes what waited."""
+    """Gathers pieces until there are enough texts, translates these together and writes the pieces."""
 
     def __init__(
-        self, translate: TranslateInlines, journal: Journal, job: DocumentJob, tell: Callable[[int], None]
+        self, translate: TranslateInlines, journal: Journal, job: DocumentJob, report: Callable[[int], None]
     ) -> None:
-        self._translate, self._journal, self._tell = translate, journal, tell
+        self._translate, self._journal, self._report = translate, journal, report
         self._batch, self._source = job.batch, job.source
         self._done = 0
         self._left = journal.done
+        self.doubts: Doubts = {}
+        self.doubtful: list[DoubtfulText] = []
 
     def write(self, reading: Reading, file: IO[bytes]) -> None:
         """Write a document, or a member of one."""
@@ -235,15 +268,15 @@ class _Batches:
         for piece in reading.pieces:
             waiting.append(piece)
             if isinstance(piece, Unit):
-                texts += len(_wanted(piece))
+                texts += len(_texts(piece))
             size += len(piece) if isinstance(piece, str) else len(piece.raw or "")
             if texts >= self._batch or size >= WAITING:
-                file.write(self._encoded(encoder, "".join(self._settled(waiting))))
+                file.write(self._encoded(encoder, "".join(self._written(waiting))))
                 waiting, texts, size = [], 0, 0
-        text = "".join(self._settled(waiting))
+        text = "".join(self._written(waiting))
         file.write(self._encoded(encoder, text, final=True))
 
-    def _encoded(self, encoder: Any, text: str, final: bool = False) -> bytes:
+    def _encoded(self, encoder: codecs.IncrementalEncoder, text: str, final: bool = False) -> bytes:
         try:
             encoded: bytes = encoder.encode(text, final)
         except UnicodeEncodeError as error:
@@ -253,8 +286,8 @@ class _Batches:
             ) from None
         return encoded
 
-    def _settled(self, waiting: Sequence[Piece]) -> Iterator[str]:
-        wanted = [text for unit in _of(waiting) for text in _wanted(unit)]
+    def _written(self, waiting: Sequence[Piece]) -> Iterator[str]:
+        wanted = [text for unit in _only_units(waiting) for text in _texts(unit)]
         made = iter(self._translated(wanted))
         for piece in waiting:
             if isinstance(piece, str):
@@ -276,8 +309,11 @@ class _Batches:
             fresh = [by_text[text] for text in rest]
             self._journal.add([_stored(inline) for inline in fresh])
             made += fresh
+        for number, text in enumerate(texts, self._done + 1):
+            if text in self.doubts:
+                self.doubtful.append(DoubtfulText(number, plain_text(text), self.doubts[text]))
         self._done += len(texts)
-        self._tell(self._done)
+        self._report(self._done)
         return made
 
 

@@ -8,12 +8,62 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from uwaga.documents.plurals import plural_categories
-from uwaga.markup import Inline
-from uwaga.markup.inline import joined
-from uwaga.markup.units import Piece, Unit, peeled, text_unit, translatable
+from uwaga.markup import Inline, plain_text
+from uwaga.markup.html import html_pieces
+from uwaga.markup.units import ENTITY, Fragment, Piece, Unit, all_written, text_unit
+from uwaga.markup.words import is_unspaced
 
 ORDER = ("zero", "one", "two", "few", "many", "other")
 BETWEEN = re.compile(r"[\s,]*")
+MARKUP = re.compile(rf"</?(?:[A-Za-z][\w:.-]*|\d+)(?:\s[^<>]*)?/?>|{ENTITY.pattern}")
+
+
+ACCELERATOR = re.compile(r"(?<![\w&_])([A-Z][a-z]*)?([&_])([A-Za-z\d]++)(?![\w&_;])")
+"""The mark before the letter of a menu's key, as in ``&File`` and ``E_xit``, but not in ``R&D``."""
+LETTER = re.compile(r"%\S+|\{[^{}]*\}|<[^<>]*>|([^\W\d_])")
+"""A letter outside placeholders and tags."""
+TAIL = re.compile(r"[\s.:…]*\Z")
+
+
+def message_unit(raw: str, text: str, write: Callable[[str], str], *, accelerators: bool = False) -> Piece:
+    """Build the unit of a message; one with tags or entities is read as HTML.
+
+    Args:
+        raw: the message as it stands in the document.
+        text: the message.
+        write: writes a message as the document does.
+        accelerators: whether a message may mark the letter of a menu's key.
+    """
+    marks = [found for found in ACCELERATOR.finditer(text) if not found[1] or found[3][0].islower()]
+    if accelerators and len(marks) == 1:
+        [mark] = marks
+        bare = text[: mark.start(2)] + text[mark.end(2) :]
+        return message_unit(
+            raw, bare, lambda made: write(text if made == bare else _with_accelerator(made, mark))
+        )
+    marked = MARKUP.search(text) is not None
+    pieces = html_pieces(text, message=True) if marked else [text_unit(text, (text,), plain_text)]
+    message = Fragment(tuple(pieces))
+    if not message.inlines:
+        return raw
+    return Unit(tuple(message.inlines), lambda made: write(message.written(made)), raw)
+
+
+def _with_accelerator(text: str, mark: re.Match[str]) -> str:
+    """Mark a letter: the first where the source marks its first, else the same, else the first.
+
+    A text without letters that have keys, such as Chinese, gets the key of the source in parentheses.
+    """
+    letters = [found.start() for found in LETTER.finditer(text) if found[1]]
+    typed = [at for at in letters if not is_unspaced(text[at])]
+    key = mark[3][0]
+    if not typed:
+        end = TAIL.search(text)
+        assert end is not None
+        return f"{text[: end.start()]}({mark[2]}{key.upper()}){end[0]}"
+    same = [at for at in typed if text[at].lower() == key.lower()] if mark.start(2) else []
+    at = min(same, key=lambda place: text[place - 1 : place].isalpha(), default=typed[0])
+    return text[:at] + mark[2] + text[at:]
 
 
 class KeyChoice:
@@ -71,16 +121,14 @@ class PluralMember:
         key: where its key begins in the document.
         value: where its value begins.
         end: where its value ends.
-        inline: its text.
-        write: writes a text as the format does.
+        piece: its value.
     """
 
     category: str
     key: int
     value: int
     end: int
-    inline: Inline
-    write: Callable[[Inline], str]
+    piece: Piece
 
 
 def member_pieces(
@@ -103,7 +151,7 @@ def member_pieces(
             continue
         for one in members:
             yield text[at : one.value]
-            yield text_unit(text[one.value : one.end], one.inline, one.write)
+            yield one.piece
             at = one.end
     yield text[at:]
 
@@ -132,15 +180,12 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
     keys = {one.category: _around(text[one.key : one.value], one.category) for one in members}
     if wanted == own.keys() or not all(map(BETWEEN.fullmatch, between)) or ("", "") in keys.values():
         return None
-    read = [peeled(one.inline) for one in members]
-    if not any(translatable(core) for _, core, _ in read):
+    inlines = tuple(Fragment(tuple(one.piece for one in members)).inlines)
+    if not inlines:
         return None
 
     def write(made: Sequence[Inline]) -> str:
-        values = {}
-        for one, (before, core, after), new in zip(members, read, made, strict=True):
-            raw = text[one.value : one.end]
-            values[one.category] = raw if new == core else one.write(joined((*before, *new, *after)))
+        values = dict(zip(own, all_written([one.piece for one in members], made), strict=True))
         forms = []
         for category in ORDER:
             if category in wanted:
@@ -149,7 +194,7 @@ def plural_unit(text: str, members: Sequence[PluralMember], target: str | None) 
                 forms.append(begin + category + end + values[like])
         return between[0].join(forms)
 
-    return Unit(tuple(core for _, core, _ in read), write)
+    return Unit(inlines, write)
 
 
 def _around(key: str, category: str) -> tuple[str, str]:

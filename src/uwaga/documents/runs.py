@@ -15,7 +15,7 @@ from typing import NamedTuple
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import TagKind, joined
 from uwaga.markup.units import Piece, balanced, text_unit
-from uwaga.markup.xml import Element, elements, escape, unescape, xml_tokens
+from uwaga.markup.xml import Element, content_pieces, escape, unescape, xml_tokens
 
 EMPTY = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 """Properties without any inside them."""
@@ -39,7 +39,7 @@ class RunNames(NamedTuple):
     signs: tuple[tuple[str, str], ...] = ()
     """Elements that stand for a character, and these."""
     breaks: frozenset[str] = frozenset()
-    """Line, column and page breaks, each of which ends a segment."""
+    """Line, column and page breaks and tabs, each of which ends a segment."""
     noise: re.Pattern[str] = re.compile(r"(?!)")
     """Properties in which two formats may differ without any visible effect."""
     field: str = ""
@@ -51,7 +51,7 @@ WORD = RunNames(
     frozenset(("w:sdtContent",)),
     frozenset(("w:proofErr", "w:lastRenderedPageBreak")),
     (("w:noBreakHyphen", "\u2011"), ("w:softHyphen", "\u00ad")),
-    frozenset(("w:br", "w:cr")),
+    frozenset(("w:br", "w:cr", "w:tab", "w:ptab")),
     re.compile(r"<w:(?:lang|noProof)\b[^>]*/>|(?<!\s)\s+w:rsid\w*=\"[^\"]*\""),
     "w:fldChar",
 )
@@ -70,12 +70,7 @@ class _Words(NamedTuple):
 
 def paragraphs(text: str, names: RunNames, start: int = 0, end: int | None = None) -> Iterator[Piece]:
     """Yield the pieces of a part of a document whose paragraphs are translated."""
-    at = start
-    for one in elements(text, (names.paragraph,), start, end):
-        yield text[at : one.inner]
-        yield paragraph(text, one, names)
-        at = one.inner_end
-    yield text[at : len(text) if end is None else end]
+    return content_pieces(text, (names.paragraph,), lambda one: [paragraph(text, one, names)], start, end)
 
 
 def paragraph(text: str, one: Element, names: RunNames) -> Piece:
@@ -154,7 +149,11 @@ class _RunReader:
         for child in own:
             inner = self._text[child.start : child.end]
             if child.name == names.text:
-                yield _Words(key, unescape(child.content(self._text)))
+                for words in re.split("(\t)", unescape(child.content(self._text))):
+                    if words == "\t":
+                        yield Tag("void", _run_of(words, properties, names), "\n")
+                    elif words:
+                        yield _Words(key, words)
             elif child.name in self._signs:
                 yield _Words(key, self._signs[child.name])
             elif child.name not in names.dropped and child.name != names.properties:
@@ -245,14 +244,18 @@ def _tagged(items: Sequence[_Words | Tag], base: str, formats: dict[str, str]) -
     return joined(parts)
 
 
+def _run_of(text: str, properties: str, names: RunNames) -> str:
+    space = "" if names.text == "a:t" else ' xml:space="preserve"'
+    words = f"<{names.text}{space}>{escape(text)}</{names.text}>"
+    return f"<{names.run}>{properties}{words}</{names.run}>"
+
+
 def _write(inline: Inline, base: str, names: RunNames) -> str:
     made: list[str] = []
     formats = [base]
-    space = "" if names.text == "a:t" else ' xml:space="preserve"'
     for part in inline:
         if isinstance(part, str):
-            words = f"<{names.text}{space}>{escape(part)}</{names.text}>"
-            made.append(f"<{names.run}>{formats[-1]}{words}</{names.run}>")
+            made.append(_run_of(part, formats[-1], names))
         elif part.raw.startswith("<rPr>"):
             formats.append(part.raw.removeprefix("<rPr>"))
         elif part.raw == END_OF_FORMAT:

@@ -28,11 +28,11 @@ def usable_cores() -> int:
 def cgroup_quota(membership: Path, groups: Path) -> float:
     """Return the CPU quota of control groups in cores, infinite without a limit.
 
-    It is the smallest of the process's group and its parents, by version 2 (``cpu.max``) or version 1
+    It is the smallest quota of the process's group and its parents, in version 2 (``cpu.max``) or version 1
     (``cpu.cfs_quota_us`` / ``cpu.cfs_period_us``).
 
     Args:
-        membership: the process's groups, as in ``/proc/self/cgroup``: ``number:controllers:path`` a line.
+        membership: the process's groups, like ``/proc/self/cgroup``: a ``number:controllers:path`` per line.
         groups: where the hierarchies are mounted.
     """
     try:

@@ -1,4 +1,4 @@
-"""The weights of a model by its settings, under the names of ``model.safetensors``.
+"""The names and shapes of a model's weights in ``model.safetensors``, from its settings.
 
 The engine runs encoder-decoder models (M16) and decoder-only models (M18), whose single vocabulary serves as
 source and target vocabulary.
@@ -18,6 +18,16 @@ from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 EngineSettings = TransformerSettings | DecoderOnlySettings
 """Settings of the models that the engine runs."""
+
+
+def engine_refusal(settings: object) -> str | None:
+    """Return why the engine cannot run a model of these settings, as the end of a message; None if it can."""
+    if not isinstance(settings, TransformerSettings | DecoderOnlySettings):
+        return f"Transformers, not the family {getattr(settings, 'family', None)!r}"
+    if isinstance(settings, TransformerSettings) and settings.self_attention == "aan":
+        return "decoders with self-attention or SSRU, not self_attention: aan"
+    return None
+
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "all": {"source_embedding": "output_weight", "target_embedding": "output_weight"},
@@ -77,7 +87,7 @@ class Product:
 
     @property
     def stored(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the stored tensors that it consists of, by name."""
+        """Shapes of its stored tensors, by name."""
         shapes: dict[str, tuple[int, ...]] = {}
         for part, outputs in zip(self.parts, self.outputs, strict=True):
             shapes[weight_name(part)] = (outputs, self.inputs)
@@ -92,7 +102,7 @@ def weight_name(part: str) -> str:
 
 
 def products(settings: EngineSettings, source: int, target: int) -> Iterator[Product]:
-    """Yield the matrices of a model with these vocabularies."""
+    """Yield the matrices of a model with these vocabulary sizes."""
     if isinstance(settings, DecoderOnlySettings):
         yield from _decoder_only_products(settings, target)
         return
@@ -167,7 +177,7 @@ def _positions(settings: EngineSettings) -> dict[str, tuple[int, ...]]:
 
 
 def stored_shapes(settings: EngineSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of all stored tensors of a model with these vocabularies, by name."""
+    """Return the shapes of all stored tensors of a model with these vocabulary sizes, by name."""
     shapes = vectors(settings, target)
     for product in products(settings, source, target):
         shapes |= product.stored
@@ -185,7 +195,7 @@ def _decoder_only_products(settings: DecoderOnlySettings, vocabulary: int) -> It
 
 
 def _self_attention(name: str, settings: TransformerSettings, inner: int) -> Iterator[Product]:
-    """Yield the matrices of self-attention, or of what replaces it, of a decoder layer."""
+    """Yield the matrices of a decoder layer's self-attention or its replacement."""
     width, kind = settings.width, settings.self_attention
     if kind == "attention":
         yield from _attention(f"{name}.self_attention", width, inner, settings.attention_bias)
@@ -215,9 +225,7 @@ def _feed_forward(name: str, settings: EngineSettings, inner: int) -> Iterator[P
 
 
 def sinusoids(settings: TransformerSettings) -> Floats:
-    """Return (max_length, width) the sinusoids of each position (Vaswani 2017 §3.5), ordered as in the
-    settings.
-    """
+    """Return the sinusoids (max_length, width) in the settings' order (Vaswani 2017 §3.5)."""
     width, half = settings.width, settings.width // 2
     if settings.sinusoids == "tensor2tensor":
         exponents = np.arange(half) * (-math.log(10000.0) / max(half - 1, 1))
@@ -233,7 +241,7 @@ def sinusoids(settings: TransformerSettings) -> Floats:
 
 
 def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) -> Floats:
-    """Return (heads, 2 * reach + 1) the bias of scores for ``key - query`` from ``-reach`` to ``reach``.
+    """Return the score biases (heads, 2 * reach + 1) for ``key - query`` from ``-reach`` to ``reach``.
 
     The reach is ``relative_distance``; all larger distances share a bucket (Raffel 2020 §2.1).
 

@@ -25,18 +25,18 @@ from uwaga.settings.options import check_whole
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """Values of ``Activation`` in native/kernels/kernels.h."""
 UNLIMITED = (1 << 31) - 1
-"""More than any machine has."""
+"""Maximum length of a model without a maximum."""
 MAX_CACHE_BYTES = 1 << 28
 """Bytes of encoded sources kept for word alignment."""
 REENCODED_SENTENCES = 256
-"""Sentences encoded again at once."""
+"""Number of sentences in a batch that is encoded again."""
 
 
 class NativeModel:
     """A Transformer that runs in C++ on the CPU.
 
-    In a decoder-only model (M18) a source is a prompt of at least one token, read as a block; the start
-    symbol stands for its last token.
+    In a decoder-only model (M18) a source is a prompt of at least one token, read as a block; in the first
+    step its last token replaces the start symbol.
 
     Tokens and log-probabilities of a row are bit-identical in any batch and with any number of threads.
     Thread-safe: it has no state between calls.
@@ -105,7 +105,7 @@ class NativeModel:
             ModelError: the shortlist has other vocabularies, or the model is decoder-only.
         """
         if isinstance(self.settings, DecoderOnlySettings):
-            raise ModelError("a shortlist needs source tokens, and a decoder-only model has none")
+            raise ModelError("a shortlist needs source tokens, but a decoder-only model has none")
         sizes = (shortlist.source_vocabulary, shortlist.vocabulary)
         if sizes != (self.source_vocabulary, self.vocabulary):
             raise ModelError(
@@ -307,9 +307,7 @@ class RecordingModel(NativeModel):
         targets: Sequence[Sequence[int]],
         core: Callable[[Sequence[_core.Memory], Sequence[int], Sequence[Sequence[int]]], Sequence[Any]],
     ) -> list[Any]:
-        """Call a function of the core with the memories of the sources, their rows in these and the
-        targets.
-        """
+        """Call a function of the core with the sources' memories, their rows in these, and the targets."""
         results: dict[int, Any] = {}
         keys = list(map(tuple, sources))
         missing = [at for at, key in enumerate(keys) if key not in self._kept]
@@ -329,14 +327,14 @@ class RecordingModel(NativeModel):
 
 
 def _memory_bytes(settings: EngineSettings, precision: str) -> int:
-    """Return the bytes of the decoder's keys and values of a source token."""
+    """Return the bytes of the decoder's keys and values per source token."""
     sizes = Sizes.of(settings)
     numbers = 2 * sizes.decoder_layers * sizes.decoder_heads * sizes.decoder_head_width
     return numbers * (4 if precision == "float32" else 2)
 
 
 def trim_heap() -> None:
-    """Return memory that was freed, but is kept by the C library, to the system."""
+    """Return the freed memory that the C library retains to the system."""
     _core.trim_heap()
 
 

@@ -45,7 +45,7 @@ def huge_bytes(size: int) -> Bytes:
 
 
 CHUNK = 1 << 20
-"""Numbers checked at once."""
+"""Numbers checked at a time."""
 
 
 def all_finite(values: NDArray[Any]) -> bool:
@@ -122,8 +122,8 @@ def pack(
         precision: number format of the matrices; the rest stays float32.
         keep: patterns of names of matrices that stay bfloat16 in an int8 model (``decoder.0.*``).
         levels: largest quantised number.
-        integers: returns a tensor that is stored as integers, None for others; used unchanged where all
-            tensors of an int8 matrix with 127 levels are stored so.
+        integers: returns a tensor that is stored as integers, None for others; used unchanged if all
+            tensors of an int8 matrix with 127 levels are stored as integers.
 
     Raises:
         SettingsError: a pattern in ``keep`` matches no matrix.

@@ -51,18 +51,18 @@ class Shortlist:
             array = getattr(self, name)
             if array.ndim != 1 or array.dtype != np.int32:
                 raise ModelError(
-                    f"{name}: {array.dtype.name} of shape {array.shape}, but must be int32 of one axis"
+                    f"{name}: {array.dtype.name} of shape {array.shape}, but must be int32 with one axis"
                 )
         if not len(self.common):
             raise ModelError("common: at least one token is needed")
         if len(self.first) < 2 or self.first[0] != 0 or self.first[-1] != len(self.targets):
             raise ModelError(f"first: offsets must go from 0 to the {len(self.targets)} entries of targets")
         if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
-            raise ModelError("first: the offsets fall")
+            raise ModelError("first: the offsets must not decrease")
         inner = self.first[(self.first > 0) & (self.first < len(self.targets))]
         within = np.ones(
             max(len(self.targets) - 1, 0), dtype=bool
-        )  # (entries - 1,): both of one source token
+        )  # (entries - 1,): both belong to one source token
         within[inner - 1] = False
         for name, tokens, ascending in (
             ("common", self.common, self.common[1:] > self.common[:-1]),
@@ -79,7 +79,7 @@ class Shortlist:
         return len(self.first) - 1
 
     def of(self, source: Sequence[int]) -> Ids:
-        """Return the list of a sentence of source tokens, ascending."""
+        """Return the target tokens allowed for a sentence of source tokens, ascending."""
         parts = [self.targets[self.first[token] : self.first[token + 1]] for token in set(source)]
         tokens = np.unique(np.concatenate([self.common, *parts, source if self.own else []])).astype(np.int64)
         padding = np.setdiff1d(np.arange(self.vocabulary), tokens)[: -len(tokens) % self.multiple]

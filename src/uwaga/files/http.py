@@ -15,7 +15,7 @@ import ssl
 import threading
 import time
 import urllib.parse
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -57,10 +57,11 @@ class Limits:
     """How long to wait for servers.
 
     Attributes:
-        timeout: seconds to connect, to send the headers of the answer, and between two blocks of its body.
+        timeout: seconds until the headers of an answer have arrived, and between two blocks of its body.
         window: seconds over which the speed is measured.
         slowest: bytes a second below which a transfer is given up.
         attempts: how often a file is requested; each attempt resumes where the last one broke off.
+        patience: seconds after which a request is not repeated if nothing has arrived in all its attempts.
         pause: seconds before the second attempt, doubled before each further one.
         together: files transferred at the same time.
 
@@ -72,6 +73,7 @@ class Limits:
     window: float = 30.0
     slowest: float = 2048.0
     attempts: int = 4
+    patience: float = 30.0
     pause: float = 1.0
     together: int = 4
 
@@ -132,6 +134,24 @@ class HttpClient:
                 response.close()
         raise CatalogueError(f"{public_url(url)}: more than {MAX_REDIRECTS} redirects")
 
+    def repeat(self, call: Callable[[], Result], received: Callable[[], int] = lambda: 0) -> Result:
+        """Return the result of a request, repeated after broken transfers within the limits.
+
+        Args:
+            call: sends the request.
+            received: returns the number of bytes that have arrived, which a repeated request keeps.
+        """
+        latest, since = received(), time.monotonic()
+
+        def may_succeed(error: Exception) -> bool:
+            nonlocal latest, since
+            if latest != received():
+                latest, since = received(), time.monotonic()
+            waited = time.monotonic() - since
+            return isinstance(error, BrokenTransferError) and waited < self.limits.patience
+
+        return retry(call, self.limits.attempts, self.limits.pause, may_succeed, self.stopped.wait)
+
     def stop(self) -> None:
         """End every transfer; a thread that waits for one fails with :class:`BrokenTransferError`."""
         self.stopped.set()
@@ -168,11 +188,14 @@ class HttpClient:
         try:
             client = self._open_client()
             request = client.build_request("GET", url, headers=headers)
-            return self.run(client.send(request, stream=True), 2 * self.limits.timeout)
+            return self.run(client.send(request, stream=True), self.limits.timeout)
         except httpx.InvalidURL as error:
             raise CatalogueError(f"{public_url(url)}: not a valid address ({error}); refused") from None
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise UnreachableError(f"{public_url(url)}: cannot be reached: {reason(error)}") from None
+        except (TimeoutError, httpx.TimeoutException):
+            waited = f"no answer within {self.limits.timeout:g} seconds"
+            raise BrokenTransferError(f"{public_url(url)}: {waited}") from None
         except (httpx.HTTPError, OSError) as error:
             raise BrokenTransferError(f"{public_url(url)}: no answer: {reason(error)}") from None
 
@@ -315,13 +338,7 @@ def read_document(client: HttpClient, place: str, most: int) -> bytes:
     """
     if not is_url(place):
         return _read_file(place, most)
-    return retry(
-        lambda: _read_body(client, place, most),
-        client.limits.attempts,
-        client.limits.pause,
-        lambda error: isinstance(error, BrokenTransferError),
-        client.stopped.wait,
-    )
+    return client.repeat(lambda: _read_body(client, place, most))
 
 
 def status_text(status: int) -> str:

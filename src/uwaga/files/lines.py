@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from uwaga.errors import DataError, MissingExtraError
-from uwaga.files.store import is_url, open_stream
 
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and must not fill the memory
 SAMPLE = 1 << 16
@@ -91,6 +90,8 @@ class _Decompressed(io.BufferedReader):
         self._compressed.close()
 
 
+COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
+"""Suffixes of compressed files."""
 _COMPRESSED: tuple[tuple[bytes, Callable[[str | Path, io.BufferedReader], Any]], ...] = (
     (b"\x1f\x8b", lambda path, file: gzip.GzipFile(fileobj=file, mode="rb")),
     (b"\x28\xb5\x2f\xfd", _ZstdFile),
@@ -109,6 +110,8 @@ def open_bytes(path: str | Path) -> io.BufferedReader:
         DataError: it is missing, unreadable, or a compressed pipe.
         MissingExtraError: zstandard, or the library that reads the URL, is not installed.
     """
+    from uwaga.files.store import is_url, open_stream
+
     plain = open_stream(path)
     return decompressed(plain, path, not is_url(path) and not Path(path).is_file())
 

@@ -84,8 +84,8 @@ class Journal:
         self._checksum = _checksum(self._checksum, body)
         self._file.write(self._checksum + b" " + body + b"\n")
         self._file.flush()
+        self.count += len(results)  # before the slow fsync, during which a signal may arrive
         os.fsync(self._file.fileno())
-        self.count += len(results)
 
     def remove(self) -> None:
         """Remove the journal of finished work."""

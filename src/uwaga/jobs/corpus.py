@@ -191,7 +191,7 @@ def backtranslate_job(
         SettingsError: the tag is not a single word, or the column is negative.
     """
     check_tag(tag)
-    spec.locations()  # reports a missing model before the text is read
+    spec.chosen().locations()  # reports a missing model before the text is read
     source = text_input(text, column)
     settings: dict[str, Setting] = {"tag": tag, "column": column}
     return CorpusJob(folder, "backtranslate", spec, source, source.identify(), part_rows, settings)

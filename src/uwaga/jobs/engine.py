@@ -72,6 +72,14 @@ class DamagedFile(StrictModel):
     after: str
 
 
+class SkippedFile(StrictModel):
+    """A file of the input that could not be read to its end: its index and name, and the reason."""
+
+    file: NonNegativeInt
+    name: str
+    reason: str
+
+
 class PartRecord(StrictModel):
     """A finished part.
 
@@ -110,7 +118,8 @@ class Manifest(StrictModel):
         input: what is read.
         part_rows: most rows of a part.
         finished: whether all parts are written.
-        damaged: the unreadable file that stopped the job; it may be repaired or replaced.
+        damaged: the unreadable file that stopped the job; it may be repaired, replaced or removed.
+        skipped: files that could not be read to their end, if the job skips them.
         parts: finished parts by file name.
     """
 
@@ -123,6 +132,7 @@ class Manifest(StrictModel):
     part_rows: PositiveInt
     finished: bool = False
     damaged: DamagedFile | None = None
+    skipped: tuple[SkippedFile, ...] = ()
     parts: dict[str, PartRecord] = Field(default_factory=dict)
 
     def total(self, what: Literal["rows", "empty", "failed", "cut", "bytes"]) -> int:
@@ -134,7 +144,7 @@ class Manifest(StrictModel):
 
         Files and models may have moved since; their checksums identify them.
         """
-        values = self.model_dump(mode="json", exclude={"parts", "finished", "damaged"})
+        values = self.model_dump(mode="json", exclude={"parts", "finished", "damaged", "skipped"})
         del values["input"]["name"]
         values["models"] = [model["sha256"] for model in values["models"]]
         return values
@@ -145,8 +155,8 @@ class DamagedInputError(DataError):
 
     def __init__(self, error: DataError, damaged: DamagedFile) -> None:
         super().__init__(
-            f"{error}. All rows before it are translated: repair or replace the file, then run the same "
-            "command to resume"
+            f"{error}. All rows before it are translated: repair, replace or remove the file, then run the "
+            "same command to resume; or add --on-error skip"
         )
         self.damaged = damaged
 
@@ -225,6 +235,7 @@ class Job(ABC):
         part_rows: int,
     ) -> None:
         self.target, self.spec = target, spec
+        self.skipped: dict[int, SkippedFile] = {}
         self.fingerprint = worker_fingerprint(spec)
         self.manifest = Manifest(
             kind=kind,
@@ -232,7 +243,7 @@ class Job(ABC):
             settings={**settings, **spec.settings()},
             models=tuple(
                 StoredModel(name=name, sha256=sha256)
-                for (name, _), sha256 in zip(spec.locations(), self.fingerprint.models, strict=True)
+                for (name, _), sha256 in zip(spec.chosen().locations(), self.fingerprint.models, strict=True)
             ),
             input=source,
             part_rows=part_rows,
@@ -377,6 +388,7 @@ def _resumed(job: Job) -> _State:
         for name in [name for name in sizes if PART_NAME.fullmatch(name) and name not in started.parts]:
             job.target.remove(name)
             del sizes[name]
+    job.skipped = {skipped.file: skipped for skipped in started.skipped}
     parts = {name: record for name, record in started.parts.items() if name in sizes}
     _check_parts(job.target, parts, sizes)
     finished = started.finished and len(parts) == len(started.parts)
@@ -482,7 +494,12 @@ def _save(job: Job, state: _State, finished: bool = False) -> None:
     parts = dict(sorted(state.parts.items(), key=lambda item: (len(item[0]), item[0])))
     damaged = None if finished else state.manifest.damaged
     state.manifest = state.manifest.model_copy(
-        update={"parts": parts, "finished": finished, "damaged": damaged}
+        update={
+            "parts": parts,
+            "finished": finished,
+            "damaged": damaged,
+            "skipped": tuple(job.skipped.values()),
+        }
     )
     job.target.write(MANIFEST, (state.manifest.model_dump_json(indent=1) + "\n").encode())
     state.saved = time.monotonic()

@@ -16,6 +16,7 @@ from uwaga.jobs.engine import (
     Job,
     Manifest,
     Position,
+    SkippedFile,
 )
 from uwaga.jobs.table_formats import (
     BlockLimit,
@@ -42,6 +43,7 @@ def batch_job(
     *,
     format_name: str | None = None,
     part_rows: int = 10_000,
+    skip: bool = False,
 ) -> TableJob:
     """Create a job that translates columns of a table into parts with the same rows.
 
@@ -52,6 +54,8 @@ def batch_job(
         columns: the columns to translate; none for plain text.
         format_name: ``parquet``, ``jsonl`` or ``text``; None to infer it from the file names.
         part_rows: most rows of a part.
+        skip: whether a line that cannot be read becomes an error of its row, and a damaged file is left where
+            its damage begins; otherwise both stop the job. It may be changed when a job is resumed.
 
     Raises:
         DataError: there is nothing to read, or a column is missing.
@@ -72,7 +76,7 @@ def batch_job(
         raise DataError(f"{writes.name}: is a file; OUT is the folder for the parts")
     format_, files = find_format(reads.name, reads.files(), format_name)
     columns = _checked_columns(format_, columns)
-    return TableJob(reads, writes, spec, format_, files, columns, part_rows)
+    return TableJob(reads, writes, spec, format_, files, columns, part_rows, skip)
 
 
 class TableJob(Job):
@@ -87,11 +91,12 @@ class TableJob(Job):
         files: Sequence[StoredFile],
         columns: Columns,
         part_rows: int,
+        skip: bool,
     ) -> None:
-        self.source, self.format, self.columns = source, format_, columns
+        self.source, self.format, self.columns, self.skip = source, format_, columns, skip
         self.files, self.part_bytes = tuple(files), PART_BYTES
         self.suffix = format_.suffix
-        format_.check(self._source_file(self.files[0]), columns)
+        self._check_columns()
         settings: dict[str, Setting] = {
             "columns": tuple(f"{column.source}={column.target}" for column in columns.columns),
             "score": columns.score,
@@ -123,7 +128,10 @@ class TableJob(Job):
             except StoreRefusedError:
                 raise
             except DataError as error:
-                raise DamagedInputError(error, self._damaged(index)) from None
+                if not self.skip:
+                    raise DamagedInputError(error, self._damaged(index)) from None
+                name = self.files[index].name
+                self.skipped[index] = SkippedFile(file=index, name=name, reason=str(error))
 
     def encode(self, block: Block, translated: list[TranslatedText]) -> EncodedPart:
         rows: BlockRows = block.content
@@ -160,10 +168,24 @@ class TableJob(Job):
         damaged = started.damaged
         if damaged is None or self.manifest.input.sha256 == started.input.sha256:
             return started
-        if damaged.file >= len(self.files) or damaged != self._damaged(damaged.file):
+        before, after = self.files[: damaged.file], self.files[damaged.file :]
+        is_removed = (damaged.before, damaged.after) == (_listing_sum(before), _listing_sum(after))
+        if not is_removed and (not after or damaged != self._damaged(damaged.file)):
             return started  # other files changed too: another input
         parts = {name: part for name, part in started.parts.items() if part.file < damaged.file}
         return started.model_copy(update={"input": self.manifest.input, "parts": parts, "finished": False})
+
+    def _check_columns(self) -> None:
+        """Check the columns in the first file, or with ``skip`` in the first that has them."""
+        for index, file in enumerate(self.files):
+            try:
+                self.format.check(self._source_file(file), self.columns)
+                return
+            except StoreRefusedError:
+                raise
+            except DataError:
+                if not self.skip or index == len(self.files) - 1:
+                    raise
 
     @property
     def _bytes(self) -> int:
@@ -172,7 +194,7 @@ class TableJob(Job):
     def _source_file(self, file: StoredFile) -> SourceFile:
         name = self.source.name
         name = name if is_itself(name, file) else f"{name}/{file.name}"
-        return SourceFile(name, file.size, lambda: self.source.open(file.name))
+        return SourceFile(name, file.size, lambda: self.source.open(file.name), self.skip)
 
     def _damaged(self, index: int) -> DamagedFile:
         before, after = self.files[:index], self.files[index + 1 :]

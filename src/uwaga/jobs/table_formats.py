@@ -13,14 +13,13 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from uwaga.errors import DataError, MissingExtraError, SettingsError, reason, shown
-from uwaga.files.lines import damage, decompressed
+from uwaga.files.lines import COMPRESSED, damage, decompressed
 from uwaga.files.store import StoredFile
 from uwaga.jobs.translation import TranslatedText
 from uwaga.settings.options import check_one_of
 
 FormatName = Literal["parquet", "jsonl", "text"]
 SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "text"}
-COMPRESSED = (".gz", ".zst", ".xz", ".bz2")
 LONGEST_ROW = 1 << 26
 """Bytes of a line; a longer one is not a row, and must not fill the memory."""
 BATCH_ROWS, BATCH_BYTES = 512, 1 << 22  # read of a Parquet file at once: rows, and about how many bytes
@@ -124,11 +123,16 @@ class BlockRows:
 
 
 class SourceFile(NamedTuple):
-    """A file to read: its name for messages, its size in bytes, and how to open it."""
+    """A file to read: its name for messages, its size in bytes, and how to open it.
+
+    With ``skip`` a line that cannot be read becomes a fault of its row, and the last block before damage may
+    have fewer rows than others.
+    """
 
     name: str
     size: int
     open: Callable[[], io.BufferedReader]
+    skip: bool = False
 
 
 class TableFormat(Protocol):
@@ -159,9 +163,25 @@ class TableFormat(Protocol):
 
 
 class _Line(NamedTuple):
-    text: str
+    """A line as it was read, its number from 1, and why it is not text."""
+
+    content: bytes
+    number: int
     share: float
-    size: int
+    fault: str | None = None
+
+    def text(self, file: SourceFile) -> tuple[str, str | None]:
+        """Return the text of the line without LF or CR LF, and its fault."""
+        if self.fault:
+            return "", self.fault
+        try:
+            text = self.content.decode("utf-8-sig" if self.number == 1 else "utf-8")
+            return text.removesuffix("\n").removesuffix("\r"), None
+        except UnicodeDecodeError as error:
+            fault = f"{file.name}: line {self.number} is not UTF-8 at byte {error.start + 1}"
+        if not file.skip:
+            raise DataError(fault)
+        return "", fault
 
 
 class TextFormat:
@@ -170,17 +190,26 @@ class TextFormat:
     name, suffix = "text", ".txt"
 
     def check(self, file: SourceFile, columns: Columns) -> None:
-        for _ in islice(_lines(file, 0), 1):  # fails if the file cannot be opened
-            pass
+        for line in islice(_lines(file, 0), 1):  # fails if the file cannot be opened
+            line.text(file)
 
     def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
         for start, lines in _blocks(file, first, limit):
-            texts = [line.text.replace("\r", " ") for line in lines]
-            yield BlockRows(start, len(lines), [texts], lines[-1].share)
+            read = [line.text(file) for line in lines]
+            texts = [text.replace("\r", " ") for text, _ in read]
+            faults = {(0, index): fault for index, (_, fault) in enumerate(read) if fault}
+            yield BlockRows(start, len(lines), [texts], lines[-1].share, faults=faults)
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
         texts = ((cell.text or "").replace("\n", " ").replace("\r", " ") for cell in cells[0])
         return "".join(f"{text}\n" for text in texts).encode()
+
+
+class _WrittenRow(NamedTuple):
+    """The bytes of a row as it was read: of an object up to its closing brace, or of a blank line."""
+
+    content: memoryview
+    is_object: bool
 
 
 class JsonLinesFormat:
@@ -190,9 +219,9 @@ class JsonLinesFormat:
 
     def check(self, file: SourceFile, columns: Columns) -> None:
         for line in _lines(file, 0):
-            if not line.text.strip():
+            row, _ = _json_object(line, file)
+            if row is None:
                 continue
-            row = _json_object(line.text, file.name, 0)
             for column in columns.columns:
                 if column.source not in row:
                     keys = ", ".join(row) or "none"
@@ -206,34 +235,40 @@ class JsonLinesFormat:
 
     def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
         for start, lines in _blocks(file, first, limit):
-            texts: list[list[str | None]] = [[] for _ in columns.columns]
-            faults: dict[tuple[int, int], str] = {}
-            for index, line in enumerate(lines):
-                row = _json_object(line.text, file.name, start + index) if line.text.strip() else {}
-                for place, column in enumerate(columns.columns):
-                    value = row.get(column.source)
-                    if value is not None and not isinstance(value, str):
-                        faults[place, index] = f"{column.source} holds {shown(value)}, not text"
-                        value = None
-                    texts[place].append(value)
-            content = [line.text for line in lines]
-            yield BlockRows(start, len(lines), texts, lines[-1].share, content, faults)
+            yield self._rows(file, columns, start, lines)
+
+    def _rows(self, file: SourceFile, columns: Columns, start: int, lines: list[_Line]) -> BlockRows:
+        texts: list[list[str | None]] = [[] for _ in columns.columns]
+        faults: dict[tuple[int, int], str] = {}
+        content = []
+        for index, line in enumerate(lines):
+            row, fault = _json_object(line, file)
+            content.append(_WrittenRow(_before_brace(line, bool(fault)), row is not None or bool(fault)))
+            for place, column in enumerate(columns.columns):
+                value = (row or {}).get(column.source)
+                if value is not None and not isinstance(value, str):
+                    faults[place, index] = f"{column.source} holds {shown(value)}, not text"
+                    value = None
+                elif fault:
+                    faults[place, index] = fault
+                texts[place].append(value)
+        return BlockRows(start, len(lines), texts, lines[-1].share, content, faults)
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
-        written: list[str] = []
+        written: list[bytes | memoryview] = []
         assert isinstance(rows.content, list)
-        for index, line in enumerate(rows.content):
-            if not line.strip():
-                written.append(line)
-                continue
-            added = [
-                f"{json.dumps(name, ensure_ascii=False)}: {_json(value)}"
-                for column, translated in zip(columns.columns, cells, strict=True)
-                for name, value in columns.added(column, translated[index])
-            ]
-            start = line.rstrip()[:-1].rstrip()  # without the closing brace
-            written.append(f"{start}{'' if start.endswith('{') else ', '}{', '.join(added)}}}")
-        return "".join(f"{line}\n" for line in written).encode()
+        for index, row in enumerate(rows.content):
+            written.append(row.content)
+            if row.is_object:
+                added = [
+                    f"{json.dumps(name, ensure_ascii=False)}: {_json(value)}"
+                    for column, translated in zip(columns.columns, cells, strict=True)
+                    for name, value in columns.added(column, translated[index])
+                ]
+                comma = b"" if row.content[-1:] == b"{" else b", "
+                written.append(comma + ", ".join(added).encode() + b"}")
+            written.append(b"\n")
+        return b"".join(written)
 
 
 def _json(value: str | float | None) -> str:
@@ -242,51 +277,73 @@ def _json(value: str | float | None) -> str:
     return json.dumps(value) if any("\ud800" <= letter <= "\udfff" for letter in text) else text
 
 
-def _json_object(line: str, name: str, row: int) -> dict[str, Any]:
+def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the object of a line, None for a blank or bad line, and its fault."""
+    text, fault = line.text(file)
+    if fault or not text.strip():
+        return None, fault
     try:
-        value = json.loads(line)
+        value = json.loads(text)
+        if isinstance(value, dict):
+            return value, None
+        fault = f"{file.name}: line {line.number} is not a JSON object: {shown(text)}"
     except (ValueError, RecursionError):
-        raise DataError(f"{name}: line {row + 1} is not JSON: {shown(line)}") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{name}: line {row + 1} is not a JSON object: {shown(line)}")
-    return value
+        fault = f"{file.name}: line {line.number} is not JSON: {shown(text)}"
+    if not file.skip:
+        raise DataError(fault)
+    return None, fault
+
+
+def _before_brace(line: _Line, is_bad: bool) -> memoryview:
+    """Return the bytes of an object before its closing brace, which are not copied; a bad line is ``{``."""
+    if is_bad:
+        return memoryview(b"{")
+    content, start = line.content, 3 * (line.number == 1 and line.content.startswith(b"\xef\xbb\xbf"))
+    end = len(content)
+    while end > start and content[end - 1] in b" \t\r\n":
+        end -= 1
+    if end > start and content[end - 1] in b"}":
+        end -= 1
+        while content[end - 1] in b" \t\r\n":
+            end -= 1
+        return memoryview(content)[start:end]
+    return memoryview(content.removesuffix(b"\n").removesuffix(b"\r"))[start:]
 
 
 def _blocks(file: SourceFile, first: int, limit: BlockLimit) -> Iterator[tuple[int, list[_Line]]]:
     """Yield the lines from index ``first`` on in blocks, each with the index of its first line."""
     block: list[_Line] = []
-    for line in _lines(file, first):
-        block.append(line)
-        if limit.ends_after(line.size):
+    try:
+        for line in _lines(file, first):
+            block.append(line)
+            if limit.ends_after(len(line.content)):
+                yield first, block
+                first, block = first + len(block), []
+    except DataError:
+        if file.skip and block:
             yield first, block
-            first, block = first + len(block), []
+        raise
     if block:
         yield first, block
 
 
 def _lines(file: SourceFile, first: int) -> Iterator[_Line]:
-    """Yield the lines from index ``first`` on without LF or CR LF; a byte order mark is dropped."""
+    """Yield the lines from index ``first`` on."""
     number = 0
     plain = file.open()
     try:
         with decompressed(plain, file.name) as content:
             while raw := content.readline(LONGEST_ROW):
                 number += 1
+                fault = None
                 if len(raw) == LONGEST_ROW and not raw.endswith(b"\n"):
-                    raise DataError(
-                        f"{file.name}: line {number} is longer than {LONGEST_ROW >> 20} MB; is it text?"
-                    )
-                if number == 1:
-                    raw = raw.removeprefix(b"\xef\xbb\xbf")
-                if number <= first:
-                    continue
-                try:
-                    text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise DataError(
-                        f"{file.name}: line {number} is not UTF-8 at byte {error.start + 1}"
-                    ) from None
-                yield _Line(text, min(1.0, plain.tell() / max(1, file.size)), len(raw))
+                    fault = f"{file.name}: line {number} is longer than {LONGEST_ROW >> 20} MB; is it text?"
+                    if not file.skip:
+                        raise DataError(fault)
+                    while raw and not raw.endswith(b"\n"):
+                        raw = content.readline(LONGEST_ROW)
+                if number > first:
+                    yield _Line(raw, number, min(1.0, plain.tell() / max(1, file.size)), fault)
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise damage(file.name, error, f"after line {number}") from None
     finally:
@@ -336,6 +393,8 @@ class ParquetFormat:
             except (DataError, GeneratorExit):
                 raise
             except (OSError, ValueError, self._arrow.ArrowException) as error:
+                if file.skip and block:
+                    yield self._rows(block, table.schema_arrow, columns, row, total)
                 raise DataError(
                     f"{file.name}: damaged or incomplete Parquet file: {reason(error)} (after row {row}); "
                     "fetch it again"

@@ -16,17 +16,15 @@ from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import CONFIG
 from uwaga.errors import ModelError, SettingsError, UwagaError
 from uwaga.jobs.distillation import TargetChoice, choose_target
-from uwaga.library.hub import find_model
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
 from uwaga.translator.choose_models import ChosenModels, choose_for
-from uwaga.translator.loading import load_named, named_by
 from uwaga.translator.request import Request, Split
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
-    from uwaga.terms.apply import GlossaryMode
+    from uwaga.results.translation import GlossaryMode
 
 WINDOW, WINDOW_CHARACTERS = 2048, 1 << 19
 """Most candidates in memory at once, and most characters of their sources."""
@@ -149,24 +147,13 @@ class TranslationSpec:
             "glossary": file_sum(self.glossary),
         }
 
-    def route(self) -> ChosenModels | None:
-        """Return the installed models that the two languages select; None if a model is named or bundled.
+    def chosen(self) -> ChosenModels:
+        """Return the models that are named, or that the two languages select.
 
         Raises:
             ModelError, SettingsError: as :func:`uwaga.translator.choose_models.choose_for`.
         """
-        return choose_for(self._names() or None, self.load, self.via or None)
-
-    def locations(self) -> list[tuple[str, Path]]:
-        """Return the name and location of each model.
-
-        Raises:
-            ModelError, SettingsError: as :meth:`route`.
-        """
-        route = self.route()
-        if route is not None:
-            return [(leg.model.name, Path(leg.model.place)) for leg in route.legs]
-        return [(name, find_model(name)) for name in self._names() or ["bundled"]]
+        return choose_for(self.models, self.load, self.via or None)
 
     def translators(self) -> list[tuple[Translator, Request]]:
         """Load the models: one translator, or for a pool of teachers one each.
@@ -182,17 +169,9 @@ class TranslationSpec:
         groups = [(name,) for name in self.models] if pooled else [self.models]
         return [replace(self, models=names)._translator() for names in groups]
 
-    def _names(self) -> list[str]:
-        """Return the models that are named, by themselves or by an adapter."""
-        adapter = self.load.adapter
-        return list(self.models) or ([] if adapter is None else [str(named_by(adapter, None))])
-
     def _translator(self) -> tuple[Translator, Request]:
-        names, route = self._names(), self.route()
         try:
-            loaded = (
-                Translator(load_named(names or None, self.load)) if route is None else route.load(self.load)
-            )
+            loaded = self.chosen().load(self.load)
         except SettingsError as error:
             if self.choice is not None and "must share their vocabularies" in str(error):
                 raise SettingsError(f"{error}, or add --pool to search with each alone") from None
@@ -259,7 +238,7 @@ def worker_fingerprint(spec: TranslationSpec) -> WorkerFingerprint:
     Raises:
         ModelError: there is no such model.
     """
-    models = tuple(model_sum(path) for _, path in spec.locations())
+    models = tuple(model_sum(path) for _, path in spec.chosen().locations())
     location = f"{socket.gethostname()} (process {os.getpid()})"
     return WorkerFingerprint(__version__, models, spec.file_sums(), location)
 

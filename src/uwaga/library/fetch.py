@@ -27,7 +27,6 @@ from uwaga.files.http import (
     to_json,
 )
 from uwaga.files.lines import decompressed
-from uwaga.files.retry import retry
 from uwaga.library.entry import RemoteFile
 
 BLOCK = 1 << 20
@@ -215,13 +214,7 @@ def _fetch_from(web: HttpClient, file: RemoteFile, location: str, path: Path, se
 
 def _complete(web: HttpClient, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
     try:
-        retry(
-            lambda: _attempt(web, file, location, part, seen),
-            web.limits.attempts,
-            web.limits.pause,
-            lambda error: isinstance(error, BrokenTransferError),
-            web.stopped.wait,
-        )
+        web.repeat(lambda: _attempt(web, file, location, part, seen), lambda: part.size)
     except CatalogueError as error:
         raise type(error)(f"{error}{_kept(part)}") from None
     except OSError as error:

@@ -82,14 +82,14 @@ def _from_hub(name: str) -> Path:
             f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install huggingface_hub`"
         ) from None
     files = formats.files()
-    usual = [*files.beside, *files.weights]
-    cached = _cached(hub, name, usual)
+    default = [*files.beside, *files.weights]
+    cached = _cached(hub, name, default)
     if cached is not None and _has(cached, (*files.weights, *files.rather_not)):
         return cached
     try:
-        snapshot = Path(hub.snapshot_download(name, allow_patterns=usual))
+        snapshot = Path(hub.snapshot_download(name, allow_patterns=default))
         if not _has(snapshot, files.weights):
-            snapshot = Path(hub.snapshot_download(name, allow_patterns=[*usual, *files.rather_not]))
+            snapshot = Path(hub.snapshot_download(name, allow_patterns=[*default, *files.rather_not]))
         return snapshot
     except Exception as error:  # huggingface_hub lets the errors of its transport library through
         if cached is not None:

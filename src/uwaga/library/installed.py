@@ -284,7 +284,10 @@ def installed_model(name: str, environment: Mapping[str, str]) -> InstalledModel
         if model.name == name:
             return model
     names = ", ".join(model.name for model in models) or "none"
-    raise CatalogueError(f"no installed model is named {shown(name)}; installed: {names}")
+    raise CatalogueError(
+        f"no installed model is named {shown(name)}; installed: {names}; "
+        "`uwaga models list` shows those to download"
+    )
 
 
 def check_name(name: object) -> None:

@@ -22,6 +22,12 @@ INLINE = frozenset(
     "small span strike strong sub sup time u wbr".split()
 )
 """Elements inside sentences; all others separate texts."""
+BLOCKS = frozenset(
+    "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset "
+    "figcaption figure footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main menu nav ol option p "
+    "section select summary table tbody td tfoot th thead title tr ul".split()
+)
+"""Elements that separate texts in messages; all others are inside sentences."""
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 KEPT = frozenset("code kbd samp var tt math svg object canvas".split())
 """Elements inside a sentence that are never translated."""
@@ -40,6 +46,8 @@ META = frozenset(
 BUTTONS = frozenset(("submit", "button", "reset"))
 
 START = re.compile(r"<(/?)([A-Za-z][^\s/<>]*)")
+MESSAGE_START = re.compile(rf"{START.pattern[:-1]}|\d+(?=\s*/?>))")
+"""The start of a tag in a message, where tags may have numbers for names."""
 DECLARATION = re.compile(r"<[!?][^<>]*>")
 REST = re.compile(r"[^<>]*>?")
 UNQUOTED = re.compile(r"[^\"'<>]*")
@@ -72,9 +80,18 @@ def read_html(text: str, ignored: frozenset[str] = frozenset()) -> Fragment:
     return Fragment(tuple(html_pieces(text, ignored)))
 
 
-def html_pieces(text: str, ignored: frozenset[str] = frozenset()) -> Iterator[Piece]:
-    """Yield the pieces of a page or fragment."""
-    return _Page(text, ignored).pieces()
+def html_pieces(
+    text: str, ignored: frozenset[str] = frozenset(), *, message: bool = False
+) -> Iterator[Piece]:
+    """Yield the pieces of a page or fragment.
+
+    Args:
+        text: the page or fragment.
+        ignored: names of further elements that are never translated, in lower case.
+        message: whether it is a message of a program, in which unknown elements, such as ``<0>``, are inside
+            sentences, and white space counts.
+    """
+    return _Page(text, ignored, message).pieces()
 
 
 def unescape(raw: str) -> str:
@@ -87,8 +104,8 @@ def unescape(raw: str) -> str:
 class _Page:
     """The parts of the block that is open, and where it began."""
 
-    def __init__(self, text: str, ignored: frozenset[str]) -> None:
-        self._text, self._ignored = text, ignored | KEPT | SKIPPED
+    def __init__(self, text: str, ignored: frozenset[str], message: bool) -> None:
+        self._text, self._ignored, self._message = text, ignored | KEPT | SKIPPED, message
         self._parts: list[str | Tag] = []
         self._words: list[str] = []  # as they are written
         self._inner: dict[str, list[Piece]] = {}
@@ -96,7 +113,7 @@ class _Page:
 
     def pieces(self) -> Iterator[Piece]:
         text = self._text
-        tokens = list(html_tokens(text))
+        tokens = list(html_tokens(text, MESSAGE_START if self._message else START))
         closes = _closing_tags(tokens)
         at = number = 0
         while number < len(tokens):
@@ -107,14 +124,14 @@ class _Page:
             if last is not None:
                 number, at = last, tokens[last].end
                 raw = text[token.start : at]
-                if token.name in KEPT or token.name in INLINE:
+                if token.name in KEPT or self._inside(token.name):
                     inside = text[token.inner : tokens[last].start]
                     self._parts.append(Tag("kept", raw, "" if "<" in inside else unescape(inside)))
                 else:
                     yield from self._block(token.start)
                     yield raw
                     self._begun = at
-            elif token.kind == "other" or token.name in INLINE:
+            elif token.kind == "other" or self._inside(token.name):
                 self._add_tag(token, raw)
             else:
                 yield from self._block(token.start)
@@ -123,6 +140,10 @@ class _Page:
             number += 1
         self._add_words(at, len(text))
         yield from self._block(len(text))
+
+    def _inside(self, name: str) -> bool:
+        """Return whether an element is inside sentences."""
+        return name not in BLOCKS | SKIPPED if self._message else name in INLINE
 
     def _end_of_untranslated(self, token: Token, raw: str, number: int, closes: dict[int, int]) -> int | None:
         """Return the number of the token that ends an untranslated element; None for all other tokens."""
@@ -136,7 +157,8 @@ class _Page:
         if start < end:
             raw = self._text[start:end]
             self._words.append(raw)
-            self._parts.append(SPACES.sub(" ", unescape(raw)))
+            words = unescape(raw)
+            self._parts.append(words if self._message else SPACES.sub(" ", words))
 
     def _add_tag(self, token: Token, raw: str) -> None:
         if token.kind in ("open", "close"):
@@ -156,23 +178,27 @@ class _Page:
         self._parts, self._words, self._inner = [], [], {}
 
 
-def html_tokens(text: str) -> Iterator[Token]:
+def html_tokens(text: str, start: re.Pattern[str] = START) -> Iterator[Token]:
     """Yield the tags, comments and declarations of a text, in order.
 
     A tag that is never closed ends before the next ``<``. An element of :data:`RAW` is one token up to its
     closing tag, or to the end of the text.
+
+    Args:
+        text: the text.
+        start: the pattern of the start of a tag.
     """
     finder = _Finder(text)
     ends = _TagEnds(text, finder)
     at = text.find("<")
     while at >= 0:
-        token = _token(text, at, finder, ends)
+        token = _token(text, at, start, finder, ends)
         if token is not None:
             yield token
         at = text.find("<", at + 1 if token is None else token.end)
 
 
-def _token(text: str, at: int, finder: _Finder, ends: _TagEnds) -> Token | None:
+def _token(text: str, at: int, begin: re.Pattern[str], finder: _Finder, ends: _TagEnds) -> Token | None:
     if text.startswith("<!--", at):
         end = finder.end_of("-->", at + 2)
         return _other(at, len(text) if end is None else end)
@@ -181,7 +207,7 @@ def _token(text: str, at: int, finder: _Finder, ends: _TagEnds) -> Token | None:
     if text[at + 1 : at + 2] in ("!", "?"):
         declaration = DECLARATION.match(text, at)
         return None if declaration is None else _other(at, declaration.end())
-    start = START.match(text, at)
+    start = begin.match(text, at)
     if start is None:
         # A slash begins what a browser takes for a comment; anything else is text.
         return _other(at, _rest(text, at)) if text.startswith("</", at) else None

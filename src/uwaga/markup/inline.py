@@ -18,8 +18,8 @@ class Tag:
             no end yet. ``void`` has a place of its own, such as ``<br/>``. ``kept`` is a whole element that
             is never translated, such as ``<code>ls -l</code>``.
         raw: the tag as it appears in the document; it is written back unchanged.
-        text: the text that it displays: the words of a ``kept`` element, ``"\n"`` for a line break,
-            otherwise nothing.
+        text: the text that it displays: the words of a ``kept`` element, ``"\n"`` for a line break or
+            tab, which ends a segment, otherwise nothing.
     """
 
     kind: TagKind

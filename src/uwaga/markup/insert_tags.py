@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag, joined
@@ -34,6 +35,7 @@ def insert_tags(
     links = word_links(stripped.text, translation, alignment, sources, targets, same)
     root = tag_tree(stripped.marks)
     choose_places(root, stripped.marks, Words.of(sources, links, len(targets)))
+    ends = [end for _, end in sources]
     edges = [0, *(place for span in targets for place in span), len(translation)]
     gaps = [translation[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
     texts = [translation[start:end] for start, end in targets]
@@ -47,7 +49,8 @@ def insert_tags(
         if here:
             sides = texts[number - 1][-1:] if number else "", texts[number][:1] if number < len(texts) else ""
             own = _own_edges(here, number, len(targets), stripped, sources)
-            made += _spaced(here, blank, own, sides)
+            places = [bisect_right(ends, mark.at) for mark in here]
+            made += _spaced(here, blank, own, sides, places)
         else:
             made.append(blank)
         if number < len(texts):
@@ -65,7 +68,9 @@ def _own_edges(
     return [(gap == 0 and mark.at <= first) or (gap == words and mark.at >= last) for mark in here]
 
 
-def _spaced(here: Sequence[Mark], blank: str, own: Sequence[bool], sides: tuple[str, str]) -> list[str | Tag]:
+def _spaced(
+    here: Sequence[Mark], blank: str, own: Sequence[bool], sides: tuple[str, str], places: Sequence[int]
+) -> list[str | Tag]:
     """Return the tags between two words, with white space on the sides where the source had it.
 
     Args:
@@ -73,12 +78,18 @@ def _spaced(here: Sequence[Mark], blank: str, own: Sequence[bool], sides: tuple[
         blank: the white space of the translation there.
         own: for each, whether white space at the end of the text belongs to it.
         sides: the characters on both sides, if any.
+        places: for each tag, the number of words before it in the source. White space around words that are
+            between these tags in the source alone is not repeated.
     """
     slots = [""] * (len(here) + 1)
     for number, (mark, at_edge) in enumerate(zip(here, own, strict=True)):
         if blank or at_edge:
             slots[number] = slots[number] or mark.left
             slots[number + 1] = mark.right
+    apart = [False, *(one != other for one, other in pairwise(places)), places[0] != places[-1]]
+    for number, parted in enumerate(apart):
+        if parted and any(slots[:number]):
+            slots[number] = ""
     if blank and not any(slots) and not any(mark.divides for mark in here):
         slots[_default(here)] = blank
     elif blank and any(slots):

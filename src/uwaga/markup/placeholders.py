@@ -1,4 +1,4 @@
-"""Text that is not translated: placeholders, addresses, file names, numbers with units."""
+"""Text that is not translated: placeholders, addresses, identifiers, file names, numbers with units."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ BRACES = r"\{\{[^{}]{0,200}\}\}|[$%#]\{[^{}]{1,200}\}|\{[\w.\-\[\]]*(?:![rsa])?(
 ICU_VALUE = r"\{\s*\w+\s*,\s*(?:number|date|time|spellout|ordinal|duration)\s*(?:,[^{}]{0,200})?\}"
 PERCENT = (
     r"%%|%[A-Z_][A-Z0-9_]*+%|(?<!\d)%(?:\(\w++\))?+(?:\d++\$)?+[-+#0]*+(?:\d++|\*)?+(?:\.\d++)?+(?:hh|h|ll|l|L|z|j|t)?"
-    r"(?:[di]|[ouxXeEfFgGcrsaA@](?![A-Za-z]))"
+    r"(?:[di]|[A-Za-z@](?![A-Za-z]))"
 )
+"""Conversions of ``printf`` and of ``strftime``."""
 DOLLAR = r"\$[A-Za-z_]\w*"
 UNITS = (
     "km/h|m/s|mph|rpm|km|cm|dm|mm|µm|nm|m²|m³|km²|m|kg|mg|µg|g|ml|cl|dl|l|L|[kKMGTP]i?B|[kMG]?bit/s|[kMG]?Hz|"
@@ -36,11 +37,34 @@ ENDINGS = (
     "rpm|po|od[tsp]|epub|srt|vtt|xliff?"
 )
 FILE = rf"(?<![\w.-])[\w-]+(?:\.[\w-]+)*\.(?:{ENDINGS})(?!\w)"
+IDENTIFIER = (
+    r"(?<![\w&#])#(?:[\dA-Fa-f]{3,4}){1,2}(?!\w)|(?<![\w.@#&])[@#][A-Za-z]\w+|(?<![\w-])--[a-z][\w-]*\w|"
+    r"(?<![\w.-])(?:[A-Za-z][A-Za-z\d]*+(?:_++[A-Za-z\d]++)++|[a-z]{2,}+[A-Z][A-Za-z]\w*+|[A-Za-z]\w*+(?=\(\)))"
+    r"(?:\(\))?(?!\w)|"
+    r"(?<![\w.@/-])[A-Za-z_]\w++(?:\.[A-Za-z_]\w++){2,}+(?:\(\))?|\A[a-z]\w*+(?:[.:][a-z]\w*+)++\Z|"
+    r"(?<![\w.@-])(?:[A-Za-z\d-]++\.)+(?:com|org|net|edu|gov|io|dev)(?!\w)|"
+    r"(?<![\w+])(?:Ctrl|Alt|Shift|Cmd|Strg)(?:\+\w++)+"
+)
+"""Colours, mentions, options, names in programs, keys, domains, shortcuts."""
+THOUSANDS = r"\d{1,3}(?:\.\d{3})++(?![\d.])"
+CODE = (
+    r"(?<![\w.,])\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2}|:\d{1,5})?(?!\w|\.\d)|"
+    r"(?<![\w:.])(?:[\dA-Fa-f]{1,4}:){2,7}[\dA-Fa-f]{1,4}(?![\w:])|"
+    r"(?<![\w:.])(?:[\dA-Fa-f]{1,4}:){1,6}(?::[\dA-Fa-f]{1,4}){1,6}(?![\w:])|"
+    rf"(?<![\w.,])(?!{THOUSANDS}|\d\d?\.\d\d?\.\d{{4}}(?!\d))v?\d++(?:\.\d++){{2,}}+(?:-[\w.]*\w)?(?!\w)|"
+    r"(?<![\w.,+-])\d++(?:-\d++){2,}+(?:[T ][\d:.]*\dZ?)?(?![\w-])|(?<![\w.,+-])\d{3}-\d{4}(?![\w-])|"
+    r"(?<![\w+])\+\d(?:[ ()./-]{0,2}\d){6,15}(?!\w)|"
+    r"(?<![\w.,+-])(?:\(\d{2,5}\) ?|0\d{1,4}[ /-]?)\d(?:[ -]?\d){4,12}(?![\w.,-]?\d)(?!\w)|"
+    r"(?<![\w-])(?=\d*[A-Fa-f])(?=[A-Fa-f]*\d)[\dA-Fa-f]{7,}(?:-[\dA-Fa-f]{4,}){0,4}(?![\w-])"
+)
+"""Addresses of networks, versions, dates, telephone numbers, hashes."""
 ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
-LIKELY = re.compile(r"[{%$@/\\]|\d|\w\.\w")
+LIKELY = re.compile(r"[{%$@/\\#_]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
 """A part of every placeholder; most texts have none, and are scanned only once."""
-USUAL = re.compile("|".join((URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, FILE)))
+USUAL = re.compile(
+    "|".join((URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE))
+)
 COUNTED = re.compile(
     r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
 )
@@ -52,17 +76,17 @@ MOST_BROKEN = 16
 
 @dataclass(frozen=True)
 class Placeholders:
-    """The placeholders to keep: the usual ones, and matches of the user's regular expressions."""
+    """The placeholders to keep: the common ones, and matches of the user's regular expressions."""
 
     pattern: re.Pattern[str]
-    usual: bool = True
+    common: bool = True
 
     def split(self, text: str) -> Inline:
         """Return a text with its placeholders as ``kept`` tags.
 
         An ICU message with branches is one placeholder, from brace to brace.
         """
-        if self.usual and self.pattern is _usual() and LIKELY.search(text) is None:
+        if self.common and self.pattern is _common() and LIKELY.search(text) is None:
             return (text,) if text else ()
         parts: list[str | Tag] = []
         at = 0
@@ -77,7 +101,7 @@ class Placeholders:
         at = broken = 0
         while found := self.pattern.search(text, at):
             start, end = found.span()
-            if self.usual and found.lastgroup == "icu":
+            if self.common and found.lastgroup == "icu":
                 closed = message_end(text, start) if broken < MOST_BROKEN else None
                 if closed is None:
                     at, broken = start + 1, broken + 1
@@ -92,13 +116,13 @@ def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | Non
     """Return the placeholders to keep.
 
     Args:
-        wanted: True or None for the usual placeholders; False for none; regular expressions for more.
+        wanted: True or None for the common placeholders; False for none; regular expressions for more.
 
     Raises:
         SettingsError: a pattern is not a regular expression, or matches the empty string.
     """
     if wanted is None or wanted is True:
-        return Placeholders(_usual())
+        return Placeholders(_common())
     if wanted is False:
         return None
     if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
@@ -117,7 +141,7 @@ def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | Non
                 f"placeholders: {shown(one)} must be a string that does not match the empty string"
             )
     try:
-        return Placeholders(re.compile("|".join([*(f"(?:{one})" for one in more), _usual().pattern])))
+        return Placeholders(re.compile("|".join([*(f"(?:{one})" for one in more), _common().pattern])))
     except re.error as error:
         raise SettingsError(f"placeholders: the patterns cannot be combined: {error}") from None
 
@@ -133,5 +157,5 @@ def is_counted(text: str) -> bool:
 
 
 @cache
-def _usual() -> re.Pattern[str]:
+def _common() -> re.Pattern[str]:
     return re.compile(f"(?P<icu>{ICU})|{USUAL.pattern}")

@@ -11,6 +11,7 @@ from uwaga.alignment.words import word_spans
 from uwaga.markup.inline import Inline, Tag, is_kept, joined
 from uwaga.markup.placeholders import UNITS, is_counted, is_quantity
 from uwaga.markup.strip_tags import separates
+from uwaga.markup.units import translatable
 from uwaga.markup.words import overlapping
 from uwaga.results.translation import Span, WordAlignment, noisy_or
 
@@ -74,10 +75,14 @@ def _in_word(character: str) -> bool:
 def choose_symbols(inline: Inline, attempt: int) -> list[str | None]:
     """Choose a symbol for each untranslated piece, all different and none in the text; None if none is left.
 
+    A text without letters beside its untranslated pieces is copied, and needs no symbols.
+
     Args:
         inline: the text.
         attempt: from 0; each attempt has other symbols.
     """
+    if not translatable(inline):
+        return [None for part in inline if is_kept(part)]
     texts = [part if isinstance(part, str) else part.text for part in inline]
     taken = {word for text in texts for word in WORDS.findall(text)}
     kinds = {True: list(NUMBERS), False: list(NAMES)}

@@ -20,6 +20,7 @@ Escape = Callable[[str], str]
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 LINK = re.compile(r"\[\Z|<(?:a|w:hyperlink|text:a)[\s>]", re.IGNORECASE)
+BLANK_ENDS = re.compile(r"\A[^\S\r\n]+|(?<![^\S\r\n])[^\S\r\n]+\Z")
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 """Characters that neither XML nor HTML can write."""
 
@@ -52,8 +53,8 @@ class Fragment:
 
     @classmethod
     def plain(cls, text: str) -> Fragment:
-        """Return a text without a format, all of which is translated."""
-        return cls((Unit(((text,),), lambda made: "".join(map(_raw, made[0]))),))
+        """Return a text without a format, all of which is translated; blanks at its ends are dropped."""
+        return cls((Unit(((text,),), lambda made: BLANK_ENDS.sub("", "".join(map(_raw, made[0])))),))
 
     @property
     def inlines(self) -> list[Inline]:
@@ -62,7 +63,7 @@ class Fragment:
 
     def written(self, inlines: Sequence[Inline]) -> str:
         """Return the string with other texts in the places of :attr:`inlines`."""
-        return "".join(_written(self.pieces, iter(inlines)))
+        return "".join(all_written(self.pieces, inlines))
 
 
 def written(unit: Unit, made: Sequence[Inline]) -> str:
@@ -72,7 +73,9 @@ def written(unit: Unit, made: Sequence[Inline]) -> str:
     return unit.write(made)
 
 
-def _written(pieces: Iterable[Piece], made: Iterator[Inline]) -> Iterator[str]:
+def all_written(pieces: Iterable[Piece], inlines: Iterable[Inline]) -> Iterator[str]:
+    """Yield each piece as it is written with other texts; ``inlines`` are those of all units, in order."""
+    made = iter(inlines)
     for piece in pieces:
         if isinstance(piece, str):
             yield piece
@@ -157,9 +160,9 @@ def text_unit(
 ) -> Piece:
     r"""Build the unit of a text; what has no letter is copied.
 
-    A line break inside the text (a void tag that is read as ``"\n"``) ends a segment: the unit has one text
-    for each line. A text of several links and nothing else has one for each link. White space and tags around
-    a line or link stay outside.
+    A line break or tab inside the text (a void tag that is read as ``"\n"``) ends a segment: the unit has one
+    text for each line. A text of several links and nothing else has one for each link. White space and tags
+    around a line or link stay outside.
 
     Args:
         raw: the text as it stands in the document.
@@ -177,7 +180,7 @@ def text_unit(
 
     def put(made: Sequence[Inline]) -> str:
         rest = iter(made[len(lines) :])
-        tags = {key: "".join(_written(pieces, rest)) for key, pieces in inner.items()}
+        tags = {key: "".join(all_written(pieces, rest)) for key, pieces in inner.items()}
         parts = (part for slot in layout for part in (made[slot] if isinstance(slot, int) else (slot,)))
         return write(
             joined(
@@ -238,23 +241,33 @@ def _is_break(part: str | Tag) -> bool:
 
 
 def escaping(raw: str, unescape: Callable[[str], str], more: Mapping[str, str] | None = None) -> Escape:
-    """Return how to escape a translation: with the entities that its source uses.
+    """Return how to escape a translation: as its source is escaped, and with the entities that it uses.
 
     Args:
         raw: the source as it is written.
         unescape: returns what an entity stands for.
         more: further characters and their entities, such as the quote inside an attribute.
     """
-    plain = ENTITY.sub("", raw)
+    found = [entity for entity in ENTITY.findall(raw) if unescape(entity) != entity]
+    plain = ENTITY.sub(lambda entity: "" if entity[0] in found else entity[0], raw)
     entities = ESCAPES | dict(more or {})
-    for entity in ENTITY.findall(raw):
+    for entity in found:
         character = unescape(entity)
         if len(character) == 1 and character not in plain:
             entities[character] = entity
     if ">" in plain:
         entities.pop(">")
     table = str.maketrans(entities)
-    return lambda text: FORBIDDEN.sub("", text).translate(table)
+    if "&" not in plain or found:
+        return lambda text: FORBIDDEN.sub("", text).translate(table)
+    bare = str.maketrans({sign: entity for sign, entity in entities.items() if sign != "&"})
+
+    def escape(text: str) -> str:
+        text = FORBIDDEN.sub("", text)
+        written = text.translate(bare)
+        return written if unescape(written) == text else text.translate(table)
+
+    return escape
 
 
 def writer(escape: Escape) -> Callable[[Inline], str]:

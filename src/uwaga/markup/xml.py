@@ -7,19 +7,19 @@ The text must be well-formed; :func:`uwaga.documents.encodings.xml_text` and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from html.entities import name2codepoint
 from typing import Literal, NamedTuple
 
 from uwaga.markup.inline import Inline, Tag, joined
-from uwaga.markup.units import FORBIDDEN, writer
+from uwaga.markup.units import FORBIDDEN, Piece, writer
 
 ATTRIBUTE = re.compile(r"""(?<=[\s"'])([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
 """The name of an attribute, and its value in double quotes, in single quotes or in none."""
 TOKEN = re.compile(
     r"(?P<comment><!--.*?-->)|(?P<cdata><!\[CDATA\[.*?\]\]>)"
-    r"|(?P<other><\?.*?\?>|<!(?:[^\[>\"']|\"[^\"]*\"|'[^']*'|\[.*?\]\s*(?=>))*>)"
-    r"""|</(?P<close>[^\s>/]+)\s*>|<(?P<open>[^\s>/!?]+)(?:[^"'<>]|"[^"]*"|'[^']*')*>""",
+    r"|(?P<other><\?.*?\?>|<!(?:[^\[>\"']++|\"[^\"]*+\"|'[^']*+'|\[.*?\]\s*(?=>))*+>)"
+    r"""|</(?P<close>[^\s>/]+)\s*>|<(?P<open>[^\s>/!?]+)(?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""",
     re.DOTALL,
 )
 REFERENCE = re.compile(r"&(?:#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6})|([A-Za-z][\w.-]*));")
@@ -112,6 +112,24 @@ def elements(text: str, names: Collection[str], start: int = 0, end: int | None 
             if not depth:
                 yield Element(opened.name, opened.start, opened.end, token.start, token.end)
                 opened = None
+
+
+def content_pieces(
+    text: str,
+    names: Collection[str],
+    read: Callable[[Element], Iterable[Piece]],
+    start: int = 0,
+    end: int | None = None,
+) -> Iterator[Piece]:
+    """Yield the pieces of a part of a document: all text outside the outermost elements of these names, and
+    what ``read`` returns for the content of each.
+    """
+    at = start
+    for one in elements(text, names, start, end):
+        yield text[at : one.inner]
+        yield from read(one)
+        at = one.inner_end
+    yield text[at : len(text) if end is None else end]
 
 
 def child(text: str, parent: Element, *names: str) -> Element | None:

@@ -103,13 +103,13 @@ def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutli
     """Read a string of XML.
 
     Args:
-        text: well-formed content of an element; or a whole document, if it declares nothing.
+        text: well-formed content of an element; or a whole document, which may declare its type's name.
         ignored: names of elements that are never translated, in addition to those whose attributes say so and
             the codes of XLIFF.
         outline: which elements separate texts; None where the string is one text.
 
     Raises:
-        DataError: it is not well-formed, or declares a document type or entities.
+        DataError: as :func:`check_xml`.
     """
     check_xml(text)
     parts = list(_parts(text, ignored))
@@ -222,20 +222,21 @@ def _decide(tree: _Tree, outline: XmlOutline) -> None:
 
 
 def check_xml(text: str) -> None:
-    """Check that a string is well-formed XML without declarations.
+    """Check that a string is well-formed XML that declares at most the name of its document type.
 
     Raises:
-        DataError: it is not well-formed, or declares a document type or entities.
+        DataError: it is not well-formed, or declares more.
     """
     parser = expat.ParserCreate(namespace_separator=None)
 
-    def refuse(*_: object) -> None:
-        raise DataError(
-            "the XML declares a document type; entities are never followed, because they could read other "
-            "files or grow without bound: remove the declaration and write the text itself"
-        )
+    def check_declaration(name: str, system: str | None, public: str | None, internal: int) -> None:
+        if system or public or internal:
+            raise DataError(
+                "the XML declares a document type with entities or an address, never followed because they "
+                "could read other files or grow without bound; leave only its name, as in <!DOCTYPE html>"
+            )
 
-    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    parser.StartDoctypeDeclHandler = check_declaration
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
     whole = text if DOCUMENT.match(text) else f"<{ROOT}>{text}</{ROOT}>"
     try:

@@ -6,13 +6,13 @@ function make(tag, attributes, ...inside) {
   return element;
 }
 
-function radios(name, values, chosen, change) {
+function radios(name, values, chosen, change, label) {
   const group = make("fieldset", { class: "choice", "aria-label": name });
   for (const value of values) {
     const input = make("input", { type: "radio", name, value });
     input.checked = value === chosen;
     input.addEventListener("change", () => change(value));
-    group.append(make("label", {}, input, value));
+    group.append(make("label", {}, input, label(value)));
   }
   group.hidden = values.length < 2;
   return group;

@@ -1,7 +1,8 @@
 /* The live part of uwaga.results.views: root holds the still picture, data is what Python made.
    data: {style, kinds: [{kind, layers, heads, rows, columns, weights}]}; weights are base64 of zlib of bytes
-   (layers, heads, rows, columns), 255 for a weight of 1. Rows are queries, columns keys. */
-function attentionView(root, data) {
+   (layers, heads, rows, columns), 255 for a weight of 1. Rows are queries, columns keys. phrases holds the
+   texts of another language by the English ones, if there is one. */
+function attentionView(root, data, phrases) {
   "use strict";
   const began = performance.now();
   const STEP = 20; // height of a token, as in the style sheet
@@ -11,6 +12,12 @@ function attentionView(root, data) {
   const shadow = live.attachShadow({ mode: "open" });
   const state = { kind: data.kinds[0], view: "heads", layer: 0, heads: new Set(), token: null, pinned: null };
   const unpacked = new Map();
+
+  function phrase(english, values = {}) {
+    return (phrases?.[english] ?? english).replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  }
+
+  const kindName = () => phrase(state.kind.kind);
 
   /* --- numbers --- */
 
@@ -36,10 +43,11 @@ function attentionView(root, data) {
 
   function whichHeads() {
     const heads = [...state.heads].sort((one, other) => one - other).map((head) => head + 1);
-    const where = `layer ${state.layer + 1}`;
-    if (!heads.length) return `${where}, no head chosen`;
-    if (heads.length === 1) return `${where}, head ${heads[0]}`;
-    return heads.length === state.kind.heads ? `${where}, mean of all heads` : `${where}, mean of heads ${heads.join(", ")}`;
+    const layer = state.layer + 1;
+    if (!heads.length) return phrase("layer {layer}, no head chosen", { layer });
+    if (heads.length === 1) return phrase("layer {layer}, head {head}", { layer, head: heads[0] });
+    if (heads.length === state.kind.heads) return phrase("layer {layer}, mean of all heads", { layer });
+    return phrase("layer {layer}, mean of heads {heads}", { layer, heads: heads.join(", ") });
   }
 
   /* --- colours --- */
@@ -60,8 +68,8 @@ function attentionView(root, data) {
 
   function tokenList(side) {
     const tokens = side ? state.kind.columns : state.kind.rows;
-    const name = side ? "keys: what is looked at" : "queries: what looks";
-    const list = make("ul", { role: "listbox", "aria-label": `${state.kind.kind} attention, ${name}` });
+    const label = side ? phrase("{kind} attention, keys", { kind: kindName() }) : phrase("{kind} attention, queries", { kind: kindName() });
+    const list = make("ul", { role: "listbox", "aria-label": label });
     tokens.forEach((token, index) => {
       const item = make("li", { role: "option", tabindex: index ? -1 : 0, "aria-selected": "false" }, token);
       item.addEventListener("mouseenter", () => look(side, index));
@@ -151,7 +159,8 @@ function attentionView(root, data) {
 
   function sayToken(mean) {
     if (!state.token) {
-      say(`${state.kind.kind} attention, ${whichHeads()}. Point at a token, or move to it by Tab and the arrows.`);
+      const values = { kind: kindName(), where: whichHeads() };
+      say(phrase("{kind} attention, {where}. Point at a token, or move to it by Tab and the arrows.", values));
       return;
     }
     const { side, index } = state.token;
@@ -160,7 +169,9 @@ function attentionView(root, data) {
     found.sort((one, other) => other[0] - one[0]);
     const most = found.slice(0, 4).map(([weight, text]) => `${text} ${number(weight)}`).join(", ");
     const token = (side ? state.kind.columns : state.kind.rows)[index];
-    say(`“${token}” ${side ? "is looked at most by" : "looks most at"}: ${most} (${whichHeads()})`);
+    const values = { token, most, where: whichHeads() };
+    say(side ? phrase("“{token}” is looked at most by: {most} ({where})", values)
+      : phrase("“{token}” looks most at: {most} ({where})", values));
   }
 
   /* --- the matrix view: a heat map --- */
@@ -190,11 +201,16 @@ function attentionView(root, data) {
     function draw() {
       const mean = meanMatrix();
       shape = drawMatrix(canvas, mean, cell);
-      const { rows, columns, kind } = state.kind;
-      canvas.setAttribute("aria-label", `Heat map of ${kind} attention, ${whichHeads()}: a row a query, a column a key`);
-      const weight = cell && number(mean[cell.row * columns.length + cell.column]);
-      say(cell ? `“${rows[cell.row]}” looks at “${columns[cell.column]}”: ${weight} (${whichHeads()})`
-        : `${kind} attention, ${whichHeads()}: a row a query, a column a key. Point at a cell, or use the arrows.`);
+      const { rows, columns } = state.kind;
+      const where = { kind: kindName(), where: whichHeads() };
+      canvas.setAttribute("aria-label", phrase("Heat map of {kind} attention, {where}: a row a query, a column a key", where));
+      if (!cell) {
+        say(phrase("{kind} attention, {where}: a row a query, a column a key. Point at a cell, or use the arrows.", where));
+        return;
+      }
+      const weight = number(mean[cell.row * columns.length + cell.column]);
+      const values = { row: rows[cell.row], column: columns[cell.column], weight, ...where };
+      say(phrase("“{row}” looks at “{column}”: {weight} ({where})", values));
     }
     return { element: make("div", {}, canvas), draw };
   }
@@ -206,7 +222,7 @@ function attentionView(root, data) {
     const longest = (tokens) => Math.min(120, Math.max(...tokens.map((one) => measured.measureText(one).width)));
     const left = longest(rows) + 8;
     const top = longest(columns) + 8;
-    const cell = Math.max(6, Math.min(26, Math.floor((room - left - 2) / columns.length)));
+    const cell = Math.max(6, Math.min(40, Math.floor((room - left - 2) / columns.length)));
     const drawing = context(canvas, live, left + cell * columns.length + 2, top + cell * rows.length + 2);
     const every = Math.ceil(11 / cell); // labels where they have room, and the chosen ones
     drawing.textAlign = "right";
@@ -240,8 +256,9 @@ function attentionView(root, data) {
 
   function modelView() {
     const canvas = make("canvas", { tabindex: 0, role: "img" });
-    const { layers, heads, kind } = state.kind;
-    canvas.setAttribute("aria-label", `${kind} attention of every head: a row a layer, a column a head; arrows move, Enter opens`);
+    const { layers, heads } = state.kind;
+    const label = "{kind} attention of every head: a row a layer, a column a head; arrows move, Enter opens";
+    canvas.setAttribute("aria-label", phrase(label, { kind: kindName() }));
     const chosen = { layer: state.layer, head: Math.min(...state.heads, heads - 1) };
     let shape = null;
     const find = (event) => ({
@@ -269,7 +286,8 @@ function attentionView(root, data) {
     });
     function draw() {
       shape = drawModel(canvas, chosen);
-      say(`${kind} attention, layer ${chosen.layer + 1}, head ${chosen.head + 1}: click or Enter opens it. Each in a scale of its own.`);
+      const values = { kind: kindName(), layer: chosen.layer + 1, head: chosen.head + 1 };
+      say(phrase("{kind} attention, layer {layer}, head {head}: click or Enter opens it. Each in a scale of its own.", values));
     }
     return { element: make("div", {}, canvas), draw };
   }
@@ -278,7 +296,7 @@ function attentionView(root, data) {
     const { layers, heads, rows, columns } = state.kind;
     const edge = 22;
     const room = (stage.clientWidth || 700) - edge - 2;
-    const pitch = Math.max(30, Math.min(84, Math.floor(room / heads)));
+    const pitch = Math.max(30, Math.min(160, Math.floor(room / heads)));
     const drawing = context(canvas, live, edge + pitch * heads + 2, edge + pitch * layers + 2);
     drawing.textAlign = "center";
     for (let head = 0; head < heads; head++) drawing.fillText(head + 1, edge + (head + 0.5) * pitch, edge / 2);
@@ -306,9 +324,9 @@ function attentionView(root, data) {
 
   const said = make("output", { class: "said", "aria-live": "polite" });
   const stage = make("div", { class: "stage" });
-  const heads = make("span", { class: "heads", role: "group", "aria-label": "heads" });
-  const layer = make("select", { "aria-label": "layer" });
-  const layers = make("label", {}, "layer ", layer);
+  const heads = make("span", { class: "heads", role: "group", "aria-label": phrase("heads") });
+  const layer = make("select", { "aria-label": phrase("layer") });
+  const layers = make("label", {}, `${phrase("layer")} `, layer);
   const makers = { heads: headsView, matrix: matrixView, model: modelView };
   let current = null;
 
@@ -320,8 +338,8 @@ function attentionView(root, data) {
     heads.replaceChildren();
     if (state.kind.heads < 2) return;
     for (let head = 0; head < state.kind.heads; head++) {
-      const button = make("button", { type: "button", class: "head", "aria-label": `head ${head + 1}`,
-        title: "click: show or hide; double click, or Shift and Enter: this one alone" }, String(head + 1));
+      const button = make("button", { type: "button", class: "head", "aria-label": phrase("head {head}", { head: head + 1 }),
+        title: phrase("click: show or hide; double click, or Shift and Enter: this one alone") }, String(head + 1));
       button.tabIndex = head ? -1 : 0;
       button.addEventListener("click", () => toggle(head));
       button.addEventListener("dblclick", () => choose([head]));
@@ -335,8 +353,9 @@ function attentionView(root, data) {
       });
       heads.append(button);
     }
-    for (const [name, chosen] of [["all", [...Array(state.kind.heads).keys()]], ["none", []]]) {
-      const button = make("button", { type: "button", "aria-label": `${name} heads` }, name);
+    const every = [...Array(state.kind.heads).keys()];
+    for (const [name, label, chosen] of [[phrase("all"), phrase("all heads"), every], [phrase("none"), phrase("none of the heads"), []]]) {
+      const button = make("button", { type: "button", "aria-label": label }, name);
       button.addEventListener("click", () => choose(chosen));
       heads.append(button);
     }
@@ -389,8 +408,8 @@ function attentionView(root, data) {
   function build() {
     const names = data.kinds.map((kind) => kind.kind);
     const several = data.kinds.some((kind) => kind.layers * kind.heads > 1);
-    const kinds = radios("attention", names, names[0], (name) => showKind(data.kinds[names.indexOf(name)]));
-    const views = radios("view", several ? ["heads", "matrix", "model"] : ["heads", "matrix"], state.view, show);
+    const kinds = radios("attention", names, names[0], (name) => showKind(data.kinds[names.indexOf(name)]), phrase);
+    const views = radios("view", several ? ["heads", "matrix", "model"] : ["heads", "matrix"], state.view, show, phrase);
     layer.addEventListener("change", () => {
       state.layer = Number(layer.value);
       refresh();

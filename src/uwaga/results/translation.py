@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -58,6 +59,10 @@ def equal_fields(record: object, other: object) -> bool:
     return True
 
 
+GlossaryMode = Literal["forced", "soft"]
+"""How the terms of a glossary are enforced: always used, or preferred."""
+
+
 @dataclass(frozen=True)
 class TermUse(JsonRecord):
     """A glossary term found in a source text.
@@ -73,6 +78,40 @@ class TermUse(JsonRecord):
     def to_dict(self) -> dict[str, object]:
         """Return the fields by name."""
         return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Coverage(JsonRecord):
+    """Words and numbers that the translation of a text lacks.
+
+    Attributes:
+        omitted: words of the source that nothing in the translation represents; see
+            :mod:`uwaga.translator.coverage`.
+        missing_numbers: numbers of the source that are not in the translation.
+        added_numbers: numbers of the translation that are not in the source.
+    """
+
+    omitted: tuple[str, ...] = ()
+    missing_numbers: tuple[str, ...] = ()
+    added_numbers: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A warning for each kind of loss."""
+        kinds = (
+            ("not translated", self.omitted),
+            ("number missing from the translation", self.missing_numbers),
+            ("number added by the translation", self.added_numbers),
+        )
+        return tuple(f"{kind}: {', '.join(map(repr, words))}" for kind, words in kinds if words)
+
+    def without(self, words: Container[str]) -> Coverage:
+        """Return the same without some words and numbers."""
+        return Coverage(*(tuple(one for one in every if one not in words) for every in vars(self).values()))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the fields as lists by name."""
+        return {name: list(value) for name, value in vars(self).items()}
 
 
 Span = tuple[int, int]
@@ -179,6 +218,8 @@ class Translation(JsonRecord):
         attentions: see :class:`Hypothesis`.
         alignment: links between the words of ``source`` and ``text``; None if not requested.
         terms: glossary terms that occur in the source.
+        coverage: words and numbers that the translation lacks; None if not requested. For a chain, each
+            model's omissions, in the language that it reads.
     """
 
     text: str
@@ -198,6 +239,7 @@ class Translation(JsonRecord):
     attentions: Attentions | None = None
     alignment: WordAlignment | None = None
     terms: tuple[TermUse, ...] = ()
+    coverage: Coverage | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -306,6 +348,8 @@ class Translation(JsonRecord):
             values["entropies"] = [json_number(entropy) for entropy in self.entropies]
         if self.terms:
             values["terms"] = [term.to_dict() for term in self.terms]
+        if self.coverage is not None:
+            values["coverage"] = self.coverage.to_dict()
         if confidence:
             values["words"] = [json_numbers(word) for word in self.words]
             values["confidence"] = None if self.confidence is None else json_numbers(self.confidence)

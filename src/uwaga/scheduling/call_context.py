@@ -31,7 +31,7 @@ class CallContext:
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self._long, self._holder = long, 0
         self._lock = threading.Lock()
-        self._ended: UwagaError | None = None
+        self._cancelled = ""
         self._callbacks: list[Callable[[], None]] = []
 
     @property
@@ -41,10 +41,13 @@ class CallContext:
 
     @property
     def error(self) -> UwagaError | None:
-        """The reason to give the call up: expired or cancelled; None while it is active."""
-        if self._ended is None and self.left == 0.0:
-            self._ended = self.late()
-        return self._ended
+        """The reason to give the call up: cancelled or expired; None while it is active.
+
+        It is a new error each time: one that was raised holds its frames, and they hold the call.
+        """
+        if self._cancelled:
+            return CancelledRequestError(self._cancelled)
+        return self.late() if self.left == 0.0 else None
 
     def late(self) -> DeadlineError:
         """Return the error for an expired deadline."""
@@ -57,18 +60,21 @@ class CallContext:
             DeadlineError: the deadline has passed.
             CancelledRequestError: the call was cancelled.
         """
-        if (error := self.error) is not None:
-            raise error
+        error = self.error
+        try:
+            if error is not None:
+                raise error
+        finally:
+            del error  # it holds this frame
 
-    def cancel(self, error: UwagaError | None = None) -> None:
+    def cancel(self, message: str = "the request was cancelled") -> None:
         """Cancel the call; the registered callbacks are called once, in this thread.
 
         Args:
-            error: raised to those who wait for the call; None for :class:`CancelledRequestError`.
+            message: of the :class:`CancelledRequestError` raised to those who wait for the call.
         """
         with self._lock:
-            if self._ended is None:
-                self._ended = error or CancelledRequestError("the request was cancelled")
+            self._cancelled = self._cancelled or message
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback()
@@ -80,7 +86,7 @@ class CallContext:
             A function that removes the callback.
         """
         with self._lock:
-            cancelled = self._ended is not None
+            cancelled = bool(self._cancelled)
             if not cancelled:
                 self._callbacks.append(callback)
         if cancelled:

@@ -150,7 +150,7 @@ class SearchOptions:
         default=0,
         metadata=option(
             "Never repeat an n-gram of this size; 0 is off",
-            section="Constraints",
+            section="Search",
             minimum=0,
             unset="the model's",
         ),
@@ -158,35 +158,31 @@ class SearchOptions:
 
     start: int | None = field(
         default=None,
-        metadata=option(
-            "Token id that decoding starts from", section="Constraints", minimum=0, internal=True
-        ),
+        metadata=option("Token id that decoding starts from", section="Search", minimum=0, internal=True),
     )
     """Not part of the target; None for the decoder's start symbol. In some multilingual models it is the
     target language."""
 
     first: int | None = field(
         default=None,
-        metadata=option("Token id forced as the first", section="Constraints", minimum=0, internal=True),
+        metadata=option("Token id forced as the first", section="Search", minimum=0, internal=True),
     )
     """It precedes a prefix, unless the prefix begins with it."""
 
     banned: tuple[int, ...] = field(
         default=(),
-        metadata=option("Token ids never produced", section="Constraints", minimum=0, internal=True),
+        metadata=option("Token ids never produced", section="Search", minimum=0, internal=True),
     )
     """The start symbol and the padding symbol are never produced in any case."""
 
     unknown: bool = field(
         default=True,
-        metadata=option("Allow the unknown symbol", section="Constraints", internal=True),
+        metadata=option("Allow the unknown symbol", section="Search", internal=True),
     )
 
     renormalise: bool = field(
         default=False,
-        metadata=option(
-            "Renormalise the distribution after banning tokens", section="Constraints", internal=True
-        ),
+        metadata=option("Renormalise the distribution after banning tokens", section="Search", internal=True),
     )
     """``renormalize_logits`` in ``transformers``."""
 
@@ -287,9 +283,18 @@ class SearchOptions:
     )
     """Computed by the translator, not by the search."""
 
+    coverage: bool = field(
+        default=False,
+        metadata=option(
+            "Report words and numbers that the translation lacks; takes 3 to 16 times as long",
+            section="Output",
+        ),
+    )
+    """Computed by the translator (:mod:`uwaga.translator.coverage`), with the ``alignment``."""
+
     batch_tokens: int = field(
         default=4096,
-        metadata=option("Batch size in source tokens", section="Performance", minimum=1, unset="4096"),
+        metadata=option("Batch size in source tokens", section="Computation", minimum=1, unset="4096"),
     )
     """Source tokens decoded together, counting padding and beams."""
 
@@ -367,6 +372,8 @@ class SearchOptions:
             raise SettingsError("streaming shows a single sample; mbr compares several whole samples")
         if self.alignment:
             raise SettingsError("streaming cannot return alignment, which needs the whole translation")
+        if self.coverage:
+            raise SettingsError("streaming cannot return coverage, which needs the whole translation")
         if self.entropy:
             raise SettingsError("streaming cannot return entropy, which needs the whole translation")
         if self.rows != 1:

@@ -26,6 +26,10 @@ class NotStoredError(UwagaError):
     """The owner has no such glossary, dictionary or document."""
 
 
+class UnknownLanguageError(UwagaError):
+    """The language of a text was not detected among those of the server."""
+
+
 class NotReadyError(UwagaError):
     """The document is not translated yet."""
 
@@ -112,6 +116,7 @@ _KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (
     (CancelledRequestError, 503, "stopping"),
     (NotStoredError, 404, "not_found"),
     (NotReadyError, 409, "not_ready"),
+    (UnknownLanguageError, 400, "unknown_language"),
     (QuotaError, 403, "quota_exceeded"),
     (StorageError, 503, "storage_unavailable"),
     (TextTooLongError, 400, "text_too_long"),

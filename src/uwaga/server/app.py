@@ -45,10 +45,10 @@ FLUSH = 1.0
 
 
 class Health(BaseModel):
-    """``ok`` or ``loading``, and the names of models that cannot be served."""
+    """``ok`` or ``loading``, and the names of models that cannot be served, if any."""
 
     status: str
-    failed: list[str]
+    failed: list[str] = []
 
 
 class Application:
@@ -94,7 +94,7 @@ def create_app(
 
     def render(path: str, error: ApiError, request_id: str) -> Response:
         """Return an error in the form of a path's dialect."""
-        dialect = next((one for one in dialects if one.owns(path)), v1.DIALECT)
+        dialect = next((known for known in dialects if known.owns(path)), v1.DIALECT)
         response = dialect.render(error, request_id)
         response.headers.update(error.headers)
         return response
@@ -150,7 +150,7 @@ def _lifespan(context: ServerContext) -> Callable[[object], AbstractAsyncContext
                 with contextlib.suppress(StorageError):  # it is logged; the counts stay in memory
                     await asyncio.to_thread(usage.flush)
 
-        tasks = [asyncio.ensure_future(work) for work in (service.start(), flush())]
+        tasks = [asyncio.ensure_future(work) for work in (service.start(), service.collect(), flush())]
         if documents is not None:
             documents.start()
         yield
@@ -181,8 +181,8 @@ def _operation(context: ServerContext) -> Routes:
         """503 until the models to preload are loaded, and while stopping."""
         service = context.service
         failed = [model.name for model in service.served if model.problem] + list(service.pool.failures())
-        content = {"status": "ok" if service.ready else "loading", "failed": failed}
-        return json_response(content, 200 if service.ready else 503)
+        content: dict[str, object] = {"status": "ok" if service.ready else "loading"}
+        return json_response(content | ({"failed": failed} if failed else {}), 200 if service.ready else 503)
 
     if context.settings.metrics:
         figures = Answer("Metrics", content={"text/plain": {"schema": {"type": "string"}}})

@@ -102,11 +102,11 @@ def add_key(
     if not NAME.fullmatch(name):
         raise SettingsError(f"{shown(name)}: not a valid name; use up to 64 letters, digits and . @ + - _")
     keys = read_keys(path)
-    if any(one.name == name for one in keys):
+    if any(key.name == name for key in keys):
         raise SettingsError(f"{path}: has a key for {name} already; remove that first")
     number, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     key = f"{PREFIX}-{number}-{secret}"
-    made = StoredKey(
+    stored = StoredKey(
         name=name,
         number=number,
         sha256=hashlib.sha256(key.encode()).hexdigest(),
@@ -115,7 +115,7 @@ def add_key(
         characters_per_minute=characters_per_minute,
         characters=characters,
     )
-    _write(path, [*keys, made])
+    _write(path, [*keys, stored])
     return key
 
 
@@ -126,14 +126,14 @@ def remove_key(path: Path, name: str) -> None:
         SettingsError: the file has no key of this name.
     """
     keys = read_keys(path)
-    if all(one.name != name for one in keys):
-        known = ", ".join(one.name for one in keys[:8]) or "none"
+    if all(stored.name != name for stored in keys):
+        known = ", ".join(stored.name for stored in keys[:8]) or "none"
         raise SettingsError(f"{path}: has no key for {shown(name)}; it has keys for {known}")
-    _write(path, [one for one in keys if one.name != name])
+    _write(path, [stored for stored in keys if stored.name != name])
 
 
 def _write(path: Path, keys: list[StoredKey]) -> None:
-    content = json.dumps({"keys": [one.model_dump() for one in keys]}, indent=1)
+    content = json.dumps({"keys": [stored.model_dump() for stored in keys]}, indent=1)
     try:
         write_file(path, content, mode=0o600)
     except OSError as error:
@@ -145,16 +145,16 @@ class KeyRing:
 
     Args:
         path: the file.
-        usual: limits of a client whose key states none.
+        default: limits of a client whose key states none.
 
     Raises:
         SettingsError: the file is damaged.
     """
 
-    def __init__(self, path: Path, usual: Client) -> None:
-        self._path, self._usual = path, usual
+    def __init__(self, path: Path, default: Client) -> None:
+        self._path, self._default = path, default
         self._checked, self._stamp = time.monotonic(), _stamp(path)
-        self._keys = {one.number: one for one in read_keys(path)}
+        self._keys = {stored.number: stored for stored in read_keys(path)}
 
     def client(self, key: str | None) -> Client:
         """Return the client of a key, in constant time.
@@ -166,18 +166,18 @@ class KeyRing:
             raise ApiError(401, "key_missing", "this server requires an API key", "api_key")
         self._renew()
         match = KEY.fullmatch(key)
-        found = self._keys.get(match[1]) if match else None
+        stored = self._keys.get(match[1]) if match else None
         given = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-        if not hmac.compare_digest(given, NOBODY if found is None else found.sha256) or found is None:
+        if not hmac.compare_digest(given, NOBODY if stored is None else stored.sha256) or stored is None:
             raise ApiError(403, "key_wrong", "the API key is wrong", "api_key")
-        usual = self._usual
-        requests, characters = found.requests_per_minute, found.characters_per_minute
+        default = self._default
+        requests, characters = stored.requests_per_minute, stored.characters_per_minute
         return replace(
-            usual,
-            name=found.name,
-            requests_per_minute=usual.requests_per_minute if requests is None else requests,
-            characters_per_minute=usual.characters_per_minute if characters is None else characters,
-            characters=found.characters,
+            default,
+            name=stored.name,
+            requests_per_minute=default.requests_per_minute if requests is None else requests,
+            characters_per_minute=default.characters_per_minute if characters is None else characters,
+            characters=stored.characters,
         )
 
     def _renew(self) -> None:
@@ -189,7 +189,7 @@ class KeyRing:
         if stamp == self._stamp:
             return
         try:
-            self._keys = {one.number: one for one in read_keys(self._path)}
+            self._keys = {stored.number: stored for stored in read_keys(self._path)}
             self._stamp = stamp
         except SettingsError:
             return  # half-copied by hand: keep the known keys, and look again later

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, M
 from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Strict, ValidationError, WithJsonSchema
 from pydantic_core import to_json
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException
@@ -66,11 +66,11 @@ def parse_json(body: bytes, kind: type[Body]) -> Body:
 
 def validation_error(error: ValidationError) -> ApiError:
     """Return the first error of a body, without quoting the body."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in found["loc"])[:80]
-    if found["type"] == MALFORMED:
+    detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in detail["loc"])[:80]
+    if detail["type"] == MALFORMED:
         return ApiError(400, "not_json", "the body is not JSON")
-    known = f"{place}: {found['msg']}" if place else found["msg"]
+    known = f"{place}: {detail['msg']}" if place else detail["msg"]
     return ApiError(422, "invalid_request", known[:300], place)
 
 
@@ -95,8 +95,12 @@ def languages_response(
         code: returns a dialect's code for the server's code of a language.
     """
     return [
-        {"code": code(one.code), "name": one.name, "targets": [code(target) for target in one.targets]}
-        for one in languages
+        {
+            "code": code(language.code),
+            "name": language.name,
+            "targets": [code(target) for target in language.targets],
+        }
+        for language in languages
     ]
 
 
@@ -201,9 +205,7 @@ Fields = TypeVar("Fields", bound=BaseModel)
 
 
 class Parameters(BaseModel):
-    """Parameters of a request; unknown ones are refused by name."""
-
-    model_config = ConfigDict(extra="forbid")
+    """Parameters of a request; unknown ones are ignored, since DeepL adds new ones."""
 
 
 def _flag(value: object) -> object:
@@ -213,9 +215,9 @@ def _flag(value: object) -> object:
 def _names(value: object) -> object:
     """Return names from a list or a comma-separated string."""
     listed = [value] if isinstance(value, str) else value
-    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
         return value
-    return [name.strip() for one in listed for name in one.split(",") if name.strip()]
+    return [name.strip() for item in listed for name in item.split(",") if name.strip()]
 
 
 def _several(value: object) -> object:
@@ -239,10 +241,9 @@ async def read_fields(request: Request, kind: type[Fields]) -> Fields:
     """Return the parameters of a request.
 
     Raises:
-        ApiError: its body is neither JSON nor a form (400, 415), or a parameter is missing, unknown or
-            invalid.
+        ApiError: its body is neither JSON nor a form (400, 415), or a parameter is missing or invalid.
     """
-    return checked(await _given(request), kind)
+    return checked(await read_parameters(request), kind)
 
 
 @asynccontextmanager
@@ -256,7 +257,7 @@ async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tup
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise ApiError(400, "invalid_request", "Invalid file data.", "file")
-        rest = ((key, one) for key, one in form.multi_items() if key != "file")
+        rest = ((key, value) for key, value in form.multi_items() if key != "file")
         yield checked(_of_form(rest), kind), file
 
 
@@ -264,24 +265,28 @@ def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
     """Return parameters as a model.
 
     Raises:
-        ApiError: one is missing, unknown or invalid; names it without quoting its value.
+        ApiError: one is missing, invalid or, for a closed model, unknown; names it without quoting its value.
     """
     try:
         return kind.model_validate(dict(given))
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, found["loc"]))[:80].encode("ascii", "replace").decode()
+        detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, detail["loc"]))[:80].encode("ascii", "replace").decode()
         name = place.partition(".")[0]
         told = {
             "missing": f"Parameter '{name}' not specified.",
             "extra_forbidden": f"Parameter '{name}' is not known here.",
-            "literal_error": f"Value for '{name}' not supported: {found['msg'].lower()}.",
-        }.get(found["type"], f"Value for '{place}' not supported: {found['msg'].lower()}.")
+            "literal_error": f"Value for '{name}' not supported: {detail['msg'].lower()}.",
+        }.get(detail["type"], f"Value for '{place}' not supported: {detail['msg'].lower()}.")
         raise ApiError(400, "invalid_request", told[:300], name) from None
 
 
-async def _given(request: Request) -> dict[str, Any]:
-    """The parameters of the query and the body."""
+async def read_parameters(request: Request) -> dict[str, Any]:
+    """Return the parameters of the query and the body.
+
+    Raises:
+        ApiError: the body is neither a JSON object nor a form (400, 415).
+    """
     query = _of_form(request.query_params.multi_items())
     stated = media_type(request)
     if stated in (FORM, UPLOAD):
@@ -293,17 +298,17 @@ async def _given(request: Request) -> dict[str, Any]:
     if stated not in ("", JSON):
         raise ApiError(415, "unsupported_media_type", "send JSON or a form")
     try:
-        found = json.loads(body)
+        values = json.loads(body)
     except (ValueError, RecursionError):
         raise ApiError(400, "not_json", "the body is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise ApiError(400, "not_json", "the body is not a JSON object")
-    return query | found
+    return query | values
 
 
 def _of_form(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
     """Return form fields as JSON values: a repeated field is a list."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     nested: dict[int, dict[str, object]] = {}
     for key, value in items:
         if isinstance(value, UploadFile):
@@ -311,12 +316,12 @@ def _of_form(items: Iterable[tuple[str, object]]) -> dict[str, Any]:
         match = NESTED.fullmatch(key)
         if match is not None:
             nested.setdefault(int(match[1]), {})[match[2] or match[3]] = value
-        elif key not in found:
-            found[key] = value
-        elif isinstance(found[key], list):
-            found[key].append(value)
+        elif key not in values:
+            values[key] = value
+        elif isinstance(values[key], list):
+            values[key].append(value)
         else:
-            found[key] = [found[key], value]
+            values[key] = [values[key], value]
     if nested:
-        found["dictionaries"] = [nested[number] for number in sorted(nested)]
-    return found
+        values["dictionaries"] = [nested[number] for number in sorted(nested)]
+    return values

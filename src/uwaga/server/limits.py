@@ -93,6 +93,6 @@ class RateLimiter:
         with contextlib.nullcontext() if self._file < 0 else range_lock(self._file, start, length):
             places = range(start, start + length, SLOT.size)
             slots = [(SLOT.unpack_from(self._table, place), place) for place in places]
-            found = next((place for (name, _, _), place in slots if name == owner), None)
+            place = next((place for (name, _, _), place in slots if name == owner), None)
             oldest = min(slots, key=lambda slot: slot[0][2])[1]
-            yield (oldest, False) if found is None else (found, True)
+            yield (oldest, False) if place is None else (place, True)

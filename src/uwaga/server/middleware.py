@@ -7,6 +7,7 @@ import logging
 import re
 import secrets
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -44,6 +45,13 @@ class RequestState:
     status: int = 0
     gone: bool = False
     counted: bool = False
+
+
+def _clear_frames(error: BaseException | None) -> None:
+    """Release what the frames of an error hold: futures, which hold the error, and long texts."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__
 
 
 class RequestMiddleware:
@@ -98,6 +106,7 @@ class RequestMiddleware:
             if not visit.status:
                 response = self._render(scope["path"], api_error(error), visit.id)
                 await response(scope, receive, answered)
+            _clear_frames(error)
         finally:
             self._uncount(visit)
             running.dec()

@@ -138,7 +138,7 @@ class ModelPool:
             task.cancel()
         every = list(self._loaded.values())
         self._loaded.clear()
-        await asyncio.gather(*(one.translator.close(drain=True) for one in every))
+        await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in every))
 
     async def _made(self, route: Route) -> Loaded:
         names = [leg.model.name for leg in route]
@@ -152,13 +152,13 @@ class ModelPool:
         known = self._loaded.get(_way(route))  # another request may have built it meanwhile
         if known is not None:
             return known
-        first, *others = [_between(one.own, leg) for one, leg in zip(legs, route, strict=True)]
+        first, *others = [_between(loaded.own, leg) for loaded, leg in zip(legs, route, strict=True)]
         own = first.then(*others)
-        made = Loaded(
+        chain = Loaded(
             self._asynchronous("-".join(leg.model.name for leg in route), own), own, legs=tuple(legs)
         )
-        self._loaded[_way(route)] = made
-        return made
+        self._loaded[_way(route)] = chain
+        return chain
 
     async def _offer(self, offer: ServedModel) -> Loaded:
         """Return a single model, loaded if necessary; cancelling does not stop the loading.
@@ -166,9 +166,9 @@ class ModelPool:
         Raises:
             ApiError: it cannot be loaded.
         """
-        found = self._loaded.get(_alone(offer))
-        if found is not None:
-            return found
+        loaded = self._loaded.get(_alone(offer))
+        if loaded is not None:
+            return loaded
         failure = self._failed.get(offer.name)
         if failure is not None and time.monotonic() - failure.at < RETRY:
             raise _unavailable(RETRY - (time.monotonic() - failure.at))
@@ -181,10 +181,10 @@ class ModelPool:
     async def _arriving(self, offer: ServedModel) -> Loaded:
         """Load a model, one at a time, so that its memory can be measured."""
         async with self._loading:
-            made = self._loaded[_alone(offer)] = await self._fresh(offer)
+            loaded = self._loaded[_alone(offer)] = await self._fresh(offer)
             self._failed.pop(offer.name, None)
-            await self._let_go(made)
-            return made
+            await self._let_go(loaded)
+            return loaded
 
     def _arrived(self, offer: ServedModel, task: asyncio.Task[Loaded]) -> None:
         self._coming.pop(offer.name, None)
@@ -215,16 +215,18 @@ class ModelPool:
         """Unload the least recently used models until the others fit."""
         if not self._memory:
             return
-        held = [(way[0][0], one) for way, one in self._loaded.items() if not one.legs]
-        for name, old in sorted(held, key=lambda one: one[1].used):
-            if sum(one.bytes for one in self._loaded.values()) <= self._memory:
+        held = [(way[0][0], loaded) for way, loaded in self._loaded.items() if not loaded.legs]
+        for name, old in sorted(held, key=lambda loaded: loaded[1].used):
+            if sum(loaded.bytes for loaded in self._loaded.values()) <= self._memory:
                 return
-            users = [one for one in self._loaded.values() if old in one.legs]
-            if old is newest or self._awaited[name] or any(one.uses for one in (old, *users)):
+            users = [loaded for loaded in self._loaded.values() if old in loaded.legs]
+            if old is newest or self._awaited[name] or any(loaded.uses for loaded in (old, *users)):
                 continue
-            self._loaded = {way: one for way, one in self._loaded.items() if one not in (old, *users)}
+            self._loaded = {
+                way: loaded for way, loaded in self._loaded.items() if loaded not in (old, *users)
+            }
             LOG.info("model unloaded", extra={"bytes": old.bytes})
-            await asyncio.gather(*(one.translator.close(drain=True) for one in (*users, old)))
+            await asyncio.gather(*(loaded.translator.close(drain=True) for loaded in (*users, old)))
 
 
 def loader(threads: int, mapped: bool) -> Loader:
@@ -241,26 +243,26 @@ def loader(threads: int, mapped: bool) -> Loader:
         Raises:
             ModelError, SettingsError: as :func:`uwaga.load`; or it is not a translator.
         """
-        one = offer.settings
+        settings = offer.settings
         for memory in ("shared", "fast") if mapped else ("fast",):
             try:
-                made = load(
-                    one.name,
-                    dtype=one.precision,
-                    engine=one.engine,
-                    threads=threads if one.threads is None else one.threads,
-                    shortlist=one.shortlist,
+                translator = load(
+                    settings.name,
+                    dtype=settings.precision,
+                    engine=settings.engine,
+                    threads=threads if settings.threads is None else settings.threads,
+                    shortlist=settings.shortlist,
                     memory=memory,
-                    source=one.source,
-                    target=one.target,
+                    source=settings.source,
+                    target=settings.target,
                 )
             except SettingsError:
                 if memory == "fast":
                     raise
                 continue  # not int8: each process has its own copy
-            if isinstance(made, Translator):
-                return made
-            raise ModelError(f"{one.name}: it is not a translator")
+            if isinstance(translator, Translator):
+                return translator
+            raise ModelError(f"{settings.name}: it is not a translator")
         raise AssertionError("the loop ends by itself")
 
     return loaded

@@ -96,8 +96,8 @@ def _endpoint(file: PageFile) -> Callable[[Request], Awaitable[Response]]:
 
 def _accepts_gzip(accepted: str) -> bool:
     """Return whether a client accepts gzip."""
-    for one in accepted.lower().split(","):
-        name, _, weight = one.replace(" ", "").partition(";q=")
+    for part in accepted.lower().split(","):
+        name, _, weight = part.replace(" ", "").partition(";q=")
         if name == "gzip":
             return weight.strip("0.") != "" or weight == ""
     return False
@@ -129,7 +129,9 @@ def description_page(document: dict[str, Any]) -> str:
     ]
     for tag in tags:
         parts.append(f"<h2>{escape(tag)}</h2>")
-        parts += [_operation(name, one) for name, one in operations if one["tags"][0] == tag]
+        parts += [
+            _operation(name, described) for name, described in operations if described["tags"][0] == tag
+        ]
     parts.append("<h2>Schemas</h2>")
     for name, schema in document["components"]["schemas"].items():
         parts.append(f"<h3 id='{escape(name)}'>{escape(name)}</h3>{_json(schema)}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import re
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -13,16 +15,23 @@ from typing import Any, TypeVar
 from uwaga.documents.document import DocumentOptions
 from uwaga.documents.job import DocumentReport
 from uwaga.documents.translating import translate_file
-from uwaga.errors import DataError
-from uwaga.languages.detection import AUTO, detect_language
+from uwaga.errors import DataError, MissingExtraError
+from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
-from uwaga.server.api_errors import ApiError, api_error
+from uwaga.server.api_errors import ApiError, UnknownLanguageError, api_error
 from uwaga.server.models import ModelPool
 from uwaga.server.served_models import Route, ServedLanguages, ServedModel
 from uwaga.terms.glossary import Glossary
 from uwaga.translator import Request, Translator
+from uwaga.translator.plan import ALREADY
+from uwaga.translator.request import failed
 
-ALREADY = "the text is already in the target language"
+RARELY = 1 << 30
+"""Threshold of collections of all objects. One stops every thread for 50 to 90 ms for each long text that is
+being translated, and finds next to nothing: see :data:`COLLECT`."""
+COLLECT = 600.0
+"""Seconds between two collections of all objects."""
+MARKUP = re.compile(r"<[^<>]*>")
 GivenTerms = Glossary | Mapping[str, str]
 Result = TypeVar("Result")
 
@@ -41,8 +50,8 @@ class TextAnswer:
 
     Attributes:
         translations: the translations of the texts; one that failed has an ``error`` and no text.
-        sources: the public code of each text's language.
-        detected: the detected language of each text; None where the request named it.
+        sources: the public code of each text's language; empty if it was not detected.
+        detected: the detected language of each text; None where the request named it, or it was not detected.
         model: names of the models used.
     """
 
@@ -84,19 +93,31 @@ class Service:
         self._translated = translated
         self.served, self.pool, self.languages = list(models), pool, ServedLanguages(models)
         self.ready = False
+        self._thresholds = gc.get_threshold()
 
     async def start(self) -> None:
-        """Load the models to preload."""
+        """Load the models to preload, then what detects languages."""
         await self.pool.preload(self.served)
         gc.collect()
         gc.freeze()  # what is there now stays, and need not be collected again and again
+        gc.set_threshold(*self._thresholds[:2], RARELY)
         self.ready = True
+        with contextlib.suppress(MissingExtraError):
+            await asyncio.to_thread(load_detector)
+
+    async def collect(self) -> None:
+        """Collect garbage of all ages now and then, until cancelled."""
+        while True:
+            await asyncio.sleep(COLLECT)
+            gc.collect()
 
     async def close(self) -> None:
         """Finish the running requests, then unload the models."""
         self.ready = False
         await self.pool.close()
+        gc.set_threshold(*self._thresholds)
         gc.unfreeze()  # what is frozen would outlive the interpreter, the compiled core's functions among it
+        gc.collect()  # requests that failed are in cycles, and the command freezes what is left when it ends
 
     async def translate(
         self, requests: Sequence[Request], *, client: str = "", deadline: float | None = None
@@ -117,7 +138,7 @@ class Service:
         first = requests[0]
         target = self.language(first.target or "", "target")
         detected = await self.sources(requests)
-        sources = tuple(language.code for language in detected)
+        sources = tuple("" if language is None else language.code for language in detected)
         named = first.source is not None and first.source != AUTO
         groups: dict[str, list[int]] = {}
         for number, code in enumerate(sources):
@@ -146,6 +167,8 @@ class Service:
         """
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
+        if source is None:
+            raise api_error(self._unknown_language())
         if source.code == target and self.languages.route(source.code, target) is None:
             yield request.text
             return
@@ -229,24 +252,36 @@ class Service:
             raise ApiError(400, "unsupported_language", message, parameter)
         return known
 
-    async def sources(self, requests: Sequence[Request]) -> list[Detected]:
+    async def sources(self, requests: Sequence[Request]) -> list[Detected | None]:
         """Return the language of each text, detected unless the first request names that of all.
 
+        It is None for a text in another language than the served ones. A text without letters, which has
+        nothing to translate, has the target language.
+
         Raises:
-            ApiError: the named language is not served.
+            ApiError: a named language is not served.
         """
         source = requests[0].source
         if source is not None and source != AUTO:
             code = self.language(source, "source")
             return [Detected(code, 1.0)] * len(requests)
-        return await asyncio.to_thread(lambda: [self._detect_or_first(request.text) for request in requests])
+        target = Detected(self.language(requests[0].target or "", "target"), 0.0)
 
-    def _detect_or_first(self, text: str) -> Detected:
-        return next(iter(self._detect(text)), Detected(self.languages.sources[0].code, 0.0))
+        def detected(text: str) -> Detected | None:
+            text = text if requests[0].format == "text" else MARKUP.sub(" ", text)
+            if not any(map(str.isalpha, text)):
+                return target
+            return next(iter(self._detect(text, target.code)), None)
 
-    def _detect(self, text: str) -> list[Detected]:
+        return await asyncio.to_thread(lambda: [detected(request.text) for request in requests])
+
+    def _unknown_language(self) -> UnknownLanguageError:
+        codes = ", ".join(self.languages.codes[:20])
+        return UnknownLanguageError(f"the language of the text was not detected among {codes}: name it")
+
+    def _detect(self, text: str, target: str | None = None) -> list[Detected]:
         try:
-            detected = detect_language([text])
+            detected = detect_language([text], self.languages.codes, target)
         except DataError:
             return []  # no letter
         except Exception as error:
@@ -263,6 +298,8 @@ class Service:
         route = self.languages.route(source, target)
         if route is None:
             message = f"no model here translates {source} to {target}"
+            if source == target:
+                message = f"Source and target language are equal: {source}"
             raise ApiError(400, "unsupported_languages", message, "target")
         return route
 
@@ -275,6 +312,8 @@ class Service:
         deadline: float | None,
     ) -> tuple[list[Translation], str]:
         """Return the translations of texts in one language, and the names of the models."""
+        if not source:
+            return [failed("", self._unknown_language(), "return") for _ in requests], ""
         if source == target and self.languages.route(source, target) is None:
             return [_copied(request.text) for request in requests], ""
         route = self.route(source, target)
@@ -287,7 +326,7 @@ class Service:
         name = " + ".join(step.model.name for step in route)
         if self._translated is not None:
             characters = sum(len(request.text) for request in requests)
-            self._translated(name, characters, sum(len(one.tokens) for one in translations))
+            self._translated(name, characters, sum(len(translation.tokens) for translation in translations))
         return translations, name
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "RecurrentSettings",
     "ScheduleSettings",
     "Settings",
+    "SourceSettings",
     "StrictModel",
     "SutskeverSettings",
     "SweepSettings",
@@ -35,6 +36,7 @@ __all__ = [
     "TransformerSettings",
     "WordLexicon",
     "change_setting",
+    "link_model",
     "load_settings",
     "parse",
     "preset_name",
@@ -42,7 +44,7 @@ __all__ = [
     "read_yaml",
 ]
 
-from .alignment import AlignmentHead, LinkModel, WordLexicon
+from .alignment import AlignmentHead, LinkModel, WordLexicon, link_model
 from .corpora import CorpusSettings, DataSettings, FilterSettings
 from .load_options import LoadOptions
 from .models import (
@@ -51,6 +53,7 @@ from .models import (
     DecodingSettings,
     Family,
     ModelSettings,
+    SourceSettings,
     preset_name,
     preset_training,
 )

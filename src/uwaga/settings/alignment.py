@@ -114,3 +114,8 @@ class AlignmentHead(StrictModel):
         """
         together = "" if self.links is None else f", links by {len(self.links.heads)} heads"
         return f"{self.layer}.{self.head or 'mean'} {self.step}{together}"
+
+
+def link_model(head: AlignmentHead | None) -> LinkModel | None:
+    """Return what links words by the evidence of several heads; None if one head, or their mean, aligns."""
+    return None if head is None else head.links

@@ -28,50 +28,42 @@ class LoadOptions:
         SettingsError: a value is impossible; names the option.
     """
 
-    device: str = field(
-        default="auto", metadata=option("auto, cpu, cuda or cuda:N", section="Model and machine")
-    )
+    device: str = field(default="auto", metadata=option("auto, cpu, cuda or cuda:N", section="Computation"))
     """``auto`` is a GPU if there is one, or else the CPU."""
 
     dtype: str = field(
         default="auto",
         metadata=option(
             "Number format to compute in: auto, float32, bfloat16, float16 (torch) or int8 (native engine)",
-            section="Model and machine",
+            section="Computation",
         ),
     )
     """``auto`` is the format of an int8 folder, and float32 for all other models."""
 
     threads: int = field(
         default=0,
-        metadata=option(
-            "CPU threads; 0 is all cores", section="Model and machine", minimum=0, maximum=MAX_THREADS
-        ),
+        metadata=option("CPU threads; 0 is all cores", section="Computation", minimum=0, maximum=MAX_THREADS),
     )
     """0 is all cores that the process may use."""
 
     engine: str = field(
         default="auto",
-        metadata=option(
-            "auto, native (CPU; Transformers) or torch (every model)", section="Model and machine"
-        ),
+        metadata=option("auto, native (CPU; Transformers) or torch (every model)", section="Computation"),
     )
     """``auto`` is the native engine if it runs the model. The native engine gives the same bits in any batch
     and with any number of threads; torch the same tokens, in float32."""
 
-    source: str | None = field(default=None, metadata=option("Language of the sources", section="Languages"))
+    source: str | None = field(default=None, metadata=option("Language of the sources"))
     """Code of the language as the model names it (``en_XX``, ``eng_Latn``); None if it states or needs none,
     or if each request chooses."""
 
-    target: str | None = field(
-        default=None, metadata=option("Language of the translations", section="Languages")
-    )
+    target: str | None = field(default=None, metadata=option("Language of the translations"))
 
     shortlist: str | Path | None = field(
         default=None,
         metadata=option(
             "Vocabulary shortlist made by uwaga shortlist for this model; none disables it",
-            section="Model and machine",
+            section="Computation",
         ),
     )
     """A file of ``uwaga shortlist``, or Marian's: a sentence is translated with the words that the list has
@@ -82,7 +74,7 @@ class LoadOptions:
         default="fast",
         metadata=option(
             "fast, or shared: map the weight file of an int8 folder, so that several processes share it",
-            section="Model and machine",
+            section="Computation",
         ),
     )
     """``fast`` copies the weights into memory of the process, in pages of 2 MB if the system has them.
@@ -91,7 +83,7 @@ class LoadOptions:
 
     adapter: str | Path | None = field(
         default=None,
-        metadata=option("Folder of a low-rank adapter, merged into the model", section="Model and machine"),
+        metadata=option("Folder of a low-rank adapter, merged into the model", section="Computation"),
     )
     """The adapter names its model: without a name, that model is loaded."""
 

@@ -179,7 +179,21 @@ ModelSettings = Annotated[
 ]
 
 
-class DecodingSettings(StrictModel):
+class SourceSettings(StrictModel):
+    """How a model expects its source texts."""
+
+    split_above: NonNegativeInt = Field(
+        1,
+        le=MAX_TOKENS,
+        description="source tokens above which a line is split into sentences; 1: any line, 0: only above "
+        "the model's limit",
+    )
+    lower_capitals: bool = Field(
+        False, description="lower-case source sentences of two or more words that are all capitals"
+    )
+
+
+class DecodingSettings(SourceSettings):
     """The search settings that a trained model uses by default."""
 
     beam: PositiveInt = Field(5, le=MAX_BEAM, description="hypotheses kept, 1 for greedy")
@@ -200,15 +214,6 @@ class DecodingSettings(StrictModel):
     max_extra: NonNegativeInt = Field(20, le=MAX_TOKENS, description="added to that multiple")
     no_repeat_ngram: NonNegativeInt = Field(
         0, le=MAX_TOKENS, description="never repeat an n-gram of this size, 0 for off"
-    )
-    split_above: NonNegativeInt = Field(
-        1,
-        le=MAX_TOKENS,
-        description="source tokens above which a line is split into sentences; 1: any line, 0: only above "
-        "the model's limit",
-    )
-    lower_capitals: bool = Field(
-        False, description="lower-case source sentences of two or more words that are all capitals"
     )
 
     @model_validator(mode="after")

@@ -11,6 +11,7 @@ command line, the server and the reference are generated (:func:`option_fields`)
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -85,6 +86,7 @@ class Option:
         maximum: largest value.
         unset: what applies where the option isn't given, as help pages show it; empty for its default.
         internal: set by a model or by other options; not offered on the command line or by the server.
+        kind: type of its values on the command line; None for the field's own.
     """
 
     help: str
@@ -93,6 +95,7 @@ class Option:
     maximum: float | None = None
     unset: str = ""
     internal: bool = False
+    kind: Any = None
 
 
 def option(
@@ -103,9 +106,10 @@ def option(
     maximum: float | None = None,
     unset: str = "",
     internal: bool = False,
+    kind: Any = None,
 ) -> Mapping[str, Option]:
     """Return the ``metadata`` of a dataclass field that is an option; see :class:`Option`."""
-    return {"option": Option(help, section, minimum, maximum, unset, internal)}
+    return {"option": Option(help, section, minimum, maximum, unset, internal, kind)}
 
 
 @dataclass(frozen=True)
@@ -116,8 +120,8 @@ class OptionField:
         name: the name of the field.
         default: its default value.
         kinds: types of its values, without None and without the types of ``choices``: one of ``int``,
-            ``float``, ``str``, ``tuple`` or ``Path``; ``bool`` for a plain flag; empty where only ``choices``
-            are allowed.
+            ``float``, ``str``, ``list``, ``tuple`` or ``Path``; ``bool`` for a plain flag; empty where only
+            ``choices`` are allowed.
         choices: every value allowed, for fields of a ``Literal`` type; empty for others.
         optional: True if None is allowed.
         option: the metadata.
@@ -181,25 +185,33 @@ _FIELDS: dict[Any, dict[str, OptionField]] = {}
 
 
 def _described_fields(record: type[Any]) -> dict[str, OptionField]:
-    types = get_type_hints(record)
-    found = {}
-    for field in fields(record):
-        if "option" in field.metadata:
-            kinds, choices, optional = _values_of(types[field.name])
-            found[field.name] = OptionField(
-                field.name, field.default, kinds, choices, optional, field.metadata["option"]
-            )
-    return found
+    described: dict[str, tuple[Any, Option]] = {
+        field.name: (field.default, field.metadata["option"])
+        for field in fields(record)
+        if "option" in field.metadata
+    }
+    types = {name: meta.kind for name, (_, meta) in described.items()}
+    own_type = {name for name, kind in types.items() if kind is None}
+    for base in reversed(record.__mro__):
+        # The types of other fields may be unknown at run time.
+        hints = {name: hint for name, hint in inspect.get_annotations(base).items() if name in own_type}
+        types |= get_type_hints(type("", (), {"__annotations__": hints, "__module__": base.__module__}))
+    return {
+        name: OptionField(name, default, *_values_of(types[name]), meta)
+        for name, (default, meta) in described.items()
+    }
 
 
 def check_options(record: Any) -> None:
-    """Check the value of every option of a dataclass instance.
+    """Check the value of every option of a dataclass instance; defaults need no check.
 
     Raises:
         SettingsError: a value has another type than its field or is out of bounds.
     """
     for name, option_field in option_fields(record.__class__).items():
-        option_field.check(getattr(record, name))
+        value = getattr(record, name)
+        if value is not option_field.default:
+            option_field.check(value)
 
 
 def given_options(record: type, values: Mapping[str, Any], kind: str) -> dict[str, Any]:

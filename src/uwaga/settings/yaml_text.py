@@ -90,6 +90,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise SettingsError(
             f"{path}: no such settings file; `uwaga train --init {path}` writes one to start from"
         ) from None
+    except IsADirectoryError:
+        raise SettingsError(f"{path}: is a folder; name a settings file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read: {error}") from None
     try:

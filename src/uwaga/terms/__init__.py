@@ -1,4 +1,4 @@
-"""Glossaries: terms, where texts contain them, and how translations are made to contain them."""
+"""Glossaries: terms, their occurrences in texts and their use in translations."""
 
 from uwaga.terms.files import Term
 from uwaga.terms.glossary import Glossary, Match

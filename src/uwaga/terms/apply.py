@@ -1,4 +1,4 @@
-"""A glossary applied to one model: the phrases that a translation must contain, and whether it does."""
+"""Apply a glossary with one model: phrases that translations must contain, and checks that they do."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from os import PathLike
-from typing import Literal, get_args
+from typing import get_args
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.errors import DataError, shown
-from uwaga.results.translation import Hypothesis, TermUse, Translation
+from uwaga.results.translation import GlossaryMode, Hypothesis, TermUse, Translation
 from uwaga.search.phrases import Phrase, Phrases
 from uwaga.settings.options import check_one_of
 from uwaga.terms.glossary import Glossary, Match
 from uwaga.tokenizers.subwords import Subwords
 
-GlossaryMode = Literal["forced", "soft"]
 GivenGlossary = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
-"""What a call takes as a glossary; see :meth:`uwaga.terms.Glossary.of`."""
+"""The glossary argument of a call; see :meth:`uwaga.terms.Glossary.of`."""
 BONUS = 3.0
-"""What each token of a term adds to a translation's score in the soft mode, in nats."""
+"""Score bonus of each token of a term in soft mode, in nats."""
 GLUED = "("
-"""Stands before a term that no space does."""
+"""Text before a term when it is encoded without a preceding space."""
 PATTERN = re.compile(r"\s+")
 
 _inside: WeakKeyDictionary[Subwords, NDArray[np.bool_]] = WeakKeyDictionary()
@@ -36,7 +35,7 @@ _spelt: WeakKeyDictionary[Glossary, WeakSet[Subwords]] = WeakKeyDictionary()
 
 @dataclass(frozen=True)
 class SentenceTerms:
-    """The terms of a sentence: their places, the forms that each may take, and the phrase of each."""
+    """The terms of a sentence: their matches, and the allowed forms and the phrase number of each."""
 
     matches: tuple[Match, ...]
     forms: tuple[tuple[str, ...], ...]
@@ -48,7 +47,7 @@ class SentenceTerms:
 
         Args:
             tokens: tokens of the translation.
-            text: the same translation as text, which also finds a term that was encoded as other tokens.
+            text: the same translation as text, in which terms with another tokenisation are found too.
         """
         left = self.phrases.met(tokens)
 
@@ -61,7 +60,7 @@ class SentenceTerms:
                 ways = zip(self.forms, self.of_phrase, strict=True)
                 every = {form for forms, at in ways if at == number for form in forms}
                 left[number] = max(left[number], sum(map(times, every)))
-            left[number] -= phrase.times - self.of_phrase.count(number)  # those that others hold
+            left[number] -= phrase.times - self.of_phrase.count(number)  # those nested in other phrases
         made = []
         for match, forms, number in zip(self.matches, self.forms, self.of_phrase, strict=True):
             applied = left[number] > 0
@@ -71,7 +70,7 @@ class SentenceTerms:
         return made
 
     def whole(self, sentence: str) -> str | None:
-        """Return the translation of a sentence that is a single term and nothing else; None for any other."""
+        """Return the translation of a sentence that consists of a single term; None for others."""
         first, form = self.matches[0], self.forms[0][0]
         if sentence[: first.start].strip() or sentence[first.end :].strip():
             return None
@@ -79,18 +78,18 @@ class SentenceTerms:
 
 
 class TermFinder:
-    """A glossary with the tokeniser of a model's target side.
+    """Finds the terms of sentences and encodes them with the tokeniser of a model's target side.
 
     Args:
         glossary: the terms.
-        target: spells them.
-        vocabulary: tokens of the model's target side.
-        mode: ``forced``, so that they are in every translation, or ``soft``.
-        last: False of a model whose translation another one translates: it is held to the terms that stay as
-            they are, if it can spell them, and nothing is said of them.
+        target: the tokeniser.
+        vocabulary: number of tokens of the model's target side.
+        mode: ``forced`` to require the terms in every translation, ``soft`` to prefer them.
+        last: False for a model whose output another model translates: it gets only the terms that are not
+            translated, if it can spell them, and their use is not reported.
 
     Raises:
-        DataError: a term that the tokeniser cannot spell; names where it is.
+        DataError: the tokeniser cannot spell a term; names its location.
     """
 
     def __init__(
@@ -135,9 +134,7 @@ class TermFinder:
         return self._target.symbols.unknown not in self._target.encode(form)
 
     def _spellings(self, form: str, glued: bool) -> list[tuple[int, ...]]:
-        """Return the tokens of a form after a space; if it is attached to the text before it, also without a
-        space.
-        """
+        """Return the tokens of a form after a space and, if ``glued`` to the preceding text, without one."""
         unknown = self._target.symbols.unknown
         ways = [tuple(self._target.encode(form))]
         if glued:
@@ -164,8 +161,8 @@ def with_terms(
     Args:
         translation: a translation of several sentences.
         terms: the terms of each, None for none.
-        hypotheses: the best of each.
-        texts: those as text.
+        hypotheses: the best hypothesis of each.
+        texts: these hypotheses as text.
     """
     uses = [
         use
@@ -180,7 +177,7 @@ def with_terms(
 
 
 def word_parts(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
-    """Return (vocabulary,) True for the tokens that continue a word before them."""
+    """Return (vocabulary,) True for the tokens that continue the preceding word."""
     known = _inside.get(target)
     if known is None or len(known) != vocabulary:
         letter = target.encode("a")[-1:]
@@ -197,7 +194,7 @@ def word_parts(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
 
 
 def _check_spelt(glossary: Glossary, target: Subwords) -> None:
-    """Refuse terms that a tokeniser cannot spell; checked once for each glossary and tokeniser."""
+    """Raise DataError for a term that a tokeniser cannot spell; checks each pair of them once."""
     spelt = _spelt.setdefault(glossary, WeakSet())
     if target in spelt:
         return
@@ -206,14 +203,14 @@ def _check_spelt(glossary: Glossary, target: Subwords) -> None:
         for form in term.targets:
             if unknown in target.encode(form):
                 raise DataError(
-                    f"{term.where}: the model's tokeniser cannot spell {shown(form)}, it lacks some of its "
-                    "characters: leave the term out, or write it in others"
+                    f"{term.where}: the model's tokeniser cannot spell {shown(form)}: it lacks some of the "
+                    "characters; omit the term, or write it with others"
                 )
     spelt.add(target)
 
 
 def _forms_of(match: Match, sentence: str) -> tuple[str, ...]:
-    """Return the forms that a term may take; at the beginning of a sentence also with a capital."""
+    """Return the allowed forms of a term; at the beginning of a sentence also capitalised."""
     if match.term.kept:
         return (PATTERN.sub(" ", sentence[match.start : match.end]),)
     forms = match.term.targets
@@ -223,7 +220,7 @@ def _forms_of(match: Match, sentence: str) -> tuple[str, ...]:
 
 
 def _with_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """Require phrases that other phrases contain that many times more: one place counts for both."""
+    """Raise the required count of phrases nested in others: one place in a translation counts for both."""
     if len(phrases) == 1:
         return list(phrases)
     made = []

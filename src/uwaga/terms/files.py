@@ -1,12 +1,12 @@
 """Glossaries in files: tab- or comma-separated, and TBX (TermBase eXchange, ISO 30042).
 
-- ``.tsv``, ``.txt``: a term a line, the source, a tab, the target, its forms with ``|`` between. Without a
-  target, or where it is the source again, the term is not translated. Further columns, empty lines, lines
-  that begin with ``#`` and a first line ``source target`` do not count.
-- ``.csv``: the same with commas, or with semicolons where the first line has no comma; quoted as usual.
-- ``.tbx``, ``.xml``: the terms of an entry in the two languages; those of the target are forms of each other.
+- ``.tsv``, ``.txt``: one term per line: source, tab, target; ``|`` separates alternative forms of the target.
+  A term without a target, or with its source as target, is not translated. Further columns, empty lines,
+  lines that begin with ``#`` and a first line ``source target`` are ignored.
+- ``.csv``: the same with commas, or with semicolons if the first line has no comma, and with CSV quotes.
+- ``.tbx``, ``.xml``: the terms of each entry in both languages; those of the target are alternative forms.
 
-Any of them may be packed (``.gz``, ``.zst``, ``.xz``, ``.bz2``).
+All may be compressed (``.gz``, ``.zst``, ``.xz``, ``.bz2``).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from uwaga.files.lines import text_lines
 from uwaga.languages.codes import same_language
 
 SEPARATOR = "|"
-"""Between the forms that a target may take."""
+"""Separates the alternative forms of a target."""
 
 
 @dataclass(frozen=True)
 class Term:
-    """A term and the forms that its translation may take, the most common first; ``where`` it is defined.
+    """A term and the allowed forms of its translation, the most common first.
 
-    ``kept``: the term is not translated.
+    ``where``: the file and line, or the entry, that defines it.
     """
 
     source: str
@@ -43,7 +43,7 @@ class Term:
 
 
 def forms(target: str) -> tuple[str, ...]:
-    """Return the forms of a target as files write them, separated by ``|``, without duplicates."""
+    """Split a target into its forms, which ``|`` separates; without duplicates."""
     return tuple(dict.fromkeys(" ".join(form.split()) for form in target.split(SEPARATOR) if form.strip()))
 
 
@@ -53,14 +53,14 @@ ENTRIES, LANGUAGES = {"termEntry", "conceptEntry"}, {"langSet", "langSec"}
 
 
 def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator[Term]:
-    """Read the terms of a file, each with its line.
+    """Read the terms of a file with their line numbers.
 
     Args:
         path: the path of the file.
         languages: codes of source and target, which a TBX file needs.
 
     Raises:
-        DataError: missing, damaged, or of another kind; names file and line.
+        DataError: the file is missing, damaged or of another type; names file and line.
     """
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     kind = suffixes[-1] if suffixes else ""
@@ -129,7 +129,7 @@ class _Entries(XmlItems[Term]):
         super().__init__(path)
         self._wanted = languages
         self._count = self._hit = 0
-        self._terms: tuple[dict[str, int], dict[str, int]] = ({}, {})  # by language, with their lines
+        self._terms: tuple[dict[str, int], dict[str, int]] = ({}, {})  # of source and target: line by term
         self._side: int | None = None
         self._text: list[str] | None = None
 
@@ -139,18 +139,18 @@ class _Entries(XmlItems[Term]):
 
     def not_whole(self, what: str, line: int) -> DataError:
         """Return the error of an incomplete file, line first."""
-        return DataError(f"{self.file}, line {line}: not a whole TBX file: {what}")
+        return DataError(f"{self.file}, line {line}: not a complete TBX file: {what}")
 
     def too_deep(self, what: str, line: int) -> DataError:
         """Return the error of a file that is nested too deeply, line first."""
         return DataError(f"{self.file}, line {line}: {what}")
 
     def check(self) -> None:
-        """Refuse a file that has no term in both languages."""
+        """Raise DataError if no entry has terms in both languages."""
         if self._count and not self._hit:
             raise DataError(
                 f"{self.file}: none of its {self._count} entries has terms in both "
-                f"{' and '.join(self._wanted)}: is it for other languages?"
+                f"{' and '.join(self._wanted)}: is the file for other languages?"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Glossaries: terms with their translations, found in texts."""
+"""Glossaries: terms with their translations, and the search for them in texts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from uwaga.settings.options import check_flag
 from uwaga.terms.files import SEPARATOR, Term, forms, read_terms
 
 UNSPACED = r"\u0e00-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Characters of scripts without spaces between words: each is a word."""
+"""Characters of scripts without spaces between words; each counts as a word."""
 WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+|[^\w\s]")
 SENTENCE_BEGINS = re.compile(r"(?:^|[.!?…:]['\"»”’)]*\s)[\s'\"«„“‚‘(\[¿¡-]*$")
 LONGEST_TERM = 1000
-"""Characters of either side of a term."""
+"""Maximum characters of a term, and of each form of its translation."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """A term found in a text, from ``start`` up to ``end``, in characters.
+    """A term found in ``text[start:end]``.
 
-    ``lowered``: the text writes its first letter as a capital, the glossary does not.
+    ``lowered``: its first letter is a capital in the text but not in the glossary.
     """
 
     term: Term
@@ -36,23 +36,23 @@ class Match:
 
 
 class Glossary:
-    """Terms that are found in texts at word boundaries, the longest first.
+    """Terms, which are found in texts at word boundaries; longer terms take precedence.
 
-    A term is found as it is written, and at the beginning of a sentence with a capital too. White space
-    within it may be any.
+    A term matches as it is written and, at the beginning of a sentence, also with a capital letter. Any white
+    space matches between its words.
 
     Args:
-        terms: in any number.
-        ignore_case: find them however the text writes them.
+        terms: any number of terms.
+        ignore_case: match upper and lower case alike.
 
     Raises:
-        DataError: a term is empty or too long, or two contradict each other; names where both are.
+        DataError: a term is empty or too long, or two terms contradict each other; names their locations.
     """
 
     def __init__(self, terms: Iterable[Term], ignore_case: bool = False) -> None:
         check_flag("ignore_case", ignore_case)
         self.ignore_case = ignore_case
-        # A trie over words; under None stands the term that ends there.
+        # A trie over words; the key None holds the term that ends there.
         self._root: dict[str | None, object] = {}
         known: dict[tuple[str, ...], Term] = {}
         for term in terms:
@@ -64,8 +64,8 @@ class Glossary:
             elif set(before.targets) != set(term.targets):
                 raise DataError(
                     f"the glossary contradicts itself: {shown(term.source)} is {shown(_forms(before))} in "
-                    f"{before.where} and {shown(_forms(term))} in {term.where}; leave one out, or give both "
-                    f"as forms of one term with {SEPARATOR} between"
+                    f"{before.where} and {shown(_forms(term))} in {term.where}; remove one, or give both as "
+                    f"forms of one term, separated by {SEPARATOR}"
                 )
         self.terms: tuple[Term, ...] = tuple(known.values())
 
@@ -77,16 +77,16 @@ class Glossary:
 
     @classmethod
     def of(cls, given: object, languages: tuple[str, str] | None = None) -> Glossary:
-        """Return a glossary from the argument of a call.
+        """Build a glossary from the argument of a call.
 
         Args:
-            given: a glossary; a mapping from terms to a translation each, with ``|`` between its forms, or
-                several in a list, or nothing or None for what stays as it is; or the name of a file.
-            languages: codes of source and target, by which a TBX file is read.
+            given: a glossary, the name of a file, or a mapping from terms to translations: a text with ``|``
+                between its forms, or a list of forms; empty or None if the term is not translated.
+            languages: codes of source and target, which a TBX file needs.
 
         Raises:
             DataError: a file cannot be read or is damaged, or terms contradict each other.
-            SettingsError: it is nothing of these.
+            SettingsError: ``given`` is of another type.
         """
         if isinstance(given, Glossary):
             return given
@@ -105,49 +105,49 @@ class Glossary:
         languages: tuple[str, str] | None = None,
         ignore_case: bool = False,
     ) -> Glossary:
-        """Read a file: ``.tsv``, ``.csv`` or ``.tbx``, packed or not; see :mod:`uwaga.terms.files`.
+        """Read a ``.tsv``, ``.csv`` or ``.tbx`` file, which may be compressed; see :mod:`uwaga.terms.files`.
 
         Raises:
-            DataError: missing, damaged, of another kind, or contradicting itself; names file and line.
+            DataError: the file is missing, damaged, contradictory or of another type; names file and line.
         """
         return cls(read_terms(Path(path), languages), ignore_case)
 
     def find(self, text: str) -> list[Match]:
-        """Return the terms in a text in order; no two overlap.
+        """Return the terms of a text in order, without overlaps.
 
-        Of those that overlap the one of most words is taken, of equals the first.
+        Of overlapping terms, the one with the most words is returned; of equally long ones, the first.
         """
-        places = [(found.start(), found.end()) for found in WORD.finditer(text)]
-        words = [self._folded(text[start:end]) for start, end in places]
-        # Only the longest term at each word waits: a text may hold very many inside each other.
-        longest = (self._longest(text, places, words, first, len(words)) for first in range(len(words)))
-        waiting = [one for one in longest if one is not None]
-        heapify(waiting)
+        spans = [word.span() for word in WORD.finditer(text)]
+        words = [self._folded(text[start:end]) for start, end in spans]
+        # Only the longest term at each word is queued: a text may contain very many nested terms.
+        longest = (self._longest(text, spans, words, first, len(words)) for first in range(len(words)))
+        queue = [candidate for candidate in longest if candidate is not None]
+        heapify(queue)
         taken = bytearray(len(words))
-        found = []
-        while waiting:
-            size, first, term, lowered = heappop(waiting)
-            end = first - size
-            free = taken.find(1, first, end) - first
+        matches = []
+        while queue:
+            negated_size, first, term, lowered = heappop(queue)
+            end = first - negated_size
+            free = taken.find(1, first, end) - first  # words before the first taken one
             if free < 0:
                 taken[first:end] = b"\1" * (end - first)
-                found.append(Match(term, places[first][0], places[end - 1][1], lowered))
-            elif free and (shorter := self._longest(text, places, words, first, free)) is not None:
-                heappush(waiting, shorter)
-        return sorted(found, key=lambda one: one.start)
+                matches.append(Match(term, spans[first][0], spans[end - 1][1], lowered))
+            elif free and (shorter := self._longest(text, spans, words, first, free)) is not None:
+                heappush(queue, shorter)
+        return sorted(matches, key=lambda match: match.start)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the places of the terms in a text, in characters."""
-        return [(one.start, one.end) for one in self.find(text)]
+        """Return the spans of the terms in a text, in characters."""
+        return [(match.start, match.end) for match in self.find(text)]
 
     def _longest(
-        self, text: str, places: Sequence[tuple[int, int]], words: Sequence[str], first: int, most: int
+        self, text: str, spans: Sequence[tuple[int, int]], words: Sequence[str], first: int, most: int
     ) -> tuple[int, int, Term, bool] | None:
-        """Return the longest term of at most so many words that begins at a word: its words, negative, the
-        number of its first word, and the fields of a match.
+        """Return the longest term of at most ``most`` words that begins at word ``first``, as the queue of
+        :meth:`find` sorts it: its negated number of words, ``first``, the term and ``Match.lowered``.
         """
         longest, size = None, 0
-        for variant in self._variants(text, places[first][0], words[first]):
+        for variant in self._variants(text, spans[first][0], words[first]):
             node, at = self._root.get(variant), first
             while isinstance(node, dict) and at < first + most:
                 at += 1
@@ -157,11 +157,12 @@ class Glossary:
                 node = node.get(words[at]) if at < len(words) else None
         if longest is None:
             return None
-        written = text[places[first][0]]
+        written = text[spans[first][0]]
         lowered = written.isupper() and longest.source[:1] == written.lower()
         return -size, first, longest, lowered
 
     def _variants(self, text: str, start: int, word: str) -> tuple[str, ...]:
+        """Return a word and, if it begins a sentence, its form in lower case."""
         lower = word[:1].lower() + word[1:]
         if lower != word and lower in self._root and SENTENCE_BEGINS.search(text[max(0, start - 9) : start]):
             return word, lower
@@ -185,7 +186,7 @@ def _from_mapping(given: Mapping[object, object]) -> Iterator[Term]:
         listed = [target] if isinstance(target, str) else [] if target is None else target
         several: list[Any] = list(listed) if isinstance(listed, Iterable) else [listed]
         if not isinstance(source, str) or not all(isinstance(one, str) for one in several):
-            raise SettingsError(f"glossary: {where}: {shown(source)} and {shown(target)} are not both texts")
+            raise SettingsError(f"glossary: {where}: {shown(source)} and {shown(target)} must both be texts")
         source = " ".join(source.split())
         found = tuple(dict.fromkeys(form for one in several for form in forms(one)))
         yield Term(source, found or (source,), where)
@@ -193,7 +194,7 @@ def _from_mapping(given: Mapping[object, object]) -> Iterator[Term]:
 
 def _check(term: Term, words: Sequence[str]) -> None:
     if not words:
-        raise DataError(f"{term.where}: a term without any word: {shown(term.source)}")
+        raise DataError(f"{term.where}: the term has no words: {shown(term.source)}")
     if max(map(len, (term.source, *term.targets))) > LONGEST_TERM:
         raise DataError(f"{term.where}: longer than {LONGEST_TERM} characters: is this a glossary?")
 

@@ -128,13 +128,13 @@ class PieceSampler:
     def __init__(self, table: PieceTable, alpha: float) -> None:
         mark = "\u2581"
         self._alpha = alpha
-        usual = {PieceType.normal, PieceType.user_defined}
+        ordinary = {PieceType.normal, PieceType.user_defined}
         usable = [
             (piece, number, score, kind)
             for number, (piece, score, kind) in enumerate(
                 zip(table.pieces, table.scores, table.types, strict=True)
             )
-            if kind in usual and piece
+            if kind in ordinary and piece
         ]
         self._scores = {piece: score for piece, _, score, _ in usable}
         self._ids = {piece: number for piece, number, _, _ in usable}

@@ -96,10 +96,10 @@ def check_unchanged(path: Path, before: dict[str, Any] | str, settings: Settings
     changed = _changed(before, now)
     if not changed:
         return
-    told = "; ".join(_told(name, before, now, settings) for name in changed)
+    changes = "; ".join(_shown_change(name, before, now, settings) for name in changed)
     steps = "" if LENGTH in changed else f"{LENGTH}, " if settings.training.schedule.kind in _ENDLESS else ""
     raise CheckpointError(
-        f"{path}: written with other settings: {told}. These cannot change within a run: restore them, or "
+        f"{path}: written with other settings: {changes}. These cannot change within a run: restore them, or "
         f"choose another folder with --set run=FOLDER. What may change: {steps}decoding, "
         f"{', '.join(sorted(FREE))}"
     )
@@ -121,11 +121,11 @@ def check_text(run: Path, settings: Settings) -> None:
         before = load_settings(path)
     except SettingsError:
         return  # written by another version
-    old, new = ({f"text.{k}": v for k, v in one.text.model_dump().items()} for one in (before, settings))
+    old, new = ({f"text.{k}": v for k, v in group.text.model_dump().items()} for group in (before, settings))
     if changed := _changed(old, new):
-        told = "; ".join(f"{name} was {old[name]} and is now {new[name]}" for name in changed)
+        changes = "; ".join(f"{name} was {old[name]} and is now {new[name]}" for name in changed)
         raise SettingsError(
-            f"{run / 'text'}: subword models were trained with other settings: {told}; delete it"
+            f"{run / 'text'}: subword models were trained with other settings: {changes}; delete it"
         )
 
 
@@ -144,7 +144,7 @@ def _changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
 
 
-def _told(name: str, before: dict[str, Any], now: dict[str, Any], settings: Settings) -> str:
+def _shown_change(name: str, before: dict[str, Any], now: dict[str, Any], settings: Settings) -> str:
     default = _defaults(settings).get(name)
     why = f" (the rate of schedule {settings.training.schedule.kind} depends on it)" if name == LENGTH else ""
     return f"{name} was {before.get(name, default)} and is now {now.get(name, default)}{why}"

@@ -21,6 +21,8 @@ from uwaga.decoder import Symbols
 from uwaga.errors import DataError, SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model, check_model
+from uwaga.search import SearchOptions, from_settings
+from uwaga.search.search import search
 from uwaga.settings import CorpusSettings, Settings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.training.base import Base, open_base
@@ -29,6 +31,7 @@ from uwaga.training.initial_model import start_model
 from uwaga.training.optimiser import make_optimiser
 from uwaga.training.process import prepare_process
 from uwaga.training.step import Updater
+from uwaga.training.validation import mean_loss, validation_decoder
 
 SECONDS = 60.0
 """Longest time of an estimate, except for its last update."""
@@ -36,17 +39,19 @@ _SAMPLE = 10_000  # pairs of the corpus that are used
 _LENGTH = 25  # tokens of a random sentence: news text in subwords
 _FEWEST, _STEADY = 5, 0.02  # minimum updates, and the relative error of their mean that is accepted
 _LEAST_PIECES = 64
+_DECODED = 100  # sentences that are translated to estimate validations
 
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """The time that a run will take: ``seconds`` for all its updates, without validations.
+    """The time that a run will take: ``seconds`` with all validations, which take ``validation`` of them.
 
     ``updates`` were measured, at ``rate`` target tokens per second; ``real`` is True if they used the run's
     corpus, False for random sentences; ``device`` describes where.
     """
 
     seconds: float
+    validation: float
     rate: float
     updates: int
     real: bool
@@ -55,7 +60,8 @@ class TimeEstimate:
     def __str__(self) -> str:
         what = "of your corpus" if self.real else f"of random sentences of {_LENGTH} tokens"
         return (
-            f"about {_duration(self.seconds)} on this machine ({self.device}), without validations: "
+            f"about {_duration(self.seconds)} on this machine ({self.device}), "
+            f"of which {_duration(self.validation)} for validations: "
             f"{self.rate:,.0f} target tokens/s in {self.updates} updates {what}"
         )
 
@@ -82,6 +88,7 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
     size = settings.text.size if sides is None else min(side.size for side in sides)
     spent: list[float] = []
     tokens: list[int] = []
+    sentences = 0
     with tempfile.TemporaryDirectory() as folder:
         batches = _sampled(settings, Path(folder), sides) if real else _random(settings, size)
         ready = time.perf_counter()
@@ -93,6 +100,7 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
                 ended = time.perf_counter()
                 spent.append(ended - begun)
                 tokens.append(sum(batch.tokens for batch in group))
+                sentences += sum(len(batch.pairs) for batch in group)
                 if ended - ready >= seconds or _is_steady(spent[1:]):
                     break
         finally:
@@ -101,7 +109,11 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
     measured = spent[first:]
     name = "GPU" if device.type == "cuda" else f"{updater.workers} CPU cores"
     whole = statistics.fmean(measured) * settings.training.steps
-    return TimeEstimate(whole, sum(tokens[first:]) / sum(measured), len(measured), real, name)
+    options = from_settings(settings.decoding)[0] if base is None else base.search
+    validation = _validation_seconds(settings, model, options, group[0], sum(tokens) / sentences)
+    return TimeEstimate(
+        whole + validation, validation, sum(tokens[first:]) / sum(measured), len(measured), real, name
+    )
 
 
 def _model(settings: Settings, base: Base | None) -> Seq2Seq:
@@ -112,6 +124,43 @@ def _model(settings: Settings, base: Base | None) -> Seq2Seq:
     symbols = Symbols(start=2, end=3, pad=0, unknown=1)
     torch.manual_seed(settings.training.seed)
     return build_model(settings.model, symbols, settings.text.size, settings.text.size)
+
+
+def _validation_seconds(
+    settings: Settings, model: Seq2Seq, options: SearchOptions, batch: Batch, length: float
+) -> float:
+    """Return the time of all validations of a run of sentences of this mean length, measured on one batch.
+
+    Translations are as long as the batch's longest target, since an untrained model ends none.
+    """
+    training, data = settings.training, settings.data
+    model.eval()
+    longest = max(batch.target_in.shape[1], options.min_length)
+    options = options.changed({"beam": training.validation_beam, "max_length": longest})
+    rows = zip(batch.source[:_DECODED].tolist(), batch.source_lengths[:_DECODED], strict=True)
+    sources = [row[:length] for row, length in rows]
+    begun = time.perf_counter()
+    mean_loss(model, [batch], training.precision)
+    scored = time.perf_counter()
+    if training.validation_sentences:
+        search(validation_decoder(model), sources, options)
+    ended = time.perf_counter()
+    per_pair = (scored - begun) * length / batch.tokens
+    per_translation = (ended - scored) * length / int(batch.target_lengths[: len(sources)].sum())
+    seconds = 0.0
+    for corpora in (data.dev, *data.also.values()):
+        pairs = _pairs(data.resolve(corpora)) or training.validation_sentences
+        seconds += per_pair * pairs + per_translation * min(pairs, training.validation_sentences)
+    number = math.ceil(training.steps / training.validate_every) + 1 + bool(training.average)
+    return number * seconds
+
+
+def _pairs(corpora: list[CorpusSettings]) -> int:
+    """Return the number of pairs of a dev set; 0 if it cannot be read yet."""
+    try:
+        return sum(1 for corpus in corpora for _ in read_corpus(corpus))
+    except DataError:
+        return 0
 
 
 def _is_there(settings: Settings) -> bool:

@@ -122,12 +122,12 @@ def load_final_weights(run: Run) -> FinalWeights:
             return FinalWeights(steps, mean)
         result = run.validate("the mean", run.training.validation_beam)
         run.reporter.validation(run.progress, result, "mean", steps)
-        told = _compared(run, result, best)
+        scores = _compared(run, result, best)
         if result.score(run.training.early_stopping_metric) >= run.progress.best[best]:
-            return FinalWeights(steps, f"{mean}, not worse on the dev set than step {best} ({told})")
+            return FinalWeights(steps, f"{mean}, not worse on the dev set than step {best} ({scores})")
         _load(run, (best,))
         return FinalWeights(
-            (best,), f"checkpoint of step {best}, better on the dev set than the {mean} ({told})"
+            (best,), f"checkpoint of step {best}, better on the dev set than the {mean} ({scores})"
         )
     if best is not None:
         _load(run, (best,))
@@ -162,7 +162,7 @@ def write_final_model(
     model: Seq2Seq,
     sides: tuple[TrainingSubwords, TrainingSubwords],
     card: str,
-    usual: ScoreStats | None = None,
+    score_stats: ScoreStats | None = None,
 ) -> None:
     """Write a run's model, or with ``adapt.lora`` its adapter, to ``folder``.
 
@@ -173,7 +173,7 @@ def write_final_model(
         model: with the weights to write.
         sides: tokenisers of source and target.
         card: the model card, Markdown.
-        usual: distribution of its scores.
+        score_stats: distribution of its scores.
 
     Raises:
         ModelError: it cannot be written; nothing has changed then.
@@ -194,7 +194,7 @@ def write_final_model(
             settings.data.languages,
             card,
             dtype=settings.training.save_dtype,
-            usual=usual,
+            score_stats=score_stats,
             alignment_head=taught_head(settings) or (base.checkpoint.alignment_head if base else None),
         )
         return
@@ -279,6 +279,8 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
         CheckpointError: there are fewer checkpoints, or one is damaged or of another model.
         ModelError: a tokeniser is missing, or ``out`` cannot be written.
     """
+    if not (run / "settings.yaml").is_file():
+        raise SettingsError(f"{run}/settings.yaml: no such file; give the folder of a run of `uwaga train`")
     settings, base = open_base(load_settings(run / "settings.yaml"))
     steps, weights = _newest_mean(run / "checkpoints", settings.training, count)
     newest = checkpoint_path(run / "checkpoints", steps[-1])
@@ -320,5 +322,5 @@ def _tokenisers(
     if base is not None and settings.adapt.vocabulary == "keep":
         return base.source, base.target
     names = ("joint",) if settings.text.joint else ("source", "target")
-    found = [Tokeniser.load(run / "text" / f"{name}.spm") for name in names]
-    return found[0], found[-1]
+    sides = [Tokeniser.load(run / "text" / f"{name}.spm") for name in names]
+    return sides[0], sides[-1]

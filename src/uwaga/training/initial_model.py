@@ -80,8 +80,10 @@ def remapped(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> 
         (new vocabulary, ...).
     """
     known = {piece: number for number, piece in reversed(list(enumerate(old[0].pieces(range(len(table))))))}
-    symbols, wanted = old[0].symbols, new.symbols
-    special = {getattr(wanted, one): getattr(symbols, one) for one in ("start", "end", "pad", "unknown")}
+    old_symbols, new_symbols = old[0].symbols, new.symbols
+    special = {
+        getattr(new_symbols, name): getattr(old_symbols, name) for name in ("start", "end", "pad", "unknown")
+    }
     whole = table.mean(0)
     rows = []
     for number, piece in enumerate(new.pieces(range(new.size))):
@@ -90,7 +92,7 @@ def remapped(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> 
         elif piece in known:
             rows.append(table[known[piece]])
         else:
-            parts = min((_parts(one, piece) for one in old), key=lambda ids: (not ids, len(ids)))
+            parts = min((_parts(tokeniser, piece) for tokeniser in old), key=lambda ids: (not ids, len(ids)))
             rows.append(table[parts].mean(0) if parts else whole)
     return torch.stack(rows)
 
@@ -104,10 +106,6 @@ def _parts(tokeniser: TrainingSubwords, piece: str) -> list[int]:
     if not piece.startswith(SPACE) and ids and tokeniser.pieces(ids[:1]) == [SPACE]:
         ids = ids[1:]  # the space that the tokeniser puts before every text
     return ids
-
-
-UNTRAINED = "output_bias"
-"""A buffer in Hugging Face's models (``final_logits_bias``), which is not trained."""
 
 
 def start_model(

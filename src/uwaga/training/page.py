@@ -28,7 +28,7 @@ def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """
     if not path.is_file():
         return []
-    found = []
+    records = []
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             values = json.loads(line)
@@ -37,8 +37,8 @@ def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
                 continue
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
-        found.append((line + "\n", values))
-    return found
+        records.append((line + "\n", values))
+    return records
 
 
 Records = Sequence[Mapping[str, Any]]
@@ -72,10 +72,10 @@ def run_page(run: Path) -> str:
 
 
 def _summary(records: Records) -> list[str]:
-    text = f"{max(int(one['step']) for one in records):,} updates"
+    text = f"{max(int(record['step']) for record in records):,} updates"
     rows = []
     for part in ("dev", "mean", "final"):
-        judged = [one for one in records if one["part"] == part]
+        judged = [record for record in records if record["part"] == part]
         if judged:
             best = min(judged, key=_loss)
             name = {"dev": "best dev loss", "mean": "mean of checkpoints", "final": "finished model"}[part]
@@ -88,9 +88,9 @@ def _summary(records: Records) -> list[str]:
 def _curves(records: Records) -> list[str]:
     def series(name: str, part: str, key: str) -> Series:
         points = [
-            (float(one["step"]), float(one[key]))
-            for one in records
-            if one["part"] == part and _is_number(one.get(key))
+            (float(record["step"]), float(record[key]))
+            for record in records
+            if record["part"] == part and _is_number(record.get(key))
         ]
         return Series(name, points)
 
@@ -105,7 +105,7 @@ def _curves(records: Records) -> list[str]:
 
 
 def _lengths(samples: Records) -> list[str]:
-    judged = [one for one in samples if _rows(one, "by_length")]
+    judged = [sample for sample in samples if _rows(sample, "by_length")]
     if not judged:
         return []
     last = judged[-1]
@@ -125,7 +125,7 @@ def _lengths(samples: Records) -> list[str]:
 
 
 def _samples(samples: Records) -> list[str]:
-    judged = [one for one in samples if _rows(one, "samples")]
+    judged = [sample for sample in samples if _rows(sample, "samples")]
     if not judged:
         return []
     shown = sorted(
@@ -135,9 +135,9 @@ def _samples(samples: Records) -> list[str]:
     for index, first in enumerate(_rows(judged[-1], "samples")):
         rows: list[tuple[object, object]] = [("source", first.get("source"))]
         for at in shown:
-            found = _rows(judged[at], "samples")
-            if index < len(found):
-                rows.append((f"step {int(judged[at]['step']):,}", found[index].get("translation")))
+            translations = _rows(judged[at], "samples")
+            if index < len(translations):
+                rows.append((f"step {int(judged[at]['step']):,}", translations[index].get("translation")))
         rows.append(("reference", first.get("reference")))
         parts.append(table(["", f"sentence {index + 1}"], rows))
     return parts
@@ -172,8 +172,8 @@ def _settings(run: Path) -> list[str]:
 
 
 def _rows(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    found = record.get(key)
-    rows: Iterable[Any] = found if isinstance(found, list) else []
+    value = record.get(key)
+    rows: Iterable[Any] = value if isinstance(value, list) else []
     return [row for row in rows if isinstance(row, Mapping)]
 
 

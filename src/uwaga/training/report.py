@@ -315,7 +315,7 @@ class Reporter:
                     text += line
             if path.exists() and text != path.read_text(encoding="utf-8", errors="replace"):
                 write_file(path, text)
-        return next((one for one in reversed(kept) if one["part"] == "dev"), None)
+        return next((values for values in reversed(kept) if values["part"] == "dev"), None)
 
     def _reset(self) -> None:
         self._loss = self._nll = 0.0

@@ -12,6 +12,7 @@ The folder of a run::
     samples.jsonl     per validation: translations of a few dev sentences, and BLEU by length
     report.html       curves and samples, written at the end (`uwaga report` writes it any time)
     model/            the finished model
+    finished.json     the checkpoint and the settings that it was written with
 """
 
 from __future__ import annotations

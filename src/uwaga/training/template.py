@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from uwaga.errors import SettingsError
+from uwaga.files.lines import COMPRESSED
 from uwaga.settings import Settings, StrictModel, change_setting, parse, preset_name, preset_training
 
 _EXAMPLE = {
@@ -22,11 +23,27 @@ _EXAMPLE = {
 }
 _FIRST = ("family", "encoder_layers", "decoder_layers")
 """Settings of a model that are listed first."""
+_PAIR, _PACKED = 130, 3
+"""Bytes of a sentence pair, and how many bytes one of a compressed file holds."""
+_MOST_PAIRS = {"transformer-tiny": 100_000, "transformer-small": 1_000_000}
+"""Presets for corpora of fewer pairs."""
 _HEAD = """\
 # Settings of a training run: uwaga train THIS-FILE
 # It lists every setting with {values}. Delete those that you do not change; an unknown key is an error.
 # Paths are relative to the working directory of the command.
 """
+
+
+def preset_for(files: Sequence[Path]) -> tuple[str, int]:
+    """Return the preset for a corpus, and about how many pairs it has by the size of its files.
+
+    Args:
+        files: one TSV, or two aligned files.
+    """
+    size = sum(file.stat().st_size * (_PACKED if file.suffix in COMPRESSED else 1) for file in files)
+    pairs = size // _PAIR
+    fitting = [name for name, most in _MOST_PAIRS.items() if pairs < most]
+    return (fitting or ["transformer"])[0], max(1, round(pairs, 1 - len(str(pairs))))
 
 
 def template_settings(preset: str | None = None, changes: Sequence[str] = ()) -> Settings:

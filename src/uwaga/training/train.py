@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -35,9 +37,12 @@ from uwaga.training.step import TrainableModel
 from uwaga.training.utilisation import find_utilisation
 from uwaga.training.validation import Validation
 
+FINISHED = "finished.json"
+"""File in a run's folder with the checkpoint and the settings that its model was written with."""
+
 
 def train(settings: Settings, ranks: Ranks = ALONE) -> Path | None:
-    """Train a model, or resume an interrupted run; the call is the same.
+    """Train a model, or resume an interrupted run; the call is the same. A finished run is not changed.
 
     Args:
         settings: the settings of the run.
@@ -61,6 +66,10 @@ def train(settings: Settings, ranks: Ranks = ALONE) -> Path | None:
         reporter = held.enter_context(
             (Reporter if ranks.first else NullReporter)(settings.run, settings.training.steps)
         )
+        if ranks.lead(lambda: _is_finished(settings)):
+            folder = final_folder(settings)
+            reporter.say(f"finished already: {folder}; delete it to validate and write it again")
+            return folder
         interrupt = held.enter_context(Interrupt(patient=ranks.world > 1))
         ranks.hurry_when(lambda: interrupt.requested)
         run = _open_run(settings, base, device, reporter, ranks)
@@ -161,11 +170,27 @@ def _finish(run: Run) -> Path:
     run.model.eval()
     card = model_card(settings, weights.origin, result, run.progress, changes)
     sides = (corpora.source, corpora.target)
-    write_final_model(folder, settings, run.base, run.model, sides, card, result.usual)
+    write_final_model(folder, settings, run.base, run.model, sides, card, result.score_stats)
     reporter.finish()
+    write_file(settings.run / FINISHED, json.dumps(_finished_state(settings)))
     what, option = ("model", "--model") if settings.adapt.lora is None else ("adapter", "--adapter")
     reporter.say(f"{what} written to {folder}; try: uwaga translate {option} {folder} 'a sentence'")
     return folder
+
+
+def _is_finished(settings: Settings) -> bool:
+    """Return True if the run has written its model, and neither its settings nor its checkpoints changed."""
+    try:
+        before = json.loads((settings.run / FINISHED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return final_folder(settings).is_dir() and before == _finished_state(settings)
+
+
+def _finished_state(settings: Settings) -> dict[str, object]:
+    values = settings.model_dump_json(exclude={"run"})
+    newest = newest_checkpoint(settings.run / "checkpoints")
+    return {"checkpoint": newest and newest.name, "settings": hashlib.sha256(values.encode()).hexdigest()}
 
 
 def _changes(run: Run, result: Validation) -> list[str]:

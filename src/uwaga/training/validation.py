@@ -8,11 +8,16 @@ from typing import Any
 
 import torch
 
-from uwaga.checkpoints.score_stats import ScoreStats, usual_score
+from uwaga.checkpoints.score_stats import ScoreStats, measured_stats
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
+from uwaga.engine import NativeModel, pack
+from uwaga.engine.layout import engine_refusal
+from uwaga.errors import ModelError
 from uwaga.evaluation import MetricScore, evaluate
+from uwaga.models.adapters import adapters_of
 from uwaga.models.base import Seq2Seq
+from uwaga.models.transformer import Transformer
 from uwaga.search import SearchOptions
 from uwaga.search.search import search
 from uwaga.settings import TrainingSettings
@@ -52,7 +57,7 @@ def choose_samples(pairs: Sequence[Pair], texts: Sequence[str]) -> tuple[Sample,
 
 def scores_by_length(pairs: Sequence[Pair], texts: Sequence[str], tokenize: str) -> tuple[LengthScore, ...]:
     """Return BLEU by length of the source; groups without a sentence are omitted."""
-    found = []
+    scores = []
     for least, most in zip((1, *(bound + 1 for bound in BOUNDS)), (*BOUNDS, None), strict=True):
         chosen = [
             (text, pair.references)
@@ -62,10 +67,13 @@ def scores_by_length(pairs: Sequence[Pair], texts: Sequence[str], tokenize: str)
         ]
         if chosen:
             report = evaluate(
-                [text for text, _ in chosen], [one for _, one in chosen], ("bleu",), tokenize=tokenize
+                [text for text, _ in chosen],
+                [references for _, references in chosen],
+                ("bleu",),
+                tokenize=tokenize,
             )
-            found.append(LengthScore(least, most, len(chosen), report["bleu"].value))
-    return tuple(found)
+            scores.append(LengthScore(least, most, len(chosen), report["bleu"].value))
+    return tuple(scores)
 
 
 def samples_record(samples: Sequence[Sample], lengths: Sequence[LengthScore]) -> dict[str, Any]:
@@ -90,7 +98,7 @@ class Validation:
         loss: mean negative log-likelihood per target token, in nats.
         bleu: BLEU of the decoded texts, None if none were decoded.
         chrf: chrF of the same texts.
-        usual: distribution of the scores of the decoded texts.
+        score_stats: distribution of the scores of the decoded texts.
         samples: some of the decoded texts.
         by_length: BLEU by the length of the source.
     """
@@ -98,7 +106,7 @@ class Validation:
     loss: float
     bleu: MetricScore | None = None
     chrf: MetricScore | None = None
-    usual: ScoreStats | None = None
+    score_stats: ScoreStats | None = None
     samples: tuple[Sample, ...] = ()
     by_length: tuple[LengthScore, ...] = ()
 
@@ -124,15 +132,19 @@ def validate(
     training: TrainingSettings,
     search_options: SearchOptions,
 ) -> Validation:
-    """Validate on all ``batches`` and by decoding ``pairs``; the model is left in training mode."""
+    """Validate on all ``batches`` and by decoding ``pairs``; the model is left in training mode.
+
+    A model that the native engine runs is decoded there in float32, with the same scores as in torch up to
+    ties.
+    """
     model.eval()
     try:
-        loss = _loss(model, batches, training.precision)
+        loss = mean_loss(model, batches, training.precision)
         if not pairs:
             return Validation(loss)
         options = search_options.changed({"beam": training.validation_beam})
         sources = [source.add_special_tokens(source.encode(pair.source)) for pair in pairs]
-        results = search(model, sources, options)
+        results = search(validation_decoder(model), sources, options)
         texts = [target.decode(list(hypotheses[0].tokens)) for hypotheses in results]
         report = evaluate(
             texts,
@@ -144,7 +156,7 @@ def validate(
             loss,
             report["bleu"],
             report["chrf"],
-            usual_score([hypotheses[0] for hypotheses in results]),
+            measured_stats([hypotheses[0] for hypotheses in results]),
             choose_samples(pairs, texts),
             scores_by_length(pairs, texts, training.bleu_tokenise),
         )
@@ -153,7 +165,29 @@ def validate(
 
 
 @torch.no_grad()
-def _loss(model: Seq2Seq, batches: Sequence[Batch], precision: str) -> float:
+def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
+    """Return the native engine with the model's weights, or the model itself if only torch computes it.
+
+    The latter are models on a GPU, in float64, and those that compute as int8.
+    """
+    state = model.state_dict()
+    kinds = {(weight.device.type, weight.dtype) for weight in state.values()}
+    if not isinstance(model, Transformer) or model.rounded or kinds != {("cpu", torch.float32)}:
+        return model
+    if engine_refusal(model.settings):
+        return model
+    state.update((f"{name}.weight", layer.merged()) for name, layer in adapters_of(model).items())
+    sizes = model.source_embedding.num_embeddings, model.vocabulary
+    try:
+        packed = pack(model.settings, *sizes, lambda name: state[name].numpy())
+        return NativeModel(model.settings, model.symbols, *sizes, packed, torch.get_num_threads())
+    except ModelError:
+        return model  # torch reports weights that are not finite
+
+
+@torch.no_grad()
+def mean_loss(model: Seq2Seq, batches: Sequence[Batch], precision: str) -> float:
+    """Return the mean negative log-likelihood of a target token, in nats."""
     nll, tokens = 0.0, 0
     for batch in batches:
         nll += float(batch_loss(model, batch, 0.0, precision).plain)

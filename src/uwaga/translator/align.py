@@ -15,7 +15,7 @@ from uwaga.decoder import Decoder
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats, select_head
 from uwaga.results.translation import Hypothesis, WordAlignment
-from uwaga.settings import AlignmentHead, LinkModel
+from uwaga.settings import AlignmentHead, LinkModel, link_model
 from uwaga.settings.options import check_one_of
 from uwaga.tokenizers.subwords import Subwords
 
@@ -81,7 +81,7 @@ def token_alignments(
     layer = LAST_BUT_ONE if head is None else head.layer - 1
     number = None if head is None or head.head is None else head.head - 1
     reading = head is not None and head.step == "reading"
-    together = None if head is None else head.links
+    together = link_model(head)
     if together is not None and decoder.cross_attentions is not None:
         found: list[tuple[Floats, Floats | None]] = []
         for at in range(0, len(fed), TOGETHER):
@@ -146,7 +146,7 @@ def align_pairs(
     targets = [row[:-1] for row in ids[1]]
     made = token_alignments(decoder, head, ids[0], targets, start)
     found = []
-    together = None if head is None else head.links
+    together = link_model(head)
     for pair, read, written, (weights, maps) in zip(pairs, ids[0], targets, made, strict=True):
         spans = piece_spans(pair[0], read, sides[0]), piece_spans(pair[1], written, sides[1])
         pieces = PieceAlignment(tuple(spans[0]), tuple(spans[1]), weights, maps=maps)

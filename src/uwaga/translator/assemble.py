@@ -11,6 +11,7 @@ import numpy as np
 
 from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import Hypothesis, Span, Translation
+from uwaga.settings import link_model
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.checks import quality_warnings
 from uwaga.translator.plan import Stage
@@ -33,13 +34,15 @@ def assemble(stage: Stage, searched: SearchedPassage) -> TranslatedPassage:
     made = join_sentences(passage, lists, stage.options.nbest, model.source, model.target)
     pieces: tuple[PieceAlignment, ...] = ()
     if stage.options.alignment:
-        links = None if model.alignment_head is None else model.alignment_head.links
+        links = link_model(model.alignment_head)
         made, pieces = with_word_alignment(made, passage, lists, model.source, model.target, links)
     best = [nbest[0] for nbest in lists]
     found = quality_warnings([sentence.ids for sentence in passage.sentences], best, model.score_stats)
     made = replace(made, warnings=(*made.warnings, *found)) if found else made
     texts = tuple(
-        (sentence.copy or "") if hypothesis is COPIED else sentence_text(hypothesis.tokens, model.target)
+        (sentence.copy or "")
+        if hypothesis is COPIED
+        else sentence_text(hypothesis.tokens, model.target, sentence)
         for sentence, hypothesis in zip(passage.sentences, best, strict=True)
     )
     if stage.terms is not None and stage.terms.last:
@@ -95,7 +98,7 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
     text = passage.before
     for sentence, hypothesis in zip(passage.sentences, way, strict=True):
         copied = hypothesis is COPIED
-        text += (sentence.copy or "") if copied else sentence_text(hypothesis.tokens, target)
+        text += (sentence.copy or "") if copied else sentence_text(hypothesis.tokens, target, sentence)
         text += sentence.after
     made = [one for one in zip(passage.sentences, way, strict=True) if one[1] is not COPIED]
     tokens: list[int] = []
@@ -184,7 +187,7 @@ def sentence_alignments(
             found.append(PieceAlignment(sides[0], sides[1], diagonal, True))
         else:
             assert hypothesis.alignment is not None
-            text = sentence_text(hypothesis.tokens, target)
+            text = sentence_text(hypothesis.tokens, target, sentence)
             read = piece_spans(passage.text[begin:end], sentence.ids, source)
             made = piece_spans(text, hypothesis.tokens, target)
             weights, maps = hypothesis.alignment, hypothesis.link_maps

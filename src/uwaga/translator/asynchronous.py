@@ -294,7 +294,7 @@ class AsyncTranslator:
         self._closed = True
         if not drain:
             for request in list(self._requests):
-                request.cancel(CancelledRequestError("the translator was closed"))
+                request.cancel("the translator was closed")
         await asyncio.to_thread(self._end)
 
     def _end(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from uwaga.checkpoints.score_stats import ScoreStats
@@ -34,6 +35,25 @@ def is_copied(text: str) -> bool:
     """Return True if a text is the same in every language: without letters, or a single address."""
     text = text.strip()
     return not any(map(str.isalpha, text)) or ADDRESS.fullmatch(text) is not None
+
+
+STOPS = ".!。！"
+"""Marks that models trained on sentences add to labels and headings."""
+SHORTEST = 3
+"""Fewest letters of a last word whose full stop is no mark of an abbreviation or an ordinal number."""
+
+
+def is_bare(text: str) -> bool:
+    """Return True if a text ends in a letter or a digit, so that no mark ends it."""
+    text = text.rstrip()
+    return bool(text) and unicodedata.category(text[-1])[0] in "LMN"
+
+
+def without_stop(text: str) -> str:
+    """Return a translation without the full stop or the exclamation mark that its source lacks."""
+    bare = text.rstrip()
+    last = bare[:-1].rpartition(" ")[2]
+    return bare[:-1] if bare[-1:] in STOPS and last.isalpha() and len(last) >= SHORTEST else text
 
 
 def unlike_language(text: str, language: str) -> str | None:

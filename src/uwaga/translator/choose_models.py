@@ -16,8 +16,9 @@ from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.languages.codes import same_language
+from uwaga.library.hub import find_model
 from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
-from uwaga.translator.loading import load_model, read_model
+from uwaga.translator.loading import load_model, load_named, model_names, named_by, read_model
 from uwaga.translator.translator import Translator
 
 if TYPE_CHECKING:
@@ -25,33 +26,57 @@ if TYPE_CHECKING:
     from uwaga.library.routes import RouteStep
 
 CODE = re.compile(r"[a-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Z]{2}|[0-9]{3}))?")
-"""A language as the name of a pair has it: ``pt``, ``pt-BR``, ``por_Latn``."""
+"""A language code in the name of a pair: ``pt``, ``pt-BR``, ``por_Latn``."""
 ANY_CODE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}", re.ASCII)
 MOST_SHOWN = 8
-"""Pairs of languages in a message."""
+"""Maximum number of language pairs in a message."""
 
 
 @dataclass(frozen=True)
 class ChosenModels:
-    """Installed models, read and checked, that translate one after the other; usually one."""
+    """Models that are given by name, or a chain of installed models, read and checked.
 
-    legs: tuple[RouteStep[InstalledModel], ...]
-    checkpoints: tuple[Checkpoint, ...]
+    Attributes:
+        names: a model, or the members of an ensemble; empty for the bundled model, or if there are ``legs``.
+        legs: a chain of installed models; usually a single model.
+        checkpoints: those of the legs, read and checked.
+    """
+
+    names: tuple[str, ...] = ()
+    legs: tuple[RouteStep[InstalledModel], ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+    @property
+    def bundled(self) -> bool:
+        """True if the bundled model alone translates."""
+        if self.legs:
+            return all(leg.model.kind == "bundled" for leg in self.legs)
+        return self.names in ((), ("bundled",))
+
+    def locations(self) -> list[tuple[str, Path]]:
+        """Return the name and location of each model."""
+        if self.legs:
+            return [(leg.model.name, Path(leg.model.place)) for leg in self.legs]
+        return [(name, find_model(name)) for name in self.names or ("bundled",)]
 
     def __str__(self) -> str:
+        if not self.legs:
+            return ", ".join(self.names or ("bundled",))
         codes = (self.legs[0].source, *(leg.target for leg in self.legs))
         return f"{' → '.join(codes)} by {', '.join(leg.model.name for leg in self.legs)}"
 
     def load(self, wanted: LoadOptions) -> Translator:
-        """Load the translator; a model that translates twice is loaded once.
+        """Load the translator; a model that occurs twice in the chain is loaded once.
 
         Args:
-            wanted: how to load every model; its languages are not looked at.
+            wanted: how to load every model; its languages apply only to models given by name.
 
         Raises:
             ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.Translator.load`; or
-                a shortlist is named for several models.
+                a shortlist is given for several models.
         """
+        if not self.legs:
+            return Translator(load_named(self.names or None, wanted))
         if len(self.legs) > 1 and wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
             raise SettingsError(
                 f"a shortlist works with a single model, but this is a chain of {len(self.legs)}: {self}; "
@@ -71,29 +96,29 @@ def choose_for(
     name: str | Path | Sequence[str | Path] | None,
     wanted: LoadOptions,
     via: str | Sequence[str] | None = None,
-) -> ChosenModels | None:
-    """Choose models by a pair of languages; None if a model is named, or the bundled one is meant.
+) -> ChosenModels:
+    """Choose models: those given by name, by themselves or by an adapter, or else by a pair of languages.
 
     Args:
-        name: as :meth:`uwaga.translator.Translator.load` has it, or a pair of languages such as ``en-pt``.
-        wanted: its two languages choose the models where nothing is named.
-        via: as :func:`choose_models` has it.
+        name: see :meth:`uwaga.translator.Translator.load`; or a pair of languages such as ``en-pt``.
+        wanted: load options; without a name, their two languages choose the models.
+        via: see :func:`choose_models`.
 
     Raises:
-        ModelError, SettingsError: as :func:`choose_models`; or something is named twice.
+        ModelError, SettingsError: as :func:`choose_models`; or the arguments conflict.
     """
-    named = [name] if isinstance(name, (str, Path)) else list(name) if isinstance(name, Sequence) else []
+    named = [] if name is None else model_names([name] if isinstance(name, (str, Path)) else name)
     languages = (wanted.source, wanted.target)
     pair = language_pair(named[0]) if len(named) == 1 else None
     if pair is not None and wanted.adapter is not None:
         raise SettingsError(
-            f"{named[0]!r} chooses an installed model, and an adapter belongs to one: leave the name out, "
-            "for the adapter knows its own, or give that model's"
+            f"{named[0]!r} chooses an installed model, but an adapter belongs to one model: omit the name, "
+            "because the adapter states its model, or name that model"
         )
     if pair is not None and languages == (None, None):
         return choose_models(*pair, via, wanted.memory)
     if pair is not None:
-        raise SettingsError(f"{named[0]!r} names both languages already: leave out the others")
+        raise SettingsError(f"{named[0]!r} already names both languages: omit the others")
     source, target = languages
     free = not named and wanted.adapter is None  # an adapter names its model
     if free and source is not None and target is not None:
@@ -101,21 +126,21 @@ def choose_for(
     if free and (source is not None or target is not None) and BUNDLED.is_dir():
         _check_bundled(source, target)
     if via is not None:
-        raise SettingsError("via chooses among installed models: give both languages with it, and no model")
-    return None
+        raise SettingsError("via chooses among installed models: give both languages and no model")
+    return ChosenModels(tuple(named) if free or named else (str(named_by(wanted.adapter, None)),))
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
-    """Check that the only language given is the bundled model's.
+    """Check that the only language given belongs to the bundled model.
 
     Raises:
-        SettingsError: it is another.
+        SettingsError: it does not.
     """
     codes = formats.describe(BUNDLED).languages
     try:
         resolve_languages((codes[0][0], codes[1][0]), source, target, "the bundled model")
     except SettingsError as error:
-        raise SettingsError(f"{error}; or give both languages, which choose an installed one") from None
+        raise SettingsError(f"{error}; or give both languages to choose an installed model") from None
 
 
 def language_pair(name: object) -> tuple[str, str] | None:
@@ -142,26 +167,26 @@ def choose_models(
     """Choose the best installed models between two languages; see :func:`uwaga.library.routes.find_route`.
 
     Args:
-        source: code of a language.
-        target: code of a language.
-        via: codes of the languages between: one, or several in their order; None for any or none.
-        memory: as :meth:`uwaga.translator.Translator.load` has it.
-        environment: where the variables that place the models are looked up.
+        source: code of the source language.
+        target: code of the target language.
+        via: code of the pivot language, or several in their order; None for any or none.
+        memory: see :meth:`uwaga.translator.Translator.load`.
+        environment: environment variables, which locate the models.
 
     Raises:
-        NotInstalledError: no installed model translates so; says what to install.
-        ModelError: the one that is chosen is damaged.
-        SettingsError: a code is none, or source and target are one language and nothing is between.
+        NotInstalledError: no installed model or chain of them does it; says what to install.
+        ModelError: a chosen model is damaged.
+        SettingsError: a code is invalid, or source and target are the same language and there is no pivot.
     """
     if not isinstance(via, str | Sequence | None):
-        raise SettingsError(f"via must be the code of a language, or several in a list, not {shown(via)}")
+        raise SettingsError(f"via must be a language code or a list of them, not {shown(via)}")
     between = [via] if isinstance(via, str) else list(via or ())
     for code in (source, target, *between):
         if not isinstance(code, str) or not ANY_CODE.fullmatch(code):
             raise SettingsError(f"{shown(code)} is not a language code such as 'en' or 'pt_BR'")
     if same_language(source, target) and not between:
         raise SettingsError(
-            f"{source} and {target} are one language; name one to go through with via (--via), or another"
+            f"{source} and {target} are the same language; choose another, or give a pivot language (--via)"
         )
     from uwaga.library.installed import installed_models
     from uwaga.library.routes import find_route
@@ -172,18 +197,18 @@ def choose_models(
         read = [(leg, read_model(Path(leg.model.place), memory=memory)) for leg in route]
         false = [leg for leg, checkpoint in read if not _does(checkpoint, leg)]
         if not false:
-            return ChosenModels(route, tuple(checkpoint for _, checkpoint in read))
+            return ChosenModels((), route, tuple(checkpoint for _, checkpoint in read))
         usable = [one for one in usable if one not in [leg.model for leg in false]]
     raise _nothing((source, *between, target), models)
 
 
 def _does(checkpoint: Checkpoint, leg: RouteStep[InstalledModel]) -> bool:
-    """Return True if a model's files support what its description says."""
+    """Return True if a model's files support the languages of its description."""
     if checkpoint.task != "translate":
         return False
     origin, stated = leg.model.origin, checkpoint.languages.stated
     if origin is not None and origin.source_languages and stated == UNKNOWN:
-        return True  # the catalogue says what its files do not
+        return True  # the catalogue states what its files omit
     return checkpoint.languages.knows(leg.source, leg.target)
 
 
@@ -192,12 +217,12 @@ def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInsta
     from uwaga.library.routes import PIVOT
 
     source, *between, target = codes
-    way = f" by way of {', '.join(between)}" if between else ", nor do several one after the other"
+    way = f" via {', '.join(between)}" if between else ", and no chain of models does"
     missing = _missing(codes, models) if between else [(source, target)]
     fetched = _download(missing)
     if not between and not any(same_language(code, PIVOT) for code in codes):
         missing = _missing((source, PIVOT, target), models)
-        fetched += f", or to go through {PIVOT} {_download(missing)}"
+        fetched += f", or to pivot through {PIVOT} {_download(missing)}"
     notes = [
         f"no installed model translates {source} to {target}{way}",
         f"download a model with {fetched}, or name your own (--model)",
@@ -217,12 +242,12 @@ def _download(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _pair(model: InstalledModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the languages of a model of one pair, else none."""
+    """Return the languages of a model with a single pair, otherwise empty tuples."""
     return model.languages if all(len(codes) == 1 for codes in model.languages) else ((), ())
 
 
 def _missing(codes: Sequence[str], models: Sequence[InstalledModel]) -> list[tuple[str, str]]:
-    """Return the parts of a route without a model."""
+    """Return the steps of a route that have no model."""
     from uwaga.library.routes import find_route
 
     parts = list(pairwise(codes))

@@ -15,8 +15,6 @@ from uwaga.translator.loading import (
     load_filler,
     load_generator,
     load_model,
-    load_named,
-    named_by,
     read_model,
 )
 from uwaga.translator.translator import Translator
@@ -59,12 +57,10 @@ def load(
         MissingExtraError: the model needs torch or another library that is not installed.
     """
     wanted = LoadOptions.of(options)
-    name = named_by(wanted.adapter, name)
     chosen = choose_for(name, wanted, via)
-    if chosen is not None:
+    if chosen.legs or len(chosen.names) > 1:
         return chosen.load(wanted)
-    if name is not None and not isinstance(name, (str, Path)):
-        return Translator(load_named(name, wanted))
+    name = next(iter(chosen.names), None)
     checkpoint = read_model(name, memory=wanted.memory, adapter=wanted.adapter)
     if checkpoint.task == "translate":
         return Translator(load_model(checkpoint, wanted))

@@ -162,7 +162,7 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
         scorer,
         checkpoint.text,
         languages,
-        checkpoint.usual,
+        checkpoint.score_stats,
         checkpoint.alignment_head,
     )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from uwaga.checkpoints.languages import LanguagePair, resolve_languages
+from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.codes import same_language
-from uwaga.languages.detection import AUTO, detect_language
+from uwaga.languages.detection import AUTO, UNDETERMINED, detect_language
 from uwaga.markup.placeholders import Placeholders, kept_placeholders
+from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions, SearchOverrides
 from uwaga.translator.model import Model
 from uwaga.translator.request import Request, Split
@@ -23,27 +24,51 @@ if TYPE_CHECKING:
 MOST_SHOWN = 8
 
 
-def known_source(source: str | None, text: str | Sequence[str], languages: LanguagePair) -> str | None:
-    """Return the source language as the model names it; ``auto`` detects that of all texts together.
+ALREADY = "the text is already in the target language"
+"""The warning of a text that is left alone."""
+
+
+class Sources(NamedTuple):
+    """The source language of texts, as the model names it, and those of them that are left alone."""
+
+    source: str | None
+    untranslated: frozenset[str] = frozenset()
+
+
+def known_source(
+    source: str | None, texts: Sequence[str], languages: LanguagePair, target: str | None = None
+) -> Sources:
+    """Return the source language of texts; ``auto`` detects that of all texts together.
+
+    Texts that are already in the target language, and without letters, are then left alone.
 
     Args:
         source: the source of the request.
-        text: one text, or several.
+        texts: its texts.
         languages: those of the model.
+        target: the target of the request; None for the model's own.
 
     Raises:
         SettingsError: the texts are of a language that the model does not translate from, or it states none.
-        DataError: there is no letter in the texts.
         MissingExtraError: py3langid is not installed.
     """
     if not isinstance(source, str) or source != AUTO:
-        return source
+        return Sources(source)
     if not languages.sources:
         raise SettingsError("source 'auto' needs a model that states its languages; name the language")
-    found = detect_language([text] if isinstance(text, str) else text)
+    target = target or (None if languages[1] == UNKNOWN[1] else languages[1])
+    alone = frozenset(text for text in while_active(texts) if is_done(text, languages.sources, target))
+    rest = [text for text in texts if text not in alone]
+    if not rest:
+        return Sources(languages.sources[0], alone)
+    found = detect_language(rest, languages.sources, target)
+    if target is not None and same_language(target, found.language):
+        return Sources(languages.sources[0], frozenset(texts))
     for code in languages.sources:
         if same_language(code, found.language):
-            return code
+            return Sources(code, alone)
+    if found.language == UNDETERMINED:
+        raise SettingsError("the language of the text cannot be detected; name it")
     some = ", ".join(languages.sources[:MOST_SHOWN]) + (
         ", ..." if len(languages.sources) > MOST_SHOWN else ""
     )
@@ -51,6 +76,15 @@ def known_source(source: str | None, text: str | Sequence[str], languages: Langu
         f"the text is in {found.language!r} (probability {found.probability:.2f}), and this model translates "
         f"from {some}: choose a model for it, or name the language if that is wrong"
     )
+
+
+def is_done(text: object, sources: Sequence[str], target: str | None) -> bool:
+    """Return True if a text has no letters, or is in the target language."""
+    if not isinstance(text, str):
+        return False
+    if not any(map(str.isalpha, text)):
+        return True
+    return target is not None and same_language(target, detect_language([text], sources, target).language)
 
 
 LAST_ONLY = ("nbest", "min_length", "max_length", "start", "first", "banned")
@@ -104,13 +138,15 @@ class Stage:
 class Plan:
     """How requests that share all fields but their text are translated.
 
-    ``request`` is one of them, ``ignored`` its ``ignore_tags`` in lower case.
+    ``request`` is one of them, ``ignored`` its ``ignore_tags`` in lower case. The texts ``untranslated`` are
+    left alone, because their detected language is the target.
     """
 
     request: Request
     stages: tuple[Stage, ...]
     placeholders: Placeholders | None
     ignored: frozenset[str]
+    untranslated: frozenset[str] = frozenset()
 
     @property
     def aligns(self) -> bool:
@@ -162,7 +198,7 @@ def make_plan(
         DataError: the glossary cannot be read, contradicts itself, or has a term that cannot be spelled.
     """
     request.check()
-    source = known_source(request.source, texts, languages)
+    source, untranslated = known_source(request.source, texts, languages, request.target)
     if len(models) == 1:
         models = [models[0].between(source, request.target)]
     else:
@@ -182,10 +218,11 @@ def make_plan(
     stages = []
     for number, (model, chosen) in enumerate(zip(models, options, strict=True)):
         terms = finders[number] if finders else None
+        chosen = replace(chosen, alignment=True) if chosen.coverage else chosen
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, chosen, segmenter, request.split, terms))
     ignored = frozenset(name.lower() for name in request.ignore_tags)
-    return Plan(request, tuple(stages), kept_placeholders(request.placeholders), ignored)
+    return Plan(request, tuple(stages), kept_placeholders(request.placeholders), ignored, untranslated)
 
 
 def search_options(

@@ -5,17 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from uwaga.errors import DataError, SettingsError, shown
+from uwaga.errors import DataError, SettingsError, UwagaError, shown
 from uwaga.markup.formats import Format
-from uwaga.results.translation import Translation
+from uwaga.results.translation import GlossaryMode, Translation
 from uwaga.search import SearchOptions, SearchOverrides
-from uwaga.settings.options import check_one_of
+from uwaga.settings.options import option, option_fields
 
 if TYPE_CHECKING:
     from uwaga.markup.xml_text import XmlOutline
-    from uwaga.terms.apply import GivenGlossary, GlossaryMode
+    from uwaga.terms.apply import GivenGlossary
 
 Split = Literal["auto", "sentences", "never"]
 """When a line is split into sentences: if it is too long for the model; always; never."""
@@ -59,16 +60,57 @@ class Request:
     text: str
     source: str | None = None
     target: str | None = None
-    format: Format = "text"
-    prefix: str = ""
-    glossary: GivenGlossary = None
-    glossary_mode: GlossaryMode = "forced"
-    split: Split = "auto"
-    placeholders: bool | Sequence[str] = True
-    ignore_tags: Sequence[str] = ()
+    format: Format = field(
+        default="text",
+        metadata=option(
+            "Format of the lines; inline tags are re-inserted around the corresponding words", section="Text"
+        ),
+    )
+    prefix: str = field(
+        default="", metadata=option("Force every translation to start with this text", section="Text")
+    )
+    glossary: GivenGlossary = field(
+        default=None,
+        metadata=option(
+            "Glossary of required translations: a .tsv, .csv or .tbx file", section="Text", kind=Path
+        ),
+    )
+    glossary_mode: GlossaryMode = field(
+        default="forced",
+        metadata=option("forced: always use glossary terms; soft: prefer them", section="Text"),
+    )
+    split: Split = field(
+        default="auto",
+        metadata=option(
+            "Split lines into sentences: if too long for the model (auto), always, or never", section="Text"
+        ),
+    )
+    placeholders: bool | Sequence[str] = field(
+        default=True,
+        metadata=option(
+            "Extra regex for text to leave untranslated, in addition to {name}, %s, $VAR, addresses, file "
+            "names and numbers with units. Repeatable. `none`: translate everything",
+            section="Text",
+            kind=list[str],
+        ),
+    )
+    ignore_tags: Sequence[str] = field(
+        default=(),
+        metadata=option(
+            "Element of html or xml to leave untranslated, with its content. Repeatable",
+            section="Text",
+            kind=list[str],
+        ),
+    )
     outline: XmlOutline | None = None
     search: SearchOptions | SearchOverrides = field(default_factory=SearchOverrides)
-    on_error: OnError = "raise"
+    on_error: OnError = field(
+        default="raise",
+        metadata=option(
+            "If a line cannot be translated: stop, skip it (write an empty line), or copy it",
+            section="Output",
+        ),
+    )
     name: str = "the text"
 
     @property
@@ -82,9 +124,8 @@ class Request:
         Raises:
             SettingsError: names the field.
         """
-        check_one_of("split", self.split, get_args(Split))
-        check_one_of("on_error", self.on_error, get_args(OnError))
-        check_one_of("format", self.format, get_args(Format))
+        for name in ("split", "on_error", "format"):
+            option_fields(Request)[name].check(getattr(self, name))
         names = self.ignore_tags
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise SettingsError(f"ignore_tags must be a list of the names of tags, not {shown(names)}")
@@ -178,7 +219,7 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int) -> list[str]
     return given
 
 
-def failed(text: object, error: DataError, on_error: OnError) -> Translation:
+def failed(text: object, error: UwagaError, on_error: OnError) -> Translation:
     """Return what takes the place of a translation that failed: the error, and with ``copy`` the text."""
     copied = text if on_error == "copy" and isinstance(text, str) else ""
     return Translation(copied, 0.0, (), (), error=error)

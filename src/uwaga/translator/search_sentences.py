@@ -13,6 +13,7 @@ from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions, search
 from uwaga.search.constraints import start_token
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.translator.checks import STOPS, without_stop
 from uwaga.translator.plan import Stage
 from uwaga.translator.split import Passage, Sentence, prefix_ids
 
@@ -54,6 +55,7 @@ def search_sentences(
     model, options = stage.model, stage.options
     terms = [[_terms_of(stage, sentence) for sentence in passage.sentences] for passage in passages]
     passages = [_with_copies(passage, own) for passage, own in zip(passages, terms, strict=True)]
+    passages = [_with_stop(passage, begun) for passage, begun in zip(passages, prefixes, strict=True)]
     flat = [tokens for each in prefix_ids(passages, prefixes, model.target) for tokens in each]
     sentences = [sentence for passage in passages for sentence in passage.sentences]
     flat_terms = [of_it for own in terms for of_it in own]
@@ -76,7 +78,11 @@ def search_sentences(
     elif options.nbest == 1:
         found = search(decoder, ids, plain, prefixes=begun)
     else:
-        found = search_different(decoder, ids, plain, begun, decode)
+
+        def shown(at: int, tokens: Sequence[int]) -> str:
+            return sentence_text(tokens, model.target, sentences[searched[at]])
+
+        found = search_different(decoder, ids, plain, begun, shown)
     if any(own_terms) and not options.sample:
         from uwaga.translator.substitute import TermSentence, substitute_terms
 
@@ -126,6 +132,14 @@ def _with_copies(passage: Passage, terms: Sequence[SentenceTerms | None]) -> Pas
     return replace(passage, sentences=tuple(copies))
 
 
+def _with_stop(passage: Passage, prefix: str) -> Passage:
+    """Return a passage whose translation keeps the mark that ends its prefix."""
+    if prefix.rstrip()[-1:] not in tuple(STOPS) or not passage.sentences:
+        return passage
+    first, *rest = passage.sentences
+    return replace(passage, sentences=(replace(first, bare=False), *rest))
+
+
 def _sampled(
     decoder: Decoder,
     ids: Sequence[Sequence[int]],
@@ -150,9 +164,9 @@ def search_different(
     sources: Sequence[Sequence[int]],
     options: SearchOptions,
     prefixes: Sequence[Sequence[int]],
-    decode: Callable[[Sequence[int]], str],
+    decode: Callable[[int, Sequence[int]], str],
 ) -> list[list[Hypothesis]]:
-    """Search n-best lists of different texts.
+    """Search n-best lists of different texts; ``decode`` returns the text of a source's tokens.
 
     Of hypotheses that are different segmentations of one text the best stays, with its own score. If fewer
     than ``nbest`` are left, beams two, four and eight times as wide are searched for more; these follow, by
@@ -169,10 +183,10 @@ def search_different(
             prefixes=[prefixes[at] for at in indices],
         )
         made = []
-        for hypotheses in lists:
+        for at, hypotheses in zip(indices, lists, strict=True):
             texts: dict[str, Hypothesis] = {}
             for hypothesis in hypotheses:
-                texts.setdefault(decode(hypothesis.tokens), hypothesis)
+                texts.setdefault(decode(at, hypothesis.tokens), hypothesis)
             made.append(texts)
         return made
 
@@ -200,6 +214,13 @@ def most_useful(
     return [replace(samples[at], score=expected) for at, expected in ranked[: options.nbest]]
 
 
-def sentence_text(tokens: Sequence[int], target: Subwords) -> str:
-    """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space."""
-    return BREAKS.sub(" ", target.decode(tokens))
+def sentence_text(tokens: Sequence[int], target: Subwords, sentence: Sentence | None = None) -> str:
+    """Return the text of a sentence's tokens; a line break that a model spelled in bytes becomes a space.
+
+    Args:
+        tokens: of the translation.
+        target: their tokeniser.
+        sentence: what they translate; if no mark ends it, none ends the text.
+    """
+    text = BREAKS.sub(" ", target.decode(tokens))
+    return without_stop(text) if sentence is not None and sentence.bare else text

@@ -18,7 +18,7 @@ from uwaga.scheduling.call_context import while_active
 from uwaga.settings.options import check_one_of
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import TextOptions, in_capitals, split_sentences
-from uwaga.translator.checks import is_copied, translates, unlike_language
+from uwaga.translator.checks import is_bare, is_copied, translates, unlike_language
 from uwaga.translator.request import Split
 
 if TYPE_CHECKING:
@@ -178,7 +178,8 @@ class Sentence:
     """One input of the model.
 
     ``ids`` are its tokens, end symbol included; ``after`` separates its translation from the next. ``copy``
-    is its translation if that is the text itself, else None. ``glued``: the sentence was split inside a word
+    is its translation if that is the text itself, else None. ``bare``: it ends a line, and no mark ends it,
+    so that none is to end its translation. ``glued``: the sentence was split inside a word
     that continues in the next part. ``place`` is its span in the text, ``text`` the text of the span;
     ``origin`` is the first model's input for it in a chain, None for the first model.
     """
@@ -187,6 +188,7 @@ class Sentence:
     after: str
     copy: str | None = None
     glued: bool = False
+    bare: bool = False
     place: Span = (0, 0)
     text: str = ""
     origin: str | None = None
@@ -415,6 +417,8 @@ def _joined(before: str, lines: Iterable[tuple[list[Sentence], str]]) -> tuple[s
         if added:
             before = end()
             sentences += added
+            if is_bare(added[-1].text):
+                sentences[-1] = replace(added[-1], bare=True)
             breaks = []
         breaks.append(line_break)
     return end(), tuple(sentences)

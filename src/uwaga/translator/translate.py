@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from uwaga.errors import DataError
 from uwaga.markup.inline import is_kept
+from uwaga.results.coverage import joined_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.assemble import assemble
-from uwaga.translator.plan import Plan, Stage
+from uwaga.translator.checks import STOPS, without_stop
+from uwaga.translator.plan import ALREADY, Plan, Stage
 from uwaga.translator.request import OnError, Request, failed
 from uwaga.translator.search_sentences import search_sentences, sentence_text
 from uwaga.translator.split import Passage, TranslatedPassage, prefix_ids
@@ -34,10 +36,11 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
         DataError: with ``on_error="raise"``, the first text that cannot be translated.
         SettingsError: the options do not fit a model.
     """
+    alone = {at for at, one in enumerate(requests) if one.text in plan.untranslated}
+    made = {at: left_alone(requests[at].text) for at in alone}
     plain = [plan.is_plain(one.text) for one in requests]
-    made: dict[int, Translation] = {}
     for is_formatted in (True, False):
-        own = [at for at, simple in enumerate(plain) if simple is not is_formatted]
+        own = [at for at, simple in enumerate(plain) if simple is not is_formatted and at not in alone]
         some = [requests[at] for at in own]
         if some and is_formatted:
             made |= zip(own, translate_formatted(plan, some), strict=True)
@@ -45,6 +48,12 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
             texts, prefixes = [one.text for one in some], [one.prefix for one in some]
             made |= zip(own, translate_texts(plan, texts, prefixes, [one.name for one in some]), strict=True)
     return [made[at] for at in range(len(requests))]
+
+
+def left_alone(text: str) -> Translation:
+    """Return the text for its translation, with a warning if it has letters."""
+    warnings = (ALREADY,) if any(map(str.isalpha, text)) else ()
+    return Translation(text, 0.0, (), (), source=text, warnings=warnings)
 
 
 def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
@@ -192,7 +201,13 @@ def translate_passages(
         DataError: with ``on_error="raise"``.
     """
     try:
-        return [assemble(stage, one) for one in while_active(search_sentences(stage, passages, prefixes))]
+        searched = search_sentences(stage, passages, prefixes)
+        made = [assemble(stage, one) for one in while_active(searched)]
+        if not stage.options.coverage:
+            return list(made)
+        from uwaga.translator.coverage import with_coverage
+
+        return list(with_coverage(stage, made, searched))
     except DataError as error:
         if on_error == "raise":
             raise
@@ -234,6 +249,7 @@ def join_steps(plan: Plan, steps: Sequence[Translation]) -> Translation:
             plan.in_step(warning, number) for number, step in enumerate(steps) for warning in step.warnings
         ),
         steps=tuple(steps),
+        coverage=joined_coverage(step.coverage for step in steps),
     )
 
 
@@ -248,7 +264,8 @@ def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
     Raises:
         DataError, SettingsError: as :func:`translate_requests`, before the first piece.
     """
-    if request.glossary is not None or not plan.is_plain(request.text):
+    alone = request.text in plan.untranslated
+    if alone or request.glossary is not None or not plan.is_plain(request.text):
         [whole] = translate_requests(plan, [request])
         return _in_one_piece(whole)
     first, truncated = plan.stages[0], False
@@ -265,6 +282,23 @@ def _in_one_piece(whole: Translation) -> Generator[str, None, bool]:
     if whole.text:
         yield whole.text
     return whole.truncated
+
+
+def _without_stop(grown: Generator[str, None, bool]) -> Generator[str, None, bool]:
+    """Yield the pieces of a translation without the mark that ends it and not its source."""
+    text = shown = ""
+    while True:
+        try:
+            text += next(grown)
+        except StopIteration as finished:
+            if rest := without_stop(text)[len(shown) :]:
+                yield rest
+            return bool(finished.value)
+        safe = text.rstrip()
+        safe = safe[:-1] if safe[-1:] in tuple(STOPS) else text
+        if len(safe) > len(shown):
+            yield safe[len(shown) :]
+            shown = safe
 
 
 def _growing(stage: Stage, passage: Passage, prefix: str, truncated: bool) -> Generator[str, None, bool]:
@@ -284,7 +318,8 @@ def _growing(stage: Stage, passage: Passage, prefix: str, truncated: bool) -> Ge
                 yield sentence.copy
             else:
                 grown = grow(stage.model.decoder, sentence.ids, stage.options, decode, begun)
-                cut = (yield from grown) or cut
+                keeps = not sentence.bare or (begun and prefix.rstrip().endswith(tuple(STOPS)))
+                cut = (yield from (grown if keeps else _without_stop(grown))) or cut
             if sentence.after:
                 yield sentence.after
         return cut

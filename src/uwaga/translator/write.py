@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from uwaga.alignment.words import word_spans
 from uwaga.errors import DataError, shown
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.inline import is_kept, joined
@@ -21,7 +22,8 @@ from uwaga.markup.symbols import (
     restore,
     substitute,
 )
-from uwaga.markup.units import Fragment
+from uwaga.markup.units import Fragment, translatable
+from uwaga.results.coverage import joined_coverage
 from uwaga.results.translation import Translation, WordAlignment
 from uwaga.translator.request import OnError, failed
 
@@ -183,6 +185,7 @@ def write(
         warnings=tuple(dict.fromkeys(warning for one in found for warning in one.warnings)),
         entropies=tuple(entropy for one in found for entropy in one.entropies),
         terms=tuple(use for one in found for use in one.terms),
+        coverage=joined_coverage(one.coverage for one in found),
     )
 
 
@@ -195,8 +198,10 @@ def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
     if translation.error is not None:
         copied = inline if translation.text else tuple(part for part in inline if isinstance(part, Tag))
         return TranslatedInline(copied, translation)
-    stripped = strip_tags(one.inline)
     keeps = any(map(is_kept, inline))
+    if keeps and not translatable(inline):
+        return _copied(inline, translation)
+    stripped = strip_tags(one.inline)
     good = [other for other in translation.alternatives if not missing(one.symbols, other.text)]
     ways = [_placed(stripped, one, other) for other in (translation, *good)]
     marked = [_with_ends(way, inline) for way in ways]
@@ -213,9 +218,24 @@ def put_tags_back(inline: Inline, one: Kept) -> TranslatedInline:
         replace(other, text=text, source=source, alignment=_realigned(other, text, stripped, source, one))
         for other, text in zip((translation, *good), map(plain_text, ways), strict=True)
     ]
-    combined = (*translation.warnings, *warnings)
-    result = replace(texts[0], warnings=combined, alternatives=tuple(texts[1:]))
+    combined, coverage = [*translation.warnings, *warnings], translation.coverage
+    if coverage is not None:
+        own = coverage.without([symbol.text for symbol in one.symbols])
+        combined = [each for each in combined if each not in coverage.warnings] + list(own.warnings)
+        coverage = own
+    result = replace(texts[0], warnings=tuple(combined), alternatives=tuple(texts[1:]), coverage=coverage)
     return TranslatedInline(marked[0], result, tuple(marked[1:]))
+
+
+def _copied(inline: Inline, translation: Translation) -> TranslatedInline:
+    """Return a text of untranslated pieces alone."""
+    source = plain_text(inline)
+    text = source.strip()
+    sources, targets = (tuple(word_spans(one)) for one in (source, text))
+    links = tuple((word, word) for word in range(len(targets)))
+    alignment = None if translation.alignment is None else WordAlignment(sources, targets, links)
+    made = replace(translation, text=text, source=source, alignment=alignment, alternatives=())
+    return TranslatedInline(inline, made)
 
 
 def _realigned(

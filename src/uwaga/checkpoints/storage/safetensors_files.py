@@ -1,4 +1,4 @@
-"""safetensors files without torch: the header is checked, tensors are read on demand."""
+"""Read safetensors files without torch: the header is checked, tensors are read on demand."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from uwaga.errors import ModelError, reason
 from uwaga.files.regular import read_regular
 
 STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-"""What safetensors calls them."""
+"""Names of number formats in safetensors, by their names in numpy."""
 LARGEST_INDEX = 1 << 26
-"""Bytes of an index of shards."""
+"""Maximum bytes of an index of shards."""
 SHOWN = 3
-"""Names in one message."""
+"""Maximum number of names in a message."""
 
 
 def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTensor]:
@@ -34,17 +34,17 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
         sha256: the expected checksum, None if it is not known.
 
     Raises:
-        ModelError: the file is missing, truncated or damaged, or holds a number format that is not read.
+        ModelError: the file is missing, truncated or damaged, or has an unsupported number format.
     """
     count_tensors(path)  # safetensors itself checks sizes, offsets and formats
     file = PrivateFile(path)
     if sha256 is not None and file.sha256() != sha256:
         raise ModelError(
-            f"{path}: damaged, its checksum is not what config.json says; fetch or save the model again"
+            f"{path}: damaged: its checksum differs from that in config.json; fetch or save the model again"
         )
     size = int.from_bytes(file.part(0, 8).tobytes(), "little")
     if size > file.size - 8:
-        raise damaged(path, ValueError("it ends in its header"))
+        raise damaged(path, ValueError("the file ends within its header"))
     found = {}
     for entry in _entries(path, file.part(8, size).tobytes(), file.size - 8 - size):
         tensor = PrivateTensor(file, 8 + size + entry.start, entry.shape, entry.kind)
@@ -87,11 +87,11 @@ def _entries(path: Path, header: bytes, size: int) -> Iterator[_Entry]:
         values.pop("__metadata__", None)
         for name, entry in values.items():
             if entry["dtype"] not in NUMPY:
-                raise ModelError(f"{path}: {name!r} is stored as {entry['dtype']}, which is not read here")
+                raise ModelError(f"{path}: {name!r} is stored as {entry['dtype']}, which is not supported")
             (start, end), shape = entry["data_offsets"], tuple(entry["shape"])
             kind = np.dtype(NUMPY[entry["dtype"]])
             if not 0 <= start <= end <= size or end - start != math.prod(shape) * kind.itemsize:
-                raise damaged(path, ValueError(f"{name!r} lies outside the file"))
+                raise damaged(path, ValueError(f"{name!r} is outside the file"))
             yield _Entry(name, entry["dtype"], kind, shape, start, end)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise damaged(path, error) from None
@@ -116,7 +116,7 @@ def open_shards(
         found |= open_file(path)
     for name, path in listed.items():
         if name not in found or found[name].path != path:
-            raise ModelError(f"{path}: {name!r} is missing, which {index.name} puts there")
+            raise ModelError(f"{path}: {name!r} is missing, although {index.name} lists it there")
     return found
 
 
@@ -124,7 +124,7 @@ def _read_index(index: Path) -> dict[str, Path]:
     """Read the index of shards: the file of each tensor.
 
     Raises:
-        ModelError: it is not such an index, or names a file of another folder.
+        ModelError: it is not an index of shards, or names a file of another folder.
     """
     try:
         mapping = json.loads(read_regular(index, LARGEST_INDEX).decode("utf-8"))["weight_map"]
@@ -138,7 +138,7 @@ def _read_index(index: Path) -> dict[str, Path]:
 
 
 def count_tensors(path: Path) -> tuple[int, int]:
-    """Return the numbers of tensors and of bytes in a weight file, by its header alone.
+    """Return the numbers of tensors and of bytes of a weight file; only its header is read.
 
     Raises:
         ModelError: the file is missing, truncated or damaged.
@@ -166,7 +166,7 @@ def check_header(path: Path, expected: Mapping[str, tuple[int, ...]], wanted: Ma
     """Compare the header of ``path`` with the shapes and number formats that a model has.
 
     Raises:
-        ModelError: a key is missing or unknown, or a shape or number format differs; names both sides.
+        ModelError: a key is missing or unknown, or a shape or number format differs; names both values.
     """
     found = read_header(path)
     shapes = {name: shape for name, (shape, _) in found.items()}
@@ -188,9 +188,9 @@ def check_tensors(
     """
     missing, unknown = sorted(set(expected) - set(shapes)), sorted(set(shapes) - set(expected))
     if missing:
-        raise ModelError(f"{path}: {_some(missing)} missing, which config.json asks for")
+        raise ModelError(f"{path}: missing {_some(missing)}, which config.json asks for")
     if unknown:
-        raise ModelError(f"{path}: {_some(unknown)} unknown to the model that config.json describes")
+        raise ModelError(f"{path}: holds {_some(unknown)}, unknown to the model that config.json describes")
     for name, shape in expected.items():
         if shapes[name] != shape:
             raise ModelError(
@@ -206,7 +206,7 @@ def check_tensors(
 
 def _some(names: list[str]) -> str:
     rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(repr(name) for name in names[:SHOWN]) + rest + (" is" if len(names) == 1 else " are")
+    return ", ".join(repr(name) for name in names[:SHOWN]) + rest
 
 
 def damaged(path: Path, error: Exception) -> ModelError:
@@ -222,14 +222,14 @@ NAMES: Mapping[str, str] = {
     "float16": "F16",
     "float32": "F32",
 }
-"""Number formats by numpy's names, as safetensors calls them."""
+"""Names of number formats in safetensors, by their names in numpy."""
 
 
 def aligned_bytes(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> bytes:
     """Return a safetensors file of ``tensors`` in their order, the first of them aligned to 64 bytes.
 
-    Tensors after others whose sizes are multiples of 64 are aligned too. The library's own writer reorders
-    tensors and aligns them to eight bytes.
+    A tensor is aligned too if the sizes of all tensors before it are multiples of 64. The library's own
+    writer reorders tensors and aligns them to eight bytes.
 
     Args:
         tensors: arrays by name.

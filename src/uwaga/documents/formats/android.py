@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import xml_text
@@ -17,6 +17,7 @@ from uwaga.markup.xml import (
     Token,
     Treatment,
     attributes,
+    content_pieces,
     elements,
     write_xml,
     xml_inline,
@@ -38,32 +39,20 @@ def read(source: DocumentSource) -> Reading:
     root = next((one for one in xml_tokens(text) if one.kind in ("open", "empty")), None)
     if root is None or root.name != "resources":
         raise DataError(f"{source.name}: not an Android strings file: its root is not <resources>")
-    return Reading(_pieces(text, source.options.target), encoding, "xmlcharrefreplace", mark)
+    target = source.options.target
+    pieces = content_pieces(text, NAMES, lambda one: _resource(text, one, target))
+    return Reading(pieces, encoding, "xmlcharrefreplace", mark)
 
 
-def _pieces(text: str, target: str | None) -> Iterator[Piece]:
-    at = 0
-    for one in elements(text, NAMES):
-        if attributes(one.tag(text)).get("translatable") == "false" or one.inner_end == one.inner:
-            continue
-        yield text[at : one.inner]
-        if one.name == "string":
-            yield _string(text, one)
-        elif one.name == "plurals" and target is not None:
-            yield _plurals(text, one, target)
-        else:
-            yield from _items(text, one)
-        at = one.inner_end
-    yield text[at:]
-
-
-def _items(text: str, array: Element) -> Iterator[Piece]:
-    at = array.inner
-    for item in elements(text, ("item",), array.inner, array.inner_end):
-        yield text[at : item.inner]
-        yield _string(text, item)
-        at = item.inner_end
-    yield text[at : array.inner_end]
+def _resource(text: str, one: Element, target: str | None) -> Iterable[Piece]:
+    """Return the pieces of a string, an array or a plural."""
+    if attributes(one.tag(text)).get("translatable") == "false":
+        return [one.content(text)]
+    if one.name == "string":
+        return [_string(text, one)]
+    if one.name == "plurals" and target is not None:
+        return [_plurals(text, one, target)]
+    return content_pieces(text, ("item",), lambda item: [_string(text, item)], one.inner, one.inner_end)
 
 
 def _string(text: str, one: Element) -> Piece:

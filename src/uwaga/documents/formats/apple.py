@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text, marked_encoding, xml_text
-from uwaga.documents.messages import ORDER
+from uwaga.documents.messages import ORDER, message_unit
 from uwaga.errors import DataError
-from uwaga.markup import Inline, plain_text
-from uwaga.markup.units import Piece, text_unit
-from uwaga.markup.xml import unescape, write_xml, xml_tokens
+from uwaga.markup.units import Piece
+from uwaga.markup.xml import escape, unescape, xml_tokens
 
 CDATA, CDATA_END = "<![CDATA[", "]]>"
 
@@ -60,20 +59,20 @@ def _string(raw: str, is_data: bool) -> Piece:
     if bare.startswith("%#@") and bare.endswith("@") and bare.count("@") == 2:
         return raw
     if is_data:
-        return text_unit(raw, (bare,), _write_data)
-    return text_unit(raw, (unescape(raw),), write_xml)
+        return message_unit(raw, bare, _write_data)
+    return message_unit(raw, unescape(raw), escape)
 
 
-def _write_data(made: Inline) -> str:
+def _write_data(text: str) -> str:
     """Write a CDATA section; where the text would end it, it is split in two."""
     parted = f"{CDATA_END[:2]}{CDATA_END}{CDATA}{CDATA_END[2:]}"
-    return f"{CDATA}{plain_text(made).replace(CDATA_END, parted)}{CDATA_END}"
+    return f"{CDATA}{text.replace(CDATA_END, parted)}{CDATA_END}"
 
 
 SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
-KEY = re.compile(r'"((?:[^"\\]|\\.)*)"|[A-Za-z0-9_.$:/-]+', re.DOTALL)
+KEY = re.compile(r'"((?:[^"\\]++|\\.)*+)"|[A-Za-z0-9_.$:/-]+', re.DOTALL)
 EQUALS = re.compile(r"\s*=\s*")
-VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+VALUE = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|(.))", re.DOTALL)
 BINARY = b"bplist"
 SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
@@ -114,7 +113,7 @@ def _pair_pieces(text: str, where: str) -> Iterator[Piece]:
             line = text.count("\n", 0, at) + 1
             raise DataError(f'{where}: line {line}: expected a pair such as "key" = "value";')
         yield text[copied : value.start(1)]
-        yield text_unit(value[1], (_unescape(value[1]),), _write)
+        yield message_unit(value[1], _unescape(value[1]), _write)
         copied, at = value.end(1), end + 1
     yield text[copied:]
 
@@ -131,8 +130,8 @@ def _unescape(raw: str) -> str:
     return ESCAPE.sub(sign, raw) if "\\" in raw else raw
 
 
-def _write(made: Inline) -> str:
-    text = plain_text(made).replace("\\", "\\\\").replace('"', '\\"')
+def _write(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
     return text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from uwaga.documents.document import DocumentFormat, DocumentOptions, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
+from uwaga.documents.messages import message_unit
 from uwaga.errors import DataError, SettingsError, shown
-from uwaga.markup import Inline, plain_text
-from uwaga.markup.units import Piece, text_unit
+from uwaga.markup.units import Piece
 
 SEPARATORS = ",;\t|"
 
@@ -52,7 +52,7 @@ def _pieces(text: str, separator: str, source: DocumentSource) -> Iterator[Piece
             if column in wanted:
                 yield text[at:start]
                 raw = text[start:end]
-                yield text_unit(raw, (_value(raw),), _CellWriter(raw, separator))
+                yield message_unit(raw, _value(raw), _CellWriter(raw, separator))
                 at = end
     yield text[at:]
 
@@ -69,7 +69,7 @@ def _wanted(names: Sequence[str], source: DocumentSource) -> frozenset[int]:
 def _rows(text: str, separator: str, where: str) -> Iterator[list[tuple[int, int]]]:
     """Yield the spans of the cells of each row, quotes included."""
     cell = re.compile(
-        rf'("(?:[^"]|"")*"|(?!")[^{re.escape(separator)}\r\n]*)({re.escape(separator)}|\r\n|\n|\r|\Z)'
+        rf'("(?:[^"]++|"")*+"|(?!")[^{re.escape(separator)}\r\n]*)({re.escape(separator)}|\r\n|\n|\r|\Z)'
     )
     at, row = 0, list[tuple[int, int]]()
     while at < len(text) or row:
@@ -98,8 +98,7 @@ class _CellWriter:
     def __init__(self, raw: str, separator: str) -> None:
         self._raw, self._separator = raw, separator
 
-    def __call__(self, made: Inline) -> str:
-        text = plain_text(made)
+    def __call__(self, text: str) -> str:
         needed = text.startswith('"') or any(sign in text for sign in (self._separator, "\n", "\r", '"'))
         if not needed and not self._raw.startswith('"'):
             return text

@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reader, Reading
 from uwaga.documents.encodings import html_text, xml_reader
+from uwaga.documents.language import html_in_target
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup.html import html_pieces
 from uwaga.markup.units import Piece, text_unit
-from uwaga.markup.xml import elements, unescape, write_xml
+from uwaga.markup.xml import Element, content_pieces, unescape, write_xml
 
 
 def read_html(source: DocumentSource) -> Reading:
     """Read the texts of a page's blocks and of the attributes that people read."""
     text, encoding, mark = html_text(source)
-    return Reading(html_pieces(text), encoding, "xmlcharrefreplace", mark)
+    return Reading(html_pieces(html_in_target(text, source.options)), encoding, "xmlcharrefreplace", mark)
 
 
 HTML = DocumentFormat("html", (".html", ".htm", ".xhtml"), read_html)
@@ -59,13 +60,11 @@ def _page(source: DocumentSource) -> Reading:
 
 
 def _elements(text: str, names: tuple[str, ...]) -> Iterator[Piece]:
-    at = 0
-    for one in elements(text, names):
-        yield text[at : one.inner]
+    def read(one: Element) -> Iterator[Piece]:
         raw = one.content(text)
         yield raw if "<" in raw else text_unit(raw, (unescape(raw),), write_xml)
-        at = one.inner_end
-    yield text[at:]
+
+    return content_pieces(text, names, read)
 
 
 EPUB = DocumentFormat("epub", (".epub",), members=members)

@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
-from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces
+from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces, message_unit
 from uwaga.errors import DataError
-from uwaga.markup import Inline, plain_text
 from uwaga.markup.units import Piece
 
 PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(ORDER)})", re.DOTALL)
 """A key of i18next for one form of a plural."""
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]', re.DOTALL)
+TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]', re.DOTALL)
 
 
 class JsonText(NamedTuple):
@@ -162,12 +161,9 @@ def _stem(value: JsonText) -> tuple[tuple[int, str] | None, str]:
 
 def _member(text: str, value: JsonText, category: str) -> PluralMember:
     raw = text[value.start : value.end]
-    write = _writer(raw.isascii() and "\\u" in raw)
-    return PluralMember(category, value.key_start, value.start, value.end, (str(json.loads(raw)),), write)
-
-
-def _writer(ascii_only: bool) -> Callable[[Inline], str]:
-    return lambda made: json.dumps(plain_text(made), ensure_ascii=ascii_only)
+    ascii_only = raw.isascii() and "\\u" in raw
+    piece = message_unit(raw, json.loads(raw), lambda made: json.dumps(made, ensure_ascii=ascii_only))
+    return PluralMember(category, value.key_start, value.start, value.end, piece)
 
 
 JSON = DocumentFormat("json", (".json",), read_json)

@@ -12,12 +12,12 @@ from uwaga.files.zip import Archive
 from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import joined
 from uwaga.markup.units import Piece, balanced, text_unit
-from uwaga.markup.xml import Element, Token, Treatment, elements, write_xml, xml_inline
+from uwaga.markup.xml import Element, Token, Treatment, content_pieces, write_xml, xml_inline
 
 BLOCKS = ("text:p", "text:h")
 LEFT = ("text:tracked-changes", "office:scripts", "office:font-face-decls", "office:automatic-styles")
 PAIRS = frozenset(("text:span", "text:a", "text:meta", "text:ruby", "text:ruby-base"))
-LINE_BREAK = re.compile(r"<text:line-break\b")
+BREAK = re.compile(r"<text:(?:line-break|tab)(?![\w-])")
 SPACES = re.compile(r"[ \t\r\n]+")
 MEMBERS = ("content.xml", "styles.xml")
 
@@ -43,12 +43,10 @@ def _read(source: DocumentSource) -> Reading:
 
 
 def _pieces(text: str) -> Iterator[Piece]:
-    at = 0
-    for one in elements(text, (*BLOCKS, *LEFT)):
-        yield text[at : one.inner]
+    def read(one: Element) -> Iterator[Piece]:
         yield one.content(text) if one.name in LEFT else _block(text, one)
-        at = one.inner_end
-    yield text[at:]
+
+    return content_pieces(text, (*BLOCKS, *LEFT), read)
 
 
 def _block(text: str, one: Element) -> Piece:
@@ -58,7 +56,7 @@ def _block(text: str, one: Element) -> Piece:
     inline: Inline = joined(
         SPACES.sub(" ", part)
         if isinstance(part, str)
-        else Tag(part.kind, part.raw, "\n" if LINE_BREAK.match(part.raw) else "")
+        else Tag(part.kind, part.raw, "\n" if BREAK.match(part.raw) else "")
         for part in xml_inline(text, one.inner, one.inner_end, treat)
     )
     inner = {

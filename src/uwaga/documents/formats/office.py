@@ -66,6 +66,8 @@ def _drawn(text: str) -> Iterator[Piece]:
 def word_members(archive: Archive) -> Mapping[str, Reader]:
     """Return the parts of a document that hold text."""
     found = dict.fromkeys(parts(archive, WORD_PARTS, "word/document", "Word document"), xml_reader(_word))
+    if "word/styles.xml" in archive:  # has the language of the text
+        found["word/styles.xml"] = xml_reader(lambda text: iter([text]))
     return {**found, **{name: xml_reader(_drawn) for name in archive.names if WORD_DRAWINGS.fullmatch(name)}}
 
 

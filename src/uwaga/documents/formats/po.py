@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode, known_encoding, marked_encoding
+from uwaga.documents.messages import message_unit
 from uwaga.documents.plurals import plural_expression, singular_forms
 from uwaga.errors import DataError, SettingsError, shown
-from uwaga.markup import Inline, plain_text
-from uwaga.markup.inline import joined
-from uwaga.markup.units import Piece, Unit, translatable, trimmed
+from uwaga.markup import Inline
+from uwaga.markup.units import Fragment, Piece, Unit, all_written
 
 CHARSET = re.compile(rb"Content-Type:[^\"]*?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
 KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=")')
-STRING = re.compile(r'[ \t]*"((?:[^"\\]|\\.)*)"[ \t]*\r?\n?\Z')
+STRING = re.compile(r'[ \t]*"((?:[^"\\]++|\\.)*+)"[ \t]*\r?\n?\Z')
 ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)
 SIGNS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 WIDTH = 76
@@ -127,17 +127,14 @@ def _unit(entry: _PoEntry, forms: Sequence[bool], retranslate: bool) -> Piece:
     if all(there) and not entry.fuzzy and not retranslate:
         return raw
     names = ("msgid", "msgid_plural") if "msgid_plural" in entry.texts else ("msgid",)
-    texts = [trimmed((entry.texts[name],)) for name in names]
-    inlines: tuple[Inline, ...] = tuple(core for _, core, _ in texts)
-    if not any(map(translatable, inlines)):
+    pieces = [message_unit(entry.texts[name], entry.texts[name], str, accelerators=True) for name in names]
+    inlines = tuple(Fragment(tuple(pieces)).inlines)
+    if not inlines:
         return raw
     end = "\r\n" if raw.endswith("\r\n") or "\r\n" in raw else "\n"
 
     def write(made: Sequence[Inline]) -> str:
-        said = [
-            plain_text(joined((before, *one, after)))
-            for (before, _, after), one in zip(texts, made, strict=True)
-        ]
+        said = list(all_written(pieces, made))
         lines = [line for line in entry.comments if not line.startswith("#|")]
         lines = [kept for line in lines if (kept := _without_fuzzy(line))]
         for key, own in entry.lines.items():

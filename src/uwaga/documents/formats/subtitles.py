@@ -21,7 +21,8 @@ from uwaga.markup.units import Piece, Unit, balanced, text_unit, translatable, t
 from uwaga.markup.wrapping import balance
 
 LINE = re.compile(r"([^\r\n]*)(\r\n|\n|\r|\Z)")
-LINE_END = re.compile(r"\r\n|\n|\r")
+LINE_END = re.compile(r"\r\n|\n|\r|<[bB][rR]\s*/?>|\\N")
+"""Also as players show it: ``<br>``, and ``\\N`` of other formats of subtitles."""
 SRT_TIMES = re.compile(
     r"[ \t]*(\d+):(\d{1,2}):(\d{1,2})[,.](\d{1,3})[ \t]*-->[ \t]*"
     r"(\d+):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
@@ -29,7 +30,7 @@ SRT_TIMES = re.compile(
 VTT_TIMES = re.compile(
     r"[ \t]*(?:(\d+):)?(\d{2}):(\d{2})\.(\d{3})[ \t]+-->[ \t]+(?:(\d+):)?(\d{2}):(\d{2})\.(\d{3})"
 )
-TAG = re.compile(r"</?[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
+TAG = re.compile(r"</?(?![bB][rR]\s*/?>)[A-Za-z][^<>\r\n]*>|<\d[\d:.]*>|\{\\[^{}\r\n]*\}|\{/?[ibu]\}")
 NAME = re.compile(r"[<{]/?([A-Za-z]+)")
 SENTENCE_END = frozenset(".!?…:;♪♫。！？」])")
 CLOSING = "\"'”’»)]"
@@ -156,7 +157,7 @@ def _ends_sentence(words: str) -> bool:
 def _speakers(text: str, cue: Cue, escaped: bool) -> Iterator[Piece]:
     """Yield the pieces of a single cue: one unit, or one for each line where several people speak."""
     raw = text[cue.start : cue.end]
-    lines = re.split(r"(\r\n|\n|\r)", raw)
+    lines = re.split(f"({LINE_END.pattern})", raw)
     if sum(bool(SPEAKER.match(line)) for line in lines[::2]) < 2:
         yield _unit(text, [cue], escaped)
         return
@@ -179,13 +180,13 @@ def _unit(text: str, group: Sequence[Cue], escaped: bool) -> Piece:
         return raw
     between = [text[cue.end : following.start] for cue, following in pairwise(group)]
     shares = [max(1, len(plain_text(one).strip())) for one in inlines]
-    counts = [len(LINE_END.findall(text[cue.start : cue.end].strip())) + 1 for cue in group]
-    line_end = LINE_END.search(text, max(0, group[0].start - 2), group[-1].end)
-    end = line_end[0] if line_end else "\n"
+    ends = [LINE_END.findall(text[cue.start : cue.end].strip()) for cue in group]
+    around = LINE_END.findall(text, max(0, group[0].start - 2), group[0].start)
+    end = next((own[0] for own in ends if own), around[0] if around else "\n")
 
     def write(made: Sequence[Inline]) -> str:
         parts = _divided(made[0], shares)
-        written = [_lines(part, count, end, escaped) for part, count in zip(parts, counts, strict=True)]
+        written = [_lines(part, len(own) + 1, end, escaped) for part, own in zip(parts, ends, strict=True)]
         return "".join(one + gap for one, gap in zip(written, [*between, ""], strict=True))
 
     return Unit((core,), write, raw)
@@ -304,11 +305,10 @@ def _lines(inline: Inline, count: int, end: str, escaped: bool) -> str:
         if isinstance(part, Tag):
             written.append(part.raw)
             continue
-        chunk = [
-            (end if place in cuts else "") + ("" if place in cuts and character == " " else character)
-            for place, character in enumerate(part, start=at)
-        ]
-        written.append(_write(("".join(chunk),), escaped))
+        for place, character in enumerate(part, start=at):
+            written.append(end if place in cuts else "")
+            if place not in cuts or character != " ":
+                written.append(_write((character,), escaped))
         at += len(part)
     return "".join(written)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import xml_text
+from uwaga.documents.messages import message_unit
 from uwaga.errors import DataError
-from uwaga.markup import Inline
+from uwaga.markup import Inline, Tag
 from uwaga.markup.inline import joined
 from uwaga.markup.units import Piece, Unit, peeled, translatable
 from uwaga.markup.xml import (
@@ -119,7 +120,12 @@ class _XliffUnits:
         if not translatable(core):
             yield raw
             return
-        yield Unit((core,), _TargetWriter(text, prefix, segment, source, target, with_tag, before, after))
+        write = _TargetWriter(text, prefix, segment, source, target, with_tag, before, after)
+        if len(core) > 1 or isinstance(core[0], Tag):
+            yield Unit((core,), lambda made: write(made[0]))
+            return
+        message = message_unit(raw, core[0], lambda made: write((made,)), accelerators=True)
+        yield message if isinstance(message, str) else Unit(message.inlines, message.write)
 
 
 class _TargetWriter:
@@ -140,9 +146,9 @@ class _TargetWriter:
         self._source, self._target, self._with_tag = source, target, with_tag
         self._around = before, after
 
-    def __call__(self, made: Sequence[Inline]) -> str:
+    def __call__(self, made: Inline) -> str:
         text, segment, source, target = self._text, self._segment, self._source, self._target
-        body = write_xml(joined((*self._around[0], *made[0], *self._around[1])))
+        body = write_xml(joined((*self._around[0], *made, *self._around[1])))
         lead = _translated_state(segment.tag(text)) if self._with_tag else ""
         name = f"{self._prefix}target"
         if target is not None:

@@ -1,6 +1,6 @@
 """YAML files of messages, such as Rails' and Symfony's; comments and layout stay.
 
-PyYAML says where each scalar stands; what is to be written there is parsed again before it is taken.
+PyYAML reports the place of each scalar; what is written there is parsed again, to check its meaning.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import yaml
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
-from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces
+from uwaga.documents.language import target_code
+from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces, message_unit
 from uwaga.errors import DataError, reason
-from uwaga.markup import Inline, plain_text
 from uwaga.markup.units import Piece
 
 DEEPEST = 100
@@ -26,7 +26,18 @@ PLAIN = re.compile(r"[^\W\d_][^\n:#{}\[\],&*!|>'\"%@`]*[^\W_]")
 
 
 class _Scalar(NamedTuple):
-    """A value that is translated; ``mapping`` is the number of the mapping that it is in, 0 for none."""
+    """A value to translate, and its place.
+
+    Attributes:
+        start: where it begins.
+        end: where it ends.
+        value: its text.
+        style: how it is quoted, as PyYAML names it.
+        indent: the indentation of a block scalar.
+        key: its key, if it is in a mapping.
+        key_start: where the key begins.
+        mapping: the number of its mapping, 0 for none.
+    """
 
     start: int
     end: int
@@ -38,7 +49,7 @@ class _Scalar(NamedTuple):
     mapping: int = 0
 
 
-class _Node:
+class _Collection:
     """An open mapping or list; ``number`` is 0 for a list, ``at_key`` is false where a value is next."""
 
     def __init__(self, path: KeyPath, number: int) -> None:
@@ -50,95 +61,130 @@ class _Node:
         """Return the path of what is read next, if that is a mapping or list."""
         return self.path.child("" if self.at_key or not self.number else self.key)
 
+    def advance(self, key: str = "") -> None:
+        """Note that a key, or the value of one, has been read."""
+        if self.number:
+            self.key, self.at_key = key, not self.at_key
+
 
 def read(source: DocumentSource) -> Reading:
     """Read the values that are text; numbers, dates and the like are copied.
 
-    A mapping of plural forms, as Rails has them, gets those of the target language.
+    A mapping of plural forms, as Rails has them, gets those of the target language, and a file whose only
+    root is the source language gets the target language as its root.
 
     Raises:
         DataError: it is no YAML.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
-    chosen, target = KeyChoice(source.options.keys), source.options.target
-    return Reading(yaml_pieces(text, chosen, source.name, target), encoding, mark=mark)
+    return Reading(_in_target(text, source), encoding, mark=mark)
 
 
-def yaml_pieces(text: str, keys: KeyChoice, where: str, target: str | None = None) -> Iterator[Piece]:
-    """Yield the pieces of a document, or of several in one file.
+def _in_target(text: str, source: DocumentSource) -> Iterator[Piece]:
+    reader = _YamlReader(text, KeyChoice(source.options.keys), source.name)
+    pieces = reader.pieces(source.options.target)
+    first = next(pieces)
+    if len(reader.roots) == 1 and isinstance(first, str):
+        [(start, end, name)] = reader.roots
+        key = text[start:end].replace(name, target_code(name, source.options))
+        first = first[:start] + key + first[end:]
+    yield first
+    yield from pieces
+
+
+def yaml_pieces(text: str, keys: KeyChoice, where: str) -> Iterator[Piece]:
+    """Yield the pieces of a document, or of several in one file; plurals keep their forms.
 
     Args:
         text: the file.
         keys: those whose values are translated.
         where: the file, for messages.
-        target: the language whose plural forms mappings such as ``one: ..., other: ...`` get; None to keep
-            those that are there.
 
     Raises:
         DataError: it is no YAML (names the line), or has an alias, whose text would have to change in two
             places.
     """
-    others: set[int] = set()  # mappings with a key that is no plural form
-    scalars = list(_scalars(text, keys.root, where, others))
-    groups = (
-        (mapping != 0 and mapping not in others, [_member(text, one) for one in group])
-        for mapping, group in groupby(scalars, lambda one: one.mapping)
-    )
-    yield from member_pieces(text, groups, target)
+    return _YamlReader(text, keys, where).pieces(None)
 
 
-def _member(text: str, scalar: _Scalar) -> PluralMember:
-    write = _writer(scalar, text[scalar.start : scalar.end])
-    return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, (scalar.value,), write)
+class _YamlReader:
+    """Reads the values of a file.
 
+    Attributes:
+        roots: the start, the end and the text of each key of the outermost mappings.
+    """
 
-def _scalars(text: str, root: KeyPath, where: str, others: set[int]) -> Iterator[_Scalar]:
-    """Yield the scalars to translate; the numbers of mappings that are no plurals are added to ``others``."""
-    stack: list[_Node] = []
-    mappings = 0
-    resolver: Any = yaml.SafeLoader("")
-    try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            _check(event, len(stack), where)
-            last = stack[-1] if stack else None
-            if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-                is_list = isinstance(event, yaml.SequenceStartEvent)
-                mappings += not is_list
-                if last is not None:
-                    others.add(last.number)  # a mapping that holds more than texts is no plural
-                stack.append(_Node(last.below() if last else root, 0 if is_list else mappings))
-            elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-                stack.pop()
-                _advance(stack, "")
-            elif isinstance(event, yaml.ScalarEvent):
-                if last is not None and last.at_key:
-                    last.key_start = _mark(event).index
-                    if event.value not in ORDER:
-                        others.add(last.number)
-                    _advance(stack, event.value)
-                    continue
-                path = root if last is None else last.path.child(last.key)
-                tag = event.tag or resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
-                if tag == TEXT and path.chosen:
-                    scalar = _placed(text, event)
-                    if last is not None and last.number:
-                        scalar = scalar._replace(key=last.key, key_start=last.key_start, mapping=last.number)
-                    yield scalar
-                elif last is not None:
-                    others.add(last.number)
-                _advance(stack, "")
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f"line {mark.line + 1}: " if mark is not None else ""
-        problem = getattr(error, "problem", None) or reason(error)
-        raise DataError(f"{where}: {line}not valid YAML: {problem}") from None
+    def __init__(self, text: str, keys: KeyChoice, where: str) -> None:
+        self.roots: list[tuple[int, int, str]] = []
+        self._text, self._keys, self._where = text, keys, where
+        self._open: list[_Collection] = []
+        self._mappings = 0
+        self._no_plurals: set[int] = set()  # mappings with a key that is no plural form, or another value
+        self._resolver: Any = yaml.SafeLoader("")
 
+    def pieces(self, target: str | None) -> Iterator[Piece]:
+        """Yield the pieces; mappings of plural forms get those of a language, unless that is None."""
+        scalars = list(self._scalars())
+        groups = (
+            (mapping != 0 and mapping not in self._no_plurals, [self._member(one) for one in group])
+            for mapping, group in groupby(scalars, lambda one: one.mapping)
+        )
+        yield from member_pieces(self._text, groups, target)
 
-def _advance(stack: list[_Node], key: str) -> None:
-    """Note in the open mapping that a key, or the value of one, has been read."""
-    if stack and stack[-1].number:
-        stack[-1].key = key
-        stack[-1].at_key = not stack[-1].at_key
+    def _member(self, scalar: _Scalar) -> PluralMember:
+        raw = self._text[scalar.start : scalar.end]
+        piece = message_unit(raw, scalar.value, _writer(scalar, raw))
+        return PluralMember(scalar.key, scalar.key_start, scalar.start, scalar.end, piece)
+
+    def _scalars(self) -> Iterator[_Scalar]:
+        """Yield the scalars to translate."""
+        try:
+            for event in yaml.parse(self._text, Loader=yaml.SafeLoader):
+                _check(event, len(self._open), self._where)
+                parent = self._open[-1] if self._open else None
+                if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+                    self._begin(parent, isinstance(event, yaml.MappingStartEvent))
+                elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
+                    self._open.pop()
+                    if self._open:
+                        self._open[-1].advance()
+                elif isinstance(event, yaml.ScalarEvent) and parent is not None and parent.at_key:
+                    self._read_key(event, parent)
+                elif isinstance(event, yaml.ScalarEvent):
+                    yield from self._read_value(event, parent)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = f"line {mark.line + 1}: " if mark is not None else ""
+            problem = getattr(error, "problem", None) or reason(error)
+            raise DataError(f"{self._where}: {line}not valid YAML: {problem}") from None
+
+    def _begin(self, parent: _Collection | None, is_mapping: bool) -> None:
+        self._mappings += is_mapping
+        if parent is not None:
+            self._no_plurals.add(parent.number)
+        path = self._keys.root if parent is None else parent.below()
+        self._open.append(_Collection(path, self._mappings if is_mapping else 0))
+
+    def _read_key(self, event: yaml.ScalarEvent, parent: _Collection) -> None:
+        parent.key_start = _mark(event).index
+        if len(self._open) == 1:
+            self.roots.append((parent.key_start, _mark(event, "end").index, event.value))
+        if event.value not in ORDER:
+            self._no_plurals.add(parent.number)
+        parent.advance(event.value)
+
+    def _read_value(self, event: yaml.ScalarEvent, parent: _Collection | None) -> Iterator[_Scalar]:
+        path = self._keys.root if parent is None else parent.path.child(parent.key)
+        tag = event.tag or self._resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
+        if tag == TEXT and path.chosen:
+            scalar = _scalar(self._text, event)
+            if parent is not None and parent.number:
+                scalar = scalar._replace(key=parent.key, key_start=parent.key_start, mapping=parent.number)
+            yield scalar
+        elif parent is not None:
+            self._no_plurals.add(parent.number)
+        if parent is not None:
+            parent.advance()
 
 
 def _check(event: yaml.Event, depth: int, where: str) -> None:
@@ -158,7 +204,7 @@ def _mark(event: yaml.Event, side: Literal["start", "end"] = "start") -> Any:
     return mark
 
 
-def _placed(text: str, event: yaml.ScalarEvent) -> _Scalar:
+def _scalar(text: str, event: yaml.ScalarEvent) -> _Scalar:
     start, end = _mark(event).index, _mark(event, "end").index
     if event.style in ("|", ">"):
         raw = text[start:end]
@@ -173,9 +219,8 @@ def _placed(text: str, event: yaml.ScalarEvent) -> _Scalar:
     return _Scalar(start, start + len(kept), event.value, event.style, 0)
 
 
-def _writer(scalar: _Scalar, raw: str) -> Callable[[Inline], str]:
-    def write(made: Inline) -> str:
-        text = plain_text(made)
+def _writer(scalar: _Scalar, raw: str) -> Callable[[str], str]:
+    def write(text: str) -> str:
         for attempt in _attempts(scalar, raw, text):
             if _reads(attempt, text, scalar):
                 return attempt

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -16,9 +19,18 @@ from uwaga.errors import SettingsError
 from uwaga.server.api_errors import ApiError, NotStoredError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
-from uwaga.server.store.documents import NO_DOCUMENT, DocumentSpec, DocumentStore, shown_name
+from uwaga.server.store.documents import (
+    ENDED,
+    NO_DOCUMENT,
+    DocumentSpec,
+    DocumentStatus,
+    DocumentStore,
+    shown_name,
+)
 
 BLOCK = 1 << 16
+FIRST, LONGEST = 0.05, 1.0
+"""Shortest and longest seconds between two checks of a document."""
 
 
 async def store_document(
@@ -47,8 +59,8 @@ async def store_document(
         The document's id, and how it is translated.
 
     Raises:
-        ApiError: its format or languages are not supported, a glossary does not exist, or it cannot be
-            stored.
+        ApiError: its format or languages are not supported, a glossary does not exist, the client's
+            characters are used up, or it cannot be stored.
     """
     shown = shown_name(name)
     try:
@@ -67,11 +79,39 @@ async def store_document(
             await in_thread(context.stores.cache.terms, owner, glossaries, known, to)
     elif glossaries:
         raise ApiError(400, "source_missing", "a glossary needs the language of the document", "source")
+    if client.characters:
+        used = await in_thread(context.stores.usage.read, owner)
+        await in_thread(used.plus, 1, 0, client.characters)  # raises an error if none is left
     spec = DocumentSpec(owner, shown, format_, to, known, glossaries, key, client.characters)
     document_id = await in_thread(context.stores.documents.add, spec, content)
     if context.documents is not None:
         context.documents.wake()
     return document_id, spec
+
+
+async def wait_for_document(
+    store: DocumentStore, owner: str, document_id: str, key: str | None = None, seconds: float = math.inf
+) -> DocumentStatus:
+    """Return the state of a document when it is translated or has failed, or after some seconds.
+
+    Args:
+        store: the store of the documents.
+        owner: whose it is.
+        document_id: the id of the document.
+        key: the document's own key; None if it has none.
+        seconds: the longest wait.
+
+    Raises:
+        ApiError: the owner has no such document (404).
+    """
+    pause, until = FIRST, time.monotonic() + seconds
+    while True:
+        status = await in_thread(store.status, owner, document_id, key)
+        left = until - time.monotonic()
+        if status.state in ENDED or left <= 0:
+            return status
+        await asyncio.sleep(min(pause, left))
+        pause = min(LONGEST, 1.5 * pause)
 
 
 async def result_response(
@@ -121,5 +161,5 @@ def file_response(path: Path, name: str) -> Response:
 
 def document_suffixes() -> tuple[str, ...]:
     """Return the file name endings of the supported formats, with the dot."""
-    every = {suffix for one in document_formats().values() for suffix in one.suffixes}
+    every = {suffix for format_ in document_formats().values() for suffix in format_.suffixes}
     return tuple(sorted(suffix for suffix in every if suffix.startswith(".")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import functools
 import json
@@ -28,15 +27,14 @@ from uwaga.search import SearchOverrides
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.dialects.documents import result_response, store_document
+from uwaga.server.dialects.documents import result_response, store_document, wait_for_document
 from uwaga.server.dialects.v1_schema import USUAL_BEAM, WIDEST
 from uwaga.server.http import (
     address_of,
     json_response,
     languages_response,
-    media_type,
-    parse_json,
     read_form,
+    read_parameters,
     while_connected,
 )
 from uwaga.server.routing import DOWNLOAD, JSON, Answer, Routes, openapi
@@ -71,8 +69,6 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
 
 NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
 PLACE = "/download_file/{filename}"
-FIRST, LONGEST = 0.05, 1.0
-"""Shortest and longest seconds between two checks of a document."""
 DISABLED = "Files translation are disabled on this server."
 
 
@@ -104,14 +100,17 @@ def add_files(routes: Routes, context: ServerContext) -> None:
             key = form.get("api_key")
             client = context.admit(key if isinstance(key, str) else None, address_of(request))
             file, source, target = _upload_fields(form)
-            content = None if source == AUTO else source
-            document_id, order = await store_document(
-                context, client, file.file, file.filename or "", content, target
-            )
+            target = _served(context, target, "target")
+            known = None if source == AUTO else _served(context, source, "source")
+            name = file.filename or ""
+            document_id, order = await store_document(context, client, file.file, name, known, target)
             jobs = context.stores.documents
         try:
             async with while_connected(request):
-                await _wait(context, order.owner, document_id)
+                status = await wait_for_document(jobs, order.owner, document_id)
+            if status.state == "failed":
+                message = f"Cannot translate the file: {status.error}"
+                raise ApiError(400, status.code or "failed", message, "file")
         except BaseException:
             with contextlib.suppress(ApiError):
                 await in_thread(jobs.remove, order.owner, document_id)
@@ -159,23 +158,6 @@ def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
     if not file.filename:
         raise ApiError(400, "invalid_request", "Invalid request: empty file", "file")
     return file, str(source).lower(), str(target).lower()
-
-
-async def _wait(context: ServerContext, owner: str, document_id: str) -> None:
-    """Wait until a document is translated.
-
-    Raises:
-        ApiError: it cannot be.
-    """
-    jobs, pause = context.stores.documents, FIRST
-    while True:
-        found = await in_thread(jobs.status, owner, document_id)
-        if found.state == "done":
-            return
-        if found.state == "failed":
-            raise ApiError(400, found.code or "failed", f"Cannot translate the file: {found.error}", "file")
-        await asyncio.sleep(pause)
-        pause = min(LONGEST, 1.5 * pause)
 
 
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
@@ -282,7 +264,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
     )
     async def translate(request: Request) -> Response:
         """Translate a text or a list of texts."""
-        fields = await read_fields(request, context)
+        fields = await read_parameters(request)
         client = admitted(context, fields, request)
         q = required(fields, "q")
         source, target = required_text(fields, "source"), required_text(fields, "target")
@@ -293,8 +275,11 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         options: SearchOverrides = {}
         if alternatives:
             options = {"nbest": alternatives + 1, "beam": max(USUAL_BEAM, alternatives + 1)}
-        languages = {"source": model_code(source), "target": model_code(target)}
-        asked = build_requests(texts, {**languages, "format": kind, **options})
+        named = {
+            "source": _served(context, source, "source"),
+            "target": _served(context, target, "target"),
+        }
+        asked = build_requests(texts, {**named, "format": kind, **options})
         deadline = context.settings.limits.deadline
         async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked, client=client.name, deadline=deadline)
@@ -307,17 +292,19 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
     )  # fmt: skip
     async def detect(request: Request) -> Response:
         """Detect the language of a text."""
-        fields = await read_fields(request, context)
+        fields = await read_parameters(request)
         client = admitted(context, fields, request)
         texts = _texts(required(fields, "q"))
         context.charge(client, texts, "q")
-        found = await context.service.detect("\n".join(texts))
-        return json_response([_detection_response(one) for one in found or [Detected("en", 0.0)]])
+        detected = await context.service.detect("\n".join(texts))
+        return json_response(
+            [_detection_response(language) for language in detected or [Detected("en", 0.0)]]
+        )
 
     @routes.add("POST", "/suggest", "Suggest a better translation", body=SuggestBody, kind="json or form")
     async def suggest(request: Request) -> Response:
         """Store a suggested translation in the file that the settings name."""
-        fields = await read_fields(request, context)
+        fields = await read_parameters(request)
         client = admitted(context, fields, request)
         if context.settings.suggestions is None:
             raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
@@ -369,24 +356,6 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
         return Response(document(), media_type=JSON)
 
 
-async def read_fields(request: Request, context: ServerContext) -> Mapping[str, Any]:
-    """Return the parameters of a request: JSON, a form or its query.
-
-    Raises:
-        ApiError: its body is malformed.
-    """
-    if media_type(request) == JSON:
-        return parse_json(await request.body(), _AnyObject).model_extra or {}
-    async with read_form(request, context.settings.limits.body_bytes) as form:
-        return {**form, **request.query_params}
-
-
-class _AnyObject(BaseModel):
-    """A JSON object with any keys."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 def admitted(context: ServerContext, fields: Mapping[str, Any], request: Request) -> Client:
     """Return the client by the key among the parameters, and count the request."""
     key = fields.get("api_key")
@@ -402,7 +371,7 @@ def required(fields: Mapping[str, Any], name: str) -> Any:
         ApiError: it is missing, or not a string.
     """
     value = fields.get(name)
-    if not value or isinstance(value, UploadFile):
+    if not value:
         raise ApiError(400, "missing", f"Invalid request: missing {name} parameter", name)
     return value
 
@@ -447,32 +416,44 @@ def _format(fields: Mapping[str, Any]) -> Format:
 
 
 def _response(answer: TextAnswer, several: bool, auto: bool, alternatives: int) -> dict[str, object]:
-    texts = [one.text for one in answer.translations]
+    texts = [translation.text for translation in answer.translations]
     content: dict[str, object] = {"translatedText": texts if several else texts[0]}
     if auto:
-        found = [_detection_response(one) for one in answer.detected if one is not None]
-        content["detectedLanguage"] = found if several else found[0]
+        detected = [_detection_response(language) for language in answer.detected if language is not None]
+        content["detectedLanguage"] = detected if several else detected[0]
     if alternatives:
         others = [
             [
                 text
-                for text in dict.fromkeys(other.text for other in one.alternatives)
-                if text not in ("", one.text)
+                for text in dict.fromkeys(other.text for other in translation.alternatives)
+                if text not in ("", translation.text)
             ]
-            for one in answer.translations
+            for translation in answer.translations
         ]
         content["alternatives"] = others if several else others[0]
     return content
 
 
-def _detection_response(one: Detected) -> dict[str, object]:
-    return {"confidence": round(100 * one.confidence, 1), "language": iso_code(one.code)}
+def _detection_response(detected: Detected) -> dict[str, object]:
+    return {"confidence": round(100 * detected.confidence, 1), "language": iso_code(detected.code)}
 
 
 def model_code(code: str) -> str:
     """Return the server's code of one of LibreTranslate's codes."""
     lowered = code.lower()
     return lowered if lowered not in ("pb", "zt") else ALIASES[lowered]
+
+
+def _served(context: ServerContext, code: str, parameter: str) -> str:
+    """Return the server's code of a language of a request.
+
+    Raises:
+        ApiError: it is not served, in LibreTranslate's words.
+    """
+    own = model_code(code)
+    if own != AUTO and context.service.languages.known(own) is None:
+        raise ApiError(400, "unsupported_language", f"{code[:20]} is not supported", parameter)
+    return own
 
 
 def iso_code(code: str) -> str:

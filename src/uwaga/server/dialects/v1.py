@@ -73,12 +73,12 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
             await context.spend(client, characters)
             number = request_id(request)
             return EventStream(
-                request, _events(context, asked[0], body, how), lambda one: error_response(one, number)
+                request, _events(context, asked[0], body, how), lambda error: error_response(error, number)
             )
         async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked, **how)
-        made = await asyncio.to_thread(translations_response, answer, body)  # long for many words
-        return json_response({"translations": made, "model": answer.model})
+        translations = await asyncio.to_thread(translations_response, answer, body)  # long for many words
+        return json_response({"translations": translations, "model": answer.model})
 
     @routes.add(
         "POST", "/detect", "Detect the languages of texts", body=DetectBody, answer=schema.DetectAnswer
@@ -89,8 +89,14 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         body = await read_json(request, DetectBody)
         texts = [body.text] if isinstance(body.text, str) else body.text
         context.charge(client, texts)
-        found = [await context.service.detect(text) for text in texts]
-        return json_response({"detections": [_detection_response(one[0]) if one else None for one in found]})
+        detections = [await context.service.detect(text) for text in texts]
+        return json_response(
+            {
+                "detections": [
+                    _detection_response(languages[0]) if languages else None for languages in detections
+                ]
+            }
+        )
 
 
 def _add_lists(routes: Routes, context: ServerContext) -> None:
@@ -108,13 +114,13 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
         loaded, failed = store.loaded_names(), store.failures()
         every = [
             {
-                "name": one.name,
-                "sources": list(one.sources),
-                "targets": list(one.targets),
-                "loaded": one.name in loaded,
-                "available": not one.problem and one.name not in failed,
+                "name": model.name,
+                "sources": list(model.sources),
+                "targets": list(model.targets),
+                "loaded": model.name in loaded,
+                "available": not model.problem and model.name not in failed,
             }
-            for one in context.service.served
+            for model in context.service.served
         ]
         return json_response({"models": every})
 
@@ -123,8 +129,8 @@ async def _events(
     context: ServerContext, asked: TextRequest, body: TranslateBody, how: Caller
 ) -> AsyncGenerator[tuple[str, object], None]:
     """Yield the pieces of a translation, then everything requested of it."""
-    [found] = await context.service.sources([asked])
-    named = replace(asked, source=found.code)
+    [detected] = await context.service.sources([asked])
+    named = asked if detected is None else replace(asked, source=detected.code)
     pieces = []
     async for piece in context.service.stream(named, **how):
         pieces.append(piece)
@@ -134,8 +140,8 @@ async def _events(
         [done] = translations_response(answer, body)
     else:
         done = {"text": "".join(pieces)}
-    if asked.source in (None, AUTO):
-        done["detected_source"] = _detection_response(found)
+    if detected is not None and asked.source in (None, AUTO):
+        done["detected_source"] = _detection_response(detected)
     yield "done", done
 
 
@@ -217,29 +223,36 @@ def _search(body: TranslateBody) -> SearchOverrides:
 def translations_response(answer: TextAnswer, body: TranslateBody) -> list[dict[str, object]]:
     """Return translations as JSON."""
     every = zip(answer.translations, answer.detected, strict=True)
-    return [translation_response(one, body, detected) for one, detected in every]
+    return [translation_response(translation, body, detected) for translation, detected in every]
 
 
 def translation_response(
-    one: Translation, body: TranslateBody, detected: Detected | None
+    translation: Translation, body: TranslateBody, detected: Detected | None
 ) -> dict[str, object]:
     """Return a translation as JSON: its text, and what was requested."""
-    content: dict[str, object] = {"text": one.text, "score": one.score if one.token_scores else None}
+    content: dict[str, object] = {
+        "text": translation.text,
+        "score": translation.score if translation.token_scores else None,
+    }
     if detected is not None:
         content["detected_source"] = _detection_response(detected)
-    if one.error is not None:
-        problem = api_error(one.error)
+    if translation.error is not None:
+        problem = api_error(translation.error)
         content["error"] = {"code": problem.code, "message": problem.message}
-    if one.warnings:
-        content["warnings"] = list(one.warnings)
+    if translation.warnings:
+        content["warnings"] = list(translation.warnings)
     wanted = [name for name, asked in _ASKED if getattr(body, asked) not in (False, VIEW)]
     if wanted:
-        whole = one.to_dict(confidence=body.scores)
+        whole = translation.to_dict(confidence=body.scores)
         content |= {name: whole[name] for name in wanted if name in whole}
-    if body.attention == VIEW and one.attentions is not None:
-        content["attention_view"] = attention_view_data(one.attentions, one.source_tokens, one.tokens)
-    if one.alternatives:
-        content["alternatives"] = [translation_response(other, body, None) for other in one.alternatives]
+    if body.attention == VIEW and translation.attentions is not None:
+        content["attention_view"] = attention_view_data(
+            translation.attentions, translation.source_tokens, translation.tokens
+        )
+    if translation.alternatives:
+        content["alternatives"] = [
+            translation_response(other, body, None) for other in translation.alternatives
+        ]
     return content
 
 
@@ -252,12 +265,13 @@ _ASKED = (
     ("attention", "attention"),
     ("attentions", "attention"),
     ("alignment", "alignment"),
+    ("coverage", "coverage"),
 )
 """Parts of a translation, and the field of the body that requests each."""
 
 
-def _detection_response(one: Detected) -> dict[str, object]:
-    return {"code": one.code, "confidence": round(one.confidence, 4)}
+def _detection_response(detected: Detected) -> dict[str, object]:
+    return {"code": detected.code, "confidence": round(detected.confidence, 4)}
 
 
 def error_response(problem: ApiError, number: str) -> dict[str, object]:

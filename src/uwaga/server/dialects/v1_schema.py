@@ -160,6 +160,7 @@ class Translated(BaseModel):
     attentions: dict[str, object] | None = None
     attention_view: dict[str, object] | None = None
     alignment: dict[str, object] | None = None
+    coverage: dict[str, list[str]] | None = None
     alternatives: list[Translated] | None = None
 
 

@@ -13,6 +13,7 @@ from uwaga.languages.detection import AUTO
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import BEARER, ServerContext
 from uwaga.server.dialects.documents import result_response, store_document
+from uwaga.server.dialects.glossaries import GlossaryApi, add_glossary_routes
 from uwaga.server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
 from uwaga.server.http import json_response, read_json, read_upload
 from uwaga.server.routing import DOWNLOAD, Answer, Routes
@@ -59,61 +60,24 @@ def glossary_routes(context: ServerContext) -> Routes:
     """The routes."""
     routes = Routes("v1", {**ERRORS, 404: NOT_FOUND}, "/v1/glossaries")
 
-    @routes.add("POST", "", "Create a glossary", body=GlossaryBody, status=201)
-    async def create(request: Request) -> Response:
-        """Store a glossary; use its id as `glossary_id`."""
-        owner = BEARER.owner(context, request)
-        body = await read_json(request, GlossaryBody)
-        made: StoredGlossary = await in_thread(
-            StoredGlossary.new, body.name, [_dictionary(one) for one in body.dictionaries]
-        )
-        await in_thread(context.stores.glossaries.add, owner, made)
-        return json_response(glossary_response(made), 201)
-
-    @routes.add("GET", "", "List the glossaries")
-    async def every(request: Request) -> Response:
-        """List the key's glossaries, without entries."""
-        owner = BEARER.owner(context, request)
-        found: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
-        return json_response({"glossaries": [glossary_response(one) for one in found]})
-
-    @routes.add("GET", "/{glossary_id}", "A glossary with its entries")
-    async def one(request: Request, glossary_id: str) -> Response:
-        """Return a glossary with its entries."""
-        owner = BEARER.owner(context, request)
-        found: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
-        return json_response(glossary_response(found, entries=True))
-
-    @routes.add("PATCH", "/{glossary_id}", "Change a glossary", body=ChangeBody)
-    async def change(request: Request, glossary_id: str) -> Response:
-        """Rename a glossary, and add or replace dictionaries."""
-        owner = BEARER.owner(context, request)
-        body = await read_json(request, ChangeBody)
-        new = [_dictionary(one) for one in body.dictionaries]
-
-        def changed(old: StoredGlossary) -> StoredGlossary:
-            made = old if body.name is None else old.renamed(body.name)
-            for one in new:
-                made = made.with_dictionary(one)
-            return made
-
-        made = await in_thread(context.stores.glossaries.change, owner, glossary_id, changed)
-        return json_response(glossary_response(made))
-
-    @routes.add("DELETE", "/{glossary_id}", "Delete a glossary", status=204)
-    async def delete(request: Request, glossary_id: str) -> Response:
-        """Delete a glossary."""
-        owner = BEARER.owner(context, request)
-        await in_thread(context.stores.glossaries.remove, owner, glossary_id)
-        return Response(status_code=204)
-
+    api = GlossaryApi(
+        BEARER,
+        "json",
+        read_json,
+        GlossaryBody,
+        ChangeBody,
+        lambda _, body: _dictionary(body),
+        glossary_response,
+        merge=False,
+    )
+    add_glossary_routes(routes, context, "", api)
     return routes
 
 
-def glossary_response(one: StoredGlossary, entries: bool = False) -> dict[str, object]:
+def glossary_response(glossary: StoredGlossary, entries: bool = False) -> dict[str, object]:
     """Return a glossary as JSON; a target with several forms is a list."""
     dictionaries: list[dict[str, object]] = []
-    for dictionary in one.dictionaries:
+    for dictionary in glossary.dictionaries:
         content: dict[str, object] = {"source": dictionary.source, "target": dictionary.target}
         content["count"] = len(dictionary.entries)
         if entries:
@@ -121,8 +85,8 @@ def glossary_response(one: StoredGlossary, entries: bool = False) -> dict[str, o
                 source: targets[0] if len(targets) == 1 else targets for source, targets in dictionary.entries
             }
         dictionaries.append(content)
-    created = one.created.isoformat(timespec="milliseconds")
-    return {"id": one.id, "name": one.name, "created": created, "dictionaries": dictionaries}
+    created = glossary.created.isoformat(timespec="milliseconds")
+    return {"id": glossary.id, "name": glossary.name, "created": created, "dictionaries": dictionaries}
 
 
 def _dictionary(body: DictionaryBody) -> Dictionary:
@@ -203,11 +167,16 @@ def document_routes(context: ServerContext) -> Routes:
     return routes
 
 
-def document_response(found: DocumentStatus) -> dict[str, object]:
+def document_response(status: DocumentStatus) -> dict[str, object]:
     """Return the state of a document as JSON."""
-    content: dict[str, object] = {"id": found.id, "state": found.state, "done": found.done, "of": found.of}
-    if found.characters is not None:
-        content["characters"] = found.characters
-    if found.state == "failed":
-        content["error"] = {"code": found.code, "message": found.error}
+    content: dict[str, object] = {
+        "id": status.id,
+        "state": status.state,
+        "done": status.done,
+        "of": status.of,
+    }
+    if status.characters is not None:
+        content["characters"] = status.characters
+    if status.state == "failed":
+        content["error"] = {"code": status.code, "message": status.error}
     return content

@@ -121,7 +121,8 @@ def make_folder(folder: Path, setting: str) -> None:
         probe.unlink(missing_ok=True)
     except OSError as error:
         raise SettingsError(
-            f"{setting}: cannot write to {folder}: {error.strerror}; set `{setting}` to a writable folder"
+            f"{setting}: cannot write to {folder.absolute()}: {error.strerror}; "
+            f"set `{setting}` to a writable folder"
         ) from None
 
 
@@ -148,10 +149,11 @@ def owner_key(owner: str) -> str:
 
 
 def _create_tables(engine: sql.Engine) -> None:
-    try:
-        METADATA.create_all(engine)
-    except exc.SQLAlchemyError:  # another process may have created one at the same time
-        METADATA.create_all(engine)
+    for table in METADATA.sorted_tables:
+        try:
+            table.create(engine, checkfirst=True)
+        except exc.SQLAlchemyError:  # another process may have created it since the check
+            table.create(engine, checkfirst=True)
     with engine.begin() as connection:  # fails where the database can only be read
         connection.execute(USAGE.delete().where(USAGE.c.owner == ""))
 

@@ -293,11 +293,11 @@ class DocumentStore:
             query = (
                 sql.select(DOCUMENTS.c.id).where(whose, own, free).order_by(DOCUMENTS.c.ended).limit(excess)
             )
-            found = [row.id for row in connection.execute(query)]
-            if len(found) < excess:
+            ids = [row.id for row in connection.execute(query)]
+            if len(ids) < excess:
                 raise QuotaError(message.format(limit))
-            connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id.in_(found)))
-            displaced += found
+            connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id.in_(ids)))
+            displaced += ids
         return displaced
 
     def _claim(self, document_id: str) -> ClaimedDocument | None:

@@ -160,13 +160,13 @@ class GlossaryCache:
             DataError: their terms contradict each other.
             StorageError: one is damaged, or the database is unavailable.
         """
-        versions = [(_checked_id(one), self.store.version(owner, one)) for one in glossary_ids]
+        versions = [(_checked_id(id_), self.store.version(owner, id_)) for id_ in glossary_ids]
         key = (*versions, (source.lower(), target.lower()))
         with self._lock:
             if key in self._ready:
                 self._ready.move_to_end(key)
                 return self._ready[key]
-        terms = together([self.store.get(owner, one) for one in glossary_ids], source, target)
+        terms = together([self.store.get(owner, id_) for id_ in glossary_ids], source, target)
         with self._lock:
             self._ready[key] = terms
             while len(self._ready) > CACHED:

@@ -57,7 +57,7 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
         DataError: an entry is invalid, two have the same source, or there are none.
     """
     known: dict[str, str] = {}
-    found = []
+    checked = []
     for where, (source, targets) in entries:
         for side, text in (("source", source), *(("target", target) for target in targets)):
             _check_side(text, f"{where}: the {side}")
@@ -66,10 +66,10 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
         if source in known:
             raise DataError(f"{where} duplicates {known[source]}: both translate {shown(source)}")
         known[source] = where
-        found.append(GlossaryEntry(source, tuple(targets)))
-    if not found:
+        checked.append(GlossaryEntry(source, tuple(targets)))
+    if not checked:
         raise DataError("there are no entries")
-    return tuple(found)
+    return tuple(checked)
 
 
 def merged(old: Iterable[GlossaryEntry], new: Iterable[GlossaryEntry]) -> tuple[GlossaryEntry, ...]:
@@ -144,8 +144,8 @@ def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[st
         raise DataError(f"line {rows.line_num} is not comma-separated: {error}") from None
 
 
-def _of_languages(found: tuple[str, str], wanted: tuple[str, str]) -> bool:
-    return all(same_language(one.strip(), other) for one, other in zip(found, wanted, strict=True))
+def _of_languages(stated: tuple[str, str], wanted: tuple[str, str]) -> bool:
+    return all(same_language(own.strip(), other) for own, other in zip(stated, wanted, strict=True))
 
 
 FORMAT = 1
@@ -182,14 +182,16 @@ class StoredGlossary:
             DataError: its name or an entry is impossible, two dictionaries are of the same languages, or
                 it has none.
         """
-        made = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
+        glossary = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
         if not dictionaries:
             raise DataError("a glossary needs at least one dictionary")
-        for number, one in enumerate(dictionaries):
-            if any(one.translates(other.source, other.target) for other in dictionaries[:number]):
-                raise DataError(f"two dictionaries from {one.source} to {one.target}; make them one")
-            made = made.with_dictionary(one)
-        return made
+        for number, dictionary in enumerate(dictionaries):
+            if any(dictionary.translates(other.source, other.target) for other in dictionaries[:number]):
+                raise DataError(
+                    f"two dictionaries from {dictionary.source} to {dictionary.target}; make them one"
+                )
+            glossary = glossary.with_dictionary(dictionary)
+        return glossary
 
     def dictionary(self, source: str, target: str) -> Dictionary:
         """Return the dictionary of a language pair.
@@ -197,18 +199,30 @@ class StoredGlossary:
         Raises:
             NotStoredError: it has none.
         """
-        for one in self.dictionaries:
-            if one.translates(source, target):
-                return one
+        for dictionary in self.dictionaries:
+            if dictionary.translates(source, target):
+                return dictionary
         raise NotStoredError(f"the glossary has no dictionary from {source} to {target}")
 
-    def renamed(self, name: str) -> StoredGlossary:
-        """Return the glossary with a new name.
+    def changed(
+        self, name: str | None = None, dictionaries: Iterable[Dictionary] = (), merge: bool = False
+    ) -> StoredGlossary:
+        """Return the glossary with a new name, and with dictionaries added or replaced.
+
+        Args:
+            name: the new name; None for the same.
+            dictionaries: one for each language pair.
+            merge: add entries to a dictionary that it has: an existing source gets its new translation.
 
         Raises:
-            DataError: it is invalid.
+            DataError: the name is invalid, or as :meth:`with_dictionary`.
         """
-        return self._changed(name=check_name(name))
+        changed = self if name is None else self._changed(name=check_name(name))
+        for new in dictionaries:
+            known = [old for old in changed.dictionaries if merge and old.translates(new.source, new.target)]
+            entries = merged(known[0].entries, new.entries) if known else new.entries
+            changed = changed.with_dictionary(replace(new, entries=entries))
+        return changed
 
     def with_dictionary(self, new: Dictionary) -> StoredGlossary:
         """Return the glossary with a dictionary added, or replaced if it has one for these languages.
@@ -221,17 +235,8 @@ class StoredGlossary:
         for code in (new.source, new.target):
             check_language(code)
         Glossary(_terms(self.name, new))
-        kept = [one for one in self.dictionaries if not one.translates(new.source, new.target)]
+        kept = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
         return self._changed(dictionaries=(*kept, new))
-
-    def with_entries(self, new: Dictionary) -> StoredGlossary:
-        """Return the glossary with further entries; an existing source gets its new translation.
-
-        Raises:
-            DataError: as :meth:`with_dictionary`.
-        """
-        old = next((one.entries for one in self.dictionaries if one.translates(new.source, new.target)), ())
-        return self.with_dictionary(replace(new, entries=merged(old, new.entries)))
 
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
         """Return the glossary without the dictionary of a language pair.
@@ -240,7 +245,7 @@ class StoredGlossary:
             NotStoredError: it has none.
         """
         gone = self.dictionary(source, target)
-        return self._changed(dictionaries=tuple(one for one in self.dictionaries if one is not gone))
+        return self._changed(dictionaries=tuple(old for old in self.dictionaries if old is not gone))
 
     def _changed(
         self, name: str | None = None, dictionaries: tuple[Dictionary, ...] | None = None
@@ -261,7 +266,10 @@ class StoredGlossary:
                 "name": self.name,
                 "created": self.created.isoformat(),
                 "version": self.version,
-                "dictionaries": [[one.source, one.target, one.entries] for one in self.dictionaries],
+                "dictionaries": [
+                    [dictionary.source, dictionary.target, dictionary.entries]
+                    for dictionary in self.dictionaries
+                ],
             },
             ensure_ascii=False,
             separators=(",", ":"),
@@ -275,19 +283,21 @@ class StoredGlossary:
             StorageError: it is damaged, or from a later version.
         """
         try:
-            found = json.loads(text)
-            if found["format"] != FORMAT:
-                raise StorageError(f"a stored glossary has the format {shown(found['format'])}, not {FORMAT}")
+            stored = json.loads(text)
+            if stored["format"] != FORMAT:
+                raise StorageError(
+                    f"a stored glossary has the format {shown(stored['format'])}, not {FORMAT}"
+                )
             return cls(
-                found["id"],
-                found["name"],
-                datetime.fromisoformat(found["created"]),
-                found["version"],
+                stored["id"],
+                stored["name"],
+                datetime.fromisoformat(stored["created"]),
+                stored["version"],
                 tuple(
                     Dictionary(
-                        source, target, tuple(GlossaryEntry(one, tuple(ways)) for one, ways in entries)
+                        source, target, tuple(GlossaryEntry(term, tuple(ways)) for term, ways in entries)
                     )
-                    for source, target, entries in found["dictionaries"]
+                    for source, target, entries in stored["dictionaries"]
                 ),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -313,8 +323,8 @@ def together(glossaries: Iterable[StoredGlossary], source: str, target: str) -> 
         NotStoredError: one has no dictionary of them.
         DataError: their terms contradict each other: names both.
     """
-    found = [(one.name, one.dictionary(source, target)) for one in glossaries]
-    return Glossary(term for name, dictionary in found for term in _terms(name, dictionary))
+    dictionaries = [(glossary.name, glossary.dictionary(source, target)) for glossary in glossaries]
+    return Glossary(term for name, dictionary in dictionaries for term in _terms(name, dictionary))
 
 
 def _terms(name: str, dictionary: Dictionary) -> list[Term]:

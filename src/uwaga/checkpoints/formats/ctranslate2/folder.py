@@ -290,9 +290,9 @@ def _alike(stored: _Stored, name: str, value: Callable[[str], Value]) -> Value:
 
 
 def _heads(stored: _Stored, scope: str) -> int:
-    usual = SPECIFICATIONS[stored.file.specification] or 8
+    default = SPECIFICATIONS[stored.file.specification] or 8
     heads = stored.scalar(scope, "num_heads")
-    return usual if heads is None else int(heads)
+    return default if heads is None else int(heads)
 
 
 def _activation(stored: _Stored, scope: str) -> str:

@@ -20,19 +20,19 @@ from uwaga.tokenizers.marian import MARK, PAD, FramedPieces, SpacedPieces, read_
 
 PIECES = "sentencepiece.model"
 SAYS_TOKENS = 6
-"""Format from which on ``config.json`` names the special tokens."""
+"""First format version in which ``config.json`` names the special tokens."""
 DEFAULTS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "decoder_start_token": "<s>"}
 EPSILON = 1e-5
 LARGEST = 1 << 26
-"""Bytes of a vocabulary."""
+"""Maximum bytes of a vocabulary."""
 
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """The pieces of both sides and the tokens around a source.
+    """The pieces of both sides, and the special tokens.
 
     ``size``: rows of both embeddings, including the padding token, which is the last. ``before`` and
-    ``behind``: ids that the folder puts around a source.
+    ``behind``: ids added before and after a source.
     """
 
     source: tuple[str, ...]
@@ -65,7 +65,7 @@ def read_vocabularies(
         folder: the folder.
         file: its ``model.bin``.
         starts_from_zero: True if the decoder's first input is zero instead of a token's embedding.
-        framing: flags for special tokens that a file of an old format holds.
+        framing: flags for special tokens, stored in files of old formats.
 
     Raises:
         ModelError: a file is missing or damaged, a special token is missing, or the model's start token must
@@ -79,18 +79,18 @@ def read_vocabularies(
             "add_source_bos": framing["with_source_bos"],
             "add_source_eos": framing["with_source_eos"],
         }
-    tokens = {name: config.get(name, usual) for name, usual in DEFAULTS.items()}
+    tokens = {name: config.get(name, default) for name, default in DEFAULTS.items()}
     pad = max(len(source), len(target))
 
     def number(pieces: tuple[str, ...], name: str) -> int:
         token = tokens[name]
         if token is None and name == "decoder_start_token":
             raise ModelError(
-                f"{folder / CONFIG}: the model does not say the token that it starts from (it translates "
-                "into several languages), which uwaga lacks for CTranslate2's folders"
+                f"{folder / CONFIG}: {name} is null, because the model translates into several languages; "
+                "uwaga does not support this for CTranslate2 models"
             )
         if token not in pieces:
-            raise ModelError(f"{folder}: the vocabulary lacks {shown(token)}, which is the {name}")
+            raise ModelError(f"{folder}: the vocabulary lacks the {name} {shown(token)}")
         return pieces.index(token)
 
     unknown, end = number(target, "unk_token"), number(target, "eos_token")
@@ -112,8 +112,8 @@ def tokenisers(
 ) -> tuple[FramedPieces | SpacedPieces, FramedPieces | SpacedPieces]:
     """Return the tokenisers of both sides.
 
-    Without a SentencePiece model, and if no piece has its space marker, texts are expected to be segmented
-    already, with spaces between the pieces.
+    Without a SentencePiece model, and if no piece has its space marker, texts must be segmented already,
+    with spaces between the pieces.
 
     Args:
         folder: the folder.
@@ -121,7 +121,7 @@ def tokenisers(
         pieces: the SentencePiece model of both sides; None to look for it in the folder.
 
     Raises:
-        ModelError: there is none, or it is damaged.
+        ModelError: the SentencePiece model is missing or damaged.
     """
     before, behind = words.before, words.behind
     if pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
@@ -129,13 +129,13 @@ def tokenisers(
             read_sentencepiece(folder / SOURCE),
             read_sentencepiece(folder / TARGET),
         ]
-        before, behind = (), (words.source_symbols.end,)  # as Marian's tokeniser has it
+        before, behind = (), (words.source_symbols.end,)  # as in Marian's tokeniser
     elif pieces is not None or (folder / PIECES).is_file():
         models = [read_sentencepiece(pieces or folder / PIECES)] * 2
     elif any(piece.startswith(MARK) for piece in words.source):
         raise ModelError(
-            f"{folder}: holds no tokeniser; put {SOURCE} and {TARGET} of the Marian folder that the model "
-            f"was converted from there, or the {PIECES} of both sides"
+            f"{folder}: contains no tokeniser; copy {SOURCE} and {TARGET} to it from the Marian folder that "
+            f"the model was converted from, or the {PIECES} of both sides"
         )
     else:
         models = [None, None]
@@ -171,9 +171,9 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def read_side(folder: Path, side: str) -> tuple[str, ...]:
-    """Read the pieces of ``source`` or ``target``; as in CTranslate2 a shared vocabulary is preferred.
+    """Read the pieces of ``source`` or ``target``.
 
-    As there, the unknown token is appended if the file lacks it.
+    As in CTranslate2, a shared vocabulary is preferred, and the unknown token is appended if it is missing.
 
     Raises:
         ModelError: a file is missing or damaged.
@@ -185,12 +185,12 @@ def read_side(folder: Path, side: str) -> tuple[str, ...]:
                 pieces = _vocabulary(path)
                 unknown = _config(folder).get("unk_token", DEFAULTS["unk_token"])
                 return pieces if unknown in pieces or not isinstance(unknown, str) else (*pieces, unknown)
-    raise ModelError(f"{folder}: holds neither shared_vocabulary nor {side}_vocabulary (.json or .txt)")
+    raise ModelError(f"{folder}: contains neither shared_vocabulary nor {side}_vocabulary (.json or .txt)")
 
 
 def _vocabulary(path: Path) -> tuple[str, ...]:
     try:
-        text = read_regular(path, LARGEST).decode("utf-8")  # a piece may contain any of the other line breaks
+        text = read_regular(path, LARGEST).decode("utf-8")  # a piece may contain other line breaks
         pieces = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
         json.dumps(pieces, ensure_ascii=False).encode("utf-8")  # a lone surrogate is not text
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Export of a Transformer as a Hugging Face folder: Marian's for post-norm models, Pegasus' for pre-norm.
+"""Export of a Transformer as a Hugging Face folder: Marian if it is post-norm, Pegasus if it is pre-norm.
 
 The two layouts differ only in the position of the norms, and neither can express the other. Both have
-sinusoidal positions, and both are written with Marian's tokeniser files. ``transformers`` loads them
+sinusoidal positions, and both are exported with Marian's tokeniser files. ``transformers`` loads them
 as ``MarianMTModel`` and ``PegasusForConditionalGeneration`` with ``MarianTokenizer``, and CTranslate2's
 converter reads them too.
 """
@@ -35,7 +35,7 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import TextOptions
 
 ExportFormat = Literal["marian", "pegasus"]
-"""``model_type`` of what is written."""
+"""``model_type`` of the exported model."""
 CLASSES = {"marian": "MarianMTModel", "pegasus": "PegasusForConditionalGeneration"}
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "swish"}
 
@@ -47,7 +47,7 @@ def model_config(
     sizes: tuple[int, int],
     generation: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return ``config.json`` of a model with these numbers of source and target tokens and search options."""
+    """Return the values of ``config.json``; ``sizes`` are the numbers of source and target tokens."""
     values: dict[str, Any] = {
         "architectures": [CLASSES[to]],
         "model_type": to,
@@ -104,7 +104,7 @@ def tokeniser_config(languages: tuple[str, str], max_length: int, *, separate: b
 NORMS = {"marian": "post", "pegasus": "pre"}
 VOCABULARY, TARGET_VOCABULARY, TOKENISER = "vocab.json", "target_vocab.json", "tokenizer_config.json"
 EPSILON = 1e-5
-"""Of both formats' norms; neither can say another."""
+"""Epsilon of the norms in both formats, which cannot express another."""
 
 
 def write_hugging_face(
@@ -120,27 +120,27 @@ def write_hugging_face(
     """Write a translation model as a Hugging Face folder, atomically.
 
     Args:
-        folder: the folder to make.
+        folder: the folder to create.
         to: ``marian`` or ``pegasus``.
         model: a :class:`Transformer`.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
         decoding: default search options, for ``generation_config.json``.
-        text: processing of texts, which the format cannot express.
+        text: options of text processing, which the format cannot express.
         languages: codes of source and target.
 
     Returns:
-        The processing of texts by uwaga that other programs will not do, one sentence for each step.
+        What uwaga does differently from programs that load the folder, one sentence per difference.
 
     Raises:
         ModelError: the model has a feature that the format lacks, named in the message; or the folder
-            exists or cannot be written. Nothing is written then.
+            exists or cannot be written. In these cases nothing is written.
         SettingsError: the format cannot express the search options.
     """
     transformer = _checked(folder, to, model)
     sides = (exported_vocabulary(source), exported_vocabulary(target))
     if transformer.settings.tie == "all" and sides[0].pieces != sides[1].pieces:
-        raise ModelError(f"{to}: one embedding for both sides, but their vocabularies differ")
+        raise ModelError(f"{to}: source and target share an embedding, but their vocabularies differ")
     options = replace(decoding, nbest=1)
     written = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
     write_folder(folder, _files(to, transformer, written, options, languages))
@@ -175,13 +175,13 @@ def _files(
 def _checked(folder: Path, to: ExportFormat, model: object) -> Transformer:
     """Return the model after checking that the format can express it."""
     if to not in get_args(ExportFormat):
-        raise SettingsError(f"there is no format {to!r}; there are: {', '.join(get_args(ExportFormat))}")
+        raise SettingsError(f"unknown format {to!r}; choose from {', '.join(get_args(ExportFormat))}")
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ModelError(f"{folder}: exists and is not empty, so it is not overwritten; give another folder")
     if not isinstance(model, Transformer):
         raise ModelError(
-            f"a model of the kind {type(model).__name__} cannot be written as {to}: its weights are not an "
-            "encoder-decoder Transformer's"
+            f"a model of type {type(model).__name__} cannot be written as {to}: only encoder-decoder "
+            "Transformers can"
         )
     _refuse(model.settings, to)
     return model
@@ -192,9 +192,9 @@ def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
     if settings.norm != NORMS[to]:
         other = "pegasus" if to == "marian" else "marian"
         raise ModelError(
-            f"the model has {settings.norm}-norm blocks and {to} {NORMS[to]}-norm blocks, which compute "
-            f"another function; use `--to {other}`, the same layout with {settings.norm}-norm blocks, which "
-            "transformers and CTranslate2 load as well"
+            f"the model has {settings.norm}-norm blocks, but {to} has {NORMS[to]}-norm blocks, which compute "
+            f"a different function; use `--to {other}`, the same layout with {settings.norm}-norm blocks, "
+            "which transformers and CTranslate2 load too"
         )
     wanted: dict[str, tuple[object, ...]] = {
         "self_attention": ("attention",),
@@ -213,7 +213,7 @@ def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
         if value not in allowed:
             raise ModelError(
                 f"the model's setting {name} = {value!r} is not supported by {to} (supported: "
-                f"{' or '.join(map(repr, allowed))}); its weights cannot be written so"
+                f"{' or '.join(map(repr, allowed))}); its weights cannot be exported"
             )
 
 
@@ -231,22 +231,22 @@ def _differences(
 ) -> list[str]:
     found: list[str] = []
     if source.encode("a  b ") != source.encode("a b"):
-        found.append("uwaga drops blanks at the ends of a line and takes a run of them for one space")
+        found.append("uwaga strips spaces at both ends of a line and collapses repeated spaces")
     if text.split_above:
         found.append(
-            f"uwaga cuts a line of more than {text.split_above} tokens into sentences and translates "
-            "each alone (split_above)"
+            f"uwaga splits a line of more than {text.split_above} tokens into sentences and translates "
+            "them separately (split_above)"
         )
     if text.lower_capitals:
-        found.append("uwaga lower-cases a sentence that is written in capitals (lower_capitals)")
+        found.append("uwaga lower-cases a sentence written in capitals (lower_capitals)")
     limit = min(options.max_length or settings.max_length, settings.max_length)
     if options.max_extra + options.max_ratio < limit:
         found.append(
-            f"uwaga ends a target at {options.max_ratio:g} times the source's tokens + {options.max_extra}; "
-            f"only the limit of {limit} tokens is written"
+            f"uwaga ends a target at {options.max_ratio:g} times the source tokens + {options.max_extra}; "
+            f"the folder states only the limit of {limit} tokens"
         )
     if to == "marian" and separate:
-        found.append("CTranslate2's converter knows one vocabulary only and cannot take this folder's two")
+        found.append("CTranslate2's converter supports one vocabulary and cannot convert this folder's two")
     if (settings.decoder_heads or settings.heads) != settings.heads:
-        found.append("CTranslate2's converter takes the encoder's number of heads for the decoder's too")
+        found.append("CTranslate2's converter assumes that encoder and decoder have the same number of heads")
     return found

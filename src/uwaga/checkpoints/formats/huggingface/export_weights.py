@@ -242,7 +242,7 @@ def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: 
             stored[stored_name] = part.contiguous()
     stored["final_logits_bias"] = stored["final_logits_bias"][None]  # (1, vocabulary)
     if drop_sinusoids:
-        _drop_usual_positions(stored, settings)
+        _drop_default_positions(stored, settings)
     return safetensors.torch.save(stored, metadata={"format": "pt"})
 
 
@@ -261,9 +261,9 @@ def _checked(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
     return weight
 
 
-def _drop_usual_positions(stored: dict[str, Tensor], settings: TransformerSettings) -> None:
+def _drop_default_positions(stored: dict[str, Tensor], settings: TransformerSettings) -> None:
     """Remove the position tables if both are Marian's sinusoids."""
-    usual = sinusoids(settings.max_length, settings.width, "halves")
-    if all(torch.equal(stored[name], usual) for name in POSITIONS):
+    default = sinusoids(settings.max_length, settings.width, "halves")
+    if all(torch.equal(stored[name], default) for name in POSITIONS):
         for name in POSITIONS:
             del stored[name]

@@ -132,10 +132,10 @@ class ConfigReader:
             raise ModelError(f"{self.path}: 'decoder_start_token_id' must be a token id, not {shown(given)}")
         return given
 
-    def within(self, size: int, **tokens: int) -> None:
-        """Check that special tokens are in the vocabulary."""
+    def within(self, size: int, **tokens: int | None) -> None:
+        """Check that special tokens are in the vocabulary; None is not stated."""
         for name, token in tokens.items():
-            if token >= size:
+            if token is not None and token >= size:
                 raise ModelError(f"{self.path}: {name} is {token}, but the vocabulary has {size} tokens")
 
     def settings(self, kind: type[Group], values: Mapping[str, Any]) -> Group:

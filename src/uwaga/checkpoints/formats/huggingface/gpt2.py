@@ -55,7 +55,8 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
     settings = folder.settings(DecoderOnlySettings, values, size)
     end = reader.whole("eos_token_id", size - 1)
     start = reader.whole("bos_token_id", end)
-    pad = reader.whole("pad_token_id", end)
+    # Without an id here padding is the tokeniser's, or the end symbol.
+    pad = None if reader.values.get("pad_token_id") is None else reader.whole("pad_token_id")
     reader.within(size, bos_token_id=start, eos_token_id=end, pad_token_id=pad)
     tokeniser = read_gpt2_tokeniser(folder.path, TokenIds(size, start, end, pad)).target
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in folder.tensors.items()}

@@ -29,23 +29,23 @@ from uwaga.tokenizers.marian import (
 DECODER = "decoder.yml"
 CONFIGS = "config*.yml"
 LARGEST = 1 << 26
-"""Bytes of a vocabulary or settings file."""
+"""Maximum bytes of a vocabulary or settings file."""
 NPZ, BINARY = ".npz", ".bin"
 MODELS = (f"*{NPZ}", f"model*{BINARY}")
 VOCABULARIES = ("*vocab*.yml", "*vocab*.spm")
 SHORTLISTS = ("lex*.bin",)
 SIDES = (("*.src.vocab", "srcvocab*"), ("*.trg.vocab", "trgvocab*"))
 LANGUAGES = re.compile(r"\.([a-z]{2})-?([a-z]{2})\.")
-"""The codes in a name such as ``model.enpt.intgemm.alphas.bin``."""
+"""Language codes in a name such as ``model.enpt.intgemm.alphas.bin``."""
 
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A model's files.
+    """The files of a Marian model.
 
     Attributes:
         model: the weights.
-        shortlist: the lexical shortlist, None where there is none.
+        shortlist: the lexical shortlist, None if there is none.
         decoder: the file with the decoding settings, None if there is none.
         settings: its contents.
         languages: codes of source and target in the file's name, None if it has none.
@@ -68,7 +68,7 @@ class ModelFiles:
 
 
 def find_files(path: Path) -> ModelFiles:
-    """Find the files of a model: those named in ``decoder.yml`` or ``config*.yml``, else the only candidates.
+    """Find the files of a model: those named in ``decoder.yml`` or ``config*.yml``, or the only ones.
 
     Args:
         path: the file of the weights, or a folder with one.
@@ -94,7 +94,7 @@ def find_files(path: Path) -> ModelFiles:
 
 
 def _decoder(folder: Path, model: Path | None) -> tuple[Path | None, Mapping[str, Any]]:
-    """Return the decoding settings: the first file that is for this model."""
+    """Return the first file with decoding settings for this model, and its contents."""
     found = [folder / DECODER] if (folder / DECODER).is_file() else sorted(folder.glob(CONFIGS))
     read = [(path, _settings(path)) for path in found]
     for path, settings in read:
@@ -145,7 +145,7 @@ def _vocabularies(folder: Path, decoder: Path | None, settings: Mapping[str, Any
     named = _named(decoder, settings, "vocabs")
     if named:
         if len(named) != 2:
-            raise ModelError(f"{decoder}: {len(named)} vocabularies, not one for each of two sides")
+            raise ModelError(f"{decoder}: names {len(named)} vocabularies, expected source and target")
         return named[0], named[1]
     sides = [
         sorted(
@@ -160,7 +160,7 @@ def _vocabularies(folder: Path, decoder: Path | None, settings: Mapping[str, Any
 
 
 def _shortlist(folder: Path, decoder: Path | None, settings: Mapping[str, Any]) -> Path | None:
-    """Return the file under ``shortlist`` in the settings (where limits follow it), else the only one."""
+    """Return the file that ``shortlist`` in the settings names, followed by limits, or else the only one."""
     stated = settings.get("shortlist")
     if isinstance(stated, list) and stated and isinstance(stated[0], str):
         return _named(decoder, {"shortlist": stated[0]}, "shortlist")[0]
@@ -174,18 +174,18 @@ ESCAPED = {
     **{"0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"},
     **{"e": "\x1b", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"},
 }
-"""YAML's escapes of one letter; any other letter stands for itself."""
+"""YAML's one-letter escapes; any other letter stands for itself."""
 
 SPM = ".spm"
 STUDENT: Mapping[str, Any] = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}
-"""How Firefox searches with the models that it fetches, which come without settings but with a shortlist."""
+"""Firefox's search options for its models, which come with a shortlist but without settings."""
 
 
 @dataclass(frozen=True)
 class Texts:
     """Tokenisers, vocabulary sizes, special tokens and search options of a model.
 
-    ``sizes``: pieces of source and target as Marian counts them. ``size``: rows of both embeddings here,
+    ``sizes``: numbers of source and target pieces in Marian. ``size``: rows of both embeddings here,
     including the padding token, which is the last.
     """
 
@@ -201,14 +201,14 @@ def read_texts(files: ModelFiles) -> Texts:
     """Read the tokenisers and the decoding settings.
 
     A ``.yml`` vocabulary numbers the pieces of ``source.spm`` and ``target.spm``; a ``.spm`` vocabulary
-    segments and numbers.
+    both segments text and numbers the pieces.
 
     Raises:
         ModelError: a file is missing or damaged.
     """
     source, target = files.vocabularies
     first = _Side.read(source, files.model.parent, SOURCE)
-    # One SentencePiece model serves both sides; a vocabulary that only numbers pieces needs one for each.
+    # A shared .spm vocabulary serves both sides; a .yml vocabulary needs a SentencePiece model for each.
     second = (
         first if target == source and target.suffix == SPM else _Side.read(target, files.model.parent, TARGET)
     )
@@ -227,12 +227,12 @@ def read_texts(files: ModelFiles) -> Texts:
 
 @dataclass(frozen=True)
 class _Side:
-    """A vocabulary and the SentencePiece model that segments texts into its pieces."""
+    """A vocabulary and the SentencePiece model that segments text into its pieces."""
 
     path: Path
     size: int
     ids: dict[str, int] | None
-    """None where the numbers are the cutter's own."""
+    """None if the SentencePiece model numbers the pieces itself."""
     cutter: SentencePieceProcessor
 
     @classmethod
@@ -260,7 +260,7 @@ class _Side:
 
 
 def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]]:
-    """Read the ids by piece of source and target.
+    """Read the vocabularies of source and target as ids by piece.
 
     Raises:
         ModelError: a file is missing or damaged.
@@ -307,13 +307,13 @@ def _pieces(folder: Path, name: str) -> Path:
     if (folder / name).is_file():
         return folder / name
     raise ModelError(
-        f"{folder / name}: no such file; the vocabulary only numbers pieces, and {SOURCE} and {TARGET} cut "
-        "text into them"
+        f"{folder / name}: no such file; the vocabulary only numbers pieces, so {SOURCE} and {TARGET} are "
+        "needed to segment text into them"
     )
 
 
 def _vocabulary(path: Path) -> dict[str, int]:
-    """Parse a vocabulary into ids by piece."""
+    """Read a vocabulary as ids by piece."""
     if path.suffix == SPM:
         return numbered_pieces(read_sentencepiece(path))
     try:
@@ -327,12 +327,12 @@ def _vocabulary(path: Path) -> dict[str, int]:
     for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
         if not line.strip() or line in ("---", "..."):
             continue
-        if line.startswith("? "):  # a long key has its own line
+        if line.startswith("? "):  # YAML puts a long key on a line of its own
             key = line[2:]
             continue
         entry = ENTRY.match(f"{key}{line}" if key is not None else line)
         if entry is None:
-            raise ModelError(f"{path}: line {number} is not a piece and its number: {line[:40]!r}")
+            raise ModelError(f"{path}: line {number} must be a piece and its number, not {line[:40]!r}")
         try:
             piece = _plain(entry["piece"])
             piece.encode("utf-8")
@@ -341,7 +341,7 @@ def _vocabulary(path: Path) -> dict[str, int]:
         found[piece] = int(entry["number"])
         key = None
     if sorted(found.values()) != list(range(len(found))):
-        raise ModelError(f"{path}: its {len(found)} pieces are not numbered from 0 on, each once")
+        raise ModelError(f"{path}: its {len(found)} pieces are not numbered consecutively from 0")
     return found
 
 

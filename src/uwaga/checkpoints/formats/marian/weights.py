@@ -78,9 +78,9 @@ def model_settings(path: Path, options: Mapping[str, Any]) -> TransformerSetting
         ModelError: a feature that uwaga lacks, by its name and value, or an impossible size.
     """
 
-    def stated(name: str, usual: object) -> Any:
+    def stated(name: str, default: object) -> Any:
         value = options.get(name)
-        return usual if value is None else value
+        return default if value is None else value
 
     for name, neutral in UNSUPPORTED.items():
         if stated(name, neutral[0]) not in neutral:
@@ -163,8 +163,8 @@ def _self_attention(path: Path, options: Mapping[str, Any]) -> dict[str, object]
         )
     made: dict[str, object] = {"self_attention": SELF_ATTENTION[kind]}
     if kind == "rnn":
-        for name, usual, value in RECURRENT:
-            found = options.get(name, usual)
+        for name, default, value in RECURRENT:
+            found = options.get(name, default)
             if found != value:
                 raise ModelError(
                     f"{path}: {name} = {shown(found)} is not supported; supported: {shown(value)}"

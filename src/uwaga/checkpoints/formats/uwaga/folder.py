@@ -47,7 +47,7 @@ def save_model(
     languages: tuple[str, str],
     card: str,
     dtype: Dtype = "float32",
-    usual: ScoreStats | None = None,
+    score_stats: ScoreStats | None = None,
     alignment_head: AlignmentHead | None = None,
 ) -> None:
     """Write a model folder atomically, replacing an older model of the same name.
@@ -62,7 +62,7 @@ def save_model(
         languages: codes of source and target.
         card: Markdown: data, licence, metrics with their sacreBLEU signatures.
         dtype: number format of the stored weights.
-        usual: statistics of its scores, if they have been measured.
+        score_stats: statistics of its scores, if they have been measured.
         alignment_head: the attention head that aligns words, if one has been chosen.
 
     Raises:
@@ -74,7 +74,7 @@ def save_model(
     joint = source.model_bytes == target.model_bytes
     values = {
         "format": FORMAT,
-        "version": _version(settings, usual),
+        "version": _version(settings, score_stats),
         "languages": languages,
         "normalisation": source.normalisation,
         "weights": dtype,
@@ -82,7 +82,7 @@ def save_model(
         "symbols": vars(target.symbols),
         "model": settings.model_dump(),
         "decoding": decoding.model_dump(),
-    } | ({} if usual is None else {"usual_score": usual.model_dump()})
+    } | ({} if score_stats is None else {"usual_score": score_stats.model_dump()})
     config = check_config(values, f"{folder / CONFIG}")
     check_tokenisers(folder, config, source, target)
     _check_same_weights(model, config)
@@ -99,11 +99,11 @@ def save_model(
     write_folder(folder, files)
 
 
-def _version(settings: StrictModel, usual: ScoreStats | None) -> int:
+def _version(settings: StrictModel, score_stats: ScoreStats | None) -> int:
     """Return the oldest format version that can express this model."""
     if not has_self_attention(settings):
         return VERSION
-    return FIRST_VERSION if usual is None else USUAL_VERSION
+    return FIRST_VERSION if score_stats is None else USUAL_VERSION
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -209,7 +209,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
         },
-        "usual_score": None if checkpoint.usual is None else checkpoint.usual.model_dump(),
+        "usual_score": None if checkpoint.score_stats is None else checkpoint.score_stats.model_dump(),
     } | _decoding_values(checkpoint)
     config = check_quantised_config(values, str(folder / CONFIG))
     stated = config.model_dump(mode="json", exclude_none=True)
@@ -256,7 +256,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
         text=text,
         card=card,
         packed=packed,
-        usual=config.usual_score,
+        score_stats=config.usual_score,
         summary=summary,
         problems=problems,
     )

@@ -19,7 +19,13 @@ from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
-from uwaga.settings import DecoderOnlySettings, DecodingSettings, StrictModel, TransformerSettings
+from uwaga.settings import (
+    DecoderOnlySettings,
+    DecodingSettings,
+    SourceSettings,
+    StrictModel,
+    TransformerSettings,
+)
 from uwaga.tokenizers.text import TextOptions
 
 NAME = "uwaga int8"
@@ -46,13 +52,6 @@ class WeightFile(StrictModel):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-class TextValues(StrictModel):
-    """The :class:`uwaga.tokenizers.text.TextOptions` beside ``search``."""
-
-    split_above: int = Field(TextOptions.split_above, ge=0)
-    lower_capitals: bool = TextOptions.lower_capitals
-
-
 class QuantisedConfig(StrictModel):
     """The schema of ``config.json``; uwaga's models have ``decoding``, those of other libraries ``search``.
 
@@ -69,7 +68,7 @@ class QuantisedConfig(StrictModel):
     model: Annotated[TransformerSettings | DecoderOnlySettings, Field(discriminator="family")]
     decoding: DecodingSettings | None = None
     search: dict[str, Any] | None = None
-    text: TextValues = Field(default_factory=TextValues)
+    text: SourceSettings = Field(default_factory=SourceSettings)
     weights: WeightFile
     usual_score: ScoreStats | None = None
 

@@ -334,7 +334,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
         text=text,
         card=card,
         weights=weights,
-        usual=config.usual_score,
+        score_stats=config.usual_score,
         summary=summary,
         problems=problems,
     )

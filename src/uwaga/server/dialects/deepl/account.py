@@ -42,26 +42,26 @@ def listed_code(own: str) -> str:
 
 def source_languages(service: Service) -> list[ListedLanguage]:
     """Return the source languages."""
-    return [ListedLanguage(listed_code(one.code), one.name, one.code) for one in service.languages.sources]
+    sources = service.languages.sources
+    return [ListedLanguage(listed_code(source.code), source.name, source.code) for source in sources]
 
 
 def target_languages(service: Service) -> list[ListedLanguage]:
     """Return the target languages, English and Portuguese as variants."""
-    found: list[ListedLanguage] = []
-    for own in sorted({target for one in service.languages.sources for target in one.targets}):
-        usual = ((listed_code(own), language_name(own)),)
-        for code, name in VARIANTS.get(base_language(own), usual):
-            found.append(ListedLanguage(code, name, own))
-    return found
+    return [
+        ListedLanguage(code, name, own)
+        for own in sorted({target for source in service.languages.sources for target in source.targets})
+        for code, name in VARIANTS.get(base_language(own), ((listed_code(own), language_name(own)),))
+    ]
 
 
 def glossary_pairs(service: Service) -> list[tuple[str, str]]:
     """Return the language pairs of single models: a glossary applies to one model."""
     return [
-        (one.code, target)
-        for one in service.languages.sources
-        for target in one.targets
-        if len(service.languages.route(one.code, target) or ()) == 1
+        (source.code, target)
+        for source in service.languages.sources
+        for target in source.targets
+        if len(service.languages.route(source.code, target) or ()) == 1
     ]
 
 
@@ -106,16 +106,10 @@ def add_account(routes: Routes, context: ServerContext) -> None:
         """List the source or the target languages."""
         DEEPL.client(context, request)
         fields = await read_fields(request, LanguagesParameters)
-        if fields.type == "source":
-            return json_response(
-                [{"language": one.code, "name": one.name} for one in source_languages(context.service)]
-            )
-        return json_response(
-            [
-                {"language": one.code, "name": one.name, "supports_formality": False}
-                for one in target_languages(context.service)
-            ]
-        )
+        is_source = fields.type == "source"
+        listed = source_languages(context.service) if is_source else target_languages(context.service)
+        side = {} if is_source else {"supports_formality": False}
+        return json_response([{"language": spoken.code, "name": spoken.name, **side} for spoken in listed])
 
     @routes.add("GET", "/v3/languages", "Languages", body=ResourceParameters, kind="query")
     async def of_resource(request: Request) -> Response:
@@ -134,24 +128,24 @@ def add_account(routes: Routes, context: ServerContext) -> None:
     async def usage(request: Request) -> Response:
         """Return characters and documents since the key was first used, and its limit."""
         client = DEEPL.client(context, request)
-        found = await in_thread(context.stores.usage.read, context.owner(client))
+        used = await in_thread(context.stores.usage.read, context.owner(client))
         limit = client.characters or UNLIMITED
-        started = datetime.fromtimestamp(found.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        started = datetime.fromtimestamp(used.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         product = {"product_type": "translate", "billing_unit": "characters"}
         counts = dict.fromkeys(
             ("api_key_unit_count", "account_unit_count", "api_key_character_count", "character_count"),
-            found.characters,
+            used.characters,
         )
         content: dict[str, object] = {
-            "character_count": found.characters,
+            "character_count": used.characters,
             "character_limit": limit,
-            "api_key_character_count": found.characters,
+            "api_key_character_count": used.characters,
             "api_key_character_limit": limit,
-            "document_count": found.documents,
+            "document_count": used.documents,
             "document_limit": UNLIMITED,
             "products": [{**product, **counts}],
         }
-        return json_response(content | ({"start_time": started} if found.since else {}))
+        return json_response(content | ({"start_time": started} if used.since else {}))
 
 
 def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]:
@@ -160,13 +154,12 @@ def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]
         return []
     if resource == "glossary":
         pairs = glossary_pairs(context.service)
-        sources, targets = {one for one, _ in pairs}, {one for _, one in pairs}
+        sources, targets = {code for code, _ in pairs}, {code for _, code in pairs}
         codes = {own: (own, language_name(own)) for own in sorted(sources | targets)}
     else:
-        listed = [*source_languages(context.service), *target_languages(context.service)]
-        sources = {one.code for one in source_languages(context.service)}
-        targets = {one.code for one in target_languages(context.service)}
-        codes = {one.code: (one.code, one.name) for one in listed}
+        as_source, as_target = source_languages(context.service), target_languages(context.service)
+        sources, targets = {spoken.code for spoken in as_source}, {spoken.code for spoken in as_target}
+        codes = {spoken.code: (spoken.code, spoken.name) for spoken in (*as_source, *as_target)}
     stable = {"status": "stable"}
     return [
         {
@@ -183,18 +176,15 @@ def _languages(context: ServerContext, resource: str) -> list[dict[str, object]]
 
 def _of_sides(resource: str, source: bool, target: bool) -> list[str]:
     sides = {"source": source, "target": target}
-    return [
-        one for one in FEATURES[resource] if any(sides[side] for side in ON_ONE_SIDE.get(one, tuple(sides)))
-    ]
+    needed = {name: ON_ONE_SIDE.get(name, tuple(sides)) for name in FEATURES[resource]}
+    return [name for name in needed if any(sides[side] for side in needed[name])]
 
 
 def _features(resource: str) -> list[dict[str, object]]:
-    found = []
-    for name in FEATURES[resource]:
-        sides = ON_ONE_SIDE.get(name, ("source", "target"))
-        needed = {f"needs_{side}_support": True for side in sides}
-        found.append({"name": name, **needed})
-    return found
+    sides = {name: ON_ONE_SIDE.get(name, ("source", "target")) for name in FEATURES[resource]}
+    return [
+        {"name": name, **{f"needs_{side}_support": True for side in needed}} for name, needed in sides.items()
+    ]
 
 
 def _bcp47(code: str) -> str:

@@ -18,6 +18,8 @@ QUOTA = 456
 STATUS_OF_CODE = {"quota_exceeded": QUOTA, "not_ready": 503, "busy": 429, "not_available": 400}
 """DeepL's statuses of some errors."""
 STATUS = {401: 403, 408: 400, 422: 400}
+PARAMETERS = {"source": "source_lang", "target": "target_lang"}
+"""DeepL's names of the service's parameters."""
 RETRY = 1.0
 """Default of ``Retry-After``, in seconds."""
 ELSEWHERE = ("write", "admin", "style_rules", "translation_memories", "voice", "quality-evaluation")
@@ -30,7 +32,7 @@ MESSAGE = {
 ERRORS = {
     status: Answer(what, content={"application/json": {"schema": MESSAGE}})
     for status, what in (
-        (400, "A parameter is missing, unknown, invalid or not supported"),
+        (400, "A parameter is missing, invalid or not supported"),
         (403, "No key, or a wrong one"),
         (404, "No such glossary or document"),
         (413, "Too much for one request"),
@@ -72,6 +74,10 @@ def render(problem: ApiError, number: str) -> Response:
     message = problem.message
     if status == QUOTA:
         message = f"Quota exceeded. {message}"
+    elif problem.parameter in PARAMETERS:
+        message = f"Value for '{PARAMETERS[problem.parameter]}' not supported: {message}"
+    elif problem.code == "unsupported_format":
+        message = f"Unsupported file extension: {message}"
     headers = {"x-trace-id": number}
     if status in (429, 503) and problem.retry_after is None:
         headers["retry-after"] = str(int(RETRY))

@@ -10,17 +10,18 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.languages.codes import same_language
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import DEEPL, ServerContext
 from uwaga.server.dialects.deepl.texts import Formality, checked_glossaries, refuse_unsupported
-from uwaga.server.dialects.documents import result_response, store_document
+from uwaga.server.dialects.documents import result_response, store_document, wait_for_document
 from uwaga.server.http import Flag, Names, Parameters, json_response, read_fields, read_upload
 from uwaga.server.routing import DOWNLOAD, Routes
 from uwaga.server.store.documents import DocumentStatus, key_hash
 
 PLACE = "/v2/document/{document_id}"
+WAIT = 2.0
+"""Seconds that a request for the state waits for the translation: the clients ask again after five."""
 STATES = {"queued": "queued", "running": "translating", "done": "done", "failed": "error"}
 
 
@@ -67,11 +68,11 @@ def add_documents(routes: Routes, context: ServerContext) -> None:
 
     @routes.add("POST", PLACE, "State of a document", body=KeyParameters, kind="json or form")
     async def status(request: Request, document_id: str) -> Response:
-        """Return the state of a document."""
+        """Return the state of a document, as soon as it is translated or after two seconds."""
         owner = DEEPL.owner(context, request)
         fields = await read_fields(request, KeyParameters)
         jobs = context.stores.documents
-        document = await in_thread(jobs.status, owner, document_id, fields.document_key)
+        document = await wait_for_document(jobs, owner, document_id, fields.document_key, WAIT)
         return json_response(status_response(document))
 
     @routes.add(
@@ -125,9 +126,6 @@ async def _store(
     if output_format is not None and not name.lower().endswith(f".{output_format.lower()}"):
         message = "output_format not supported: a document keeps its format."
         raise ApiError(400, "not_supported", message, "output_format")
-    if fields.source_lang is not None and same_language(fields.source_lang, fields.target_lang):
-        message = "Source and target language are equal."
-        raise ApiError(400, "unsupported_languages", message, "target_lang")
     ids = checked_glossaries(fields.glossary_id, fields.glossary_ids, fields.source_lang)
     languages = fields.source_lang, fields.target_lang
     stored = await store_document(context, client, file.file, name, *languages, ids, key_hash(key))

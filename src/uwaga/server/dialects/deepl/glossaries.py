@@ -11,6 +11,13 @@ from uwaga.languages.codes import base_language
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import DEEPL, ServerContext
 from uwaga.server.dialects.deepl.account import glossary_pairs
+from uwaga.server.dialects.glossaries import (
+    NO_CONTENT,
+    GlossaryApi,
+    add_deletion,
+    add_glossary,
+    add_glossary_routes,
+)
 from uwaga.server.http import Parameters, json_response, read_fields
 from uwaga.server.routing import Answer, BodyKind, Routes
 from uwaga.server.store.glossary import (
@@ -23,7 +30,6 @@ from uwaga.server.store.glossary import (
 
 TSV = "text/tab-separated-values"
 INVALID_ENTRIES = "Invalid glossary entries provided"
-NO_CONTENT = 204
 BODY: BodyKind = "json or form"
 
 
@@ -64,18 +70,19 @@ class ChangeParameters(Parameters):
 def add_glossaries(routes: Routes, context: ServerContext) -> None:
     """Add the routes of both versions."""
     _add_version_2(routes, context)
-    _add_version_3(routes, context)
+    api = GlossaryApi(
+        DEEPL,
+        BODY,
+        read_fields,
+        MultilingualParameters,
+        ChangeParameters,
+        _dictionary,
+        lambda glossary, _: _glossary_response(glossary),
+        merge=True,
+    )
+    add_glossary_routes(routes, context, "/v3/glossaries", api)
     _add_dictionaries(routes, context)
-
-    async def delete(request: Request, glossary_id: str) -> Response:
-        """Delete a glossary."""
-        owner = DEEPL.owner(context, request)
-        await in_thread(context.stores.glossaries.remove, owner, glossary_id)
-        return Response(status_code=NO_CONTENT)
-
-    for version in ("v2", "v3"):
-        path = f"/{version}/glossaries/{{glossary_id}}"
-        routes.add("DELETE", path, "Delete a glossary", status=NO_CONTENT)(delete)
+    add_deletion(routes, context, "/v2/glossaries", DEEPL)
 
 
 def _add_version_2(routes: Routes, context: ServerContext) -> None:
@@ -83,28 +90,29 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     async def pairs(request: Request) -> Response:
         """List the language pairs that a glossary can have."""
         DEEPL.client(context, request)
-        every = [{"source_lang": one, "target_lang": other} for one, other in glossary_pairs(context.service)]
-        return json_response({"supported_languages": every})
+        every = glossary_pairs(context.service)
+        return json_response(
+            {"supported_languages": [{"source_lang": pair[0], "target_lang": pair[1]} for pair in every]}
+        )
 
     @routes.add("POST", "/v2/glossaries", "Create a glossary", body=GlossaryParameters, kind=BODY, status=201)
     async def create(request: Request) -> Response:
         """Create a glossary with one language pair."""
         owner = DEEPL.owner(context, request)
         fields = await read_fields(request, GlossaryParameters)
-        glossary = await _create(context, owner, fields.name, [fields])
+        glossary = await add_glossary(context, owner, fields.name, [_dictionary(context, fields)])
         return json_response(_pair_response(glossary), 201)
 
     @routes.add("GET", "/v2/glossaries", "List the glossaries of one pair")
     async def every(request: Request) -> Response:
         """List the glossaries with one language pair."""
         owner = DEEPL.owner(context, request)
-        glossary: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
-        return json_response(
-            {"glossaries": [_pair_response(one) for one in glossary if len(one.dictionaries) == 1]}
-        )
+        stored: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
+        listed = [_pair_response(glossary) for glossary in stored if len(glossary.dictionaries) == 1]
+        return json_response({"glossaries": listed})
 
     @routes.add("GET", "/v2/glossaries/{glossary_id}", "A glossary")
-    async def one(request: Request, glossary_id: str) -> Response:
+    async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary's name and dictionaries."""
         return json_response(_pair_response(await _of_one_pair(context, request, glossary_id)))
 
@@ -127,54 +135,6 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         return Response(written_entries(glossary.dictionaries[0].entries), media_type=TSV)
 
 
-def _add_version_3(routes: Routes, context: ServerContext) -> None:
-    @routes.add(
-        "POST", "/v3/glossaries", "Create a glossary", body=MultilingualParameters, kind=BODY, status=201
-    )
-    async def create(request: Request) -> Response:
-        """Create a glossary."""
-        owner = DEEPL.owner(context, request)
-        fields = await read_fields(request, MultilingualParameters)
-        return json_response(
-            _glossary_response(await _create(context, owner, fields.name, fields.dictionaries)), 201
-        )
-
-    @routes.add("GET", "/v3/glossaries", "List the glossaries")
-    async def every(request: Request) -> Response:
-        """List the glossaries."""
-        owner = DEEPL.owner(context, request)
-        glossary: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
-        return json_response({"glossaries": [_glossary_response(one) for one in glossary]})
-
-    @routes.add("GET", "/v3/glossaries/{glossary_id}", "A glossary")
-    async def one(request: Request, glossary_id: str) -> Response:
-        """Return a glossary's name and dictionaries."""
-        owner = DEEPL.owner(context, request)
-        glossary: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
-        return json_response(_glossary_response(glossary))
-
-    @routes.add(
-        "PATCH", "/v3/glossaries/{glossary_id}", "Change a glossary", body=ChangeParameters, kind=BODY
-    )
-    async def change(request: Request, glossary_id: str) -> Response:
-        """Rename a glossary, and add entries to its dictionaries."""
-        owner = DEEPL.owner(context, request)
-        fields = await read_fields(request, ChangeParameters)
-        new = [_dictionary(context, one) for one in fields.dictionaries]
-        if fields.name is None and not new:
-            raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
-
-        def changed(old: StoredGlossary) -> StoredGlossary:
-            glossary = old if fields.name is None else old.renamed(fields.name)
-            for one in new:
-                glossary = glossary.with_entries(one)
-            return glossary
-
-        return json_response(
-            _glossary_response(await in_thread(context.stores.glossaries.change, owner, glossary_id, changed))
-        )
-
-
 def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
     entries_of, dictionaries = (
         "/v3/glossaries/{glossary_id}/entries",
@@ -187,11 +147,11 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         owner = DEEPL.owner(context, request)
         fields = await read_fields(request, PairParameters)
         glossary: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
-        one: Dictionary = await in_thread(glossary.dictionary, fields.source_lang, fields.target_lang)
+        dictionary = await in_thread(glossary.dictionary, fields.source_lang, fields.target_lang)
         content = {
-            "source_lang": one.source,
-            "target_lang": one.target,
-            "entries": written_entries(one.entries),
+            "source_lang": dictionary.source,
+            "target_lang": dictionary.target,
+            "entries": written_entries(dictionary.entries),
         }
         return json_response({"dictionaries": [{**content, "entries_format": "tsv"}]})
 
@@ -221,16 +181,6 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         return Response(status_code=NO_CONTENT)
 
 
-async def _create(
-    context: ServerContext, owner: str, name: str, fields: list[DictionaryParameters]
-) -> StoredGlossary:
-    glossary: StoredGlossary = await in_thread(
-        StoredGlossary.new, name, [_dictionary(context, one) for one in fields]
-    )
-    await in_thread(context.stores.glossaries.add, owner, glossary)
-    return glossary
-
-
 def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Dictionary:
     """Return a dictionary from the parameters of a request.
 
@@ -238,9 +188,7 @@ def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Diction
         ApiError: no model translates the languages, or an entry is invalid.
     """
     pair = base_language(fields.source_lang), base_language(fields.target_lang)
-    if pair not in {
-        (base_language(one), base_language(other)) for one, other in glossary_pairs(context.service)
-    }:
+    if pair not in {tuple(map(base_language, served)) for served in glossary_pairs(context.service)}:
         message = "Unsupported glossary source and target language pair"
         raise ApiError(400, "unsupported_languages", message, "target_lang")
     try:
@@ -257,24 +205,29 @@ async def _of_one_pair(context: ServerContext, request: Request, glossary_id: st
     return glossary
 
 
-def _created(one: StoredGlossary) -> str:
-    return one.created.strftime("%Y-%m-%dT%H:%M:%S.") + f"{one.created.microsecond // 1000:03}Z"
+def _created(glossary: StoredGlossary) -> str:
+    at = glossary.created
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03}Z"
 
 
-def _dictionary_response(one: Dictionary) -> dict[str, object]:
-    return {"source_lang": one.source, "target_lang": one.target, "entry_count": len(one.entries)}
-
-
-def _pair_response(one: StoredGlossary) -> dict[str, object]:
-    content = {"glossary_id": one.id, "name": one.name, "ready": True}
-    return {**content, **_dictionary_response(one.dictionaries[0]), "creation_time": _created(one)}
-
-
-def _glossary_response(one: StoredGlossary) -> dict[str, object]:
-    dictionaries = [_dictionary_response(dictionary) for dictionary in one.dictionaries]
+def _dictionary_response(dictionary: Dictionary) -> dict[str, object]:
     return {
-        "glossary_id": one.id,
-        "name": one.name,
-        "dictionaries": dictionaries,
-        "creation_time": _created(one),
+        "source_lang": dictionary.source,
+        "target_lang": dictionary.target,
+        "entry_count": len(dictionary.entries),
+    }
+
+
+def _pair_response(glossary: StoredGlossary) -> dict[str, object]:
+    content = {"glossary_id": glossary.id, "name": glossary.name, "ready": True}
+    [dictionary] = glossary.dictionaries
+    return {**content, **_dictionary_response(dictionary), "creation_time": _created(glossary)}
+
+
+def _glossary_response(glossary: StoredGlossary) -> dict[str, object]:
+    return {
+        "glossary_id": glossary.id,
+        "name": glossary.name,
+        "dictionaries": [_dictionary_response(dictionary) for dictionary in glossary.dictionaries],
+        "creation_time": _created(glossary),
     }

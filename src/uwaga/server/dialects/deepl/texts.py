@@ -56,12 +56,12 @@ def _line(old: str, new: str) -> str:
         return old
     start = old[: len(old) - len(old.lstrip())]
     end = old[len(old.rstrip()) :]
-    made = new.strip()
-    if words[-1] not in ENDINGS and made[-1:] in STOPS:
-        made = made.rstrip(STOPS)
-    elif words[-1] in STOPS and made[-1:].isalnum():
-        made += words[-1]
-    return f"{start}{made}{end}"
+    translation = new.strip()
+    if words[-1] not in ENDINGS and translation[-1:] in STOPS:
+        translation = translation.rstrip(STOPS)
+    elif words[-1] in STOPS and translation[-1:].isalnum():
+        translation += words[-1]
+    return f"{start}{translation}{end}"
 
 
 MOST_GLOSSARIES = 5
@@ -75,7 +75,6 @@ class TranslateParameters(Parameters):
     """Parameters of ``/v2/translate``, as DeepL documents them."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [{"text": ["Hello, World!"], "target_lang": "DE", "source_lang": "EN"}]
         },
@@ -100,9 +99,9 @@ class TranslateParameters(Parameters):
     tag_handling_version: Literal["v1", "v2"] | None = None
     outline_detection: Flag = True
     enable_beta_languages: Flag = Field(False, description="Has no effect, as with DeepL.")
-    non_splitting_tags: Names = Field([])
-    splitting_tags: Names = Field([])
-    ignore_tags: Names = Field([])
+    non_splitting_tags: Names = Field([], description="Of XML; without effect otherwise.")
+    splitting_tags: Names = Field([], description="Of XML; without effect otherwise.")
+    ignore_tags: Names = Field([], description="Of XML and HTML; without effect otherwise.")
 
 
 def add_translate(routes: Routes, context: ServerContext) -> None:
@@ -120,11 +119,16 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
         if ids:
             languages = fields.source_lang, fields.target_lang
             glossary = await in_thread(context.stores.cache.terms, context.owner(client), ids, *languages)
-        made = text_requests(fields, glossary)
+        requests = text_requests(fields, glossary)
         async with context.spending(client, characters), while_connected(request):
-            found = await _translated(context, fields, made, client.name)
+            translated = await _translated(context, fields, requests, client.name)
         return json_response(
-            {"translations": [_response(fields, *one) for one in zip(fields.text, *found, strict=True)]}
+            {
+                "translations": [
+                    _response(fields, *translation)
+                    for translation in zip(fields.text, *translated, strict=True)
+                ]
+            }
         )
 
 
@@ -132,16 +136,13 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
     """Return the requests to the service.
 
     Raises:
-        ApiError: parameters are mutually exclusive.
+        ApiError: a tag both splits and does not.
     """
     tags = fields.tag_handling
     newlines = fields.split_sentences in (None, "1") and tags != "html"
     options: SearchOverrides = {}
     if fields.model_type is not None:
         options["beam"] = 1 if fields.model_type == "latency_optimized" else USUAL_BEAM
-    for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
-        if getattr(fields, name) and (tags is None or (tags == "html" and name != "ignore_tags")):
-            raise ApiError(400, "invalid_request", f"Parameter '{name}' needs tag_handling=xml.", name)
     split: Split = "auto"
     if fields.split_sentences is not None:
         split = "never" if fields.split_sentences == "0" else "sentences"
@@ -152,7 +153,7 @@ def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> lis
         format=tags or "text",
         search=options,
         glossary=glossary,
-        ignore_tags=fields.ignore_tags,
+        ignore_tags=fields.ignore_tags if tags else (),
         outline=_outline(fields, newlines) if tags == "xml" else None,
         split=split,
     )
@@ -171,7 +172,7 @@ def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> No
         ApiError: one is given.
     """
     if formality in ("more", "less"):
-        message = "'formality' is not supported for given 'target_lang'; prefer_more is taken."
+        message = "Target language does not support 'formality'; prefer_more and prefer_less are accepted."
         raise ApiError(400, "not_supported", message, "formality")
     for name, value in named.items():
         if value is not None and value != []:
@@ -215,7 +216,7 @@ def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
 
 
 async def _translated(
-    context: ServerContext, fields: TranslateParameters, made: Sequence[TextRequest], client: str
+    context: ServerContext, fields: TranslateParameters, requests: Sequence[TextRequest], client: str
 ) -> tuple[list[Translation], list[str]]:
     """Return the translations, and the language of each text."""
     sources = [fields.source_lang] * len(fields.text)
@@ -227,32 +228,34 @@ async def _translated(
     deadline = context.settings.limits.deadline
     parts = [
         context.service.translate(
-            [replace(made[at], source=source) for at in numbers], client=client, deadline=deadline
+            [replace(requests[at], source=source) for at in numbers], client=client, deadline=deadline
         )
         for source, numbers in groups.items()
     ]
     answers = await asyncio.gather(*parts) if len(parts) > 1 else [await parts[0]]
-    found: dict[int, tuple[Translation, str]] = {}
+    by_number: dict[int, tuple[Translation, str]] = {}
     for numbers, answer in zip(groups.values(), answers, strict=True):
         answer.raise_first()
-        found.update(zip(numbers, zip(answer.translations, answer.sources, strict=True), strict=True))
-    every = [found[at] for at in range(len(sources))]
-    return [one for one, _ in every], [code for _, code in every]
+        by_number.update(zip(numbers, zip(answer.translations, answer.sources, strict=True), strict=True))
+    every = [by_number[at] for at in range(len(sources))]
+    return [translation for translation, _ in every], [code for _, code in every]
 
 
 async def _detected(context: ServerContext, text: str) -> str | None:
-    found = await context.service.detect(text)
-    return found[0].code if found else None
+    detected = await context.service.detect(text)
+    return detected[0].code if detected else None
 
 
-def _response(fields: TranslateParameters, text: str, made: Translation, source: str) -> dict[str, object]:
+def _response(
+    fields: TranslateParameters, text: str, translation: Translation, source: str
+) -> dict[str, object]:
     """Return a translation in DeepL's form."""
     keeps = fields.preserve_formatting and fields.tag_handling is None
     if keeps and fields.split_sentences not in (None, "1"):
         text = in_one_line(text)
     told: dict[str, object] = {
         "detected_source_language": listed_code(source),
-        "text": preserved(text, made.text) if keeps else made.text,
+        "text": preserved(text, translation.text) if keeps else translation.text,
     }
     if fields.show_billed_characters:
         told["billed_characters"] = len(text)

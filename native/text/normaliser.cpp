@@ -1,0 +1,107 @@
+#include "text/normaliser.h"
+
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+#include "text/utf8.h"
+
+namespace uwaga {
+
+namespace {
+
+// The fields of a unit of the double array.
+bool has_value(uint32_t unit) { return unit >> 8 & 1; }
+uint32_t value_of(uint32_t unit) { return unit & 0x7fffffffu; }
+uint32_t label_of(uint32_t unit) { return unit & 0x800000ffu; }  // a value has the highest bit, and equals no byte
+uint32_t offset_of(uint32_t unit) { return unit >> 10 << ((unit & 0x200u) >> 6); }
+
+bool ends_with(std::string_view text, std::string_view end) {
+    return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+}  // namespace
+
+CharacterMap::CharacterMap(std::string_view compiled) {
+    if (compiled.empty()) return;
+    uint32_t size = 0;
+    if (compiled.size() <= sizeof size) throw std::invalid_argument("its character map is damaged");
+    for (std::size_t byte = sizeof size; byte-- > 0;) size = size << 8 | static_cast<unsigned char>(compiled[byte]);
+    compiled.remove_prefix(sizeof size);
+    if (size >= compiled.size() || size < sizeof(uint32_t)) throw std::invalid_argument("its character map is damaged");
+    units_.resize(size / sizeof(uint32_t));
+    for (std::size_t unit = 0; unit < units_.size(); ++unit) {
+        for (std::size_t byte = sizeof(uint32_t); byte-- > 0;) {
+            units_[unit] = units_[unit] << 8 | static_cast<unsigned char>(compiled[unit * sizeof(uint32_t) + byte]);
+        }
+    }
+    results_ = compiled.substr(size);
+    results_.push_back('\0');
+}
+
+std::size_t CharacterMap::longest_rule(std::string_view text, std::string_view& result) const {
+    std::size_t longest = 0;
+    if (units_.empty()) return longest;
+    uint32_t at = offset_of(units_[0]);
+    for (std::size_t read = 0; read < text.size(); ++read) {
+        const auto byte = static_cast<unsigned char>(text[read]);
+        at ^= byte;
+        if (at >= units_.size() || label_of(units_[at]) != byte) break;
+        const uint32_t unit = units_[at];
+        at ^= offset_of(unit);
+        if (at >= units_.size()) break;
+        if (!has_value(unit)) continue;
+        const uint32_t value = value_of(units_[at]);
+        if (value >= results_.size()) throw std::invalid_argument("its character map is damaged");
+        result = results_.c_str() + value;
+        longest = read + 1;
+    }
+    return longest;
+}
+
+Normaliser::Normaliser(NormaliserSpec spec) : spec_(std::move(spec)), map_(spec_.character_map) {}
+
+// What the start of a text becomes; the text is shortened by it.
+std::string_view Normaliser::next(std::string_view& text, const Trie& kept) const {
+    std::string_view result;
+    std::size_t read = kept.longest_prefix(text);
+    if (read) result = text.substr(0, read);
+    if (!read) read = map_.longest_rule(text, result);
+    if (!read) {
+        read = well_formed(text);
+        result = read ? text.substr(0, read) : replacement_mark;
+        read = std::max<std::size_t>(read, 1);
+    }
+    text.remove_prefix(read);
+    return result;
+}
+
+std::string Normaliser::normalise(std::string_view text, const Trie& kept, bool prefix) const {
+    if (spec_.remove_extra_spaces) {
+        for (std::string_view rest = text; !text.empty(); text = rest) {
+            if (next(rest, kept) != " ") break;
+        }
+    }
+    std::string result;
+    if (text.empty()) return result;
+    const std::string_view space = spec_.escape_spaces ? space_mark : " ";
+    const bool add = prefix && spec_.add_prefix;
+    result.reserve(text.size() * 3 / 2 + space.size());
+    if (add && !spec_.space_as_suffix) result += space;
+    bool after_space = spec_.remove_extra_spaces;
+    while (!text.empty()) {
+        std::string_view part = next(text, kept);
+        while (after_space && !part.empty() && part[0] == ' ') part.remove_prefix(1);
+        if (part.empty()) continue;
+        for (const char byte : part) {
+            if (byte == ' ') result += space;
+            else result += byte;
+        }
+        after_space = spec_.remove_extra_spaces && part.back() == ' ';
+    }
+    while (spec_.remove_extra_spaces && ends_with(result, space)) result.resize(result.size() - space.size());
+    if (add && spec_.space_as_suffix) result += space;
+    return result;
+}
+
+}  // namespace uwaga

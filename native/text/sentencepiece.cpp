@@ -1,0 +1,316 @@
+#include "text/sentencepiece.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <queue>
+#include <stdexcept>
+#include <utility>
+
+#include "text/protobuf.h"
+#include "text/utf8.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr float unknown_penalty = 10;   // below the lowest score: what an unknown character costs
+constexpr uint64_t unigram = 1, bpe = 2;  // TrainerSpec.model_type
+
+// The byte that a piece such as <0x0A> stands for, or -1.
+int byte_of(std::string_view piece) {
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    if (piece.size() != 6 || piece.substr(0, 3) != "<0x" || piece[5] != '>') return -1;
+    const std::size_t high = digits.find(piece[3]), low = digits.find(piece[4]);
+    if (high == std::string_view::npos || low == std::string_view::npos) return -1;
+    return static_cast<int>(high * 16 + low);
+}
+
+void append_with_spaces(std::string& text, std::string_view piece) {
+    for (std::size_t at; (at = piece.find(space_mark)) != std::string_view::npos; piece.remove_prefix(at + space_mark.size())) {
+        text.append(piece.substr(0, at)).push_back(' ');
+    }
+    text += piece;
+}
+
+// Bytes that byte pieces spelled; what is not UTF-8 among them becomes U+FFFD, byte by byte.
+void append_bytes(std::string& text, std::string& bytes) {
+    for (std::string_view rest = bytes; !rest.empty();) {
+        const std::size_t length = well_formed(rest);
+        text += length ? rest.substr(0, length) : replacement_mark;
+        rest.remove_prefix(std::max<std::size_t>(length, 1));
+    }
+    bytes.clear();
+}
+
+}  // namespace
+
+SentencePiece::SentencePiece(std::string_view model) {
+    read(model);
+    number_pieces();
+    normaliser_ = std::make_unique<Normaliser>(spec_);
+    if (!reverse_spec_.character_map.empty()) reverse_ = std::make_unique<Normaliser>(reverse_spec_);
+}
+
+void SentencePiece::read(std::string_view model) {
+    Field field;
+    for (MessageReader reader(model); reader.next(field);) {
+        if (field.number == 1) read_piece(field.bytes);
+        if (field.number == 2) read_trainer(field.bytes);
+        if (field.number == 3) read_normaliser(field.bytes, spec_);
+        if (field.number == 5) read_normaliser(field.bytes, reverse_spec_);
+    }
+}
+
+void SentencePiece::read_piece(std::string_view message) {
+    Piece piece;
+    Field field;
+    for (MessageReader reader(message); reader.next(field);) {
+        if (field.number == 1) piece.text = field.bytes;
+        if (field.number == 2) piece.score = field.as_float();
+        if (field.number == 3 && field.value >= 1 && field.value <= 6) piece.kind = static_cast<Kind>(field.value);
+    }
+    pieces_.push_back(std::move(piece));
+}
+
+void SentencePiece::read_trainer(std::string_view message) {
+    Field field;
+    for (MessageReader reader(message); reader.next(field);) {
+        if (field.number == 3) {
+            if (field.value != unigram && field.value != bpe) throw std::invalid_argument("its model is neither unigram nor BPE");
+            bpe_ = field.value == bpe;
+        }
+        if (field.number == 24) spec_.space_as_suffix = field.flag();
+        if (field.number == 35) byte_fallback_ = field.flag();
+        if (field.number == 44) unknown_text_ = field.bytes;
+        if (field.number == 46) start_piece_ = field.bytes;
+        if (field.number == 47) end_piece_ = field.bytes;
+        if (field.number == 48) pad_piece_ = field.bytes;
+    }
+}
+
+void SentencePiece::read_normaliser(std::string_view message, NormaliserSpec& spec) {
+    Field field;
+    for (MessageReader reader(message); reader.next(field);) {
+        if (field.number == 2) spec.character_map = field.bytes;
+        if (field.number == 3) spec.add_prefix = field.flag();
+        if (field.number == 4) spec.remove_extra_spaces = field.flag();
+        if (field.number == 5) spec.escape_spaces = field.flag();
+    }
+}
+
+// Check the pieces, and make what finds them.
+void SentencePiece::number_pieces() {
+    std::vector<std::pair<std::string_view, int32_t>> keys, user_defined;
+    if (byte_fallback_) byte_ids_.assign(256, -1);
+    lowest_ = FLT_MAX;
+    highest_ = FLT_MIN;
+    for (int32_t id = 0; id < size(); ++id) {
+        const Piece& piece = at(id);
+        const bool normal = piece.kind == Kind::normal || piece.kind == Kind::user_defined || piece.kind == Kind::unused;
+        if (piece.text.empty()) throw std::invalid_argument("piece " + std::to_string(id) + " is empty");
+        if (!(normal ? normal_ : special_).emplace(piece.text, id).second) {
+            throw std::invalid_argument("piece " + std::to_string(id) + " is there twice");
+        }
+        if (normal) keys.emplace_back(piece.text, id);
+        if (piece.kind == Kind::user_defined) user_defined.emplace_back(piece.text, id);
+        if (piece.kind == Kind::normal) {
+            lowest_ = std::min(lowest_, piece.score);
+            highest_ = std::max(highest_, piece.score);
+        }
+        if (piece.kind == Kind::unknown) {
+            if (unknown_ >= 0) throw std::invalid_argument("it has two unknown symbols");
+            unknown_ = id;
+        }
+        if (piece.kind == Kind::byte) {
+            const int byte = byte_of(piece.text);
+            if (byte < 0 || !byte_fallback_) throw std::invalid_argument("piece " + std::to_string(id) + " cannot be a byte");
+            byte_ids_[static_cast<std::size_t>(byte)] = id;
+        }
+    }
+    if (unknown_ < 0) throw std::invalid_argument("it has no unknown symbol");
+    if (keys.empty()) throw std::invalid_argument("it has no pieces");
+    if (std::find(byte_ids_.begin(), byte_ids_.end(), -1) != byte_ids_.end()) throw std::invalid_argument("it lacks pieces of bytes");
+    if (!bpe_) trie_ = Trie(std::move(keys));
+    user_defined_ = Trie(std::move(user_defined));
+}
+
+int32_t SentencePiece::id_of(std::string_view piece) const {
+    for (const auto* ids : {&special_, &normal_}) {
+        const auto found = ids->find(piece);
+        if (found != ids->end()) return found->second;
+    }
+    return unknown_;
+}
+
+int32_t SentencePiece::control_id(std::string_view piece) const {
+    const int32_t id = id_of(piece);
+    return at(id).kind == Kind::control ? id : -1;
+}
+
+// The most probable segmentation: Viterbi's algorithm over the ends of pieces.
+std::vector<SentencePiece::Part> SentencePiece::best_path(std::string_view text) const {
+    struct End {  // of the best path to a byte
+        float score = 0;
+        std::size_t start = std::string_view::npos;
+        int32_t id = -1;
+    };
+    std::vector<End> ends(text.size() + 1);
+    const auto offer = [&](std::size_t start, std::size_t end, float score, int32_t id) {
+        End& best = ends[end];
+        const float sum = score + ends[start].score;
+        if (best.start == std::string_view::npos || sum > best.score) best = {sum, start, id};
+    };
+    for (std::size_t start = 0; start < text.size();) {
+        const std::size_t character = start + first_character(text.substr(start)).size();
+        bool covered = false;  // whether some piece is the first character
+        int32_t node = 0;
+        for (std::size_t end = start + 1; end <= text.size(); ++end) {
+            node = trie_.child(node, text[end - 1]);
+            if (node == Trie::none) break;
+            const int32_t id = trie_.value(node);
+            if (id == Trie::none || at(id).kind == Kind::unused) continue;
+            const bool kept = at(id).kind == Kind::user_defined;  // taken whatever else is possible
+            offer(start, end, kept ? static_cast<float>(end - start) * highest_ - 0.1f : at(id).score, id);
+            covered |= end == character;
+        }
+        if (!covered) offer(start, character, lowest_ - unknown_penalty, unknown_);
+        start = character;
+    }
+    std::vector<Part> parts;
+    for (std::size_t end = text.size(); end > 0; end = ends[end].start) {
+        parts.push_back({text.substr(ends[end].start, end - ends[end].start), ends[end].id});
+    }
+    std::reverse(parts.begin(), parts.end());
+    return parts;
+}
+
+// Byte-pair encoding: of two neighbours whose concatenation is a piece, those of the highest score are merged first, and
+// of equal ones the leftmost. Pieces that are unused serve as steps to longer ones, and are taken apart at the end.
+std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) const {
+    constexpr int64_t none = -1;
+    struct Symbol {
+        std::string_view text;  // empty once it is part of the one before
+        int64_t before, after;
+        bool whole;  // user-defined: never merged
+    };
+    struct Pair {
+        float score;
+        int64_t left, right;
+        std::size_t size;
+        bool operator<(const Pair& other) const { return score < other.score || (score == other.score && left > other.left); }
+    };
+    std::vector<Symbol> symbols;
+    for (std::string_view rest = text; !rest.empty();) {
+        const std::size_t kept = user_defined_.longest_prefix(rest);
+        const std::string_view first = kept ? rest.substr(0, kept) : first_character(rest);
+        const auto index = static_cast<int64_t>(symbols.size());
+        rest.remove_prefix(first.size());
+        symbols.push_back({first, index - 1, rest.empty() ? none : index + 1, kept > 0});
+    }
+    const auto symbol = [&](int64_t index) -> Symbol& { return symbols[static_cast<std::size_t>(index)]; };
+    std::priority_queue<Pair> pairs;
+    std::unordered_map<std::string_view, std::size_t> halves;  // of unused pieces: the size of the left one
+    const auto propose = [&](int64_t left, int64_t right) {
+        if (left == none || right == none || symbol(left).whole || symbol(right).whole) return;
+        const std::string_view both(symbol(left).text.data(), symbol(left).text.size() + symbol(right).text.size());
+        const auto found = normal_.find(both);
+        if (found == normal_.end()) return;
+        pairs.push({at(found->second).score, left, right, both.size()});
+        if (at(found->second).kind == Kind::unused) halves[both] = symbol(left).text.size();
+    };
+    for (std::size_t right = 1; right < symbols.size(); ++right) propose(static_cast<int64_t>(right) - 1, static_cast<int64_t>(right));
+    while (!pairs.empty()) {
+        const Pair pair = pairs.top();
+        pairs.pop();
+        Symbol &left = symbol(pair.left), &right = symbol(pair.right);
+        if (left.text.empty() || right.text.empty() || left.text.size() + right.text.size() != pair.size) continue;
+        left.text = {left.text.data(), pair.size};
+        left.after = right.after;
+        if (left.after != none) symbol(left.after).before = pair.left;
+        right.text = {};
+        propose(left.before, pair.left);
+        propose(pair.left, left.after);
+    }
+    std::vector<Part> parts;
+    std::vector<std::string_view> open;
+    for (int64_t index = symbols.empty() ? none : 0; index != none; index = symbol(index).after) {
+        for (open.push_back(symbol(index).text); !open.empty();) {
+            const std::string_view part = open.back();
+            open.pop_back();
+            const int32_t id = id_of(part);
+            const auto half = at(id).kind == Kind::unused ? halves.find(part) : halves.end();
+            if (half == halves.end()) {
+                parts.push_back({part, id});
+                continue;
+            }
+            open.push_back(part.substr(half->second));
+            open.push_back(part.substr(0, half->second));
+        }
+    }
+    return parts;
+}
+
+std::vector<Segment> SentencePiece::segment(std::string_view text, bool prefix) const {
+    const std::string normalised = normaliser_->normalise(text, user_defined_, prefix);
+    std::vector<Segment> segments;
+    bool after_unknown = false;
+    for (const Part& part : bpe_ ? merged(normalised) : best_path(normalised)) {
+        const bool is_unknown = at(part.id).kind == Kind::unknown;
+        if (is_unknown && byte_fallback_) {
+            for (const char byte : part.text) {
+                const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
+                segments.push_back({piece(id), id});
+            }
+        } else if (is_unknown && after_unknown) {
+            segments.back().piece += part.text;  // a run of unknown characters is one symbol
+        } else {
+            segments.push_back({std::string(part.text), part.id});
+        }
+        after_unknown = is_unknown;
+    }
+    return segments;
+}
+
+std::vector<int32_t> SentencePiece::encode(std::string_view text, bool prefix) const {
+    std::vector<int32_t> ids;
+    for (const Segment& one : segment(text, prefix)) ids.push_back(one.id);
+    return ids;
+}
+
+std::string SentencePiece::join(const std::vector<std::string_view>& pieces) const {
+    std::string text, bytes;
+    bool first = true, dropped = false;  // whether a space may still be dropped, and was by the last piece
+    for (std::string_view part : pieces) {
+        const int32_t id = id_of(part);
+        if (at(id).kind == Kind::byte) {
+            bytes.push_back(static_cast<char>(byte_of(part)));
+            continue;
+        }
+        append_bytes(text, bytes);
+        first = first && !dropped && text.empty();
+        dropped = false;
+        if (at(id).kind == Kind::control) continue;
+        if (at(id).kind == Kind::unknown) {
+            text += piece(id) == part ? std::string_view(unknown_text_) : part;
+            continue;
+        }
+        if (first && (spec_.add_prefix || spec_.remove_extra_spaces) && part.substr(0, space_mark.size()) == space_mark) {
+            part.remove_prefix(space_mark.size());
+            dropped = !spec_.remove_extra_spaces;  // otherwise each space at the beginning is dropped
+        }
+        append_with_spaces(text, part);
+    }
+    append_bytes(text, bytes);
+    return reverse_ ? reverse_->normalise(text, Trie()) : text;
+}
+
+std::string SentencePiece::decode(const std::vector<int32_t>& ids) const {
+    std::vector<std::string_view> pieces;
+    for (const int32_t id : ids) {
+        if (id < 0 || id >= size()) throw std::out_of_range("no piece has the id " + std::to_string(id));
+        pieces.push_back(piece(id));
+    }
+    return join(pieces);
+}
+
+}  // namespace uwaga

@@ -1,0 +1,125 @@
+"""Checks of a whole corpus while it is read: shifted lines, and other languages than the stated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.languages.detection import other_language
+
+ALARM = 40.0
+"""Evidence for a shift, in nats; without one it stayed below 8 on 320,000 pairs of Multi30k and Tatoeba."""
+DRIFT = 0.2
+"""Evidence that each line must exceed, so that it does not accumulate by chance."""
+SPREAD = 0.35  # standard deviation of the log-ratio of the lengths of translations
+WORST_LENGTH, NUMBERS, MARK = 4.0, 2.0, 1.0  # most evidence of lengths, numbers and last marks, in nats
+SAMPLE = 200  # lines from which the language is detected
+_MARKS = np.zeros(256, np.int64)  # of the last byte of a text
+for _mark, _ends in enumerate((".。", "?？", "!！", ":："), start=1):
+    _MARKS[[end.encode()[-1] for end in _ends]] = _mark
+_DIGITS = np.zeros(256)  # powers, so that a sum tells how often each digit occurs
+_DIGITS[ord("0") : ord("9") + 1] = 17.0 ** np.arange(10)
+SIDES = ("sources", "targets")
+
+Floats = NDArray[np.float64]
+
+
+class CorpusChecks:
+    """Collects evidence about a corpus from its pairs, in their order.
+
+    A shift by one line is found by a cumulative sum test (Page 1954): the score of a line with its own
+    translation against that of a neighbour's, by the ratio of their lengths (Gale & Church 1993), their
+    numbers and their last character.
+
+    Args:
+        files: names of the corpus's files, for messages.
+        languages: stated codes of source and target, None or empty if unknown.
+    """
+
+    def __init__(self, files: Sequence[str], languages: Sequence[str | None]) -> None:
+        self.files, self.languages = files, languages
+        self._ratio: float | None = None
+        self._last: list[list[Any]] = [[], [], []]
+        self._sums = {1: 0.0, -1: 0.0}
+        self._starts = {1: 0, -1: 0}
+        self._shift: tuple[int, int] | None = None
+        self._samples: tuple[list[str], list[str]] = ([], [])
+
+    def add(self, lines: Sequence[int], sources: Sequence[bytes], targets: Sequence[bytes]) -> None:
+        """Add pairs, given with the numbers of their lines."""
+        for sample, texts in zip(self._samples, (sources, targets), strict=True):
+            sample += [text.decode("utf-8", "replace") for text in texts[: SAMPLE - len(sample)]]
+        if self._shift is None and len(lines):
+            columns = [[*last, *new] for last, new in zip(self._last, (lines, sources, targets), strict=True)]
+            self._last = [column[-1:] for column in columns]
+            self._compare(*columns)
+
+    def _compare(self, lines: list[int], sources: list[bytes], targets: list[bytes]) -> None:
+        source, target = _features(sources), _features(targets)
+        if self._ratio is None:
+            self._ratio = float(np.median(target[0] - source[0]))
+        own = _score(source, target, self._ratio)
+        alarms = list[tuple[int, int, int]]()
+        for shift in (1, -1):
+            first, second = (slice(None, -1), slice(1, None))[::shift]
+            other = _score(source[:, first], target[:, second], self._ratio)
+            sums = np.cumsum(np.append(self._sums[shift], other - own[first] - DRIFT))
+            floors = np.minimum.accumulate(np.minimum(sums, 0.0))
+            excess = sums - floors
+            above = np.flatnonzero(excess > ALARM)
+            excess = excess[: above[0] + 1] if above.size else excess
+            restarts = np.flatnonzero(excess <= 0.0)
+            if restarts.size:
+                self._starts[shift] = lines[min(int(restarts[-1]) + (shift < 0), len(lines) - 1)]
+            self._sums[shift] = float(excess[-1])
+            if above.size:
+                alarms.append((int(above[0]), self._starts[shift], shift))
+        if alarms:
+            self._shift = min(alarms)[1:]
+
+    def warnings(self) -> list[str]:
+        """Return a line for each finding."""
+        return [*self._shift_warning(), *self._language_warnings()]
+
+    def _shift_warning(self) -> list[str]:
+        if self._shift is None:
+            return []
+        line, shift = self._shift
+        sides = self.files if len(self.files) == 2 else SIDES
+        shorter, longer = sides[::shift]
+        return [
+            f"{' + '.join(self.files)}: shifted by one line from about line {line} on: line n of {shorter} "
+            f"matches line n+1 of {longer}; delete the extra line of {longer} or restore the missing one of "
+            f"{shorter}"
+        ]
+
+    def _language_warnings(self) -> list[str]:
+        sides = self.files if len(self.files) == 2 else [f"{self.files[0]}, {side}" for side in SIDES]
+        languages = map(other_language, self._samples, self.languages)
+        return [
+            f"{name}: the text is in {language}, not in {stated}; correct the language codes or the files"
+            for name, language, stated in zip(sides, languages, self.languages, strict=True)
+            if language
+        ]
+
+
+def _features(texts: Sequence[bytes]) -> Floats:
+    """Return (3, texts) the logarithm of each length, a number of its digits and one of its last mark."""
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    codes = np.frombuffer(b"\n".join([*texts, b""]), np.uint8)
+    ends = np.cumsum(lengths + 1)
+    places = np.flatnonzero(_DIGITS[codes])
+    owners = np.searchsorted(ends, places, side="right")
+    digits = np.bincount(owners, _DIGITS[codes[places]], len(texts))
+    return np.stack([np.log1p(lengths), digits, _MARKS[codes[ends - 2]]])
+
+
+def _score(source: Floats, target: Floats, ratio: float) -> Floats:
+    """Return (pairs,) the log-likelihood of pairs to be translations, up to a constant."""
+    deviation = (target[0] - source[0] - ratio) / SPREAD
+    numbers = np.where(source[1] == target[1], np.where(source[1] == 0, 0.0, NUMBERS), -NUMBERS)
+    scores: Floats = numbers - np.minimum(deviation**2 / 2, WORST_LENGTH) - MARK * (source[2] != target[2])
+    return scores

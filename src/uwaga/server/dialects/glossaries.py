@@ -1,0 +1,113 @@
+"""Routes of stored glossaries, for the dialects whose glossaries have several language pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.server.api_errors import ApiError, in_thread
+from uwaga.server.context import HeaderAuth, ServerContext
+from uwaga.server.http import json_response
+from uwaga.server.routing import BodyKind, Routes
+from uwaga.server.store.glossary import Dictionary, StoredGlossary
+
+NO_CONTENT = 204
+
+
+@dataclass(frozen=True)
+class GlossaryApi:
+    """Glossaries in a dialect.
+
+    Attributes:
+        auth: identifies the client.
+        kind: how a body is sent.
+        read: reads the body of a request as a model.
+        create: the model of a new glossary, with ``name`` and ``dictionaries``.
+        change: the model of a change, with the same fields, each optional.
+        dictionary: returns one of the model's dictionaries as it is stored.
+        response: returns a glossary as JSON; with its entries if the second argument is true.
+        merge: a change adds entries to a dictionary rather than replacing it.
+    """
+
+    auth: HeaderAuth
+    kind: BodyKind
+    read: Callable[[Request, type[Any]], Awaitable[Any]]
+    create: type[BaseModel]
+    change: type[BaseModel]
+    dictionary: Callable[[ServerContext, Any], Dictionary]
+    response: Callable[[StoredGlossary, bool], dict[str, object]]
+    merge: bool
+
+
+def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api: GlossaryApi) -> None:
+    """Add the routes that create, list, read, change and delete glossaries under a path."""
+    place = f"{prefix}/{{glossary_id}}"
+
+    @routes.add("POST", prefix, "Create a glossary", body=api.create, kind=api.kind, status=201)
+    async def create(request: Request) -> Response:
+        """Store a glossary; requests for translations name it by its id."""
+        owner = api.auth.owner(context, request)
+        body = await api.read(request, api.create)
+        dictionaries = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
+        glossary = await add_glossary(context, owner, body.name, dictionaries)
+        return json_response(api.response(glossary, False), 201)
+
+    @routes.add("GET", prefix, "List the glossaries")
+    async def every(request: Request) -> Response:
+        """List the key's glossaries, without entries."""
+        owner = api.auth.owner(context, request)
+        glossaries = await in_thread(context.stores.glossaries.all, owner)
+        return json_response({"glossaries": [api.response(glossary, False) for glossary in glossaries]})
+
+    @routes.add("GET", place, "A glossary")
+    async def read(request: Request, glossary_id: str) -> Response:
+        """Return a glossary."""
+        owner = api.auth.owner(context, request)
+        glossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
+        return json_response(api.response(glossary, True))
+
+    @routes.add("PATCH", place, "Change a glossary", body=api.change, kind=api.kind)
+    async def change(request: Request, glossary_id: str) -> Response:
+        """Rename a glossary, and change its dictionaries."""
+        owner = api.auth.owner(context, request)
+        body: Any = await api.read(request, api.change)
+        new = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
+        if body.name is None and not new:
+            raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
+        glossary = await in_thread(
+            context.stores.glossaries.change,
+            owner,
+            glossary_id,
+            lambda old: old.changed(body.name, new, merge=api.merge),
+        )
+        return json_response(api.response(glossary, False))
+
+    add_deletion(routes, context, prefix, api.auth)
+
+
+def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: HeaderAuth) -> None:
+    """Add the route that deletes a glossary."""
+
+    @routes.add("DELETE", f"{prefix}/{{glossary_id}}", "Delete a glossary", status=NO_CONTENT)
+    async def delete(request: Request, glossary_id: str) -> Response:
+        """Delete a glossary."""
+        await in_thread(context.stores.glossaries.remove, auth.owner(context, request), glossary_id)
+        return Response(status_code=NO_CONTENT)
+
+
+async def add_glossary(
+    context: ServerContext, owner: str, name: str, dictionaries: list[Dictionary]
+) -> StoredGlossary:
+    """Store a new glossary and return it.
+
+    Raises:
+        ApiError: it is invalid, or the owner has too many.
+    """
+    glossary: StoredGlossary = await in_thread(StoredGlossary.new, name, dictionaries)
+    await in_thread(context.stores.glossaries.add, owner, glossary)
+    return glossary

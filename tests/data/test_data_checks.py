@@ -1,0 +1,84 @@
+"""Findings about a whole corpus: shifted lines, and other languages than the stated ones."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from toy import toy_settings
+from typer.testing import CliRunner
+
+from uwaga.cli.main import app
+from uwaga.training.corpus import prepare_corpora
+
+GERMAN = [
+    "Der Hund läuft über die Straße.",
+    "Die Frau liest heute ein Buch.",
+    "Wir gehen am Abend nach Hause.",
+]
+ENGLISH = ["The dog runs across the road.", "The woman reads a book.", "We go home in the evening."]
+
+
+def write_corpus(
+    folder: Path, lost: str = "", line: int = 1, languages: tuple[str, str] = ("en", "de")
+) -> None:
+    """Write ``train.en`` and ``train.de``; one of them lacks a line, the other the last one."""
+    draw = random.Random(1)
+    sides: dict[str, list[str]] = {"en": [], "de": []}
+    for _ in range(400):
+        chosen = [draw.randrange(3) for _ in range(draw.randint(1, 4))]
+        sides["en"].append(" ".join(ENGLISH[number] for number in chosen))
+        sides["de"].append(" ".join(GERMAN[number] for number in chosen))
+    if lost:
+        for name, texts in sides.items():
+            del texts[line - 1 if name == lost else -1]
+    for name, language in zip(sides, languages, strict=True):
+        (folder / f"train.{name}").write_text("\n".join([*sides[language], ""]), encoding="utf-8")
+
+
+def cleaned(folder: Path) -> str:
+    files = [str(folder / "train.en"), str(folder / "train.de")]
+    outputs = ["-o", str(folder / "out.en"), "-o", str(folder / "out.de")]
+    done = CliRunner().invoke(
+        app, ["clean", *files, *outputs, "--from", "en", "--to", "de", "--rules", "length", "--jobs", "1"]
+    )
+    assert done.exit_code == 0, done.output
+    return " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("line", [1, 200])
+@pytest.mark.parametrize(("lost", "longer"), [("en", "de"), ("de", "en")])
+def test_a_shift_by_one_line_is_reported_with_the_file_and_the_line(
+    tmp_path: Path, lost: str, longer: str, line: int
+) -> None:
+    write_corpus(tmp_path, lost, line)
+    told = cleaned(tmp_path)
+    [about] = [int(text.split()[0]) for text in told.split("from about line ")[1:]]
+    assert abs(about - line) < 15
+    assert f"delete the extra line of {tmp_path / 'train'}.{longer}" in told
+
+
+def test_an_aligned_corpus_of_the_stated_languages_has_no_warning(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    assert "warning" not in cleaned(tmp_path)
+
+
+def test_other_languages_are_reported_by_clean_and_while_training_prepares_its_data(tmp_path: Path) -> None:
+    pytest.importorskip("py3langid")
+    write_corpus(tmp_path, "en", 50, languages=("de", "en"))
+    told = cleaned(tmp_path)
+    assert "train.en: the text is in de, not in en" in told and "train.de: the text is in en" in told
+    settings = toy_settings(tmp_path)
+    files = [str(tmp_path / "train.en"), str(tmp_path / "train.de")]
+    corpora = [settings.data.train[0].model_copy(update={"files": tuple(files)})]
+    changes = {"train": corpora, "dev": corpora, "languages": ("en", "de")}
+    text = settings.text.model_copy(update={"size": 100})
+    settings = settings.model_copy(update={"data": settings.data.model_copy(update=changes), "text": text})
+    lines: list[str] = []
+    prepare_corpora(settings, lines.append)
+    warnings = [text for text in lines if text.startswith("train data: warning: ")]
+    assert len(warnings) == 3 and "shifted by one line" in warnings[0] and "is in de" in warnings[1]
+    again: list[str] = []
+    prepare_corpora(settings, again.append)
+    assert warnings == [text for text in again if text.startswith("train data: warning: ")]

@@ -1,0 +1,134 @@
+"""Requests of other projects' clients and test suites, replayed as they send them.
+
+Of deepl-python 1.30, deepl-node 1.27, LibreTranslate 1.9's tests and page, and Weblate's two machines.
+"""
+
+# ruff: noqa: E501 (a table of requests)
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import httpx
+import pytest
+from running_server import RunningServer, running_server
+
+PYTHON = {
+    "target_lang": "DE",
+    "text": ["proton beam"],
+    "show_billed_characters": True,
+    "split_sentences": "1",
+    "preserve_formatting": False,
+    "outline_detection": True,
+}
+NODE = {"target_lang": "de", "show_billed_characters": "1", "text": "proton beam"}
+WEBLATE = {
+    "text": ['Open <x id="5"></x> now.', "A man sleeps."],
+    "source_lang": "EN",
+    "target_lang": "DE",
+    "formality": "default",
+    "tag_handling": "xml",
+    "ignore_tags": ["x"],
+}
+GLOSSARY = {"name": "N", "source_lang": "en", "target_lang": "de", "entries_format": "tsv", "entries": "a\tb"}
+PAGE = {"q": "Hello", "source": "auto", "target": "de", "format": "text", "alternatives": 3, "api_key": ""}
+LIBRE = {"q": "Hello", "source": "en", "target": "de", "format": "text"}
+TEXT = {"detected_source_language": "EN", "text": str}
+BILLED = TEXT | {"billed_characters": 11}
+PAIR = {"source_lang": "en", "target_lang": "de", "entry_count": 1}
+STORED = {"glossary_id": str, "name": "N", "ready": True, **PAIR, "creation_time": str}
+MULTILINGUAL = {"glossary_id": str, "name": "N", "dictionaries": [PAIR], "creation_time": str}
+FILE = {"file": ("x.txt", b"A man sleeps.")}
+DETECTED = {"confidence": float, "language": "en"}
+
+
+def refused(word: str, code: str = str) -> dict[str, object]:
+    return {"message": lambda message: word in message, "code": code}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("server")
+    stored = {"state": str(folder / "state"), "suggestions": str(folder / "suggestions.jsonl")}
+    with running_server(folder, **stored) as running:
+        yield running
+
+
+def fits(value: Any, shape: Any) -> bool:
+    """Return whether JSON has a shape: of types, equal values, predicates, and lists and objects of them."""
+    if isinstance(shape, type):
+        return isinstance(value, shape)
+    if callable(shape):
+        return bool(shape(value))
+    if isinstance(shape, Mapping):
+        return set(value) == set(shape) and all(fits(value[key], part) for key, part in shape.items())
+    if isinstance(shape, list):
+        return len(value) == len(shape) and all(map(fits, value, shape))
+    return bool(value == shape)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "status", "shape"),
+    [
+        # deepl-python and deepl-node
+        ("POST", "/v2/translate", {"json": PYTHON}, 200, {"translations": [BILLED]}),
+        ("POST", "/v2/translate", {"data": NODE}, 200, {"translations": [BILLED]}),
+        ("POST", "/v2/translate", {"json": PYTHON | {"debug": "1"}}, 200, {"translations": [BILLED]}),
+        ("POST", "/v2/translate", {"json": PYTHON | {"target_lang": "XX"}}, 400, refused("target_lang")),
+        ("POST", "/v2/translate", {"json": PYTHON | {"source_lang": "XX"}}, 400, refused("source_lang")),
+        ("POST", "/v2/translate", {"json": PYTHON | {"formality": "more"}}, 400, refused("Target language")),
+        ("POST", "/v2/translate", {"json": PYTHON | {"custom_instructions": ["x"]}}, 400, refused("custom")),
+        ("POST", "/v2/translate", {"json": PYTHON | {"style_id": "x"}}, 400, refused("style_id")),
+        ("POST", "/v2/write/rephrase", {"json": {"text": ["x"]}}, 404, refused("only translates")),
+        ("GET", "/v3/style_rules", {}, 404, refused("only translates")),
+        ("GET", "/v3/translation_memories", {}, 404, refused("only translates")),
+        ("GET", "/v2/usage", {}, 200, lambda usage: usage["character_count"] <= usage["character_limit"]),
+        ("POST", "/v2/document", {"data": {"target_lang": "DE"}, "files": FILE}, 200,
+         {"document_id": lambda key: len(key) == 32, "document_key": lambda key: len(key) == 64}),
+        ("POST", "/v2/document", {"data": {"target_lang": "DE"}, "files": {"file": ("x.invalid", b"x")}}, 400,
+         refused("file extension")),
+        ("POST", f"/v2/document/{'12AB' * 8}", {"json": {"document_key": "CD34" * 16}}, 404, refused("")),
+        ("POST", "/v3/glossaries", {"json": {"name": "N", "dictionaries": [GLOSSARY]}}, 201, MULTILINGUAL),
+        ("POST", "/v3/glossaries", {"json": {"name": "", "dictionaries": []}}, 400, refused("name")),
+        ("GET", "/v3/glossaries/no-id", {}, 404, refused("")),
+        # Weblate's machine for DeepL
+        ("GET", "/v2/languages?type=source", {}, 200, [{"language": "EN", "name": "English"}]),
+        ("GET", "/v2/languages?type=target&enable_beta_languages=1", {}, 200,
+         [{"language": "DE", "name": "German", "supports_formality": False}]),
+        ("GET", "/v2/glossary-language-pairs", {}, 200,
+         {"supported_languages": [{"source_lang": "en", "target_lang": "de"}]}),
+        ("POST", "/v2/translate", {"json": WEBLATE}, 200,
+         {"translations": [TEXT | {"text": lambda text: '<x id="5"></x>' in text, "tag_handling_version": "v2"},
+                           TEXT | {"tag_handling_version": "v2"}]}),
+        ("POST", "/v2/glossaries", {"json": GLOSSARY}, 201, STORED),
+        ("GET", "/v2/glossaries", {}, 200, lambda found: all(fits(one, STORED) for one in found["glossaries"])),
+        ("DELETE", "/v2/glossaries/no-id", {}, 404, refused("")),
+        # LibreTranslate's own tests
+        ("GET", "/languages", {}, 200,
+         [{"code": "en", "name": "English", "targets": ["de"]}, {"code": "de", "name": "German", "targets": []}]),
+        ("GET", "/frontend/settings", {}, 200, lambda found: found["language"]["source"]["code"] == "en"),
+        ("GET", "/health", {}, 200, {"status": "ok"}),
+        ("GET", "/spec", {}, 200, lambda found: "/translate" in found["paths"]),
+        ("POST", "/detect", {"data": {"q": "Hello"}}, 200, [DETECTED]),
+        ("POST", "/detect", {}, 400, {"error": str}),
+        ("POST", "/translate", {"data": LIBRE}, 200, {"translatedText": str}),
+        ("POST", "/translate", {"json": LIBRE | {"q": ["Hello", "World"]}}, 200, {"translatedText": [str, str]}),
+        ("POST", "/translate", {"data": LIBRE | {"target": "zz"}}, 400, {"error": "zz is not supported"}),
+        ("POST", "/translate", {"data": {"source": "en"}}, 400, {"error": "Invalid request: missing q parameter"}),
+        *((method, path, {}, 405, {"error": str})
+          for method, path in (("GET", "/detect"), ("POST", "/languages"), ("POST", "/spec"))),
+        # LibreTranslate's page and Weblate's machine for it
+        ("POST", "/translate", {"data": PAGE, "files": {"secret": (None, "")}}, 200,
+         {"translatedText": str, "detectedLanguage": DETECTED, "alternatives": [str, str, str]}),
+        ("POST", "/suggest", {"data": PAGE | {"s": "Hallo", "source": "en"}}, 200, {"success": True}),
+        ("POST", "/translate_file", {"data": {"source": "en", "target": "de"}, "files": FILE}, 200,
+         {"translatedFileUrl": lambda url: "/download_file/" in url}),
+        ("POST", "/translate", {"data": {"api_key": "", "q": "Hello", "source": "en", "target": "de"}}, 200,
+         {"translatedText": str}),
+    ],
+)  # fmt: skip
+def test_answers_have_the_shape_that_the_client_reads(server, method, path, sent, status, shape):
+    answer = httpx.request(method, f"{server.url}{path}", timeout=60, **sent)
+    assert answer.status_code == status, answer.text
+    assert fits(answer.json(), shape), answer.text

@@ -1,0 +1,82 @@
+"""Words and numbers that a translation lacks."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+import uwaga
+from uwaga.errors import SettingsError
+from uwaga.results.coverage import differing_numbers, joined_coverage
+from uwaga.results.translation import Coverage
+from uwaga.translator.coverage import is_omitted
+
+LOST = "The meeting starts at 9:30 on Monday."
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return uwaga.load(threads=1)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "missing", "added"),
+    [
+        ("at 9:30", "um 9.30 Uhr", (), ()),
+        ("at 9:30", "às 9h30", (), ()),
+        ("1,000 and 10 000 people", "1.000 e 10.000 pessoas", (), ()),
+        ("24,000 meteorites", "24 mil meteoritos", (), ()),
+        ("the 19th century", "o século XIX", (), ()),
+        ("two men, 3 dogs", "2 homens, três cães", (), ()),
+        ("in 1998", "em 1989", ("1998",), ("1989",)),
+        ("$11,000", "US$ 1,000", ("11,000",), ("1,000",)),
+        ("٢٥ رجلا", "25 men", (), ()),
+        ("at 9:30", "at nine", ("9:30",), ()),
+        ("no number", "keine Zahl 42", (), ("42",)),
+    ],
+)
+def test_numbers_are_compared_by_their_digits(source, target, missing, added):
+    assert differing_numbers(source, target) == (missing, added)
+
+
+@pytest.mark.parametrize("part", ["1", "1 ", "1,", "000", "IV ", "1 000", "7 1"])
+def test_numbers_are_compared_in_linear_time(part):
+    def cost(count):
+        text = part * count
+        started = time.process_time()
+        differing_numbers(text + "1", text + " 77")
+        return time.process_time() - started
+
+    assert cost(16_000) < 12 * cost(4_000) + 0.02
+
+
+def test_an_unlinked_word_needs_less_evidence_than_a_linked_one():
+    assert is_omitted("Monday", 0.1, 0.6) and not is_omitted("Monday", 0.1, 0.9)
+    assert is_omitted("not", 1.1, 1.0) and not is_omitted("not", 0.1, 0.0)
+
+
+def test_a_word_that_a_translation_omits_is_reported(bundled):
+    texts = [LOST, "I want to buy a car.", "Tom", "", "12"]
+    lost, *others = bundled.translate(texts, coverage=True)
+    assert "Montag" not in lost.text  # or the sentence no longer shows anything
+    assert lost.coverage.omitted == ("Monday",) and lost.to_dict()["coverage"]["omitted"] == ["Monday"]
+    assert any("'Monday'" in one for one in lost.warnings)
+    assert [one.coverage for one in others] == [Coverage()] * 4 and not any(one.warnings for one in others)
+    assert [one.text for one in bundled.translate(texts)] == [lost.text, *(one.text for one in others)]
+    assert bundled.translate(LOST).coverage is None
+
+
+def test_omissions_are_found_between_tags_in_each_sentence_and_by_each_model_of_a_chain(bundled):
+    page = bundled.translate(f"<p>I like <b>dogs</b>.</p><p>{LOST}</p>", format="html", coverage=True)
+    assert page.coverage.omitted == ("Monday",)
+    two = bundled.translate(f"I like dogs. {LOST}", split="sentences", coverage=True)
+    assert two.coverage.omitted == ("Monday",)
+    second = replace(bundled.model, languages=("src", "tgt"), known=None)
+    chain = uwaga.Translator(bundled.model, second).translate(LOST, coverage=True)
+    assert chain.coverage == joined_coverage(step.coverage for step in chain.steps)
+    assert "Monday" in chain.coverage.omitted
+
+
+def test_coverage_of_a_stream_is_refused(bundled):
+    with pytest.raises(SettingsError, match="coverage"):
+        list(bundled.stream(LOST, coverage=True))
