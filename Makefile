@@ -30,7 +30,7 @@ help:
 	@echo "make compiled    the kernels built anew: other compilers, sanitizers, Arm"
 	@echo "make processors  the numerical tests with the kernels that other processors get"
 	@echo "make faults  kill, fill disks, start two at once: COUNT=100 times; takes about an hour"
-	@echo "make fuzz    hostile files and texts, COUNT of each or SECONDS long"
+	@echo "make fuzz    new examples for the property tests, then hostile files and texts, COUNT of each or SECONDS long"
 	@echo "make soak    mixed calls from several threads: COUNT=100000 sentences; what is resident must stay level"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   the benchmarks"
@@ -100,8 +100,10 @@ processors: $(DEV_INSTALLED)
 faults: $(DEV_INSTALLED)
 	$(BIN)/python tests/faults.py --count $(or $(COUNT),100)
 
-# Mutated model files and calls with random texts and options, COUNT=20000 of each or until SECONDS=3600 are over.
+# The property tests with new examples; then mutated model files and calls with random texts and options, COUNT=20000 of
+# each or until SECONDS=3600 are over.
 fuzz: $(DEV_INSTALLED)
+	$(PYTEST) --hypothesis-profile=new -m "not slow and not compiled" $(shell grep -rlE --include='*.py' '^from hypothesis' tests)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/fuzz.py --count $(or $(COUNT),20000) --seconds $(or $(SECONDS),3600)
 
 # Mixed calls from several threads; what is resident must stay level.

@@ -182,6 +182,9 @@ def test_blanks_do_not_count(translator):
 @given(st.lists(ANY, max_size=5).map("".join))
 @example("\r \n")
 @example("a\r \nb")
+@example("%@0A\n")
+@example("@0A%@")
+@example("%s dogs\n")
 def test_any_text_is_translated_and_its_lines_kept(text):
     translator = Translator(Model(MODEL, JOINT, JOINT, SearchOptions(beam=1, max_length=6)))
     try:

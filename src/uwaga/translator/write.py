@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from uwaga.alignment.words import word_spans
-from uwaga.errors import DataError, shown
+from uwaga.errors import DataError, TextTooLongError, shown
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.inline import is_kept, joined
 from uwaga.markup.insert_tags import insert_tags
@@ -93,6 +94,8 @@ def _try(
     begun = list(prefixes) or [""] * len(texts)
     found = run(numbers, [inline for inline, _ in texts], begun) if numbers else []
     for at, (inline, symbols), translation in zip(numbers, texts, found, strict=True):
+        if translation.error is not None and at in made:
+            continue
         lost = () if translation.error is not None else tuple(missing(symbols, translation.text))
         if at not in made or len(lost) < len(made[at].lost):
             left = tuple(part.text for part in inline if is_kept(part))
@@ -101,13 +104,18 @@ def _try(
 
 def _force(waiting: Sequence[int], run: Run, made: dict[int, Kept]) -> None:
     """Force the search up to the place of the first lost symbol, and let it continue from there."""
-    numbers, prefixes = list[int](), list[str]()
-    for at in waiting:
-        prefix = _prefix(made[at])
-        if prefix is not None:
-            numbers.append(at)
-            prefixes.append(prefix)
-    _try(numbers, [(made[at].inline, made[at].symbols) for at in numbers], run, made, prefixes)
+    prefixes = {at: prefix for at in waiting if (prefix := _prefix(made[at])) is not None}
+
+    def force(numbers: Sequence[int]) -> None:
+        texts = [(made[at].inline, made[at].symbols) for at in numbers]
+        _try(numbers, texts, run, made, [prefixes[at] for at in numbers])
+
+    try:
+        force(list(prefixes))
+    except TextTooLongError:  # a prefix is as long as its target may be: that text stays as it is
+        for at in prefixes:
+            with suppress(TextTooLongError):
+                force([at])
 
 
 def _prefix(one: Kept) -> str | None:
@@ -254,11 +262,16 @@ def _placed(stripped: StrippedText, one: Kept, translation: Translation) -> Inli
 
 
 def _with_ends(found: Inline, inline: Inline) -> Inline:
-    """Return a translation with the white space around its source."""
+    """Return a translation with the white space around its source in place of its own."""
     first = inline[0] if inline else ""
     last = inline[-1] if inline else ""
+    parts = list(found)
     if isinstance(first, str) and not first.isspace() and first[:1].isspace():
-        found = (first[: len(first) - len(first.lstrip())], *found)
+        if parts and isinstance(parts[0], str):
+            parts[0] = parts[0].lstrip()
+        parts.insert(0, first[: len(first) - len(first.lstrip())])
     if isinstance(last, str) and not last.isspace() and last[-1:].isspace():
-        found = (*found, last[len(last.rstrip()) :])
-    return joined(found)
+        if parts and isinstance(parts[-1], str):
+            parts[-1] = parts[-1].rstrip()
+        parts.append(last[len(last.rstrip()) :])
+    return joined(parts)
