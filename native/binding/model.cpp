@@ -1,205 +1,26 @@
-// Builds a model from its settings and named weights.
+// The model object of the Python interface: settings and weights of dictionaries for build_model.
 #include "binding/model.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "binding/weights.h"
+#include "transformer/build.h"
 
 namespace uwaga {
 
-namespace {
-
-// Looks up weights by name, checks each against the shape it must have, and records which were used.
-class Builder {
-  public:
-    Builder(Model& model, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors)
-        : model_(model), settings_(settings), matrices_(matrices), vectors_(vectors) {}
-
-    void build(void (*check_interrupt)()) {
-        read_shape();
-        model_.workers.configure(whole("threads", 1), check_interrupt);
-        const Shape& shape = model_.shape;
-        if (model_.has_source()) {
-            model_.source = side("source", model_.source_vocabulary, shape.encoder.count);
-            for (int64_t l = 0; l < whole("encoder_layers", 1); ++l) model_.encoder.push_back(encoder_layer("encoder." + std::to_string(l) + "."));
-            if (shape.pre_norm) model_.encoder_norm = norm("encoder_norm");
-        }
-        model_.target = side("target", model_.target_vocabulary, shape.decoder.count);
-        for (int64_t l = 0; l < whole("decoder_layers", 1); ++l) model_.decoder.push_back(decoder_layer("decoder." + std::to_string(l) + "."));
-        if (shape.pre_norm) model_.decoder_norm = norm("decoder_norm");
-        model_.output_weight = matrix("output", model_.target_vocabulary, shape.width);
-        model_.output_bias = optional_vector("output.bias", model_.target_vocabulary);
-        if (used_.size() != matrices_.size() + vectors_.size()) refuse("some of the given weights are not part of the model");
-        link_prefetches();
-        const int64_t page = page_entries * model_.key_value_width() * static_cast<int64_t>(model_.decoder.size()) * model_.cache_element_size();
-        model_.pages.configure(page, int64_t{16} << 20);
-        model_.chunks.configure(page, int64_t{4} << 20);
-    }
-
-  private:
-    void read_shape() {
-        Shape& shape = model_.shape;
-        shape.width = whole("width", 1);
-        shape.max_length = whole("max_length", 1);
-        shape.encoder = heads("encoder");
-        shape.decoder = heads("decoder");
-        shape.max_distance = whole("max_distance", 0);
-        shape.shared_width = whole("shared_width", 0);
-        shape.pre_norm = whole("pre_norm", 0);
-        shape.rms = whole("rms", 0);
-        shape.float16_cache = whole("float16_cache", 0);
-        shape.recurrent = whole("recurrent", 0);
-        shape.epsilon = number("epsilon");
-        shape.embedding_scale = number("embedding_scale");
-        shape.output_scale = number("output_scale");
-        shape.activation = static_cast<Activation>(whole("activation", 0));
-        if (static_cast<int>(shape.activation) > 4) refuse("activation: unknown value");
-        model_.source_vocabulary = whole("source_vocabulary", 0);
-        model_.target_vocabulary = whole("target_vocabulary", 1);
-    }
-
-    EncoderLayer encoder_layer(const std::string& at) {
-        const int64_t width = model_.shape.width, inner = model_.shape.encoder.inner();
-        EncoderLayer layer;
-        layer.query_key_value = linear(at + "attention.query_key_value", 3 * inner, width);
-        layer.self_output = linear(at + "attention.output", width, inner);
-        layer.self_norm = norm(at + "attention_norm");
-        layer.feed_forward = feed_forward(at);
-        return layer;
-    }
-
-    DecoderLayer decoder_layer(const std::string& at) {
-        const int64_t width = model_.shape.width, inner = model_.shape.decoder.inner();
-        const std::string self = at + (model_.has_source() ? "self_attention" : "attention");
-        DecoderLayer layer;
-        if (model_.shape.recurrent) {
-            layer.forget = linear(at + "ssru.forget", width, width);
-            layer.input = linear(at + "ssru.input", width, width);
-        } else {
-            layer.query_key_value = linear(self + ".query_key_value", 3 * inner, width);
-            layer.self_output = linear(self + ".output", width, inner);
-        }
-        layer.self_norm = norm(self + "_norm");
-        if (model_.has_source()) {
-            layer.query = linear(at + "cross_attention.query", inner, width);
-            layer.key_value = linear(at + "cross_attention.key_value", 2 * inner, width);
-            layer.cross_output = linear(at + "cross_attention.output", width, inner);
-            layer.cross_norm = norm(at + "cross_attention_norm");
-        }
-        layer.feed_forward = feed_forward(at);
-        return layer;
-    }
-
-    // Tell each int8 matrix which one is read after it, because their order in a file differs.
-    void link_prefetches() {
-        std::vector<Matrix*> read;
-        const auto add = [&](std::initializer_list<Linear*> linears) {
-            for (Linear* linear : linears) {
-                if (linear->weight) read.push_back(&linear->weight);
-            }
-        };
-        for (EncoderLayer& l : model_.encoder) {
-            add({&l.query_key_value, &l.self_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
-        }
-        for (DecoderLayer& l : model_.decoder) add({&l.key_value});
-        const std::size_t step = read.size();
-        for (DecoderLayer& l : model_.decoder) {
-            add({&l.query_key_value, &l.self_output, &l.forget, &l.input, &l.query, &l.cross_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
-        }
-        read.push_back(&model_.output_weight);
-        for (std::size_t i = 0; i < read.size(); ++i) {
-            const Matrix& next = *read[i + 1 < read.size() ? i + 1 : step];
-            if (read[i]->kind != Matrix::Kind::int8 || next.kind != Matrix::Kind::int8) continue;
-            read[i]->int8.prefetch = next.int8.panels;
-            read[i]->int8.prefetch_size = int8_panels_size(next.int8.outputs, next.int8.inputs);
-        }
-    }
-
-    int64_t whole(const std::string& name, int64_t least) const {
-        const int64_t value = nb::cast<int64_t>(settings_[name.c_str()]);
-        if (value < least || value >= int64_t{1} << 31) refuse(name + ": out of range");
-        return value;
-    }
-    float number(const std::string& name) const { return nb::cast<float>(settings_[name.c_str()]); }
-    Heads heads(const std::string& stack) const {
-        return {whole(stack + "_heads", 1), whole(stack + "_head_width", 1), number(stack + "_scale")};
-    }
-
-    void use(const std::string& name) {
-        if (std::find(used_.begin(), used_.end(), name) == used_.end()) used_.push_back(name);
-    }
-
-    Matrix matrix(const std::string& name, int64_t outputs, int64_t inputs) {
-        if (!matrices_.contains(name.c_str())) refuse(name + ": weight is missing");
-        use(name);
-        const Matrix found = nb::cast<const Packed&>(matrices_[name.c_str()]).matrix;
-        if (found.outputs() != outputs || found.inputs() != inputs) {
-            refuse(name + ": is " + std::to_string(found.outputs()) + " x " + std::to_string(found.inputs()) + ", expected " +
-                   std::to_string(outputs) + " x " + std::to_string(inputs));
-        }
-        return found;
-    }
-
-    // A copy, padded with zeros to whole panels.
-    const float* vector(const std::string& name, int64_t size) {
-        if (!vectors_.contains(name.c_str())) refuse(name + ": weight is missing");
-        use(name);
-        const Array<float> found = nb::cast<Array<float>>(vectors_[name.c_str()]);
-        check(found, size, name.c_str());
-        Buffer<float> copy(rounded(size, panel));
-        std::copy(found.data(), found.data() + size, copy.get());
-        std::fill(copy.get() + size, copy.get() + rounded(size, panel), 0.0f);
-        model_.vectors.push_back(std::move(copy));
-        return model_.vectors.back().get();
-    }
-    const float* optional_vector(const std::string& name, int64_t size) {
-        return vectors_.contains(name.c_str()) ? vector(name, size) : nullptr;
-    }
-
-    Linear linear(const std::string& name, int64_t outputs, int64_t inputs) {
-        return {matrix(name, outputs, inputs), optional_vector(name + ".bias", outputs)};
-    }
-    Norm norm(const std::string& name) {
-        const int64_t width = model_.shape.width;
-        return {vector(name + ".weight", width), model_.shape.rms ? nullptr : vector(name + ".bias", width)};
-    }
-    FeedForward feed_forward(const std::string& at) {
-        const std::string name = at + "feed_forward.inner";
-        if (!matrices_.contains(name.c_str())) refuse(name + ": weight is missing");
-        const int64_t inner = nb::cast<const Packed&>(matrices_[name.c_str()]).matrix.outputs(), width = model_.shape.width;
-        FeedForward layer;
-        layer.inner = linear(name, inner, width);
-        if (whole("gated", 0)) layer.gate = linear(at + "feed_forward.gate", inner, width);
-        layer.outer = linear(at + "feed_forward.outer", width, inner);
-        layer.norm = norm(at + "feed_forward_norm");
-        return layer;
-    }
-    Side side(const std::string& name, int64_t vocabulary, int64_t heads) {
-        const Shape& shape = model_.shape;
-        const bool own = matrices_.contains((name + "_embedding").c_str());
-        Side made;
-        made.embedding = matrix(own ? name + "_embedding" : "output", vocabulary, shape.width);
-        made.positions = optional_vector(name + "_positions", shape.max_length * shape.width);
-        made.relative_bias = optional_vector(name + "_relative_bias", heads * (2 * shape.max_distance + 1));
-        if (vectors_.contains((name + "_norm.weight").c_str())) made.norm = norm(name + "_norm");
-        return made;
-    }
-
-    Model& model_;
-    const nb::dict &settings_, &matrices_, &vectors_;
-    std::vector<std::string> used_;
-};
-
-}  // namespace
-
 Handle build(const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa, void (*check_interrupt)()) {
     if (isa < 0 || isa > static_cast<int>(Isa::wasm) || !supported(static_cast<Isa>(isa))) refuse("isa: not supported on this machine");
-    Handle handle{std::make_shared<Model>(), nb::dict()};
+    Parts parts;
+    std::vector<Array<float>> arrays;  // until build_model has copied them
+    for (const auto& [name, value] : settings) parts.settings[nb::cast<std::string>(name)] = nb::cast<double>(value);
+    for (const auto& [name, matrix] : matrices) parts.matrices[nb::cast<std::string>(name)] = nb::cast<const Packed&>(matrix).matrix;
+    for (const auto& [name, vector] : vectors) {
+        arrays.push_back(nb::cast<Array<float>>(vector));
+        parts.vectors[nb::cast<std::string>(name)] = {arrays.back().data(), static_cast<int64_t>(arrays.back().size())};
+    }
+    Handle handle{build_model(parts, static_cast<Isa>(isa), check_interrupt), nb::dict()};
     handle.matrices.update(matrices);
-    handle.model->kernels = &kernels_of(static_cast<Isa>(isa));
-    Builder(*handle.model, settings, matrices, vectors).build(check_interrupt);
     return handle;
 }
 
