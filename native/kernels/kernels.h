@@ -15,7 +15,7 @@ namespace uwaga {
 
 enum class Isa : int { portable = 0, neon = 1, avx2 = 2, avxvnni = 3, avx512vnni = 4, amx = 5, wasm = 6 };
 
-enum class Activation : int { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4 };
+enum class Activation : int { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu = 4, tanh = 5 };
 
 constexpr int64_t panel = 32;  // output columns packed side by side
 
@@ -140,6 +140,27 @@ struct Kernels {
     void (*attend_float16)(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
     void (*attend_float)(const float* query, const float* keys, const float* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
     void (*self_attend)(const SelfAttention& attention);
+
+    // y = sigmoid(a + b) * x, all (width,); y may be x.
+    void (*gate)(const float* a, const float* b, const float* x, int64_t width, float* y);
+    // The end of a step of a gated recurrent unit (Cho et al. 2014, equations 7 and 8): z = sigmoid(update +
+    // update_state), n = tanh(candidate + candidate_state), after = z * before + (1 - z) * n. All (units,); after may be
+    // before.
+    void (*gru)(const float* update, const float* update_state, const float* candidate, const float* candidate_state, const float* before, int64_t units, float* after);
+    // A step of a long short-term memory (Gers et al. 2000): with (i, f, g, o) = inputs + states, each (units,), the cell
+    // after = sigmoid(f) * before + sigmoid(i) * tanh(g) and hidden = sigmoid(o) * tanh(after). after may be before.
+    void (*lstm)(const float* inputs, const float* states, const float* before, int64_t units, float* after, float* hidden);
+
+    // Scores of one query against keys (length, stride), of which `width` columns count: scale * query . key, and
+    // vector . tanh(query + key) (Bahdanau et al. 2014, section A.1.2).
+    void (*score_dot)(const float* query, const float* keys, int64_t stride, int64_t length, int64_t width, float scale, float* scores);
+    void (*score_additive)(const float* query, const float* vector, const float* keys, int64_t stride, int64_t length, int64_t width, float* scores);
+    // weights = softmax(weights) * gain, in place, and context = weights . values (length, stride). gain: (length,) or null.
+    void (*weigh_values)(float* weights, const float* gain, const float* values, int64_t stride, int64_t length, int64_t width, float* context);
+    // The window of predictive local attention (Luong et al. 2015, section 3.2): with the centre p = length *
+    // sigmoid(vector . hidden), window = [first, last) of the positions at most `reach` from p, and gain (length,) =
+    // exp(-(t - p)^2 / (2 (reach / 2)^2)).
+    void (*predict_window)(const float* hidden, const float* vector, int64_t width, int64_t length, int64_t reach, int64_t* window, float* gain);
 
     void (*to_float16)(const float* x, int64_t count, uint16_t* y);  // rounds to nearest even, saturates at +-65504
 };

@@ -6,6 +6,7 @@
 // Included inside an unnamed namespace.
 
 #include "kernels/shared/self_attention.inl"
+#include "kernels/shared/recurrent.inl"
 #include "kernels/shared/epilogue.inl"
 #include "kernels/shared/product.inl"
 #include "kernels/shared/output.inl"
@@ -14,5 +15,6 @@
 
 constexpr Kernels table(Isa isa, const char* name) {
     return Kernels{isa, name, quantise, int8_product, float_product, bfloat16_product, int8_output, float_output, bfloat16_output,
-                   int8_listed, float_listed, bfloat16_listed, int8_embed, float_embed, bfloat16_embed, norm, ssru, attend_float16, attend_float, self_attend, to_float16};
+                   int8_listed, float_listed, bfloat16_listed, int8_embed, float_embed, bfloat16_embed, norm, ssru, attend_float16, attend_float, self_attend,
+                   gate, gru, lstm, score_dot, score_additive, weigh_values, predict_window, to_float16};
 }

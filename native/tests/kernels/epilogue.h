@@ -11,6 +11,7 @@ inline double activate(Activation a, double x) {
         case Activation::gelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
         case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
         case Activation::silu: return x / (1 + std::exp(-x));
+        case Activation::tanh: return std::tanh(x);
         case Activation::none: break;
     }
     return x;
@@ -20,7 +21,7 @@ struct Sides {  // operands of an epilogue
     Floats bias, gate, residual;
     Epilogue epilogue(int which, int64_t n) const {
         Epilogue e;
-        e.activation = static_cast<Activation>(which % 5);
+        e.activation = static_cast<Activation>(which % 6);
         if (which & 1) e.bias = bias.get();
         if (which & 2) e.gate = gate.get(), e.gate_stride = n + 1;
         if (which & 4) e.residual = residual.get(), e.residual_stride = n + 2;

@@ -17,6 +17,8 @@ void test_all(const Kernels& kernels) {
     test_quantise(kernels);
     test_norm(kernels);
     test_ssru(kernels);
+    test_gates(kernels);
+    test_recurrent_attention(kernels);
     test_to_float16(kernels);
     test_int8_product(kernels, 127);
     test_int8_product(kernels, 63);

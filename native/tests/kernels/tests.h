@@ -13,6 +13,8 @@ void test_same_bits(const Kernels& kernels, const Kernels& twin);
 void test_quantise(const Kernels& kernels);
 void test_norm(const Kernels& kernels);
 void test_ssru(const Kernels& kernels);
+void test_gates(const Kernels& kernels);
+void test_recurrent_attention(const Kernels& kernels);
 void test_to_float16(const Kernels& kernels);
 
 void test_int8_product(const Kernels& kernels, int levels);

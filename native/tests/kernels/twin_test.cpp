@@ -28,7 +28,7 @@ void compare_products(const Kernels& kernels, const Kernels& twin, int64_t outpu
     const PackedInt8 int8(w.get(), outputs, inputs, 127);
     const PackedFloats floats(w.get(), outputs, inputs);
     const PackedBfloat16 bfloat16s(w.get(), outputs, inputs);
-    for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu}) {
+    for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::tanh}) {
         Epilogue e;
         e.bias = bias.get();
         e.activation = activation;
@@ -76,6 +76,19 @@ void compare_rows(const Kernels& kernels, const Kernels& twin, int64_t width) {
     }
     compare<float>(kernels, twin, "recurrent unit", 2 * width, [&](const Kernels& k, float* y) {
         k.ssru(x.get(), gain.get(), bias.get(), x.get() + (rows - 1) * width, width, y, y + width);
+    });
+    compare<float>(kernels, twin, "gated units", 4 * width, [&](const Kernels& k, float* y) {
+        k.gate(x.get(), gain.get(), bias.get(), width, y);
+        k.gru(x.get(), gain.get(), x.get() + width, y, bias.get(), width, y + width);
+        k.lstm(x.get(), x.get() + width, bias.get(), width, y + 2 * width, y + 3 * width);
+    });
+    compare<float>(kernels, twin, "recurrent attention", 2 * rows + 2 * width + 20, [&](const Kernels& k, float* y) {
+        int64_t window[2];
+        k.score_dot(gain.get(), x.get(), width, rows, width, 0.3f, y);
+        k.score_additive(gain.get(), bias.get(), x.get(), width, rows, width, y + rows);
+        k.predict_window(gain.get(), bias.get(), width, 20, 3, window, y + 2 * rows + 2 * width);
+        k.weigh_values(y, nullptr, x.get(), width, rows, width, y + 2 * rows);
+        k.weigh_values(y + rows, y + 2 * rows + 2 * width, x.get(), width, rows, width, y + 2 * rows + width);
     });
 }
 
