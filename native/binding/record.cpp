@@ -40,7 +40,8 @@ PyMemory encode_recorded_sources(const std::shared_ptr<Handle>& handle, const st
     nb::list encoder;
     for (std::size_t s = 0; s < checked.size(); ++s) {
         const int64_t length = static_cast<int64_t>(checked[s].size());
-        encoder.append(matrices(to[s], model.encoder.size(), model.shape.encoder.count, length, length));
+        if (model.network) encoder.append(nb::none());
+        else encoder.append(matrices(to[s], model.encoder.size(), model.shape.encoder.count, length, length));
     }
     Memory memory;
     {
@@ -73,7 +74,7 @@ nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<
         if (!shape.recurrent) decoder = matrices(to[t].decoder, model.decoder.size(), shape.decoder.count, target, target);
         if (model.has_source()) {
             readings[t].source = &source_of(model, memories[t], sentences[t]);
-            cross = matrices(to[t].cross, model.decoder.size(), shape.decoder.count, target, readings[t].source->length);
+            if (model.cross_layers()) cross = matrices(to[t].cross, static_cast<std::size_t>(model.cross_layers()), shape.decoder.count, target, readings[t].source->length);
         }
         found.append(nb::make_tuple(decoder, cross));
     }
@@ -87,7 +88,7 @@ nb::list cross_attention_of(const std::shared_ptr<Handle>& handle, const std::ve
     const int64_t heads = model.shape.decoder.count;
     if (!model.has_source()) refuse("a decoder-only model has no cross-attention");
     if (memories.size() != targets.size() || sentences.size() != targets.size()) refuse("attentions: expected one memory and sentence per target");
-    if (layer < 0 || layer >= static_cast<int64_t>(model.decoder.size()) || head < -1 || head >= heads) refuse("attentions: no such layer or head");
+    if (layer < 0 || layer >= model.cross_layers() || head < -1 || head >= heads) refuse("attentions: no such layer or head");
     std::vector<Reading> readings(targets.size());
     std::vector<float*> to(targets.size());
     nb::list found;

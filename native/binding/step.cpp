@@ -180,7 +180,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     nb::object found = nb::none(), weights = nb::none();
     if (!whole) found = array(answer.tokens, answer.k + answer.wanted);
     const nb::object log_probs = array(answer.log_probs, answer.k + answer.wanted);
-    if (attention && model.has_source()) {
+    if (attention && model.cross_layers()) {
         for (const State::Sentence& sentence : state.sentences) answer.attention_width = std::max(answer.attention_width, sentence.memory.length);
         weights = array(answer.attention, answer.attention_width);
     }

@@ -1,23 +1,20 @@
 #include "transformer/build.h"
 
-#include <algorithm>
-#include <set>
-#include <stdexcept>
+#include "recurrent/network.h"
+#include "transformer/part_reader.h"
 
 namespace uwaga {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
-
-// Looks up weights by name, checks each against the shape it must have, and records which were used.
-class Builder {
+class Builder : private PartReader {
   public:
-    Builder(Model& model, const Parts& parts) : model_(model), parts_(parts) {}
+    using PartReader::PartReader;
 
     void build(void (*check_interrupt)()) {
-        read_shape();
         model_.workers.configure(whole("threads", 1), check_interrupt);
+        if (has("family")) return build_network(model_, *this);
+        read_shape();
         const Shape& shape = model_.shape;
         if (model_.has_source()) {
             model_.source = side("source", model_.source_vocabulary, shape.encoder.count);
@@ -29,8 +26,9 @@ class Builder {
         if (shape.pre_norm) model_.decoder_norm = norm("decoder_norm");
         model_.output_weight = matrix("output", model_.target_vocabulary, shape.width);
         model_.output_bias = optional_vector("output.bias", model_.target_vocabulary);
-        if (used_.size() != parts_.matrices.size() + parts_.vectors.size()) refuse("some of the given weights are not part of the model");
+        check_all_used();
         link_prefetches();
+        if (shape.recurrent) model_.cells = static_cast<int64_t>(model_.decoder.size()) * shape.width;
         const int64_t page = page_entries * model_.key_value_width() * static_cast<int64_t>(model_.decoder.size()) * model_.cache_element_size();
         model_.pages.configure(page, int64_t{16} << 20);
         model_.chunks.configure(page, int64_t{4} << 20);
@@ -115,56 +113,10 @@ class Builder {
         }
     }
 
-    int64_t whole(const std::string& name, int64_t least) const {
-        const double value = setting(name);
-        if (!(value >= static_cast<double>(least) && value < 2147483648.0)) refuse(name + ": out of range");
-        return static_cast<int64_t>(value);
-    }
-    float number(const std::string& name) const { return static_cast<float>(setting(name)); }
-    double setting(const std::string& name) const {
-        const auto found = parts_.settings.find(name);
-        if (found == parts_.settings.end()) refuse(name + ": setting is missing");
-        return found->second;
-    }
     Heads heads(const std::string& stack) const {
         return {whole(stack + "_heads", 1), whole(stack + "_head_width", 1), number(stack + "_scale")};
     }
 
-
-    Matrix matrix(const std::string& name, int64_t outputs, int64_t inputs) {
-        const Matrix& found = of(parts_.matrices, name);
-        used_.insert(name);
-        if (found.outputs() != outputs || found.inputs() != inputs) {
-            refuse(name + ": is " + std::to_string(found.outputs()) + " x " + std::to_string(found.inputs()) + ", expected " +
-                   std::to_string(outputs) + " x " + std::to_string(inputs));
-        }
-        return found;
-    }
-
-    // A copy, padded with zeros to whole panels.
-    const float* vector(const std::string& name, int64_t size) {
-        const Vector& found = of(parts_.vectors, name);
-        used_.insert(name);
-        if (found.size != size) refuse(name + ": " + std::to_string(found.size) + " numbers, expected " + std::to_string(size));
-        Buffer<float> copy(rounded(size, panel));
-        std::copy(found.data, found.data + size, copy.get());
-        std::fill(copy.get() + size, copy.get() + rounded(size, panel), 0.0f);
-        model_.vectors.push_back(std::move(copy));
-        return model_.vectors.back().get();
-    }
-    const float* optional_vector(const std::string& name, int64_t size) {
-        return parts_.vectors.count(name) ? vector(name, size) : nullptr;
-    }
-    template <class Named>
-    static const typename Named::mapped_type& of(const Named& named, const std::string& name) {
-        const auto found = named.find(name);
-        if (found == named.end()) refuse(name + ": weight is missing");
-        return found->second;
-    }
-
-    Linear linear(const std::string& name, int64_t outputs, int64_t inputs) {
-        return {matrix(name, outputs, inputs), optional_vector(name + ".bias", outputs)};
-    }
     Norm norm(const std::string& name) {
         const int64_t width = model_.shape.width;
         return {vector(name + ".weight", width), model_.shape.rms ? nullptr : vector(name + ".bias", width)};
@@ -181,18 +133,13 @@ class Builder {
     }
     Side side(const std::string& name, int64_t vocabulary, int64_t heads) {
         const Shape& shape = model_.shape;
-        const bool own = parts_.matrices.count(name + "_embedding");
         Side made;
-        made.embedding = matrix(own ? name + "_embedding" : "output", vocabulary, shape.width);
+        made.embedding = embedding(name, vocabulary, shape.width);
         made.positions = optional_vector(name + "_positions", shape.max_length * shape.width);
         made.relative_bias = optional_vector(name + "_relative_bias", heads * (2 * shape.max_distance + 1));
         if (parts_.vectors.count(name + "_norm.weight")) made.norm = norm(name + "_norm");
         return made;
     }
-
-    Model& model_;
-    const Parts& parts_;
-    std::set<std::string> used_;
 };
 
 }  // namespace

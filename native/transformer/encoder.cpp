@@ -1,6 +1,7 @@
 // The encoder: from sources to the keys and values that the decoder reads. Rows are packed in groups, without padding.
 #include <algorithm>
 
+#include "recurrent/network.h"
 #include "transformer/blocks.h"
 #include "transformer/state.h"
 
@@ -116,6 +117,7 @@ std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x,
 }
 
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
+    if (model->network) return encode_network(model, sources);
     const std::vector<Group> groups = grouped(sources, model->workers.threads());
     std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
     model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {

@@ -57,10 +57,12 @@ struct Shape {
     int64_t shared_width = 0;  // minimum width at which sharing a matrix is worth the threads' waiting
     int64_t max_distance = 0;  // largest relative distance with its own bias; longer ones share it
     bool pre_norm = false, rms = false, float16_cache = false;
-    bool recurrent = false;  // the decoder has simpler simple recurrent units (SSRU) instead of self-attention
+    bool recurrent = false;  // the decoder has cells instead of self-attention: SSRU, or those of a network
     float epsilon = 1e-5f, embedding_scale = 1, output_scale = 1;
     Activation activation = Activation::relu;
 };
+
+struct Network;  // recurrent/network.h
 
 struct Model {
     Shape shape;
@@ -72,6 +74,8 @@ struct Model {
     Matrix output_weight;
     const float* output_bias = nullptr;
     int64_t source_vocabulary = 0, target_vocabulary = 0;
+    int64_t cells = 0;                       // recurrent state per row: numbers
+    std::shared_ptr<const Network> network;  // of a recurrent encoder-decoder, which has no layers here; otherwise null
 
     std::vector<Buffer<float>> vectors;  // what the pointers above point to
     mutable PagePool pages, chunks;
@@ -81,7 +85,8 @@ struct Model {
     bool has_source() const { return source_vocabulary > 0; }  // otherwise decoder-only: continues prompts
     int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }     // bytes per key or value element
     int64_t key_value_width() const { return 2 * shape.decoder.inner(); }          // elements of a key and its value
-    int64_t cells_width() const { return shape.recurrent ? static_cast<int64_t>(decoder.size()) * shape.width : 0; }  // per row
+    int64_t cells_width() const { return cells; }
+    int64_t cross_layers() const;  // layers of cross-attention
 };
 
 constexpr int64_t group_rows = 256;  // tokens encoded together, unless a single sentence has more

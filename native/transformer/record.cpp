@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "recurrent/network.h"
 #include "transformer/blocks.h"
 
 namespace uwaga {
@@ -286,6 +287,7 @@ std::vector<RecordedGroup> grouped_targets(const std::vector<Reading>& readings)
 }  // namespace
 
 Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources, const std::vector<float*>& to) {
+    if (model->network) return encode_network(model, sources);
     std::vector<int64_t> lengths;
     for (const std::vector<int32_t>& source : sources) lengths.push_back(static_cast<int64_t>(source.size()));
     const std::vector<RecordedGroup> groups = grouped(lengths);
@@ -307,6 +309,11 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
 }
 
 void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to) {
+    if (model.network) {
+        std::vector<float*> cross;
+        for (const Matrices& matrices : to) cross.push_back(matrices.cross);
+        return record_network(model, readings, cross);
+    }
     const std::vector<RecordedGroup> groups = grouped_targets(readings);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);
@@ -315,6 +322,7 @@ void record(const Model& model, const std::vector<Reading>& readings, const std:
 }
 
 void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen) {
+    if (model.network) return record_network(model, readings, to);
     const std::vector<RecordedGroup> groups = grouped_targets(readings);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);

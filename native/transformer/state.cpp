@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "recurrent/network.h"
 #include "transformer/state.h"
 
 namespace uwaga {
@@ -37,6 +38,11 @@ void append(State& state, const State& other) {
 
 }  // namespace
 
+int64_t Model::cross_layers() const {
+    if (network) return network->attends() ? 1 : 0;
+    return has_source() ? static_cast<int64_t>(decoder.size()) : 0;
+}
+
 State start(const Memory& memory, int64_t beams) {
     if (beams < 1 || beams > most_beams) throw std::invalid_argument("beams must be from 1 to " + std::to_string(most_beams));
     State state;
@@ -50,7 +56,11 @@ State start(const Memory& memory, int64_t beams) {
         if (!model.shape.recurrent) store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(), model.cache_element_size());
         state.sentences.push_back({sentence, std::move(store), 0});
     }
-    state.cells.resize(static_cast<std::size_t>(state.rows() * model.cells_width()));
+    const int64_t cells = model.cells_width();
+    state.cells.resize(static_cast<std::size_t>(state.rows() * cells));
+    for (int64_t row = 0; model.network && row < state.rows(); ++row) {
+        std::copy_n(first_cells(model, memory.sentences[static_cast<std::size_t>(row / beams)]), cells, state.cells.data() + row * cells);
+    }
     return state;
 }
 

@@ -28,6 +28,7 @@ struct EncodedSentence {
     std::shared_ptr<const Chunk> chunk;
     int64_t first = 0, length = 0;  // rows of the chunk
     AllowedPtr allowed = {};        // its shortlist; null: the whole vocabulary
+    int64_t number = 0;             // which sentence of the chunk, in a recurrent encoder-decoder
 };
 
 // A prompt as read by a decoder-only model: all but the last token, which the first step reads.
@@ -56,7 +57,7 @@ struct State {
     std::vector<Sentence> sentences;
     int64_t stride = 0;           // entries per row of the tables
     std::vector<int64_t> tables;  // (rows, stride): offsets from the store's base to the key of each position
-    std::vector<float> cells = {};  // (rows, layers, width) in a recurrent model, which has no stores or tables
+    std::vector<float> cells = {};  // (rows, cells) in a recurrent model, which has no stores or tables
 
     int64_t rows() const { return static_cast<int64_t>(sentences.size()) * beams; }
     bool listed() const { return !sentences.empty() && sentences.front().memory.allowed; }  // all have one or none

@@ -9,7 +9,7 @@ import pytest
 from drawn_searches import VOCABULARY, found, options, phrases_for, prefixes_for, random_list
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_models import native, random_model, sentences, shapes
+from native_models import native, random_model, recurrent_shapes, sentences, shapes
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 from toy_decoders import RecurrentToy
 
@@ -80,7 +80,8 @@ def drawn_searches(data, make):
 @given(st.data())
 def test_it_finds_what_each_search_finds_alone(data):
     seed = data.draw(st.integers(0, 10**6))
-    model = random_model(data.draw(shapes()), seed, spread=data.draw(st.sampled_from([1.0, 3.0])))
+    shape, spread = data.draw(shapes() | recurrent_shapes()), data.draw(st.sampled_from([1.0, 3.0]))
+    model = random_model(shape, seed, spread=spread)
     engine = native(model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 2)))
     if data.draw(st.booleans()):
         engine = engine.with_shortlist(random_list(seed))

@@ -8,7 +8,7 @@ import pytest
 from drawn_searches import found, options, phrases_for, prefixes_for, random_list
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from native_models import SYMBOLS, native, random_model, sentences, shapes
+from native_models import SYMBOLS, native, random_model, recurrent_shapes, sentences, shapes
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
 from uwaga.decoder import BeamRules
@@ -45,7 +45,8 @@ def both(engine, sources, wanted, prefixes, phrases=None):
 @given(st.data())
 def test_the_engine_finds_what_the_numpy_search_finds(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 9))
-    model = random_model(data.draw(shapes()), seed, spread=data.draw(st.sampled_from([0.0, 1.0, 3.0])))
+    shape, spread = data.draw(shapes() | recurrent_shapes()), data.draw(st.sampled_from([0.0, 1.0, 3.0]))
+    model = random_model(shape, seed, spread=spread)
     engine = native(model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 2)))
     if data.draw(st.booleans()):
         engine = engine.with_shortlist(random_list(seed))

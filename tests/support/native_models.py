@@ -1,4 +1,4 @@
-"""Random Transformers of every kind, in torch and on the engine."""
+"""Random models of every kind, in torch and on the engine."""
 
 import numpy as np
 import torch
@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 from uwaga.decoder import Choice, Symbols
 from uwaga.engine import NativeModel
 from uwaga.engine.packing import pack
-from uwaga.models.transformer import Transformer
+from uwaga.models.build import build_model
 from uwaga.settings import TransformerSettings
+from uwaga.settings.recurrent import (
+    BahdanauSettings,
+    ChoSettings,
+    GnmtSettings,
+    LuongSettings,
+    SutskeverSettings,
+)
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 LONGEST = 24
@@ -56,6 +63,47 @@ def shapes(draw):
     )
 
 
+@st.composite
+def recurrent_shapes(draw):
+    """Settings of a tiny recurrent model of any family and variant."""
+    family = draw(
+        st.sampled_from([ChoSettings, SutskeverSettings, BahdanauSettings, LuongSettings, GnmtSettings])
+    )
+    tie = draw(st.sampled_from(["none", "decoder", "all"]))
+    hidden = 2 * draw(st.integers(1, 12))
+    features = draw(st.integers(1, 20)) if family in (ChoSettings, BahdanauSettings) else hidden
+    values = {
+        "hidden": hidden,
+        "embedding": draw(st.integers(1, 20)) if tie == "none" else features,
+        "tie": tie,
+        "max_length": LONGEST,
+        "dropout": 0.0,
+    }
+    scores = ["general", "additive", "additive_joint", "concat", "location"]
+    if family in (ChoSettings, BahdanauSettings):
+        values |= {"read_out": features, "gru": draw(st.sampled_from(["paper", "fused"]))}
+    if family is BahdanauSettings:
+        values |= {"decoder": draw(st.sampled_from(["paper", "conditional"]))}
+        values |= {"score": draw(st.sampled_from(scores))}
+    elif family is GnmtSettings:
+        values |= {"encoder_layers": draw(st.integers(2, 4)), "decoder_layers": draw(st.integers(1, 4))}
+        values |= {"score": draw(st.sampled_from([*scores, "dot", "scaled_dot"]))}
+    else:
+        values |= {"reverse": draw(st.booleans())}
+    if family in (SutskeverSettings, LuongSettings):
+        values |= {"layers": draw(st.integers(1, 3))}
+    if family is LuongSettings:
+        attention = draw(st.sampled_from(["global", "local-m", "local-p"]))
+        values |= {
+            "score": draw(st.sampled_from([*scores, "dot", "scaled_dot"])),
+            "attention": attention,
+            "window": None if attention == "global" else draw(st.integers(1, 5)),
+            "input_feeding": draw(st.booleans()),
+            "bidirectional": not values["reverse"] and draw(st.booleans()),
+        }
+    return family(**values)
+
+
 def randomised(make, seed, spread):
     """A torch model, as ``make`` makes it, whose every weight is random, norms and biases too."""
     with torch.random.fork_rng():
@@ -71,7 +119,7 @@ def randomised(make, seed, spread):
 
 
 def random_model(settings, seed=0, source=23, target=23, spread=1.0):
-    return randomised(lambda: Transformer(settings, SYMBOLS, source, target), seed, spread)
+    return randomised(lambda: build_model(settings, SYMBOLS, source, target), seed, spread)
 
 
 def native(model, precision="float32", threads=1, isa=None, levels=127, keep=(), shared_width=384):

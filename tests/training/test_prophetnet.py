@@ -88,7 +88,8 @@ def test_M29_learns_from_a_settings_file(tmp_path: Path, steps: int) -> None:
     assert len(found) == 3
     if steps > 100:
         assert found == ["cba", "gf", "kjih"]
-    with pytest.raises(ModelError, match="the native engine runs Transformers, not the family 'prophetnet'"):
+    message = "the native engine runs Transformers and recurrent models, not the family 'prophetnet'"
+    with pytest.raises(ModelError, match=message):
         uwaga.load(model, engine="native")
 
 

@@ -14,6 +14,7 @@ from uwaga.settings import (
     ProphetNetSettings,
     TransformerSettings,
 )
+from uwaga.settings.recurrent import RecurrentSettings
 
 SLACK = 1 << 22
 """Numbers that may be asked for beyond those stored: what is near is told apart by names and shapes."""
@@ -77,7 +78,9 @@ def layer_count(
     return settings.layers
 
 
-Described = TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings
+Described = (
+    TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings | RecurrentSettings
+)
 """Models whose weights are known from their settings."""
 
 

@@ -8,7 +8,6 @@ from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.engine import NativeModel, Packed, Precision, pack
 from uwaga.engine.layout import EngineSettings, engine_refusal
 from uwaga.errors import ModelError, SettingsError
-from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 EXACT = 127
 """Levels of the numbers in an int8 folder, which every processor is to read."""
@@ -28,7 +27,7 @@ def to_engine(
     """Return the native engine for a checkpoint.
 
     Args:
-        checkpoint: of a Transformer or a decoder-only model.
+        checkpoint: of a Transformer, a decoder-only or a recurrent model.
         precision: precision of the computation; None for that of an int8 folder or a file of integers, and
             float32 for all others.
         threads: see :class:`uwaga.engine.NativeModel`.
@@ -76,5 +75,5 @@ def _settings(checkpoint: Checkpoint) -> EngineSettings:
     settings, refusal = checkpoint.settings, engine_refusal(checkpoint.settings)
     if refusal is not None:
         raise ModelError(f"{checkpoint.place}: the native engine runs {refusal}; use the engine torch")
-    assert isinstance(settings, TransformerSettings | DecoderOnlySettings)
+    assert isinstance(settings, EngineSettings)
     return settings

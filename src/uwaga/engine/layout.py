@@ -1,44 +1,39 @@
 """The names and shapes of a model's weights in ``model.safetensors``, from its settings.
 
-The engine runs encoder-decoder models (M16) and decoder-only models (M18), whose single vocabulary serves as
-source and target vocabulary.
+The engine runs encoder-decoder models (M16), decoder-only models (M18), whose single vocabulary serves as
+source and target vocabulary, and recurrent models (:mod:`uwaga.engine.layout_recurrent`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from uwaga.decoder import Ids
+from uwaga.engine.layout_recurrent import recurrent_products, recurrent_refusal, recurrent_vectors
+from uwaga.engine.product import Product, tables
 from uwaga.results.attention import Floats
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
+from uwaga.settings.recurrent import RecurrentSettings
 
-EngineSettings = TransformerSettings | DecoderOnlySettings
+TransformerLike = TransformerSettings | DecoderOnlySettings
+"""Settings of models made of Transformer layers."""
+EngineSettings = TransformerLike | RecurrentSettings
 """Settings of the models that the engine runs."""
 
 
 def engine_refusal(settings: object) -> str | None:
     """Return why the engine cannot run a model of these settings, as the end of a message; None if it can."""
-    if not isinstance(settings, TransformerSettings | DecoderOnlySettings):
-        return f"Transformers, not the family {getattr(settings, 'family', None)!r}"
+    if isinstance(settings, RecurrentSettings):
+        return recurrent_refusal(settings)
+    if not isinstance(settings, TransformerLike):
+        return f"Transformers and recurrent models, not the family {getattr(settings, 'family', None)!r}"
     if isinstance(settings, TransformerSettings) and settings.self_attention == "aan":
         return "decoders with self-attention or SSRU, not self_attention: aan"
     return None
-
-
-TABLES: Mapping[str, Mapping[str, str]] = {
-    "all": {"source_embedding": "output_weight", "target_embedding": "output_weight"},
-    "decoder": {"source_embedding": "source_embedding.weight", "target_embedding": "output_weight"},
-    "embeddings": {
-        "source_embedding": "source_embedding.weight",
-        "target_embedding": "source_embedding.weight",
-    },
-    "none": {"source_embedding": "source_embedding.weight", "target_embedding": "target_embedding.weight"},
-}
-"""Stored name of each embedding table, by ``settings.tie``; tied tables are stored once."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ class Sizes:
     decoder_feed_forward: int
 
     @classmethod
-    def of(cls, settings: EngineSettings) -> Sizes:
+    def of(cls, settings: TransformerLike) -> Sizes:
         """Return the sizes for given settings."""
         heads, feed_forward = settings.heads, settings.feed_forward
         if isinstance(settings, DecoderOnlySettings):
@@ -72,37 +67,11 @@ class Sizes:
         )
 
 
-@dataclass(frozen=True)
-class Product:
-    """A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs, with their biases.
-
-    ``parts`` are the stored names without ``.weight``; those in :data:`TABLES` are complete names.
-    """
-
-    name: str
-    parts: tuple[str, ...]
-    outputs: tuple[int, ...]
-    inputs: int
-    bias: bool
-
-    @property
-    def stored(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of its stored tensors, by name."""
-        shapes: dict[str, tuple[int, ...]] = {}
-        for part, outputs in zip(self.parts, self.outputs, strict=True):
-            shapes[weight_name(part)] = (outputs, self.inputs)
-            if self.bias:
-                shapes[f"{part}.bias"] = (outputs,)
-        return shapes
-
-
-def weight_name(part: str) -> str:
-    """Return the stored name of a part's weight."""
-    return part if part.endswith("weight") else f"{part}.weight"
-
-
 def products(settings: EngineSettings, source: int, target: int) -> Iterator[Product]:
     """Yield the matrices of a model with these vocabulary sizes."""
+    if isinstance(settings, RecurrentSettings):
+        yield from recurrent_products(settings, source, target)
+        return
     if isinstance(settings, DecoderOnlySettings):
         yield from _decoder_only_products(settings, target)
         return
@@ -121,16 +90,13 @@ def products(settings: EngineSettings, source: int, target: int) -> Iterator[Pro
         yield Product(f"{cross}.output", (f"{cross}.output",), (width,), inner, bias)
         yield from _feed_forward(f"decoder.{layer}.feed_forward", settings, sizes.decoder_feed_forward)
     yield Product("output", ("output_weight",), (target,), width, False)
-    seen = {"output_weight"}
-    for name, size in (("source_embedding", source), ("target_embedding", target)):
-        stored = TABLES[settings.tie][name]
-        if stored not in seen:
-            seen.add(stored)
-            yield Product(name, (stored,), (size,), width, False)
+    yield from tables(settings.tie, {"source_embedding": source, "target_embedding": target}, width)
 
 
 def vectors(settings: EngineSettings, target: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the stored tensors that are not matrices, including positions, by name."""
+    if isinstance(settings, RecurrentSettings):
+        return recurrent_vectors(settings, target)
     shapes = _positions(settings)
     kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
     shapes |= {f"{name}.{kind}": (settings.width,) for name in _norms(settings) for kind in kinds}
@@ -139,7 +105,7 @@ def vectors(settings: EngineSettings, target: int) -> dict[str, tuple[int, ...]]
     return shapes
 
 
-def _norms(settings: EngineSettings) -> list[str]:
+def _norms(settings: TransformerLike) -> list[str]:
     sizes = Sizes.of(settings)
     if isinstance(settings, DecoderOnlySettings):
         blocks: tuple[str, ...] = ("attention_norm", "feed_forward_norm")
@@ -162,7 +128,7 @@ def _norms(settings: EngineSettings) -> list[str]:
     return names + (embedded if settings.embedding_norm else [])
 
 
-def _positions(settings: EngineSettings) -> dict[str, tuple[int, ...]]:
+def _positions(settings: TransformerLike) -> dict[str, tuple[int, ...]]:
     rows = settings.max_length + settings.position_offset
     if isinstance(settings, DecoderOnlySettings):
         return {"positions.weight": (rows, settings.width)}
@@ -217,7 +183,7 @@ def _attention(name: str, width: int, inner: int, bias: bool) -> Iterator[Produc
     yield Product(f"{name}.output", (f"{name}.output",), (width,), inner, bias)
 
 
-def _feed_forward(name: str, settings: EngineSettings, inner: int) -> Iterator[Product]:
+def _feed_forward(name: str, settings: TransformerLike, inner: int) -> Iterator[Product]:
     bias, width = settings.feed_forward_bias, settings.width
     for part in ("inner", "gate") if settings.gated else ("inner",):
         yield Product(f"{name}.{part}", (f"{name}.{part}",), (inner,), width, bias)

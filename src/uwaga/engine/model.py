@@ -13,6 +13,7 @@ from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, translated_errors
 from uwaga.engine.cpu import chosen_isa, usable_cores
 from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
+from uwaga.engine.layout_recurrent import memory_numbers, recurrent_shape
 from uwaga.engine.packing import Packed
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError
@@ -21,6 +22,7 @@ from uwaga.search.choose import every_token
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 from uwaga.settings.load_options import MAX_THREADS
 from uwaga.settings.options import check_whole
+from uwaga.settings.recurrent import RecurrentSettings
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """Values of ``Activation`` in native/kernels/kernels.h."""
@@ -33,7 +35,7 @@ REENCODED_SENTENCES = 256
 
 
 class NativeModel:
-    """A Transformer that runs in C++ on the CPU.
+    """A Transformer or recurrent model that runs in C++ on the CPU.
 
     In a decoder-only model (M18) a source is a prompt of at least one token, read as a block; in the first
     step its last token replaces the start symbol.
@@ -122,7 +124,7 @@ class NativeModel:
     @property
     def described(self) -> str:
         """Description: family, engine and precision, instruction set, threads of a call."""
-        family = "decoder-only" if isinstance(self.settings, DecoderOnlySettings) else "Transformer"
+        family = str(getattr(self.settings, "family", "")).replace("transformer", "Transformer")
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"{family}, native {self.precision} on {self.isa}, {threads}"
 
@@ -280,23 +282,23 @@ class RecordingModel(NativeModel):
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
     ) -> list[Floats]:
         """See :meth:`NativeModel.cross_attention`; sources that were not kept are processed in parts."""
-        if not isinstance(self.settings, TransformerSettings):
+        layers, heads = _cross_sizes(self.settings)
+        if not layers:
             return [select_head(None, layer, head) for _ in sources]
-        sizes = Sizes.of(self.settings)
-        layer = resolve_layer(layer, head, sizes.decoder_layers, sizes.decoder_heads)
+        layer = resolve_layer(layer, head, layers, heads)
         number = -1 if head is None else head
-        layers = self._force_decoded(
+        decoded = self._force_decoded(
             sources,
             targets,
             lambda memories, places, fed: self._core.cross_attention(memories, places, fed, layer, number),
         )
-        return [select_head(matrices[None], 0, None if head is None else 0) for matrices in layers]
+        return [select_head(matrices[None], 0, None if head is None else 0) for matrices in decoded]
 
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
         """See :meth:`NativeModel.cross_attentions`; sources that were not kept are processed in parts."""
-        if not isinstance(self.settings, TransformerSettings):
+        if not _cross_sizes(self.settings)[0]:
             return [require_cross_attention(None) for _ in sources]
         recorded = self._force_decoded(sources, targets, self._core.attentions)
         return [require_cross_attention(cross) for _, cross in recorded]
@@ -326,8 +328,20 @@ class RecordingModel(NativeModel):
         return [results[at] for at in range(len(keys))]
 
 
+def _cross_sizes(settings: EngineSettings) -> tuple[int, int]:
+    """Return the layers and heads of the cross-attention; (0, 0) if there is none."""
+    if isinstance(settings, RecurrentSettings):
+        return (1, 1) if memory_numbers(settings) else (0, 0)
+    if not isinstance(settings, TransformerSettings):
+        return 0, 0
+    sizes = Sizes.of(settings)
+    return sizes.decoder_layers, sizes.decoder_heads
+
+
 def _memory_bytes(settings: EngineSettings, precision: str) -> int:
-    """Return the bytes of the decoder's keys and values per source token."""
+    """Return the bytes that the memory takes per source token."""
+    if isinstance(settings, RecurrentSettings):
+        return 4 * max(1, memory_numbers(settings))
     sizes = Sizes.of(settings)
     numbers = 2 * sizes.decoder_layers * sizes.decoder_heads * sizes.decoder_head_width
     return numbers * (4 if precision == "float32" else 2)
@@ -338,7 +352,7 @@ def trim_heap() -> None:
     _core.trim_heap()
 
 
-def _encoder(memory: _core.Memory) -> list[Floats]:
+def _encoder(memory: _core.Memory) -> list[Floats | None]:
     """Return the encoder's attention of a recorded memory."""
     assert memory.encoder is not None
     return memory.encoder
@@ -350,6 +364,8 @@ def _relative(settings: EngineSettings) -> bool:
 
 def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
     """Return the sizes and options of the core's model."""
+    if isinstance(settings, RecurrentSettings):
+        return recurrent_shape(settings)
     sizes = Sizes.of(settings)
     scaled, distance, divided, recurrent = settings.attention_scale, 0, False, False
     if isinstance(settings, TransformerSettings):
@@ -383,7 +399,9 @@ def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
 def _vectors(settings: EngineSettings, packed: Packed) -> dict[str, Floats]:
     """Return the vectors of the core's model: the packed ones, with positions as tables."""
     tables = dict(packed.vectors)
-    if isinstance(settings, TransformerSettings):
+    if isinstance(settings, RecurrentSettings):
+        pass
+    elif isinstance(settings, TransformerSettings):
         _put_positions(settings, tables)
     elif "positions.weight" not in tables:
         raise ModelError("the engine does not support these weights: positions.weight is missing")

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.engine import _core
-from uwaga.engine.layout import EngineSettings, Product, products, vectors, weight_name
+from uwaga.engine.layout import EngineSettings, products, vectors
+from uwaga.engine.product import Product, bias_name, weight_name
 from uwaga.errors import ModelError, SettingsError
 from uwaga.results.attention import Floats
 
@@ -63,7 +64,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 """Names of the arrays of a matrix in each format."""
 
 Read = Callable[[str], Floats]
-"""Return a stored tensor by name; called once for each, so that the model is never in memory twice."""
+"""Return a stored tensor by name; called for one matrix at a time: the model is never in memory twice."""
 
 Integers = tuple[NDArray[np.int8], NDArray[np.float32]]
 """A weight (outputs, inputs) as integers up to 127, and the scale of each output.
@@ -142,20 +143,22 @@ def pack(
     kept = _kept(keep, [product.name for product in ordered])
     for product in ordered:
         form: Precision = "bfloat16" if product.name in kept else precision
-        exact = (
-            [integers(weight_name(part)) for part in product.parts] if (form, levels) == ("int8", 127) else []
-        )
+        unchanged = (form, levels, product.shape) == ("int8", 127, None)
+        exact = [integers(weight_name(part)) for part in product.parts] if unchanged else []
         integer_parts = [part_integers for part_integers in exact if part_integers is not None]
         if len(integer_parts) == len(product.parts):
             matrices[product.name] = _whole_numbers(product, integer_parts, arena)
         else:
             whole = _together([read(weight_name(part)) for part in product.parts])
+            if product.shape is not None:
+                whole = np.ascontiguousarray(whole[product.rows, product.columns])
             _check_finite(whole, product.name)
             matrices[product.name] = _matrix(product, whole, form, levels, arena)
             del whole
         if product.bias:
+            biases = _together([read(bias_name(part)) for part in product.parts])
             packed_vectors[f"{product.name}.bias"] = np.array(
-                _together([read(f"{part}.bias") for part in product.parts])
+                biases if product.shape is None else biases[product.rows]
             )
     for name in vectors(settings, target):
         packed_vectors["output.bias" if name == "output_bias" else name] = np.array(

@@ -122,7 +122,7 @@ class Recurrent(Seq2Seq):
                 f"model.tie: all shares one table between vocabularies of {source_vocabulary} and "
                 f"{target_vocabulary}; set tie: decoder, or text.joint: true"
             )
-        self.symbols, self.vocabulary = symbols, target_vocabulary
+        self.settings, self.symbols, self.vocabulary = settings, symbols, target_vocabulary
         self.max_source = self.max_target = settings.max_length
         self.source_embedding = nn.Embedding(source_vocabulary, settings.embedding)
         self.target_embedding = (

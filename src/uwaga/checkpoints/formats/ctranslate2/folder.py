@@ -27,7 +27,7 @@ from uwaga.checkpoints.size_checks import weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor
 from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
-from uwaga.engine.layout import TABLES
+from uwaga.engine.product import TABLES
 from uwaga.errors import ModelError
 from uwaga.results.attention import Floats
 from uwaga.search import SearchOptions

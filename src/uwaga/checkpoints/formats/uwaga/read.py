@@ -19,6 +19,7 @@ from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.storage.safetensors_files import STORED, check_header, count_tensors, open_tensors
 from uwaga.checkpoints.weight_map import Table, Weights, plain
 from uwaga.decoder import Symbols
+from uwaga.engine.layout import engine_refusal
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
@@ -27,7 +28,6 @@ from uwaga.settings import (
     FAMILIES,
     DecodingSettings,
     ModelSettings,
-    ProphetNetSettings,
     StrictModel,
     TransformerSettings,
     parse,
@@ -351,9 +351,9 @@ def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[s
 
 
 def _weights(path: Path, config: FolderConfig) -> Weights:
-    """Return the weights; the names of a recurrent model's are checked later, by torch."""
+    """Return the weights; torch checks those of a model with an attention score that uwaga does not know."""
     wanted = STORED[config.weights]
-    if isinstance(config.model, TransformerSettings | ProphetNetSettings):
+    if not isinstance(config.model, RecurrentSettings) or engine_refusal(config.model) is None:
         shapes = weight_shapes(config.model, config.vocabulary.source, config.vocabulary.target)
         check_header(path, shapes, dict.fromkeys(shapes, wanted))
     stored = open_tensors(path, config.sha256)
