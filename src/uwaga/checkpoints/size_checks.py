@@ -16,6 +16,10 @@ from uwaga.settings import (
 )
 from uwaga.settings.recurrent import RecurrentSettings
 
+Described = (
+    TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings | RecurrentSettings
+)
+"""Models whose weights are known from their settings."""
 SLACK = 1 << 22
 """Numbers that may be asked for beyond those stored: what is near is told apart by names and shapes."""
 LARGEST_BUFFERS = 1 << 24
@@ -69,19 +73,18 @@ def check_against_weights(
             )
 
 
-def layer_count(
-    settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings,
-) -> int:
+def layer_count(settings: Described) -> int:
     """Return the total number of layers of a model."""
+    if isinstance(settings, RecurrentSettings):
+        return settings.layers_in_all
     if isinstance(settings, TransformerSettings | ProphetNetSettings):
         return settings.encoder_layers + settings.decoder_layers
     return settings.layers
 
 
-Described = (
-    TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings | RecurrentSettings
-)
-"""Models whose weights are known from their settings."""
+def layer_width(settings: Described) -> int:
+    """Return the width of a model's layers."""
+    return settings.hidden if isinstance(settings, RecurrentSettings) else settings.width
 
 
 def weight_shapes(settings: Described, source: int, target: int) -> dict[str, tuple[int, ...]]:

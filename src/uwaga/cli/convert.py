@@ -51,7 +51,7 @@ def convert(
     keep: Keep = None,
     sample: Sample = None,
 ) -> None:
-    """Convert a Transformer to int8, or to a folder that other programs load.
+    """Convert a model to int8, or to a folder that other programs load.
 
     ``--int8`` writes a faster model of a quarter of the size. A sample is translated (GPT-2:
     continued) in float32 and in int8, and their agreement is printed.

@@ -233,7 +233,7 @@ def quantise(
     """Write the model of ``folder`` as the int8 folder ``out`` and compare the two.
 
     Args:
-        folder: a Transformer or a decoder-only model, of any format but int8.
+        folder: a Transformer, a decoder-only or a recurrent model, of any format but int8.
         out: the folder to make.
         keep: patterns of the names of matrices that stay in bfloat16, such as ``output`` or ``decoder.5.*``.
         sample: sentences to compare on, and, from a hundred on, to measure the score statistics on; None for

@@ -14,8 +14,9 @@ from uwaga.checkpoints.formats.uwaga.names import CONFIG
 from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
 from uwaga.checkpoints.formats.uwaga.read import Language, SymbolIds, TokenId, Vocabulary
 from uwaga.checkpoints.score_stats import ScoreStats
-from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count
+from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count, layer_width
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
+from uwaga.engine.layout import engine_refusal
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
@@ -25,6 +26,13 @@ from uwaga.settings import (
     SourceSettings,
     StrictModel,
     TransformerSettings,
+)
+from uwaga.settings.recurrent import (
+    BahdanauSettings,
+    ChoSettings,
+    GnmtSettings,
+    LuongSettings,
+    SutskeverSettings,
 )
 from uwaga.tokenizers.text import TextOptions
 
@@ -65,7 +73,16 @@ class QuantisedConfig(StrictModel):
     frame: Frame | None = None
     vocabulary: Vocabulary
     symbols: SymbolIds
-    model: Annotated[TransformerSettings | DecoderOnlySettings, Field(discriminator="family")]
+    model: Annotated[
+        TransformerSettings
+        | DecoderOnlySettings
+        | ChoSettings
+        | SutskeverSettings
+        | BahdanauSettings
+        | LuongSettings
+        | GnmtSettings,
+        Field(discriminator="family"),
+    ]
     decoding: DecodingSettings | None = None
     search: dict[str, Any] | None = None
     text: SourceSettings = Field(default_factory=SourceSettings)
@@ -83,8 +100,11 @@ class QuantisedConfig(StrictModel):
         for name, value in self.symbols.model_dump().items():
             if value >= self.vocabulary.target:
                 raise ValueError(f"symbols.{name} is {value}, beyond the vocabulary")
-        relative = isinstance(self.model, TransformerSettings) and self.model.positions == "relative"
-        if self.model.max_length * self.model.width > LARGEST_BUFFERS and not relative:
+        refusal = engine_refusal(self.model)
+        if refusal is not None:
+            raise ValueError(f"the native engine runs {refusal}")
+        unlimited = isinstance(self.model, TransformerSettings) and self.model.positions == "relative"
+        if not unlimited and self.model.max_length * layer_width(self.model) > LARGEST_BUFFERS:
             raise ValueError(f"model.max_length {self.model.max_length} is too much")
         return self
 
@@ -126,7 +146,7 @@ def check_layers(path: Path, config: QuantisedConfig) -> None:
     Raises:
         ModelError: the file is missing, not of the stated size, or too small for so many layers.
     """
-    check_size(path, config, layer_count(config.model) * max(LEAST_LAYER, 4 * config.model.width))
+    check_size(path, config, layer_count(config.model) * max(LEAST_LAYER, 4 * layer_width(config.model)))
 
 
 def check_size(path: Path, config: QuantisedConfig, least: int) -> None:

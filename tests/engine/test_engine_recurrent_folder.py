@@ -1,0 +1,109 @@
+"""Folders of recurrent models on the engine: they run without torch, in float32 and as int8 folders."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+from native_models import native
+from recurrent_variants import VARIANTS
+
+import uwaga
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS
+from uwaga.conversion.quantise import quantise
+from uwaga.engine import NativeModel
+from uwaga.errors import ModelError
+from uwaga.models.build import build_model
+from uwaga.translator import Model, Translator
+
+JOINT = tiny.tokeniser()
+SETTINGS = {name: shape.model_copy(update={"max_length": 40}) for name, shape in VARIANTS.items()}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    place, made = tmp_path_factory.mktemp("recurrent"), {}
+    for name, shape in SETTINGS.items():
+        model = build_model(shape, JOINT.symbols, JOINT.size, JOINT.size).eval()
+        save_model(place / name, model, shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "# card\n")
+        made[name] = model
+    return place, made
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_an_int8_folder_translates_as_the_engine_in_int8(folders, name, tmp_path):
+    place, models = folders
+    quantise(place / name, tmp_path / "int8", ("output",))
+    engine = native(models[name], "int8", keep=("output",))
+    expected = Translator(Model(engine, JOINT, JOINT, tiny.SEARCH, ("en", "de")))
+    loaded = uwaga.load(tmp_path / "int8")
+    assert loaded.decoder.precision == "int8"
+    assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(tiny.ENGLISH, beam=3)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_folder_runs_on_the_engine_and_finds_what_torch_finds(folders, name):
+    folder = folders[0] / name
+    ours, theirs = uwaga.load(folder), uwaga.load(folder, engine="torch")
+    assert isinstance(ours.decoder, NativeModel)
+    found = zip(ours.translate(tiny.ENGLISH), theirs.translate(tiny.ENGLISH), strict=True)
+    assert all(one.text == other.text for one, other in found)
+
+
+def test_translating_and_aligning_import_no_torch(folders, tmp_path):
+    quantise(folders[0] / "luong", tmp_path / "int8")
+    script = (
+        "import sys; sys.modules['torch'] = None; import uwaga\n"
+        "for folder in sys.argv[1:]:\n"
+        "    model = uwaga.load(folder)\n"
+        "    assert model.translate(['The dog sees the cat.'], alignment=True)[0].alignment is not None\n"
+        "    assert model.attend('The dog', 'Der Hund').attentions.cross.shape[:2] == (1, 1)\n"
+    )
+    places = [str(folders[0] / "bahdanau"), str(tmp_path / "int8")]
+    subprocess.run([sys.executable, "-c", script, *places], check=True)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "words"),
+    [
+        (("model", "layers"), 10**9, [WEIGHTS, "asks for"]),
+        (("model", "hidden"), 2**40, []),
+        (("model", "hidden"), 16, [WEIGHTS]),
+        (("model", "score"), "mine", ["score: mine"]),
+        (("model", "score"), "dot", [WEIGHTS, "score.key"]),
+        (("model", "family"), "sutskever", ["score"]),
+        (("model", "max_length"), 2**40, ["max_length"]),
+    ],
+)
+def test_a_configuration_of_another_model_is_refused(folders, tmp_path, keys, value, words):
+    quantise(folders[0] / "luong", tmp_path / "int8")
+    path = tmp_path / "int8" / CONFIG
+    config = json.loads(path.read_text())
+    config[keys[0]][keys[1]] = value
+    path.write_text(json.dumps(config))
+    with pytest.raises(ModelError) as error:
+        uwaga.load(tmp_path / "int8")
+    assert all(word in str(error.value) for word in [str(tmp_path / "int8"), *words])
+
+
+def test_a_float32_folder_of_another_model_is_refused(folders, tmp_path):
+    shutil.copytree(folders[0] / "luong", tmp_path / "m")
+    path = tmp_path / "m" / CONFIG
+    config = json.loads(path.read_text())
+    config["model"]["input_feeding"] = False
+    path.write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=r"decoder\.layers\.0\.layer\.weight_ih_l0"):
+        uwaga.load(tmp_path / "m")
+
+
+def test_int8_weights_are_read_as_they_were_packed(folders, tmp_path):
+    place, models = folders
+    quantise(place / "gnmt", tmp_path / "int8")
+    loaded, packed = uwaga.load(tmp_path / "int8").decoder, native(models["gnmt"], "int8")
+    sources = [JOINT.encode(text) for text in tiny.ENGLISH]
+    for one, other in zip(*(each.attentions(sources, sources) for each in (loaded, packed)), strict=True):
+        np.testing.assert_array_equal(one.cross, other.cross)
