@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "binding/arrays.h"
 #include "transformer/model.h"
@@ -16,5 +17,7 @@ struct Handle {
 
 // Build a model from settings and named weights. `check_interrupt`, called often, throws if the caller should stop.
 Handle build(const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa, void (*check_interrupt)());
+// The same model with edits: of attention, (kind, layer, head, weights, table, mask, scale) each, and of positions.
+Handle edited_model(const Handle& base, const nb::list& attention, const std::vector<int32_t>& source_places, const std::vector<int32_t>& target_places, void (*check_interrupt)());
 
 }  // namespace uwaga

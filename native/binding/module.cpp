@@ -51,6 +51,7 @@ NB_MODULE(_core, m) {
     using namespace nb::literals;
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx", "wasm");
     nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
+    nb::exception<EditMismatch>(m, "EditMismatchError", PyExc_ValueError);
     nb::exception<NotNumbers>(m, "NotNumbersError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::wasm) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
@@ -71,6 +72,9 @@ NB_MODULE(_core, m) {
         .def_prop_ro("sentences", [](const PyMemory& self) { return self.memory.sentences.size(); })
         .def_prop_ro("lengths", &lengths_of)
         .def_prop_ro("encoder", [](const PyMemory& self) { return self.encoder.is_valid() ? self.encoder : nb::none(); })
+        .def("used_by", [](const PyMemory& self, const std::shared_ptr<Handle>& model) {
+            return PyMemory{memory_for(model->model, self.memory), model, self.encoder};
+        }, "model"_a)
         .def("start", [](const PyMemory& self, int64_t beams) { return PyState{start(self.memory, beams), self.handle}; }, "beams"_a);
 
     nb::class_<PyState>(m, "State")
@@ -100,6 +104,9 @@ NB_MODULE(_core, m) {
         .def("__init__", [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa) {
             new (self) Handle(build(settings, matrices, vectors, isa, &check_signals));
         }, "settings"_a, "matrices"_a, "vectors"_a, "isa"_a)
+        .def("edited", [](const Handle& self, const nb::list& attention, const std::vector<int32_t>& source_places, const std::vector<int32_t>& target_places) {
+            return edited_model(self, attention, source_places, target_places, &check_signals);
+        }, "attention"_a, "source_places"_a, "target_places"_a)
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
         .def("encode_recorded", &encode_recorded_sources, "sources"_a, "shortlist"_a.none() = nb::none())

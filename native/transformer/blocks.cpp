@@ -91,8 +91,11 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
     const int64_t stride = stride_of(shape.width);
     embed(*model.kernels, side.embedding, tokens, rows, shape.embedding_scale, x, stride);
     if (side.positions) {
+        const std::vector<int32_t>* places = nullptr;
+        if (model.edits) places = &side == &model.source ? &model.edits->source_places : &model.edits->target_places;
         for (int64_t row = 0; row < rows; ++row) {
-            const float* position = side.positions + positions[row] * shape.width;
+            const std::size_t own = static_cast<std::size_t>(positions[row]);
+            const float* position = side.positions + (places && own < places->size() ? (*places)[own] : positions[row]) * shape.width;
             float* to = x + row * stride;
             for (int64_t i = 0; i < shape.width; ++i) to[i] += position[i];
         }
@@ -100,16 +103,22 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
     if (side.norm.gain) normalise(model, side.norm, x, rows, x);
 }
 
-void attend_cached(const Model& model, const Heads& heads, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
+void attend_keys(const Model& model, const Heads& heads, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
     const Kernels& kernels = *model.kernels;
     const int64_t count = heads.count, width = heads.width, inner = heads.inner();
-    if (model.shape.float16_cache) {
+    if (float16) {
         const uint16_t* from = static_cast<const uint16_t*>(keys);
         kernels.attend_float16(query, from, from + inner, offsets, length, count, width, width, heads.scale, bias, weights, context);
     } else {
         const float* from = static_cast<const float*>(keys);
         kernels.attend_float(query, from, from + inner, offsets, length, count, width, width, heads.scale, bias, weights, context);
     }
+}
+
+void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
+    const bool float16 = model.shape.float16_cache;
+    if (model.edits) attend_edited(model, heads, at, float16, query, keys, offsets, length, bias, weights, context);
+    else attend_keys(model, heads, float16, query, keys, offsets, length, bias, weights, context);
 }
 
 void store_key_value(const Model& model, const float* key_value, uint8_t* to) {

@@ -32,9 +32,11 @@ void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_
 
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
 
+// Attention of one query over keys in float16 or float32, without edits.
+void attend_keys(const Model& model, const Heads& heads, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
 // Attention of one query over cached keys and values, in the cache's number format. Key t is at keys + offsets[t], its
-// value heads.inner() elements later. `weights` (heads, length) receives the attention weights.
-void attend_cached(const Model& model, const Heads& heads, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
+// value heads.inner() elements later. `weights` (heads, length) receives the attention weights, with the model's edits.
+void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
 void store_key_value(const Model& model, const float* key_value, uint8_t* to);
 // The bias (heads, length) of one query's scores; null if positions are not relative.
 const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query, int64_t length, Workspace& ws);

@@ -29,9 +29,7 @@ class Builder : private PartReader {
         check_all_used();
         link_prefetches();
         if (shape.recurrent) model_.cells = static_cast<int64_t>(model_.decoder.size()) * shape.width;
-        const int64_t page = page_entries * model_.key_value_width() * static_cast<int64_t>(model_.decoder.size()) * model_.cache_element_size();
-        model_.pages.configure(page, int64_t{16} << 20);
-        model_.chunks.configure(page, int64_t{4} << 20);
+        configure_pools(model_);
     }
 
   private:
@@ -143,6 +141,12 @@ class Builder : private PartReader {
 };
 
 }  // namespace
+
+void configure_pools(Model& model) {
+    const int64_t page = page_entries * model.key_value_width() * static_cast<int64_t>(model.decoder.size()) * model.cache_element_size();
+    model.pages.configure(page, int64_t{16} << 20);
+    model.chunks.configure(page, int64_t{4} << 20);
+}
 
 std::shared_ptr<Model> build_model(const Parts& parts, Isa isa, void (*check_interrupt)()) {
     auto model = std::make_shared<Model>();

@@ -28,4 +28,7 @@ struct Parts {
 // Throws std::invalid_argument, which names the setting or the weight.
 std::shared_ptr<Model> build_model(const Parts& parts, Isa isa, void (*check_interrupt)());
 
+// Set the sizes of the pages of keys and values.
+void configure_pools(Model& model);
+
 }  // namespace uwaga

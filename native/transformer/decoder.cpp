@@ -52,7 +52,7 @@ void StepPart::self_attend(std::size_t l, const float* projected, int64_t stride
         const float* query = projected + row * stride;
         store_key_value(model, query + heads.inner(), keys + offsets[length - 1] * model.cache_element_size());
         const float* bias = relative_bias(model, model.target, heads, length - 1, length, ws);
-        attend_cached(model, heads, query, keys, offsets, length, bias, ws.weights.ensure(heads.count * length), context + row * context_stride);
+        attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1}, query, keys, offsets, length, bias, ws.weights.ensure(heads.count * length), context + row * context_stride);
     }
 }
 
@@ -64,7 +64,7 @@ void StepPart::cross_attend(std::size_t l, const float* queries, int64_t stride,
         const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * model.key_value_width();
         const uint8_t* keys = memory.chunk->page.data + first_key * model.cache_element_size();
         float* weights = ws.weights.ensure(heads.count * memory.length);
-        attend_cached(model, heads, queries + row * stride, keys, ws.offsets.get(), memory.length, nullptr, weights, context + row * context_stride);
+        attend_cached(model, heads, {AttentionKind::cross, static_cast<int64_t>(l), sentence(row).position - 1}, queries + row * stride, keys, ws.offsets.get(), memory.length, nullptr, weights, context + row * context_stride);
         if (wanted) write_attention(row, weights, memory.length);
     }
 }
@@ -176,6 +176,8 @@ State advanced(const State& state, const DistinctRows& distinct) {
     for (State::Sentence& sentence : next.sentences) {
         if (sentence.position >= model.shape.max_length) throw too_long(model, sentence.position + 1);
         longest = std::max(longest, ++sentence.position);
+        check_tables(model, AttentionKind::decoder, sentence.position - 1, sentence.position);
+        check_tables(model, AttentionKind::cross, sentence.position - 1, sentence.memory.length);
         sentence.first = -1;
     }
     next.cells.resize(state.cells.size());

@@ -34,7 +34,7 @@ std::vector<Group> grouped(const std::vector<std::vector<int32_t>>& sources, int
 }
 
 // Self-attention of whole sentences over the projected rows (rows, query | key | value).
-void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources, const Group& group, const float* projected, int64_t projected_stride, float* context, int64_t context_stride, Workspace& ws) {
+void attend(const Model& model, int64_t layer, const std::vector<std::vector<int32_t>>& sources, const Group& group, const float* projected, int64_t projected_stride, float* context, int64_t context_stride, Workspace& ws) {
     const Heads& heads = model.shape.encoder;
     SelfAttention one;
     one.stride = projected_stride;
@@ -42,10 +42,12 @@ void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources
     one.scale = heads.scale;
     one.max_distance = model.shape.max_distance;
     one.context_stride = context_stride;
+    const bool edited = model.edits && model.edits->touch(AttentionKind::encoder, layer);
     for (std::size_t s = group.first; s < group.last; ++s) {
         one.length = static_cast<int64_t>(sources[s].size());
+        if (edited) encode_edited(model, layer, projected, projected_stride, one.length, context, context_stride, nullptr, ws);
         one.scratch = ws.weights.ensure((heads.width + 4) * padded_keys(one.length));
-        for (int64_t head = 0; head < heads.count; ++head) {
+        for (int64_t head = 0; head < heads.count && !edited; ++head) {
             one.queries = projected + head * heads.width;
             one.keys = one.queries + heads.inner();
             one.values = one.keys + heads.inner();
@@ -62,7 +64,8 @@ void attend(const Model& model, const std::vector<std::vector<int32_t>>& sources
     }
 }
 
-void run_layer(const Model& model, const EncoderLayer& layer, const std::vector<std::vector<int32_t>>& sources, const Group& group, float* x, Workspace& ws) {
+void run_layer(const Model& model, std::size_t l, const std::vector<std::vector<int32_t>>& sources, const Group& group, float* x, Workspace& ws) {
+    const EncoderLayer& layer = model.encoder[l];
     const int64_t rows = group.rows, inner = model.shape.encoder.inner();
     const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
     float* projected = ws.projected.ensure(rows * projected_stride);
@@ -71,7 +74,7 @@ void run_layer(const Model& model, const EncoderLayer& layer, const std::vector<
     Epilogue plain;
     plain.bias = layer.query_key_value.bias;
     product(*model.kernels, in, layer.query_key_value.weight, plain, projected, projected_stride);
-    attend(model, sources, group, projected, projected_stride, context, context_stride, ws);
+    attend(model, static_cast<int64_t>(l), sources, group, projected, projected_stride, context, context_stride, ws);
     Rows attended = rows_of(ws, context, rows, inner, context_stride);
     block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ThreadSlice{});
     feed_forward(model, layer.feed_forward, x, rows, ws, ws, ThreadSlice{});
@@ -90,12 +93,20 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
     }
     float* x = ws.x.ensure(rows * stride);
     embed_rows(model, model.source, tokens, positions, rows, x);
-    for (const EncoderLayer& layer : model.encoder) run_layer(model, layer, sources, group, x, ws);
+    for (std::size_t l = 0; l < model.encoder.size(); ++l) run_layer(model, l, sources, group, x, ws);
     if (shape.pre_norm) normalise(model, model.encoder_norm, x, rows, x);
     return keys_and_values(model, x, rows, ws);
 }
 
 }  // namespace
+
+void check_sources(const Model& model, const std::vector<std::vector<int32_t>>& sources) {
+    for (const std::vector<int32_t>& source : sources) {
+        const int64_t length = static_cast<int64_t>(source.size());
+        check_tables(model, AttentionKind::encoder, length - 1, length);
+        check_tables(model, AttentionKind::cross, 0, length);
+    }
+}
 
 std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x, int64_t rows, Workspace& ws) {
     const int64_t width = model.shape.width, stride = stride_of(width), entry = model.key_value_width(), projected_stride = stride_of(entry);
@@ -118,6 +129,7 @@ std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x,
 
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
     if (model->network) return encode_network(model, sources);
+    check_sources(*model, sources);
     const std::vector<Group> groups = grouped(sources, model->workers.threads());
     std::vector<std::shared_ptr<const Chunk>> chunks(groups.size());
     model->workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {

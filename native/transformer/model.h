@@ -8,6 +8,7 @@
 #include "runtime/pages.h"
 #include "runtime/workers.h"
 #include "runtime/workspace.h"
+#include "transformer/edits.h"
 #include "transformer/matrix.h"
 
 namespace uwaga {
@@ -64,7 +65,8 @@ struct Shape {
 
 struct Network;  // recurrent/network.h
 
-struct Model {
+// What a model computes with; a copy shares the matrices and vectors.
+struct Weights {
     Shape shape;
     const Kernels* kernels = nullptr;
     Side source, target;
@@ -76,8 +78,12 @@ struct Model {
     int64_t source_vocabulary = 0, target_vocabulary = 0;
     int64_t cells = 0;                       // recurrent state per row: numbers
     std::shared_ptr<const Network> network;  // of a recurrent encoder-decoder, which has no layers here; otherwise null
+};
 
-    std::vector<Buffer<float>> vectors;  // what the pointers above point to
+struct Model : Weights {
+    std::vector<Buffer<float>> vectors;   // what the pointers above point to; of an edited model, `base` keeps them
+    std::shared_ptr<const Model> base;    // what an edited model was made of
+    std::unique_ptr<const Edits> edits;   // null: none
     mutable PagePool pages, chunks;
     mutable WorkspacePool workspaces;
     mutable Workers workers;

@@ -69,7 +69,7 @@ const float* PromptPart::attend(std::size_t l, const float* projected) {
         const int64_t length = token.position + 1;
         const float* bias = relative_bias(model, model.target, heads, token.position, length, ws);
         float* weights = ws.weights.ensure(heads.count * length);
-        attend_cached(model, heads, projected + row * stride, layer_of(token, l), token.prompt->offsets.data(), length, bias, weights, context + row * context_stride);
+        attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1}, projected + row * stride, layer_of(token, l), token.prompt->offsets.data(), length, bias, weights, context + row * context_stride);
     }
     return context;
 }
@@ -126,6 +126,7 @@ Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t
     for (const std::vector<int32_t>& tokens : prompts) {
         auto store = std::make_shared<KeyValueStore>(model->pages, model->key_value_width(), model->cache_element_size());
         const int64_t size = static_cast<int64_t>(tokens.size()) - 1;
+        check_tables(*model, AttentionKind::decoder, size, size + 1);
         memory.prompts.push_back({std::move(store), std::vector<int64_t>(static_cast<std::size_t>(size)), tokens.back()});
         Prompt& prompt = memory.prompts.back();
         prompt.store->take(size, prompt.offsets.data(), 1);

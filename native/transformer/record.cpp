@@ -38,9 +38,9 @@ struct Pass {
 
     void begin(const std::vector<const std::vector<int32_t>*>& sentences);
     const float* project(const Linear& linear, Rows& in);
-    void encoder_attend(const EncoderLayer& layer, const std::vector<float*>& to);
-    void decoder_attend(const DecoderLayer& layer, const std::vector<float*>& to);
-    void cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head = -1);
+    void encoder_attend(std::size_t l, const std::vector<float*>& to);
+    void decoder_attend(std::size_t l, const std::vector<float*>& to);
+    void cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head = -1);
     void finish(const Linear& out, const Norm& norm);
     void recur_layer(const DecoderLayer& layer);
     void feed(const FeedForward& layer) { feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{}); }
@@ -79,6 +79,7 @@ struct Looking {
     const void* keys;
     int64_t key_stride, length;  // length: number of keys
     bool causal;  // self-attention in which a query sees only itself and earlier positions
+    int64_t layer;
     float* to;    // (heads, count, length), or null
     int64_t head = -1;  // the only head copied, as (count, length); negative: all heads
 };
@@ -91,7 +92,8 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
         if (query % recorded_between_checks == recorded_between_checks - 1) model.workers.check();
         const int64_t length = at.causal ? query + 1 : at.length;
         const float* bias = at.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
-        attend_cached(model, heads, at.queries + query * at.query_stride, at.keys, offsets, length, bias, weights, context + query * context_stride);
+        const AttentionKind kind = at.causal ? AttentionKind::decoder : AttentionKind::cross;
+        attend_cached(model, heads, {kind, at.layer, query}, at.queries + query * at.query_stride, at.keys, offsets, length, bias, weights, context + query * context_stride);
         if (!at.to) continue;
         if (at.head >= 0) {
             std::copy_n(weights + at.head * length, length, at.to + query * at.length);
@@ -104,7 +106,9 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
 }
 
 // Like the encoder's attention, but with few enough queries at a time that their weights can be copied.
-void Pass::encoder_attend(const EncoderLayer& layer, const std::vector<float*>& to) {
+void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
+    const EncoderLayer& layer = model.encoder[l];
+    const bool edited = model.edits && model.edits->touch(AttentionKind::encoder, static_cast<int64_t>(l));
     const int64_t inner = heads.inner(), context_stride = stride_of(inner);
     Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
     const float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
@@ -117,8 +121,9 @@ void Pass::encoder_attend(const EncoderLayer& layer, const std::vector<float*>& 
     one.context_stride = context_stride;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
         const int64_t length = one.length = lengths[s], padded = padded_keys(length);
+        if (edited) encode_edited(model, static_cast<int64_t>(l), projected, one.stride, length, context, context_stride, to[s], ws);
         one.scratch = ws.weights.ensure((heads.width + queries_at_once) * padded);
-        for (int64_t head = 0; head < heads.count; ++head) {
+        for (int64_t head = 0; head < heads.count && !edited; ++head) {
             one.queries = projected + head * heads.width;
             one.keys = one.queries + inner;
             one.values = one.keys + inner;
@@ -140,7 +145,8 @@ void Pass::encoder_attend(const EncoderLayer& layer, const std::vector<float*>& 
     finish(layer.self_output, layer.self_norm);
 }
 
-void Pass::decoder_attend(const DecoderLayer& layer, const std::vector<float*>& to) {
+void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
+    const DecoderLayer& layer = model.decoder[l];
     const int64_t inner = heads.inner(), stride = stride_of(3 * inner), context_stride = stride_of(inner), size = model.cache_element_size();
     Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
     const float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
@@ -156,13 +162,14 @@ void Pass::decoder_attend(const DecoderLayer& layer, const std::vector<float*>& 
     int64_t first = 0;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
         const void* keys = static_cast<const uint8_t*>(cache) + first * key_stride * size;
-        look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, to[s]}, context + first * context_stride, ws);
+        look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, static_cast<int64_t>(l), to[s]}, context + first * context_stride, ws);
         first += lengths[s];
     }
     finish(layer.self_output, layer.self_norm);
 }
 
-void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head) {
+void Pass::cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head) {
+    const DecoderLayer& layer = model.decoder[l];
     const int64_t inner = heads.inner(), stride = stride_of(inner), entry = model.key_value_width();
     Rows in = block_input(model, layer.cross_norm, ws.x.get(), rows, ws);
     const float* queries = project(layer.query, in);
@@ -172,7 +179,7 @@ void Pass::cross_attend(const DecoderLayer& layer, std::size_t l, const std::vec
         const EncodedSentence& source = *sources[s];
         const int64_t first_key = (static_cast<int64_t>(l) * source.chunk->rows + source.first) * entry;
         const void* keys = source.chunk->page.data + first_key * model.cache_element_size();
-        look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, to[s], head}, context + first * stride, ws);
+        look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, static_cast<int64_t>(l), to[s], head}, context + first * stride, ws);
         first += lengths[s];
     }
     finish(layer.cross_output, layer.cross_norm);
@@ -220,7 +227,7 @@ std::shared_ptr<const Chunk> encode_group(const Model& model, const std::vector<
     for (std::size_t l = 0; l < model.encoder.size(); ++l) {
         const EncoderLayer& layer = model.encoder[l];
         model.workers.check();
-        pass.encoder_attend(layer, of_layer(to, sizes, l));
+        pass.encoder_attend(l, of_layer(to, sizes, l));
         pass.feed(layer.feed_forward);
     }
     if (model.shape.pre_norm) normalise(model, model.encoder_norm, ws.x.get(), pass.rows, ws.x.get());
@@ -247,8 +254,8 @@ void record_group(const Model& model, const std::vector<Reading>& readings, cons
         const DecoderLayer& layer = model.decoder[l];
         model.workers.check();
         if (model.shape.recurrent) pass.recur_layer(layer);
-        else pass.decoder_attend(layer, of_layer(decoder, squares, l));
-        if (model.has_source()) pass.cross_attend(layer, l, sources, of_layer(cross, oblongs, l));
+        else pass.decoder_attend(l, of_layer(decoder, squares, l));
+        if (model.has_source()) pass.cross_attend(l, sources, of_layer(cross, oblongs, l));
         if (l + 1 < model.decoder.size()) pass.feed(layer.feed_forward);
     }
 }
@@ -271,16 +278,21 @@ void record_cross_group(const Model& model, const std::vector<Reading>& readings
         const bool last = static_cast<int64_t>(l) == chosen.layer;
         model.workers.check();
         if (model.shape.recurrent) pass.recur_layer(layer);
-        else pass.decoder_attend(layer, nowhere);
-        pass.cross_attend(layer, l, sources, last ? to : nowhere, chosen.head);
+        else pass.decoder_attend(l, nowhere);
+        pass.cross_attend(l, sources, last ? to : nowhere, chosen.head);
         if (last) return;
         pass.feed(layer.feed_forward);
     }
 }
 
-std::vector<RecordedGroup> grouped_targets(const std::vector<Reading>& readings) {
+std::vector<RecordedGroup> grouped_targets(const Model& model, const std::vector<Reading>& readings) {
     std::vector<int64_t> lengths;
-    for (const Reading& reading : readings) lengths.push_back(static_cast<int64_t>(reading.target.size()));
+    for (const Reading& reading : readings) {
+        const int64_t length = static_cast<int64_t>(reading.target.size());
+        lengths.push_back(length);
+        check_tables(model, AttentionKind::decoder, length - 1, length);
+        if (reading.source) check_tables(model, AttentionKind::cross, length - 1, reading.source->length);
+    }
     return grouped(lengths);
 }
 
@@ -288,6 +300,7 @@ std::vector<RecordedGroup> grouped_targets(const std::vector<Reading>& readings)
 
 Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources, const std::vector<float*>& to) {
     if (model->network) return encode_network(model, sources);
+    check_sources(*model, sources);
     std::vector<int64_t> lengths;
     for (const std::vector<int32_t>& source : sources) lengths.push_back(static_cast<int64_t>(source.size()));
     const std::vector<RecordedGroup> groups = grouped(lengths);
@@ -314,7 +327,7 @@ void record(const Model& model, const std::vector<Reading>& readings, const std:
         for (const Matrices& matrices : to) cross.push_back(matrices.cross);
         return record_network(model, readings, cross);
     }
-    const std::vector<RecordedGroup> groups = grouped_targets(readings);
+    const std::vector<RecordedGroup> groups = grouped_targets(model, readings);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);
         record_group(model, readings, to, groups[static_cast<std::size_t>(part)], *ws);
@@ -323,7 +336,7 @@ void record(const Model& model, const std::vector<Reading>& readings, const std:
 
 void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen) {
     if (model.network) return record_network(model, readings, to);
-    const std::vector<RecordedGroup> groups = grouped_targets(readings);
+    const std::vector<RecordedGroup> groups = grouped_targets(model, readings);
     model.workers.run(static_cast<int64_t>(groups.size()), [&](int64_t part) {
         WorkspacePool::Loan ws(model.workspaces);
         record_cross_group(model, readings, to, groups[static_cast<std::size_t>(part)], chosen, *ws);

@@ -69,6 +69,8 @@ struct TooLong : std::invalid_argument {
 };
 
 Memory encode(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources);
+// Throw EditMismatch if a table of the model's edits does not fit a source.
+void check_sources(const Model& model, const std::vector<std::vector<int32_t>>& sources);
 // The keys and values of all decoder layers for encodings x, (rows, stride).
 std::shared_ptr<const Chunk> keys_and_values(const Model& model, const float* x, int64_t rows, Workspace& ws);
 Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t>>& prompts);

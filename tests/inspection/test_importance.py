@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 import uwaga
 from uwaga.cli.main import app
+from uwaga.engine.interventions import Heads
 from uwaga.errors import SettingsError
 from uwaga.inspection import contributions, draw_importance, measure_heads, save_figure
 from uwaga.inspection.attribution import attribute
 from uwaga.inspection.figures import heat_map
 from uwaga.inspection.interventions import intervene
-from uwaga.models.interventions import Heads
 
 PAIRS = [("A man sleeps.", "Ein Mann schläft."), ("Two dogs run.", "Zwei Hunde rennen.")]
 

@@ -7,9 +7,11 @@ import pytest
 import torch
 
 import uwaga
+from uwaga.engine.interventions import KINDS, Heads, Positions
 from uwaga.errors import SettingsError
 from uwaga.inspection.interventions import compare, head_importance, intervene
-from uwaga.models.interventions import KINDS, Heads, Positions, with_interventions
+from uwaga.models.ensemble import Ensemble
+from uwaga.models.interventions import with_interventions
 from uwaga.models.transformer import Transformer
 
 TEXT, TARGET = "A man rides a bicycle.", "Ein Mann fährt Fahrrad."
@@ -166,6 +168,7 @@ def test_what_is_not_there(translator, heads, message) -> None:
         intervene(translator, heads).score([(TEXT, TARGET)])
 
 
-def test_the_native_engine_cannot_be_edited() -> None:
-    with pytest.raises(SettingsError, match="load the model with engine='torch'"):
-        intervene(uwaga.Translator.load(device="cpu"), Heads())
+def test_an_ensemble_cannot_be_edited() -> None:
+    both = uwaga.Translator.load(device="cpu", engine="torch")
+    with pytest.raises(SettingsError, match="single Transformer"):
+        intervene(both.with_decoder(Ensemble([both.decoder, both.decoder])), Heads())

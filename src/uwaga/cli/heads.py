@@ -60,7 +60,7 @@ def heads(
 
     Each head is masked in turn, and reference translations are scored. The table shows the loss in nats of
     log-probability per target token, with a row per layer and a column per head. 0: the head can be pruned;
-    negative: the model improves without it. The model must be a Transformer and runs in torch.
+    negative: the model improves without it. The model must be a Transformer.
 
     **Examples**
 
@@ -86,7 +86,7 @@ def heads(
     pairs = [
         (text, texts[0]) for text, texts in zip(sources, references, strict=True) if text.strip() and texts
     ]
-    translator = Translator.load(model, engine="torch", device=load.device, threads=load.threads)
+    translator = Translator.load(model, device=load.device, threads=load.threads)
     total = sum(layers * heads for layers, heads in (head_counts(translator, name) for name in kinds))
     with counter(total, "masking heads") as on_head:
         importance = inspection.measure_heads(translator, pairs[:limit], kinds, on_head)

@@ -10,7 +10,7 @@ import numpy as np
 
 from uwaga.decoder import BeamRules, DecidedToken, FinishedTarget, Ids, Memory, PhraseTables
 from uwaga.engine import _core
-from uwaga.errors import CancelledRequestError, DataError, ModelError, TextTooLongError
+from uwaga.errors import CancelledRequestError, DataError, ModelError, SettingsError, TextTooLongError
 
 STOPPING = {True: 0, False: 1, "estimate": 2}
 """Values of ``Stopping`` in native/search/sentence_search.h."""
@@ -88,6 +88,8 @@ def translated_errors() -> Iterator[None]:
         raise ModelError(str(error)) from None
     except _core.TooLongError as error:
         raise TextTooLongError(str(error)) from None
+    except _core.EditMismatchError as error:
+        raise SettingsError(str(error)) from None
     except ValueError as error:
         raise DataError(str(error)) from None
 

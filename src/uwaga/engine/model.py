@@ -12,6 +12,7 @@ from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, translated_errors
 from uwaga.engine.cpu import chosen_isa, usable_cores
+from uwaga.engine.interventions import Intervention, core_edits, places_of
 from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
 from uwaga.engine.layout_recurrent import memory_numbers, recurrent_shape
 from uwaga.engine.packing import Packed
@@ -26,6 +27,8 @@ from uwaga.settings.recurrent import RecurrentSettings
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 """Values of ``Activation`` in native/kernels/kernels.h."""
+Sources = tuple[tuple[int, ...], ...]
+"""Token ids of a batch."""
 UNLIMITED = (1 << 31) - 1
 """Maximum length of a model without a maximum."""
 MAX_CACHE_BYTES = 1 << 28
@@ -74,6 +77,7 @@ class NativeModel:
         self.settings, self.symbols, self.vocabulary = settings, symbols, target
         self.source_vocabulary = source
         self.shortlist: Shortlist | None = None
+        self._encoded_batches: dict[Sources, _core.Memory] | None = None
         self._lists: _core.Shortlist | None = None
         # Relative positions have no maximum.
         self.max_source = self.max_target = None if _relative(settings) else settings.max_length
@@ -121,6 +125,25 @@ class NativeModel:
         )
         return model
 
+    def edited(self, *interventions: Intervention) -> NativeModel:
+        """Return the model with interventions in addition to its own; the weights are shared.
+
+        Edits of heads follow each other in their order; positions replace earlier ones of the same side.
+        Results are those of any other model: in steps, in any batch and recorded, bit for bit.
+
+        Raises:
+            SettingsError: the model has no such layer, head, position or kind of attention.
+        """
+        edits = core_edits(self.settings, interventions, _relative(self.settings))
+        model = copy.copy(self)
+        if any(one.touches_encoder for one in interventions):
+            model._encoded_batches = None
+        with translated_errors():
+            model._core = self._core.edited(
+                edits, places_of(interventions, "source"), places_of(interventions, "target")
+            )
+        return model if self.shortlist is None else model.with_shortlist(self.shortlist)
+
     @property
     def described(self) -> str:
         """Description: family, engine and precision, instruction set, threads of a call."""
@@ -136,7 +159,28 @@ class NativeModel:
             DataError: a sentence is empty or contains an id outside the vocabulary.
             ModelError: the shared file of the weights has changed.
         """
-        return self._encoded(sources, self._core.encode)
+        kept = self._encoded_batches
+        if kept is None or self.shortlist is not None:
+            return self._encoded(sources, self._core.encode)
+        key = tuple(map(tuple, sources))
+        if key not in kept:
+            kept[key] = self._encoded(sources, self._core.encode)
+            tokens = sum(len(source) for batch in kept for source in batch)
+            while tokens * _memory_bytes(self.settings, self.precision) > MAX_CACHE_BYTES and len(kept) > 1:
+                tokens -= sum(map(len, next(iter(kept))))
+                del kept[next(iter(kept))]
+        with translated_errors():
+            return kept[key].used_by(self._core)
+
+    def keeping_sources(self) -> NativeModel:
+        """Return the model for one call that compares it with edited models.
+
+        A batch that one of them has encoded is not encoded again by the others whose encoder is unchanged. At
+        most :data:`MAX_CACHE_BYTES` are kept.
+        """
+        model = copy.copy(self)
+        model._encoded_batches = {}
+        return model
 
     def _encoded(
         self,

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from uwaga.decoder import Decoder
+from uwaga.engine import NativeModel
+from uwaga.engine.interventions import Heads, Intervention, Kind
+from uwaga.engine.layout import Sizes
 from uwaga.errors import SettingsError
 from uwaga.inspection.figures import new_figure
 from uwaga.results.attention import Floats
 from uwaga.results.translation import JsonRecord, Translation, json_number
+from uwaga.settings.recurrent import RecurrentSettings
 from uwaga.translator import Translator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from uwaga.models.interventions import Intervention, Kind
     from uwaga.models.transformer import Transformer
 
 
@@ -41,8 +44,10 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
     """Return a translator with edited attention, which shares its weights with the given one.
 
     Raises:
-        SettingsError: the model is not a Transformer in torch, or lacks what is edited.
+        SettingsError: the model is not a Transformer, or lacks what is edited.
     """
+    if isinstance(translator.decoder, NativeModel):
+        return translator.with_decoder(translator.decoder.edited(*interventions))
     from uwaga.models.interventions import with_interventions
     from uwaga.translator.loading import with_threads
     from uwaga.translator.score import parallel_scorer
@@ -60,7 +65,7 @@ def compare(
     """Compare a text's translation, and the probability of a target, without and with interventions.
 
     Args:
-        translator: a Transformer in torch.
+        translator: a Transformer.
         text: the text to translate.
         interventions: edits, applied in order.
         target: the target to score; None is the translation without interventions.
@@ -78,12 +83,18 @@ def head_counts(translator: Translator, kind: Kind) -> tuple[int, int]:
     """Return the number of layers with a kind of attention, and of heads in each.
 
     Raises:
-        SettingsError: the model is not a Transformer in torch.
+        SettingsError: the model is not a Transformer.
     """
-    model = torch_transformer(translator)
+    decoder = translator.decoder
+    settings = (
+        decoder.settings if isinstance(decoder, NativeModel) else torch_transformer(translator).settings
+    )
+    if isinstance(settings, RecurrentSettings):
+        raise SettingsError("the model is recurrent; only a Transformer has heads")
+    sizes = Sizes.of(settings)
     if kind == "encoder":
-        return len(model.encoder), model.settings.heads
-    return len(model.decoder), model.settings.decoder_heads or model.settings.heads
+        return sizes.encoder_layers, settings.heads
+    return sizes.decoder_layers, sizes.decoder_heads
 
 
 def head_importance(
@@ -95,7 +106,7 @@ def head_importance(
     """Return the loss of log-probability per target token when each head is masked (Michel 2019 §3.2).
 
     Args:
-        translator: a Transformer in torch.
+        translator: a Transformer.
         pairs: sources and targets to average over.
         kind: the kind of attention: ``encoder``, ``decoder`` or ``cross``.
         on_head: called after each head.
@@ -106,9 +117,9 @@ def head_importance(
     Raises:
         SettingsError: as :func:`intervene`.
     """
-    from uwaga.models.interventions import Heads
-
     layers, heads = head_counts(translator, kind)
+    if isinstance(translator.decoder, NativeModel):
+        translator = translator.with_decoder(translator.decoder.keeping_sources())
     whole = _mean_log_prob(translator, pairs)
     lost = np.zeros((layers, heads), dtype=np.float32)
     for layer, head in np.ndindex(layers, heads):
@@ -124,7 +135,7 @@ def _mean_log_prob(translator: Translator, pairs: Sequence[tuple[str, str]]) -> 
 
 
 def torch_transformer(translator: Translator) -> Transformer:
-    """Return the Transformer of a translator.
+    """Return the Transformer of a translator that runs in torch.
 
     Raises:
         SettingsError: the model is not a Transformer in torch.
@@ -133,8 +144,8 @@ def torch_transformer(translator: Translator) -> Transformer:
 
     if not isinstance(translator.decoder, Transformer):
         raise SettingsError(
-            "only a Transformer in torch can be edited, not a recurrent model, an ensemble or the native "
-            "engine: load the model with engine='torch'"
+            "only a single Transformer in torch can be inspected in this way, not a recurrent model, an "
+            "ensemble or the native engine: load the model with engine='torch'"
         )
     return translator.decoder
 
@@ -173,13 +184,13 @@ def measure_heads(
     """Mask each head of a Transformer in turn and score known translations.
 
     Args:
-        translator: a Transformer in torch.
+        translator: a Transformer.
         pairs: sources and targets.
         kinds: kinds of attention.
         on_head: called with the number of heads done.
 
     Raises:
-        SettingsError: the model is not a Transformer in torch, or there are no pairs.
+        SettingsError: the model is not a Transformer, or there are no pairs.
     """
     if not pairs:
         raise SettingsError("no sentence pairs to score: all lines of the files are empty")

@@ -1,12 +1,11 @@
-"""Interventions: change the attention of heads or the positions of tokens in a Transformer."""
+"""Interventions in a Transformer in torch: :mod:`uwaga.engine.interventions` says what they change."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,50 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from uwaga.decoder import Choice, Ids, Step
+from uwaga.engine.interventions import Heads, Intervention
 from uwaga.errors import SettingsError
 from uwaga.models.blocks import DecoderBlock, EncoderBlock
 from uwaga.models.layers.multihead import EditedAttention, MultiHeadAttention
 from uwaga.models.layers.positions import RelativePositions
 from uwaga.models.transformer import Transformer, TransformerState
-
-Kind = Literal["encoder", "decoder", "cross"]
-KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
-
-
-@dataclass(frozen=True, eq=False)
-class Heads:
-    """A replacement for the weights of some attention heads.
-
-    Attributes:
-        kind: the kind of attention: ``encoder`` or ``decoder`` for self-attention, ``cross``.
-        layer: from 1, None for all.
-        head: number of the head in the layer, from 1, None for all.
-        weights: in place of their own. ``silent``: none, so that the head adds nothing (Michel 2019);
-            ``uniform``: the same for all positions that it may see; ``diagonal``: all on the position of its
-            own place, or the last; an array (target, source) of one sentence, or (heads, target, source).
-        mask: bool (target, source) of one sentence, True where they may look: what is left is scaled to sum
-            to 1 again, and is nothing where nothing is left.
-    """
-
-    kind: Kind = "cross"
-    layer: int | None = None
-    head: int | None = None
-    weights: Literal["silent", "uniform", "diagonal"] | NDArray[Any] | None = None
-    mask: NDArray[np.bool_] | None = None
-
-
-@dataclass(frozen=True)
-class Positions:
-    """Positions of the tokens of a side: token i gets position ``places[i]``, from 0.
-
-    Tokens after the last of ``places`` keep theirs.
-    """
-
-    side: Literal["source", "target"]
-    places: tuple[int, ...]
-
-
-Intervention = Heads | Positions
 
 
 class Intervened(Transformer):
@@ -102,11 +63,12 @@ def with_interventions(model: Transformer, interventions: Sequence[Intervention]
         if isinstance(each, Heads):
             for attention in _chosen(copied, each):
                 attention.edits.append(_Edit(each, copied))
+                if each.scale is not None:
+                    attention.scales.append((_slice(each), each.scale))
         else:
             name = f"{each.side}_positions"
             table = getattr(copied, name)
-            if isinstance(table, RelativePositions):
-                raise SettingsError("the model has relative positions, which cannot be replaced")
+            each.check(isinstance(table, RelativePositions), model.settings.max_length)
             setattr(copied, name, _Replaced(table, each.places))
     return copied.eval()
 
@@ -132,15 +94,19 @@ class _Edit:
         self._rows = model.rows  # not the model: an edit belongs to a layer of it
 
     def __call__(self, weights: Tensor, mask: Tensor | None) -> Tensor:
-        chosen = slice(None) if self.heads.head is None else slice(self.heads.head - 1, self.heads.head)
+        chosen = _slice(self.heads)
         edited = weights.clone()  # (batch, heads, target, source)
+        alone = isinstance(self.heads.weights, str) and self.heads.weights == "alone"
+        if alone:
+            others = [head for head in range(weights.shape[1]) if head != chosen.start]
+            edited[:, others] = 0.0
         part = edited[:, chosen]
         allowed = torch.ones_like(weights, dtype=torch.bool) if mask is None else mask.expand_as(weights)
         allowed = allowed[:, chosen]
         rows = self._rows(weights.shape[2])
         if self.heads.kind == "encoder":
             rows = torch.arange(weights.shape[2])
-        if self.heads.weights is not None:
+        if self.heads.weights is not None and not alone:
             part = self._replaced(part, allowed, rows)
         if self.heads.mask is not None:
             part = part * self._of_sentence(self.heads.mask, part, rows).to(part)
@@ -171,26 +137,24 @@ class _Edit:
                 f"a table of shape {table.shape} for {self.heads.kind} attention does not fit "
                 f"{int(rows.max()) + 1} rows and {width} columns; it is of one sentence with its end"
             )
-        if table.ndim == 3 and table.shape[0] != part.shape[1]:
-            raise SettingsError(f"a table of {table.shape[0]} heads does not fit {part.shape[1]}")
         return torch.from_numpy(np.ascontiguousarray(table[..., rows.numpy(), :width])).to(part.device)
+
+
+def _slice(heads: Heads) -> slice:
+    return slice(None) if heads.head is None else slice(heads.head - 1, heads.head)
 
 
 def _chosen(model: Transformer, heads: Heads) -> Iterator[EditedAttention]:
     """Return the attention layers of an intervention, prepared for edits."""
-    blocks = list(model.encoder if heads.kind == "encoder" else model.decoder)
-    if heads.kind not in KINDS:
-        raise SettingsError(f"no attention is of the kind {heads.kind!r}; there are {', '.join(KINDS)}")
-    if heads.layer is not None and not 1 <= heads.layer <= len(blocks):
-        raise SettingsError(f"layer {heads.layer}: the model has {len(blocks)} of that kind, counted from 1")
+    settings, encoder = model.settings, heads.kind == "encoder"
+    blocks = list(model.encoder if encoder else model.decoder)
+    heads.check(len(blocks), settings.heads if encoder else settings.decoder_heads or settings.heads)
     name = {"encoder": "attention", "decoder": "self_attention", "cross": "cross_attention"}[heads.kind]
     for block in blocks if heads.layer is None else [blocks[heads.layer - 1]]:
         assert isinstance(block, EncoderBlock | DecoderBlock)
         attention = getattr(block, name)
         if not isinstance(attention, MultiHeadAttention):
             raise SettingsError("the model's decoder has no self-attention, but another layer in its place")
-        if heads.head is not None and not 1 <= heads.head <= attention.heads:
-            raise SettingsError(f"head {heads.head}: the layer has {attention.heads}, counted from 1")
         if not isinstance(attention, EditedAttention):
             attention = EditedAttention(attention)
             setattr(block, name, attention)

@@ -121,12 +121,14 @@ Edit = Callable[[Tensor, Tensor | None], Tensor]
 class EditedAttention(SharedAttention):
     """Multi-head attention with edits of its weights; shares the layers of the given one.
 
-    It never uses fused kernels; without edits it equals them up to rounding.
+    It never uses fused kernels; without edits it equals them up to rounding. ``edits`` change the weights;
+    ``scales`` are factors of the scores of some heads in place of their own.
     """
 
     def __init__(self, plain: MultiHeadAttention) -> None:
         super().__init__(plain)
         self.edits: list[Edit] = []
+        self.scales: list[tuple[slice, float]] = []
 
     def forward(
         self,
@@ -138,6 +140,12 @@ class EditedAttention(SharedAttention):
     ) -> tuple[Tensor, Tensor | None]:
         batch, target, _ = x.shape
         query = self.query(x).view(batch, target, self.heads, -1).transpose(1, 2)
+        scale = query.shape[-1] ** -0.5 if isinstance(self.score, ScaledDotScore) else 1.0
+        if self.scales:
+            factors = query.new_ones(self.heads, 1, 1)
+            for heads, given in self.scales:
+                factors[heads] = given / scale
+            query = query * factors
         scores = self.score(query, self.score.prepare(memory.keys))  # (batch, heads, target, source)
         weights = attention_weights(scores if bias is None else scores + bias, mask)
         for edit in self.edits:

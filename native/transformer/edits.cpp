@@ -1,0 +1,151 @@
+#include "transformer/edits.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "transformer/blocks.h"
+#include "transformer/build.h"
+#include "transformer/state.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr int64_t queries_between_checks = 64;  // attention over a long sentence may take seconds
+
+float float_of(uint16_t half) {
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24) : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+    return half & 0x8000 ? -size : size;  // the cache saturates: it holds no infinity
+}
+
+void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t length, float* weights) {
+    if (edit.weights == AttentionEdit::Weights::alone && head != edit.head) {
+        std::fill_n(weights, length, 0.0f);
+        return;
+    }
+    switch (edit.weights) {
+        case AttentionEdit::Weights::own:
+        case AttentionEdit::Weights::alone: break;
+        case AttentionEdit::Weights::silent: std::fill_n(weights, length, 0.0f); break;
+        case AttentionEdit::Weights::uniform: std::fill_n(weights, length, 1.0f / static_cast<float>(length)); break;
+        case AttentionEdit::Weights::diagonal:
+            std::fill_n(weights, length, 0.0f);
+            weights[std::min(row, length - 1)] = 1;
+            break;
+        case AttentionEdit::Weights::given: std::copy_n(edit.given.row(head, row), length, weights); break;
+    }
+    if (edit.mask.values.empty()) return;
+    const float* mask = edit.mask.row(head, row);
+    float sum = 0;
+    for (int64_t key = 0; key < length; ++key) sum += weights[key] *= mask[key];
+    for (int64_t key = 0; key < length; ++key) weights[key] /= std::max(sum, FLT_MIN);
+}
+
+bool changes(const AttentionEdit& edit, int64_t head) {
+    if (edit.head >= 0 && edit.head != head) return edit.weights == AttentionEdit::Weights::alone;
+    const bool own = edit.weights == AttentionEdit::Weights::own || edit.weights == AttentionEdit::Weights::alone;
+    return !own || !edit.mask.values.empty();
+}
+
+void check_table(const EditTable& table, AttentionKind kind, int64_t row, int64_t keys) {
+    if (table.values.empty()) return;
+    const bool growing = kind == AttentionKind::decoder;
+    if (row < table.rows && (growing ? keys <= table.columns : keys == table.columns)) return;
+    static const char* const names[] = {"encoder", "decoder", "cross"};
+    throw EditMismatch("a table of " + std::to_string(table.rows) + " rows and " + std::to_string(table.columns) + " columns for " +
+                       names[static_cast<int>(kind)] + " attention does not fit " + std::to_string(row + 1) + " rows and " +
+                       std::to_string(keys) + " columns; it is of one sentence with its end");
+}
+
+}  // namespace
+
+std::shared_ptr<Model> edited(const ModelPtr& base, Edits edits, void (*check_interrupt)()) {
+    auto model = std::make_shared<Model>();
+    static_cast<Weights&>(*model) = *base;
+    model->base = base;
+    Edits all = base->edits ? *base->edits : Edits{};
+    std::move(edits.attention.begin(), edits.attention.end(), std::back_inserter(all.attention));
+    if (!edits.source_places.empty()) all.source_places = std::move(edits.source_places);
+    if (!edits.target_places.empty()) all.target_places = std::move(edits.target_places);
+    model->edits = std::make_unique<const Edits>(std::move(all));
+    model->workers.configure(base->workers.threads(), check_interrupt);
+    configure_pools(*model);
+    return model;
+}
+
+Memory memory_for(const ModelPtr& model, const Memory& memory) {
+    const auto root = [](const Model* of) {
+        while (of->base) of = of->base.get();
+        return of;
+    };
+    if (root(model.get()) != root(memory.model.get())) throw std::invalid_argument("the memory belongs to another model");
+    for (const Model* each : {model.get(), memory.model.get()}) {
+        if (each->edits && each->edits->touch_encoder()) throw std::invalid_argument("the model's encoder is edited");
+    }
+    for (const EncodedSentence& sentence : memory.sentences) check_tables(*model, AttentionKind::cross, 0, sentence.length);
+    Memory made = memory;
+    made.model = model;
+    return made;
+}
+
+void check_tables(const Model& model, AttentionKind kind, int64_t row, int64_t keys) {
+    if (!model.edits) return;
+    for (const AttentionEdit& edit : model.edits->attention) {
+        if (edit.kind != kind) continue;
+        check_table(edit.given, kind, row, keys);
+        check_table(edit.mask, kind, row, keys);
+    }
+}
+
+void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
+    const std::vector<AttentionEdit>& edits = model.edits->attention;
+    std::vector<float> rescaled;
+    for (const AttentionEdit& edit : edits) {
+        if (!edit.rescaled || !edit.of(at.kind, at.layer)) continue;
+        if (rescaled.empty()) rescaled.assign(query, query + heads.inner());
+        for (int64_t head = 0; head < heads.count; ++head) {
+            if (edit.head >= 0 && edit.head != head) continue;
+            for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) rescaled[static_cast<std::size_t>(i)] = query[i] * (edit.scale / heads.scale);
+        }
+    }
+    attend_keys(model, heads, float16, rescaled.empty() ? query : rescaled.data(), keys, offsets, length, bias, weights, context);
+    for (int64_t head = 0; head < heads.count; ++head) {
+        float* const own = weights + head * length;
+        bool changed = false;
+        for (const AttentionEdit& edit : edits) {
+            if (!edit.of(at.kind, at.layer) || !changes(edit, head)) continue;
+            change(edit, at.row, head, length, own);
+            changed = true;
+        }
+        if (!changed) continue;
+        float* const sum = context + head * heads.width;
+        std::fill_n(sum, heads.width, 0.0f);
+        for (int64_t key = 0; key < length; ++key) {
+            const int64_t value = offsets[key] + heads.inner() + head * heads.width;
+            for (int64_t i = 0; i < heads.width; ++i) {
+                sum[i] += own[key] * (float16 ? float_of(static_cast<const uint16_t*>(keys)[value + i]) : static_cast<const float*>(keys)[value + i]);
+            }
+        }
+    }
+}
+
+void encode_edited(const Model& model, int64_t layer, const float* projected, int64_t stride, int64_t length, float* context, int64_t context_stride, float* to, Workspace& ws) {
+    const Heads& heads = model.shape.encoder;
+    int64_t* offsets = ws.offsets.ensure(length);
+    for (int64_t key = 0; key < length; ++key) offsets[key] = key * stride;
+    float* weights = ws.weights.ensure(heads.count * length);
+    for (int64_t query = 0; query < length; ++query) {
+        if (query % queries_between_checks == queries_between_checks - 1) model.workers.check();
+        const float* bias = relative_bias(model, model.source, heads, query, length, ws);
+        attend_edited(model, heads, {AttentionKind::encoder, layer, query}, false, projected + query * stride, projected + heads.inner(), offsets, length, bias, weights, context + query * context_stride);
+        for (int64_t head = 0; to && head < heads.count; ++head) {
+            std::copy_n(weights + head * length, length, to + (head * length + query) * length);
+        }
+    }
+}
+
+}  // namespace uwaga
