@@ -9,13 +9,17 @@ from precision import close_for
 from recurrent_variants import VARIANTS
 
 from uwaga.decoder import Choice
+from uwaga.engine import NativeModel
 from uwaga.engine.cpu import usable
 from uwaga.engine.layout import engine_refusal, stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.models.ensemble import Ensemble
 from uwaga.results.attention import select_head
 from uwaga.search import SearchOptions, search
+from uwaga.settings import TransformerSettings
 from uwaga.settings.recurrent import BahdanauSettings, LuongSettings
+from uwaga.training.validation import validation_decoder
 
 pytestmark = pytest.mark.numerical
 
@@ -73,6 +77,29 @@ def test_search_finds_what_it_finds_with_torch(name):
                 np.testing.assert_allclose(one.token_scores, two.token_scores, **close_for(two.token_scores))
                 if two.attention is not None:
                     np.testing.assert_allclose(one.attention, two.attention, **close_for(1.0))
+
+
+@pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3, "attention": True}])
+def test_an_ensemble_of_any_models_finds_what_it_finds_with_torch(options):
+    transformer = TransformerSettings(
+        encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
+    )
+    shapes = (VARIANTS["bahdanau"], transformer, VARIANTS["sutskever"])
+    members = [random_model(shape, number, spread=2.0) for number, shape in enumerate(shapes)]
+    ours, theirs = Ensemble([native(member) for member in members]), Ensemble(members)
+    sources, wanted = sentences(12), SearchOptions(max_length=10, **options)
+    for one, other in zip(search(ours, sources, wanted), search(theirs, sources, wanted), strict=True):
+        assert [each.tokens for each in one] == [each.tokens for each in other]
+
+
+def test_validation_during_training_runs_on_the_engine():
+    model = random_model(VARIANTS["luong"], spread=2.0)
+    engine = validation_decoder(model)
+    assert isinstance(engine, NativeModel)
+    wanted = SearchOptions(beam=2, max_length=10)
+    found = zip(search(engine, sentences(9), wanted), search(model, sentences(9), wanted), strict=True)
+    assert all(ours[0].tokens == theirs[0].tokens for ours, theirs in found)
+    assert validation_decoder(model.double()) is model
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])

@@ -1,0 +1,96 @@
+"""Translation speed of recurrent models on one core: the native engine and torch.
+
+    python benchmarks/recurrent_engine.py
+    python benchmarks/recurrent_engine.py --models luong-small --rounds 7 --json recurrent.json
+
+Models of the sizes for Multi30k (``uwaga.settings.recurrent``, 10,000 tokens) with random weights, the same
+for all systems. Every system makes exactly the same number of target tokens (the end symbol is held back,
+then a limit cuts). Rounds alternate between the systems; a figure is the median of its rounds, in CPU
+seconds, after a warm-up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from uwaga.decoder import Decoder, Symbols
+from uwaga.engine import NativeModel, pack
+from uwaga.models.build import build_model
+from uwaga.search import SearchOptions, search
+from uwaga.settings.recurrent import PRESETS
+
+VOCABULARY, SOURCE, TARGET = 10_000, 14, 14
+"""Size of the joint vocabulary, and tokens of a sentence: those of Multi30k on average."""
+SYMBOLS = Symbols(start=1, end=2, pad=0, unknown=3)
+CASES = ((1, 1), (1, 5), (32, 1), (32, 5))
+"""(sentences, beam)."""
+MODELS = ("bahdanau-small", "bahdanau-published-small", "luong-small", "luong-stacked-small")
+
+
+def systems(name: str) -> dict[str, Decoder]:
+    """Return torch and the engine in each precision with the same weights."""
+    torch.manual_seed(0)
+    settings = PRESETS[name]()
+    model = build_model(settings, SYMBOLS, VOCABULARY, VOCABULARY).eval()
+    state = {key: value.detach().numpy() for key, value in model.state_dict().items()}
+    made: dict[str, Decoder] = {"torch": model}
+    for precision in ("float32", "int8"):
+        packed = pack(settings, VOCABULARY, VOCABULARY, state.__getitem__, precision)
+        made[precision] = NativeModel(settings, SYMBOLS, VOCABULARY, VOCABULARY, packed)
+    return made
+
+
+def seconds(model: Decoder, batch: Sequence[Sequence[int]], beam: int) -> float:
+    """Return the CPU seconds of a search over a batch, repeated until they are enough to measure."""
+    options = SearchOptions(
+        beam=beam, max_length=TARGET, min_length=TARGET, max_ratio=float("inf"), batch_tokens=1 << 20
+    )
+    start, runs = time.process_time(), 0
+    while runs == 0 or time.process_time() - start < 0.2:
+        assert all(len(one.tokens) == TARGET for [one] in search(model, batch, options))
+        runs += 1
+    return (time.process_time() - start) / runs
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=MODELS, choices=sorted(PRESETS))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    rng, found = np.random.default_rng(0), []
+    for name in asked.models:
+        made = systems(name)
+        for sentences, beam in CASES:
+            drawn = rng.integers(4, VOCABULARY, (sentences, SOURCE - 1)).tolist()
+            batch = [[*words, SYMBOLS.end] for words in drawn]
+            rounds: dict[str, list[float]] = {system: [] for system in made}
+            for number in range(asked.rounds + 1):
+                for system, model in made.items():
+                    taken = seconds(model, batch, beam)
+                    if number:
+                        rounds[system].append(taken)
+            medians = {system: statistics.median(taken) for system, taken in rounds.items()}
+            times = {system: medians["torch"] / taken for system, taken in medians.items()}
+            found.append({"model": name, "sentences": sentences, "beam": beam} | medians)
+            print(
+                f"{name:24} {sentences:2} sentences, beam {beam}: torch {1e3 * medians['torch']:7.1f} ms, "
+                f"float32 {times['float32']:4.1f}x, int8 {times['int8']:4.1f}x as fast",
+                flush=True,
+            )
+    if asked.json:
+        asked.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
