@@ -1,11 +1,13 @@
 // The model object of the Python interface: settings and weights of dictionaries for build_model.
 #include "binding/model.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "binding/weights.h"
 #include "transformer/build.h"
+#include "transformer/positions.h"
 
 namespace uwaga {
 
@@ -81,6 +83,29 @@ Handle edited_model(const Handle& base, const nb::list& attention, const std::ve
     check_places(model, model.source, source_places);
     check_places(model, model.target, target_places);
     return {edited(base.model, std::move(edits), check_interrupt), base.matrices};
+}
+
+namespace {
+
+nb::object table_array(const std::vector<float>& values, std::size_t rows) {
+    Buffer<float> made = allocate<float>(static_cast<int64_t>(values.size()));
+    std::copy(values.begin(), values.end(), made.get());
+    return owned(std::move(made), {rows, values.size() / rows});
+}
+
+}  // namespace
+
+nb::object sinusoids_table(int order, int64_t width, int64_t first, int64_t count) {
+    constexpr int64_t most = int64_t{1} << 31;
+    if (order < 0 || order > static_cast<int>(Sinusoids::tensor2tensor)) refuse("order: unknown value");
+    if (width < 2 || width % 2 || first < 0 || count < 1 || width >= most || first >= most || count >= most / width) refuse("sinusoids: size out of range");
+    return table_array(sinusoids(static_cast<Sinusoids>(order), width, first, count), static_cast<std::size_t>(count));
+}
+
+nb::object distances_table(Shaped<float, 2> weight, int64_t reach, bool both_ways) {
+    const int64_t buckets = static_cast<int64_t>(weight.shape(0)), heads = static_cast<int64_t>(weight.shape(1));
+    if (buckets < 4 || heads < 1 || reach <= buckets / 2 || reach >= int64_t{1} << 24) refuse("distances: size out of range");
+    return table_array(distances(weight.data(), buckets, heads, reach, both_ways), static_cast<std::size_t>(heads));
 }
 
 }  // namespace uwaga

@@ -6,13 +6,12 @@ source and target vocabulary, and recurrent models (:mod:`uwaga.engine.layout_re
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.decoder import Ids
+from uwaga.engine import _core
 from uwaga.engine.layout_recurrent import recurrent_products, recurrent_refusal, recurrent_vectors
 from uwaga.engine.product import Product, tables
 from uwaga.results.attention import Floats
@@ -190,20 +189,14 @@ def _feed_forward(name: str, settings: TransformerLike, inner: int) -> Iterator[
     yield Product(f"{name}.outer", (f"{name}.outer",), (width,), inner, bias)
 
 
+SINUSOIDS = {"interleaved": 0, "halves": 1, "tensor2tensor": 2}
+"""Values of ``Sinusoids`` in native/transformer/positions.h."""
+
+
 def sinusoids(settings: TransformerSettings) -> Floats:
     """Return the sinusoids (max_length, width) in the settings' order (Vaswani 2017 §3.5)."""
-    width, half = settings.width, settings.width // 2
-    if settings.sinusoids == "tensor2tensor":
-        exponents = np.arange(half) * (-math.log(10000.0) / max(half - 1, 1))
-    else:
-        exponents = np.arange(0, width, 2) * (-math.log(10000.0) / width)
-    positions = np.arange(settings.position_offset, settings.position_offset + settings.max_length)
-    angles = positions[:, None] * np.exp(exponents)  # (max_length, width / 2), float64
-    if settings.sinusoids == "interleaved":
-        table = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(positions), width)
-    else:
-        table = np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
-    return table.astype(np.float32)
+    order = SINUSOIDS[settings.sinusoids]
+    return _core.sinusoids(order, settings.width, settings.position_offset, settings.max_length)
 
 
 def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) -> Floats:
@@ -216,18 +209,6 @@ def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) ->
         settings: the settings of the model.
         both_ways: True if later keys have buckets of their own.
     """
-    reach = settings.relative_distance
-    bucket = _bucket(np.arange(-reach, reach + 1), settings, both_ways)
-    return np.ascontiguousarray(weight[bucket].T)
-
-
-def _bucket(distance: Ids, settings: TransformerSettings, both_ways: bool) -> Ids:
-    """Return the bucket of each distance; see :class:`uwaga.models.layers.positions.RelativePositions`."""
-    count = settings.relative_buckets // 2 if both_ways else settings.relative_buckets
-    side = (distance > 0) * count if both_ways else np.zeros_like(distance)
-    away = np.abs(distance) if both_ways else np.maximum(-distance, 0)
-    exact = count // 2
-    near = (np.maximum(away, 1).astype(np.float32) / np.float32(exact)).astype(np.float32)
-    spread = np.log(near) / np.float32(math.log(settings.relative_distance / exact))
-    far = np.minimum(exact + (spread * np.float32(count - exact)).astype(np.int64), count - 1)
-    return np.asarray(side + np.where(away < exact, away, far))
+    return _core.distances(
+        np.ascontiguousarray(weight, dtype=np.float32), settings.relative_distance, both_ways
+    )
