@@ -108,8 +108,8 @@ def test_what_is_tested_is_what_is_shipped(tmp_path):
     assert {"dispatch.cpp", "packing.cpp", "portable.cpp"} <= set(flags_of(shipped))
 
 
-LADDER = ("binding", "search", "transformer", "output", "runtime", "kernels", "text")
-MUTUAL = ("transformer", "output")
+LADDER = ("binding", "c", "search", "recurrent", "transformer", "output", "runtime", "kernels", "text")
+MUTUAL = ("recurrent", "transformer", "output")
 """A state holds the columns of its sentences' shortlists, and a step ends in the choice of candidates."""
 
 
