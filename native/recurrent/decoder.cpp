@@ -200,14 +200,35 @@ void RecurrentStep::run(const int32_t* tokens, float* features) {
     }
 }
 
-// Rows [first, last) of a state's step.
-void step_rows(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, int64_t first, int64_t last) {
+// The computed rows of a state's step. `which` are their numbers; null: all rows.
+struct ComputedRows {
+    const State& state;
+    State& next;
+    const int64_t* which;
+    int64_t count;
+
+    int64_t of_state(int64_t row) const { return row == count ? state.rows() : which ? which[row] : row; }
+    void run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first, int64_t last) const;
+};
+
+// Compute rows [first, last).
+void ComputedRows::run(const int32_t* tokens, const Request& request, const Answer& answer, int64_t first, int64_t last) const {
     const Model& model = *state.model;
     WorkspacePool::Loan ws(model.workspaces);
     const int64_t cells = model.cells_width(), rows = last - first, stride = stride_of(model.shape.width);
     RecurrentStep step{model, *model.network, *ws, cells, state.cells.data() + first * cells, next.cells.data() + first * cells};
+    std::vector<float> before, after;
+    if (which) {
+        for (int64_t row = first; row < last; ++row) {
+            const auto from = state.cells.begin() + of_state(row) * cells;
+            before.insert(before.end(), from, from + cells);
+        }
+        after.resize(before.size());
+        step.before = before.data();
+        step.after = after.data();
+    }
     for (int64_t row = first; row < last; ++row) {
-        const State::Sentence& sentence = state.sentences[static_cast<std::size_t>(row / state.beams)];
+        const State::Sentence& sentence = state.sentences[static_cast<std::size_t>(of_state(row) / state.beams)];
         step.sources.push_back(&sentence.memory);
         step.positions.push_back(sentence.position);
         if (!answer.attention) continue;
@@ -217,6 +238,9 @@ void step_rows(const State& state, State& next, const int32_t* tokens, const Req
     }
     float* const features = (*ws).x.ensure(rows * stride);
     step.run(tokens + first, features);
+    for (int64_t row = first; which && row < last; ++row) {  // the rows up to the next computed one are equal
+        for (int64_t to = of_state(row); to < of_state(row + 1); ++to) std::copy_n(step.after + (row - first) * cells, cells, next.cells.data() + to * cells);
+    }
     Rows in = rows_of(*ws, features, rows, model.shape.width, stride);
     choose(model, in, first, request, answer, next, *ws, *ws, ThreadSlice{});
 }
@@ -252,10 +276,11 @@ void record_targets(const Model& model, const std::vector<Reading>& readings, co
 
 }  // namespace
 
-void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer) {
-    const Model& model = *state.model;
-    const int64_t rows = state.rows(), parts = std::max<int64_t>(1, std::min(model.workers.threads(), rows / least_rows_each));
-    model.workers.run(parts, [&](int64_t part) { step_rows(state, next, tokens, request, answer, rows * part / parts, rows * (part + 1) / parts); });
+void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows) {
+    const ComputedRows all{state, next, which, rows};
+    Workers& workers = state.model->workers;
+    const int64_t parts = std::max<int64_t>(1, std::min(workers.threads(), rows / least_rows_each));
+    workers.run(parts, [&](int64_t part) { all.run(tokens, request, answer, rows * part / parts, rows * (part + 1) / parts); });
 }
 
 void record_network(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to) {

@@ -9,7 +9,7 @@ namespace uwaga {
 
 namespace {
 
-constexpr int64_t most_tokens = 1024;      // tokens encoded together, unless a single sentence has more
+constexpr int64_t least_tokens = 256, most_tokens = 1024;  // encoded together, unless a single sentence has more
 constexpr int64_t steps_between_checks = 32;
 
 struct SourceGroup {
@@ -145,7 +145,7 @@ std::shared_ptr<const Chunk> SourceGroup::run() {
 Memory encode_network(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources) {
     int64_t all = 0;
     for (const std::vector<int32_t>& source : sources) all += static_cast<int64_t>(source.size());
-    const int64_t threads = model->workers.threads(), most = std::clamp(all / threads + 1, std::min<int64_t>(most_tokens, 256), most_tokens);
+    const int64_t threads = model->workers.threads(), most = std::clamp(all / threads + 1, least_tokens, most_tokens);
     std::vector<std::size_t> ends;  // of the groups
     for (std::size_t s = 0, tokens = 0; s < sources.size(); ++s) {
         tokens += sources[s].size();

@@ -68,8 +68,9 @@ void build_network(Model& model, PartReader& parts);
 Memory encode_network(const ModelPtr& model, const std::vector<std::vector<int32_t>>& sources);
 // What the decoder of an encoded sentence starts from: (Model::cells_width(),).
 const float* first_cells(const Model& model, const EncodedSentence& sentence);
-// Compute a step: see step(). `next` is at the next position already; its cells are written.
-void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer);
+// Compute a step: see step(). `next` is at the next position already; its cells are written. Only the rows numbered in
+// `which` are computed, or all if it is null; those up to the next number equal the one before them.
+void step_network(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows);
 // Record the cross-attention (query, key) of each target; see record().
 void record_network(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to);
 

@@ -202,7 +202,7 @@ State advanced(const State& state, const DistinctRows& distinct) {
 // a single thread would be limited by how fast it can read the weights.
 void decode(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows) {
     const Model& model = *state.model;
-    if (model.network) return step_network(state, next, tokens, request, answer);
+    if (model.network) return step_network(state, next, tokens, request, answer, which, rows);
     const int64_t threads = model.workers.threads();
     const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_part_rows));
     if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {

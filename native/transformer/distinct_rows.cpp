@@ -8,7 +8,8 @@ namespace {
 
 // Whether a step may have rows with equal results: samples, shortlists and attention differ by row.
 bool may_be_alike(const State& state, const Request& request, const Answer& answer) {
-    return state.beams > 1 && !state.model->shape.recurrent && !state.listed() && !request.whole && !request.uniform && !answer.attention;
+    const bool copied = !state.model->shape.recurrent || state.model->network;  // what a row leaves behind
+    return state.beams > 1 && copied && !state.listed() && !request.whole && !request.uniform && !answer.attention;
 }
 
 bool asks_alike(const Request& request, int64_t one, int64_t other) {

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from native_models import native, random_model, sentences
+from recurrent_variants import VARIANTS
 
 from uwaga.decoder import Choice
 from uwaga.settings import TransformerSettings
@@ -10,6 +11,7 @@ from uwaga.settings import TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=16, heads=2, feed_forward=24, max_length=24
 )
+SHAPES = [SHAPE, VARIANTS["bahdanau"], VARIANTS["luong"], VARIANTS["cho"]]
 BEAMS = 4
 
 
@@ -19,8 +21,9 @@ def of_rows(made, rows):
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_first_step_of_every_beam_is_that_of_a_beam_alone(precision, threads):
-    engine, sources = native(random_model(SHAPE, spread=3.0), precision, threads), sentences(9)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.family)
+def test_the_first_step_of_every_beam_is_that_of_a_beam_alone(shape, precision, threads):
+    engine, sources = native(random_model(shape, spread=3.0), precision, threads), sentences(9)
     memory = engine.encode(sources)
     start = np.full(len(sources), engine.symbols.start)
     alone = engine.step(start, engine.start(memory, 1), Choice(count=3))
@@ -38,8 +41,9 @@ def test_the_first_step_of_every_beam_is_that_of_a_beam_alone(precision, threads
         )
 
 
-def test_beams_that_are_not_alike_get_what_each_asks_for():
-    engine, sources = native(random_model(SHAPE, spread=3.0)), sentences(3)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.family)
+def test_beams_that_are_not_alike_get_what_each_asks_for(shape):
+    engine, sources = native(random_model(shape, spread=3.0)), sentences(3)
     rows = len(sources) * BEAMS
     memory = engine.encode(sources)
     tokens = np.arange(rows) % engine.vocabulary
