@@ -1,4 +1,4 @@
-"""The native CPU engine: Transformers in C++, without torch."""
+"""The native CPU engine: Transformers and recurrent models in C++, without torch."""
 
 from uwaga.engine.model import NativeModel, trim_heap
 from uwaga.engine.packing import Packed, Precision, pack

@@ -48,7 +48,9 @@ class LoadOptions:
 
     engine: str = field(
         default="auto",
-        metadata=option("auto, native (CPU; Transformers) or torch (every model)", section="Computation"),
+        metadata=option(
+            "auto, native (CPU; not BERT, ProphetNet) or torch (every model)", section="Computation"
+        ),
     )
     """``auto`` is the native engine if it runs the model. The native engine gives the same bits in any batch
     and with any number of threads; torch the same tokens, in float32."""
