@@ -18,6 +18,7 @@
 #include "binding/step.h"
 #include "binding/text.h"
 #include "binding/weights.h"
+#include "transformer/insight.h"
 
 namespace uwaga {
 
@@ -51,6 +52,7 @@ NB_MODULE(_core, m) {
     using namespace nb::literals;
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx", "wasm");
     nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
+    nb::exception<InsightTooLarge>(m, "InsightTooLargeError", PyExc_ValueError);
     nb::exception<EditMismatch>(m, "EditMismatchError", PyExc_ValueError);
     nb::exception<NotNumbers>(m, "NotNumbersError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::wasm) && supported(static_cast<Isa>(isa)); }, "isa"_a);
@@ -112,6 +114,7 @@ NB_MODULE(_core, m) {
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
         .def("encode_recorded", &encode_recorded_sources, "sources"_a, "shortlist"_a.none() = nb::none())
+        .def("insight", &insight_of, "source"_a, "target"_a, "names"_a, "bound"_a)
         .def("attentions", &attentions_of, "memories"_a, "sentences"_a, "targets"_a)
         .def("cross_attention", &cross_attention_of, "memories"_a, "sentences"_a, "targets"_a, "layer"_a, "head"_a);
 

@@ -83,6 +83,30 @@ nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<
     return found;
 }
 
+nb::dict insight_of(const std::shared_ptr<Handle>& handle, const std::vector<int64_t>& source, const std::vector<int64_t>& target, const std::vector<std::string>& names, int64_t bound) {
+    const Model& model = *handle->model;
+    if (model.network) refuse("the model is recurrent; insight is for Transformers");
+    std::vector<int32_t> read;
+    if (model.has_source()) read = checked_sources(model, {source})[0];
+    else if (!source.empty()) refuse("a decoder-only model has no source: its prompt begins the target");
+    const std::vector<int32_t> fed = checked_target(model, target, 0);
+    Insight insight{names, bound};
+    {
+        const nb::gil_scoped_release free;
+        look_inside(handle->model, read, fed, insight);
+    }
+    nb::dict found;
+    for (const NamedArray& array : insight.arrays) {
+        Buffer<float> copy = allocate<float>(static_cast<int64_t>(array.values.size()));
+        std::copy(array.values.begin(), array.values.end(), copy.get());
+        std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());
+        float* const data = copy.get();
+        nb::capsule owner(new Buffer<float>(std::move(copy)), [](void* p) noexcept { delete static_cast<Buffer<float>*>(p); });
+        found[array.name.c_str()] = nb::cast(nb::ndarray<nb::numpy, float>(data, shape.size(), shape.data(), owner));
+    }
+    return found;
+}
+
 nb::list cross_attention_of(const std::shared_ptr<Handle>& handle, const std::vector<const PyMemory*>& memories, const std::vector<int64_t>& sentences, const std::vector<std::vector<int64_t>>& targets, int64_t layer, int64_t head) {
     const Model& model = *handle->model;
     const int64_t heads = model.shape.decoder.count;

@@ -86,6 +86,14 @@ void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_
     block_output(model, layer.outer, layer.norm, middle, x, shared, slice);
 }
 
+void scale_output(const Model& model, float* x, int64_t rows) {
+    const Shape& shape = model.shape;
+    const int64_t stride = stride_of(shape.width);
+    for (int64_t row = 0; shape.output_scale != 1.0f && row < rows; ++row) {
+        for (int64_t i = 0; i < shape.width; ++i) x[row * stride + i] *= shape.output_scale;
+    }
+}
+
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x) {
     const Shape& shape = model.shape;
     const int64_t stride = stride_of(shape.width);

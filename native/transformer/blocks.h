@@ -30,6 +30,7 @@ struct Recurrence {
 void recur(const Model& model, const Recurrence& unit, const Norm& norm, float* x, int64_t rows, Workspace& shared, const ThreadSlice& slice);
 void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 
+void scale_output(const Model& model, float* x, int64_t rows);  // x times Shape::output_scale
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
 
 // Attention of one query over keys in float16 or float32, without edits.

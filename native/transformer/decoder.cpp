@@ -153,11 +153,7 @@ void StepPart::run() {
     embed_rows(model, model.target, tokens + first, positions, rows(), x);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
     if (shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);
-    if (shape.output_scale != 1.0f) {
-        for (int64_t row = 0; row < rows(); ++row) {
-            for (int64_t i = 0; i < shape.width; ++i) x[row * stride + i] *= shape.output_scale;
-        }
-    }
+    scale_output(model, x, rows());
     Rows features = rows_of(ws, x, rows(), shape.width, stride);
     choose(model, features, first, request, answer, next, ws, shared, slice);
 }

@@ -16,12 +16,6 @@ namespace {
 
 constexpr int64_t queries_between_checks = 64;  // attention over a long sentence may take seconds
 
-float float_of(uint16_t half) {
-    const int exponent = half >> 10 & 31, fraction = half & 1023;
-    const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24) : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
-    return half & 0x8000 ? -size : size;  // the cache saturates: it holds no infinity
-}
-
 void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t length, float* weights) {
     if (edit.weights == AttentionEdit::Weights::alone && head != edit.head) {
         std::fill_n(weights, length, 0.0f);
@@ -62,6 +56,20 @@ void check_table(const EditTable& table, AttentionKind kind, int64_t row, int64_
 }
 
 }  // namespace
+
+float float_of(uint16_t half) {
+    const int exponent = half >> 10 & 31, fraction = half & 1023;
+    const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24) : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+    return half & 0x8000 ? -size : size;
+}
+
+float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64_t layer, int64_t head) {
+    float scale = heads.scale;
+    for (const AttentionEdit& edit : model.edits ? model.edits->attention : std::vector<AttentionEdit>{}) {
+        if (edit.rescaled && edit.of(kind, layer) && (edit.head < 0 || edit.head == head)) scale = edit.scale;
+    }
+    return scale;
+}
 
 std::shared_ptr<Model> edited(const ModelPtr& base, Edits edits, void (*check_interrupt)()) {
     auto model = std::make_shared<Model>();
@@ -104,13 +112,11 @@ void check_tables(const Model& model, AttentionKind kind, int64_t row, int64_t k
 void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
     const std::vector<AttentionEdit>& edits = model.edits->attention;
     std::vector<float> rescaled;
-    for (const AttentionEdit& edit : edits) {
-        if (!edit.rescaled || !edit.of(at.kind, at.layer)) continue;
+    for (int64_t head = 0; head < heads.count; ++head) {
+        const float scale = scale_of(model, heads, at.kind, at.layer, head);
+        if (scale == heads.scale) continue;
         if (rescaled.empty()) rescaled.assign(query, query + heads.inner());
-        for (int64_t head = 0; head < heads.count; ++head) {
-            if (edit.head >= 0 && edit.head != head) continue;
-            for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) rescaled[static_cast<std::size_t>(i)] = query[i] * (edit.scale / heads.scale);
-        }
+        for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) rescaled[static_cast<std::size_t>(i)] *= scale / heads.scale;
     }
     attend_keys(model, heads, float16, rescaled.empty() ? query : rescaled.data(), keys, offsets, length, bias, weights, context);
     for (int64_t head = 0; head < heads.count; ++head) {

@@ -73,6 +73,11 @@ struct QueryPlace {
     int64_t layer, row;
 };
 
+// The factor of a head's scores, which an edit may have replaced.
+float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64_t layer, int64_t head);
+// A number of the cache in float16, which holds no infinity.
+float float_of(uint16_t half);
+
 // Attention of one query over keys in float16 or float32, as attend_cached, in a model with edits.
 void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
 // Self-attention of a sentence in an encoder layer with edits; `projected` (length, query | key | value). `to`, if not

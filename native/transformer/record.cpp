@@ -1,6 +1,8 @@
 #include "transformer/record.h"
 
 #include <algorithm>
+#include <limits>
+#include <string>
 
 #include "recurrent/network.h"
 #include "transformer/blocks.h"
@@ -35,6 +37,7 @@ struct Pass {
     std::vector<int64_t> lengths = {};  // length of each sentence
     int64_t rows = 0;
     Buffer<uint16_t> halves = {};  // keys and values in float16
+    Insight* insight = nullptr;    // null: none; otherwise the pass has one sentence
 
     void begin(const std::vector<const std::vector<int32_t>*>& sentences);
     const float* project(const Linear& linear, Rows& in);
@@ -42,6 +45,10 @@ struct Pass {
     void decoder_attend(std::size_t l, const std::vector<float*>& to);
     void cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head = -1);
     void finish(const Linear& out, const Norm& norm);
+    float* see(const std::string& name, std::vector<int64_t> shape) { return insight ? insight->add(name, std::move(shape)) : nullptr; }
+    void see_rows(const std::string& name);
+    void see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count);
+    void see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length);
     void recur_layer(const DecoderLayer& layer);
     void feed(const FeedForward& layer) { feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{}); }
 };
@@ -62,6 +69,50 @@ void Pass::begin(const std::vector<const std::vector<int32_t>*>& sentences) {
     }
     embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows, ws.x.ensure(rows * stride_of(model.shape.width)));
 }
+
+// The vectors (rows, width) on their way.
+void Pass::see_rows(const std::string& name) {
+    const int64_t width = model.shape.width;
+    float* to = see(name, {rows, width});
+    for (int64_t row = 0; to && row < rows; ++row) std::copy_n(ws.x.get() + row * stride_of(width), width, to + row * width);
+}
+
+float number_at(const void* numbers, bool float16, int64_t at) {
+    return float16 ? float_of(static_cast<const uint16_t*>(numbers)[at]) : static_cast<const float*>(numbers)[at];
+}
+
+// (heads, count, head width) of rows (count, stride) that begin with the heads side by side.
+void Pass::see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count) {
+    float* to = see(name, {heads.count, count, heads.width});
+    if (!to) return;
+    for (int64_t head = 0; head < heads.count; ++head) {
+        for (int64_t row = 0; row < count; ++row) {
+            for (int64_t i = 0; i < heads.width; ++i) *to++ = number_at(numbers, float16, row * stride + head * heads.width + i);
+        }
+    }
+}
+
+// (heads, rows, length) scores before the softmax; -inf where a query may not look.
+void Pass::see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length) {
+    float* to = see(name, {heads.count, rows, length});
+    for (int64_t query = 0; to && query < rows; ++query) {
+        const float* bias = kind == AttentionKind::cross ? nullptr : relative_bias(model, side, heads, query, length, ws);
+        for (int64_t head = 0; head < heads.count; ++head) {
+            const float scale = scale_of(model, heads, kind, layer, head);
+            float* row = to + (head * rows + query) * length;
+            for (int64_t key = 0; key < length; ++key) {
+                double sum = 0;
+                for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) {
+                    sum += static_cast<double>(queries[query * query_stride + i]) * static_cast<double>(number_at(keys, float16, key * key_stride + i));
+                }
+                row[key] = static_cast<float>(sum * static_cast<double>(scale)) + (bias ? bias[head * length + key] : 0.0f);
+                if (kind == AttentionKind::decoder && key > query) row[key] = -std::numeric_limits<float>::infinity();
+            }
+        }
+    }
+}
+
+std::string layer_name(const char* kind, std::size_t l) { return std::string(kind) + "." + std::to_string(l + 1) + "."; }
 
 const float* Pass::project(const Linear& linear, Rows& in) {
     const int64_t stride = stride_of(linear.weight.outputs());
@@ -113,6 +164,14 @@ void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
     Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
     const float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
     float* context = ws.context.ensure(rows * context_stride);
+    if (insight) {
+        const std::string name = layer_name("encoder", l);
+        const int64_t stride = stride_of(3 * inner);
+        see_heads(name + "query", projected, false, stride, rows);
+        see_heads(name + "key", projected + inner, false, stride, rows);
+        see_heads(name + "value", projected + 2 * inner, false, stride, rows);
+        see_scores(name + "scores", AttentionKind::encoder, static_cast<int64_t>(l), projected, stride, projected + inner, false, stride, rows);
+    }
     SelfAttention one;
     one.stride = stride_of(3 * inner);
     one.head_width = heads.width;
@@ -135,13 +194,14 @@ void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
                 model.kernels->self_attend(one);
                 for (int64_t query = one.first; query < one.last; ++query) {
                     const float* weights = one.scratch + (heads.width + query - one.first) * padded;
-                    std::copy_n(weights, length, to[s] + (head * length + query) * length);
+                    if (to[s]) std::copy_n(weights, length, to[s] + (head * length + query) * length);
                 }
             }
         }
         projected += length * one.stride;
         context += length * context_stride;
     }
+    see_heads(layer_name("encoder", l) + "context", ws.context.get(), false, context_stride, rows);
     finish(layer.self_output, layer.self_norm);
 }
 
@@ -158,6 +218,15 @@ void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
         for (int64_t row = 0; row < rows; ++row) model.kernels->to_float16(projected + row * stride + inner, key_stride, half + row * key_stride);
         cache = half;
     }
+    if (insight) {
+        const std::string name = layer_name("decoder", l);
+        const bool float16 = model.shape.float16_cache;
+        const void* values = static_cast<const uint8_t*>(cache) + inner * size;
+        see_heads(name + "query", projected, false, stride, rows);
+        see_heads(name + "key", cache, float16, key_stride, rows);
+        see_heads(name + "value", values, float16, key_stride, rows);
+        see_scores(name + "scores", AttentionKind::decoder, static_cast<int64_t>(l), projected, stride, cache, float16, key_stride, rows);
+    }
     float* context = ws.context.ensure(rows * context_stride);
     int64_t first = 0;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
@@ -165,6 +234,7 @@ void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
         look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, static_cast<int64_t>(l), to[s]}, context + first * context_stride, ws);
         first += lengths[s];
     }
+    see_heads(layer_name("decoder", l) + "context", context, false, context_stride, rows);
     finish(layer.self_output, layer.self_norm);
 }
 
@@ -179,9 +249,19 @@ void Pass::cross_attend(std::size_t l, const std::vector<const EncodedSentence*>
         const EncodedSentence& source = *sources[s];
         const int64_t first_key = (static_cast<int64_t>(l) * source.chunk->rows + source.first) * entry;
         const void* keys = source.chunk->page.data + first_key * model.cache_element_size();
+        if (insight) {
+            const std::string name = layer_name("cross", l);
+            const bool float16 = model.shape.float16_cache;
+            const void* values = static_cast<const uint8_t*>(keys) + inner * model.cache_element_size();
+            see_heads(name + "query", queries, false, stride, rows);
+            see_heads(name + "key", keys, float16, entry, source.length);
+            see_heads(name + "value", values, float16, entry, source.length);
+            see_scores(name + "scores", AttentionKind::cross, static_cast<int64_t>(l), queries, stride, keys, float16, entry, source.length);
+        }
         look(model, heads, {queries + first * stride, stride, lengths[s], keys, entry, source.length, false, static_cast<int64_t>(l), to[s], head}, context + first * stride, ws);
         first += lengths[s];
     }
+    see_heads(layer_name("cross", l) + "context", context, false, stride, rows);
     finish(layer.cross_output, layer.cross_norm);
 }
 
@@ -319,6 +399,64 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
         }
     }
     return memory;
+}
+
+void look_inside(const ModelPtr& pointer, const std::vector<int32_t>& source, const std::vector<int32_t>& target, Insight& insight) {
+    const Model& model = *pointer;
+    if (model.network) throw std::invalid_argument("the model is recurrent; insight is for Transformers");
+    WorkspacePool::Loan loan(model.workspaces);
+    Workspace& ws = *loan;
+    EncodedSentence encoded;
+    if (model.has_source()) {
+        check_sources(model, {source});
+        Pass pass{model, model.shape.encoder, model.source, ws};
+        pass.insight = &insight;
+        pass.begin({&source});
+        pass.see_rows("encoder.embedding");
+        for (std::size_t l = 0; l < model.encoder.size(); ++l) {
+            const std::string name = layer_name("encoder", l);
+            model.workers.check();
+            pass.encoder_attend(l, {pass.see(name + "weights", {pass.heads.count, pass.rows, pass.rows})});
+            pass.see_rows(name + "attention");
+            pass.feed(model.encoder[l].feed_forward);
+            pass.see_rows(name + "feed_forward");
+        }
+        if (model.shape.pre_norm) normalise(model, model.encoder_norm, ws.x.get(), pass.rows, ws.x.get());
+        pass.see_rows("encoder.output");
+        encoded = {keys_and_values(model, ws.x.get(), pass.rows, ws), 0, pass.rows};
+    }
+    const int64_t steps = static_cast<int64_t>(target.size());
+    check_tables(model, AttentionKind::decoder, steps - 1, steps);
+    if (model.has_source()) check_tables(model, AttentionKind::cross, steps - 1, encoded.length);
+    Pass pass{model, model.shape.decoder, model.target, ws};
+    pass.insight = &insight;
+    pass.begin({&target});
+    pass.see_rows("decoder.embedding");
+    for (std::size_t l = 0; l < model.decoder.size(); ++l) {
+        const std::string name = layer_name("decoder", l), cross = layer_name("cross", l);
+        model.workers.check();
+        if (model.shape.recurrent) pass.recur_layer(model.decoder[l]);
+        else pass.decoder_attend(l, {pass.see(name + "weights", {pass.heads.count, steps, steps})});
+        pass.see_rows(name + (model.shape.recurrent ? "recurrence" : "attention"));
+        if (model.has_source()) {
+            pass.cross_attend(l, {&encoded}, {pass.see(cross + "weights", {pass.heads.count, steps, encoded.length})});
+            pass.see_rows(cross + "attention");
+        }
+        pass.feed(model.decoder[l].feed_forward);
+        pass.see_rows(name + "feed_forward");
+    }
+    if (model.shape.pre_norm) normalise(model, model.decoder_norm, ws.x.get(), steps, ws.x.get());
+    scale_output(model, ws.x.get(), steps);
+    pass.see_rows("decoder.output");
+    float* logits = pass.see("logits", {steps, model.target_vocabulary});
+    if (!logits) return;
+    Rows features = rows_of(ws, ws.x.get(), steps, model.shape.width, stride_of(model.shape.width));
+    std::vector<OutputRow> out(static_cast<std::size_t>(steps));
+    for (int64_t row = 0; row < steps; ++row) {
+        out[static_cast<std::size_t>(row)].count = 0;
+        out[static_cast<std::size_t>(row)].logits = logits + row * model.target_vocabulary;
+    }
+    output(*model.kernels, features, model.output_weight, model.output_bias, out.data());
 }
 
 void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "transformer/insight.h"
 #include "transformer/state.h"
 
 namespace uwaga {
@@ -34,5 +35,10 @@ struct CrossHead {
     int64_t layer = 0, head = -1;
 };
 void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen);
+
+// Collect the arrays that `insight` wants for one source, empty in a decoder-only model, and the tokens fed at each step of
+// the target. The weights are those of encode() and step(), bit for bit, with the model's edits; so are the logits, of
+// which step() returns the logarithms of the softmax. Scores are summed in another order than in the kernels.
+void look_inside(const ModelPtr& model, const std::vector<int32_t>& source, const std::vector<int32_t>& target, Insight& insight);
 
 }  // namespace uwaga

@@ -12,12 +12,13 @@ from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, translated_errors
 from uwaga.engine.cpu import chosen_isa, usable_cores
+from uwaga.engine.insight import MAX_BYTES, insight_names
 from uwaga.engine.interventions import Intervention, core_edits, places_of
 from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
 from uwaga.engine.layout_recurrent import memory_numbers, recurrent_shape
 from uwaga.engine.packing import Packed
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import ModelError
+from uwaga.errors import ModelError, SettingsError
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, resolve_layer, select_head
 from uwaga.search.choose import every_token
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
@@ -272,6 +273,40 @@ class NativeModel:
     ) -> list[Floats]:
         """See :attr:`uwaga.decoder.Decoder.cross_attentions`; errors as of :meth:`attentions`."""
         return self.recording(False).cross_attentions(sources, targets)
+
+    def insight(
+        self,
+        source: Sequence[int],
+        target: Sequence[int],
+        names: Sequence[str] = (),
+        max_bytes: int = MAX_BYTES,
+    ) -> dict[str, Floats]:
+        """Return the arrays inside one translation by the names of :mod:`uwaga.engine.insight`.
+
+        Weights are those of the steps, bit for bit; scores are summed in another order, so that their softmax
+        equals the weights up to rounding.
+
+        Args:
+            source: token ids with the end symbol; empty in a decoder-only model.
+            target: decoder inputs, the start symbol first; in a decoder-only model the prompt and more.
+            names: names of arrays, or their beginnings such as ``cross.2``; empty for all.
+            max_bytes: bound of the arrays' bytes.
+
+        Raises:
+            SettingsError: the model has no array of a name, is recurrent, or the arrays exceed ``max_bytes``.
+            TextTooLongError: a side is too long for the model.
+            DataError: a side is empty or contains an id outside the vocabulary.
+        """
+        if isinstance(self.settings, RecurrentSettings):
+            raise SettingsError("the model is recurrent; insight is for Transformers")
+        known = insight_names(self.settings)
+        for name in names:
+            if not any(one == name or one.startswith(f"{name}.") for one in known):
+                raise SettingsError(f"no array has the name {name!r}; the model has {', '.join(known)}")
+        check_whole("max_bytes", max_bytes, 1)
+        with translated_errors():
+            found = self._core.insight(source, target, list(names), max_bytes)
+        return {name: found[name] for name in known if name in found}
 
     def recording(self, whole: bool) -> RecordingModel:
         """See :attr:`uwaga.decoder.Decoder.recording`."""

@@ -10,6 +10,7 @@ from uwaga.inspection.figures import (
     heat_maps,
     save_figure,
 )
+from uwaga.inspection.insight import Insight, look_inside
 from uwaga.inspection.interventions import HeadImportance, draw_importance, measure_heads
 from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length, read_length_table
 from uwaga.inspection.matrices import KINDS, Alignment, Selection, align, matrices
@@ -22,6 +23,7 @@ __all__ = [
     "Bucket",
     "Cell",
     "HeadImportance",
+    "Insight",
     "LengthTable",
     "Selection",
     "align",
@@ -35,6 +37,7 @@ __all__ = [
     "draw_matrices",
     "heat_map",
     "heat_maps",
+    "look_inside",
     "matrices",
     "measure_heads",
     "read_length_table",

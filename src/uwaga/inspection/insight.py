@@ -1,0 +1,68 @@
+"""Every number inside a translation: queries, keys, values, scores, weights, contexts, blocks, logits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from uwaga.engine import NativeModel
+from uwaga.engine.insight import MAX_BYTES
+from uwaga.errors import SettingsError
+from uwaga.results.attention import Floats
+from uwaga.translator import Translator
+
+
+@dataclass(frozen=True, eq=False)
+class Insight:
+    """The arrays inside one translation.
+
+    ``source`` are the tokens that the encoder reads, with the end symbol; ``fed`` those that the decoder
+    reads, the start symbol first; ``predicted`` those that it is to predict, the end symbol last. ``arrays``
+    holds float32 arrays by the names of :mod:`uwaga.engine.insight`.
+    """
+
+    source: tuple[str, ...]
+    fed: tuple[str, ...]
+    predicted: tuple[str, ...]
+    arrays: Mapping[str, Floats]
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.source)} source and {len(self.fed)} target tokens"
+        return f"Insight({sizes}, {len(self.arrays)} arrays)"
+
+
+def look_inside(
+    translator: Translator,
+    source: str,
+    target: str | None = None,
+    names: Sequence[str] = (),
+    max_bytes: int = MAX_BYTES,
+) -> Insight:
+    """Return the arrays inside a translation.
+
+    Args:
+        translator: a Transformer on the native engine, with or without interventions
+            (:func:`uwaga.inspection.interventions.intervene`).
+        source: the text to translate, as one sentence.
+        target: the translation that the decoder is forced along; None for the model's own.
+        names: names of arrays, or their beginnings such as ``cross.2``; empty for all.
+        max_bytes: bound of the arrays' bytes.
+
+    Raises:
+        SettingsError: the model is not a Transformer on the engine, has no array of a name, or the arrays
+            exceed ``max_bytes``.
+        TextTooLongError: a side is longer than the model accepts.
+    """
+    decoder = translator.decoder
+    if not isinstance(decoder, NativeModel):
+        raise SettingsError("insight needs the native engine: load the model with engine='native'")
+    if target is None:
+        target = translator.translate(source, sample=False).text
+    [read], [predicted] = translator.pair_ids([(source, target)])
+    start = translator.decoding.start
+    fed = (decoder.symbols.start if start is None else start, *predicted[:-1])
+    arrays = decoder.insight(read, fed, names, max_bytes)
+    pieces = translator.target.pieces
+    return Insight(
+        tuple(translator.source.pieces(read)), tuple(pieces(fed)), tuple(pieces(predicted)), arrays
+    )
