@@ -10,40 +10,6 @@ void check_sizes(int64_t outputs, int64_t inputs) {
     if (outputs < 1 || inputs < 1 || outputs >= int64_t{1} << 31 || inputs >= int64_t{1} << 31) refuse("invalid matrix size");
 }
 
-// Sums over more inputs could overflow. A file's levels and sums are checked, because the products rely on them.
-constexpr int64_t most_int8_inputs = 65536;
-
-void check_int8_inputs(int64_t inputs) {
-    if (inputs > most_int8_inputs) refuse("a matrix has " + std::to_string(inputs) + " inputs; int8 allows at most " + std::to_string(most_int8_inputs));
-}
-
-void check_int8(const Int8Matrix& w) {
-    constexpr int64_t group = 4 * panel, most_groups = 256;  // groups whose sums fit in 16 bits
-    const int64_t groups = padded_inputs(w.inputs) / 4;
-    const int8_t most = static_cast<int8_t>(w.levels);
-    const int8_t* from = w.panels;
-    int beyond = 0;
-    for (int64_t first = 0; first < padded_outputs(w.outputs); first += panel) {
-        int32_t sums[panel] = {};
-        for (int64_t g = 0; g < groups; g += most_groups) {
-            int16_t some[group] = {};
-            for (int64_t i = g; i < std::min(groups, g + most_groups); ++i, from += group) {
-                int8_t outside = 0;
-                for (int64_t k = 0; k < group; ++k) {
-                    some[k] = static_cast<int16_t>(some[k] + from[k]);
-                    outside |= static_cast<int8_t>((from[k] > most) | (from[k] < -most));
-                }
-                beyond |= outside;
-            }
-            for (int64_t k = 0; k < group; ++k) sums[k / 4] += some[k];
-        }
-        for (int64_t n = 0; n < panel; ++n) {
-            if (w.sums[first + n] != 128 * sums[n]) refuse("sums: do not match the panels");
-        }
-    }
-    if (beyond) refuse("panels: numbers exceed the " + std::to_string(w.levels) + " levels");
-}
-
 void check_aligned(const void* data) {
     if (reinterpret_cast<uintptr_t>(data) % alignment) refuse("panels: not aligned to 64 bytes");
 }

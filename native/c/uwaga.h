@@ -63,8 +63,9 @@ typedef int (*uwaga_on_token)(void* user, size_t text, int32_t token, double log
 
 UWAGA_API const char* uwaga_version(void);
 
-/* Open a model folder: one of `uwaga train` or of `uwaga convert --int8`. Options:
+/* Open a folder of a Transformer: one of `uwaga train` or of `uwaga convert --int8`. Options:
  *   "threads": of one call, 1 to 256; default 1
+ *   "dtype": "int8" to quantise the matrices of a float model; default "float32"
  *   "isa": the instruction set, such as "portable"; default: the fastest of this processor
  *   "memory": bound in bytes of the model and of all calls together; default: none
  *   "source_language", "target_language": refuse models of other languages */

@@ -1,6 +1,9 @@
 #include "transformer/matrix.h"
 
+#include <algorithm>
 #include <cstring>
+#include <stdexcept>
+#include <string>
 
 namespace uwaga {
 
@@ -31,6 +34,37 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
         for (int64_t k = 0; k < inputs; ++k) sum += static_cast<double>(x[k]) * from[k * panel];
     }
     return bias ? sum + bias[token] : sum;
+}
+
+void check_int8_inputs(int64_t inputs) {
+    if (inputs > most_int8_inputs) throw std::invalid_argument("a matrix has " + std::to_string(inputs) + " inputs; int8 allows at most " + std::to_string(most_int8_inputs));
+}
+
+void check_int8(const Int8Matrix& w) {
+    constexpr int64_t group = 4 * panel, most_groups = 256;  // groups whose sums fit in 16 bits
+    const int64_t groups = padded_inputs(w.inputs) / 4;
+    const int8_t most = static_cast<int8_t>(w.levels);
+    const int8_t* from = w.panels;
+    int beyond = 0;
+    for (int64_t first = 0; first < padded_outputs(w.outputs); first += panel) {
+        int32_t sums[panel] = {};
+        for (int64_t g = 0; g < groups; g += most_groups) {
+            int16_t some[group] = {};
+            for (int64_t i = g; i < std::min(groups, g + most_groups); ++i, from += group) {
+                int8_t outside = 0;
+                for (int64_t k = 0; k < group; ++k) {
+                    some[k] = static_cast<int16_t>(some[k] + from[k]);
+                    outside |= static_cast<int8_t>((from[k] > most) | (from[k] < -most));
+                }
+                beyond |= outside;
+            }
+            for (int64_t k = 0; k < group; ++k) sums[k / 4] += some[k];
+        }
+        for (int64_t n = 0; n < panel; ++n) {
+            if (w.sums[first + n] != 128 * sums[n]) throw std::invalid_argument("sums: do not match the panels");
+        }
+    }
+    if (beyond) throw std::invalid_argument("panels: numbers exceed the " + std::to_string(w.levels) + " levels");
 }
 
 }  // namespace uwaga

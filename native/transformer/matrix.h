@@ -97,4 +97,10 @@ inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens
 // A single logit: for the few forced and banned tokens.
 double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64_t token);
 
+// Sums over more inputs could overflow.
+constexpr int64_t most_int8_inputs = 65536;
+// Check the numbers of a file, on which the products rely: levels and sums. Throws std::invalid_argument.
+void check_int8_inputs(int64_t inputs);
+void check_int8(const Int8Matrix& w);
+
 }  // namespace uwaga

@@ -1,0 +1,63 @@
+// Texts to translations: tokens, search, texts again, alignment and attention.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoints/model_files.h"
+
+namespace uwaga {
+
+struct Wanted {
+    Decoding decoding;
+    bool alignment = false, attention = false, streams = false;
+};
+
+// A table of floats with its axes.
+struct Table {
+    std::vector<int64_t> shape;
+    std::vector<float> values;
+};
+
+struct Translated {
+    std::string text;
+    double score = 0;
+    bool truncated = false;
+    std::vector<int32_t> tokens;
+    std::vector<double> log_probs;
+    Table alignment, decoder, cross;
+};
+struct TranslatedText {
+    std::vector<int32_t> source;
+    Table encoder;
+    std::vector<Translated> translations;
+};
+
+// Memory that calls have reserved of a bound.
+class Budget {
+  public:
+    explicit Budget(int64_t bound) : bound_(bound) {}
+    bool take(int64_t bytes) {
+        if ((used_ += bytes) <= bound_ || !bound_) return true;
+        used_ -= bytes;
+        return false;
+    }
+    void give(int64_t bytes) { used_ -= bytes; }
+
+  private:
+    const int64_t bound_;  // 0: none
+    std::atomic<int64_t> used_{0};
+};
+
+struct Hooks {
+    std::function<bool()> cancelled;
+    std::function<bool(std::size_t text, int32_t token, double log_prob, const std::string& translation)> on_token;  // false: cancel
+};
+
+// Throws Failure. `bound` in bytes is of this call, 0 for none.
+std::vector<TranslatedText> translate(const OpenedModel& opened, const std::vector<std::string_view>& texts, const Wanted& request, Budget& budget, int64_t bound, const Hooks& hooks);
+
+}  // namespace uwaga

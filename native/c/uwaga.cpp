@@ -1,0 +1,314 @@
+// The C interface: handles, options and error codes. No exception leaves this file.
+#include "c/uwaga.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "c/translate.h"
+
+using namespace uwaga;
+
+struct uwaga_model {
+    explicit uwaga_model(int64_t bound) : budget(bound) {}
+    std::unique_ptr<OpenedModel> opened;
+    std::string info;
+    mutable Budget budget;
+};
+
+struct uwaga_call {
+    uwaga_on_token on_token;
+    void* user;
+    std::atomic<bool> cancelled{false};
+};
+
+struct uwaga_result {
+    std::vector<TranslatedText> texts;
+    std::shared_ptr<const Subwords> source, target;
+};
+
+namespace {
+
+constexpr int64_t most_bytes = int64_t{1} << 52;
+
+int failed(uwaga_error* error, int code, const char* message) {
+    if (error) {
+        error->code = code;
+        std::size_t size = std::min(std::strlen(message), sizeof error->message - 1);
+        while (size && size == sizeof error->message - 1 && (static_cast<unsigned char>(message[size]) & 0xc0) == 0x80) --size;  // whole characters
+        std::memcpy(error->message, message, size);
+        error->message[size] = 0;
+    }
+    return code;
+}
+
+// Run `work`, and turn its exceptions into codes.
+template <class Work>
+int guarded(uwaga_error* error, const Work& work) noexcept {
+    try {
+        if (error) *error = uwaga_error{};
+        work();
+        return UWAGA_OK;
+    } catch (const Failure& failure) {
+        return failed(error, static_cast<int>(failure.fault), failure.what());
+    } catch (const std::bad_alloc&) {
+        return failed(error, UWAGA_ERROR_MEMORY, "out of memory");
+    } catch (const std::exception& other) {
+        return failed(error, UWAGA_ERROR_INTERNAL, other.what());
+    } catch (...) {
+        return failed(error, UWAGA_ERROR_INTERNAL, "unknown error");
+    }
+}
+
+Json options_of(const char* options) {
+    try {
+        return Json::read(options && *options ? options : "{}");
+    } catch (const std::invalid_argument& error) {
+        throw Failure(Fault::argument, std::string("options: ") + error.what());
+    }
+}
+
+void require(bool given, const char* what) {
+    if (!given) throw Failure(Fault::argument, std::string(what) + ": a null pointer");
+}
+
+Isa isa_of(Fields& fields) {
+    if (!fields.has("isa")) return best_isa();
+    const Isa isa = static_cast<Isa>(fields.choice("isa", {"portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx", "wasm"}));
+    if (!supported(isa)) fields.refuse("isa", "is not supported by this processor");
+    return isa;
+}
+
+void check_languages(Fields& fields, const OpenedModel& opened) {
+    for (const auto& [name, has] : {std::pair<const char*, const std::string&>("source_language", opened.source_language), {"target_language", opened.target_language}}) {
+        if (!fields.has(name)) continue;
+        const std::string wanted = fields.text(name);
+        if (wanted != has) throw Failure(Fault::language, std::string(name) + " is '" + wanted.substr(0, 60) + "', and the model translates from " + opened.source_language + " to " + opened.target_language);
+    }
+}
+
+std::string quoted(const std::string& text) {
+    std::string made = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') made += '\\';
+        if (static_cast<unsigned char>(c) < 0x20) {
+            char escape[8];
+            std::snprintf(escape, sizeof escape, "\\u%04x", c);
+            made += escape;
+        } else {
+            made += c;
+        }
+    }
+    return made + '"';
+}
+
+std::string info_of(const OpenedModel& opened) {
+    const Model& model = *opened.model;
+    const Decoding& d = opened.decoding;
+    const auto whole = [](int64_t value) { return std::to_string(value); };
+    return "{\"source_language\": " + quoted(opened.source_language) + ", \"target_language\": " + quoted(opened.target_language) + ", \"precision\": " + quoted(opened.precision) +
+           ", \"isa\": " + quoted(model.kernels->name) + ", \"bytes\": " + whole(opened.bytes) + ", \"source_vocabulary\": " + whole(opened.source_vocabulary()) +
+           ", \"target_vocabulary\": " + whole(opened.target_vocabulary()) + ", \"width\": " + whole(model.shape.width) + ", \"encoder_layers\": " + whole(opened.settings.encoder_layers) +
+           ", \"encoder_heads\": " + whole(opened.settings.encoder_heads) + ", \"decoder_layers\": " + whole(opened.settings.decoder_layers) + ", \"decoder_heads\": " + whole(opened.settings.decoder_heads) +
+           ", \"max_source\": " + (opened.settings.positions == Places::relative ? "null" : whole(model.shape.max_length)) + ", \"beam\": " + whole(d.beam) + ", \"nbest\": " + whole(d.nbest) + "}";
+}
+
+void open_into(const std::string& place, const ReadFile& read, const char* options, uwaga_model** model) {
+    require(model, "model");
+    *model = nullptr;
+    const Json given = options_of(options);
+    Fields fields(given, "", Fault::argument);
+    OpenOptions chosen;
+    chosen.threads = fields.whole("threads", 1, 256, 1);
+    chosen.isa = isa_of(fields);
+    chosen.int8 = fields.choice("dtype", {"float32", "int8"}) == 1;
+    chosen.memory = fields.whole("memory", 0, most_bytes, 0);
+    fields.pass({"source_language", "target_language"});
+    fields.check_all_used();
+    auto made = std::make_unique<uwaga_model>(chosen.memory);
+    made->opened = open_model(place, read, chosen);
+    check_languages(fields, *made->opened);
+    made->budget.take(made->opened->bytes);
+    made->info = info_of(*made->opened);
+    *model = made.release();
+}
+
+// The content of a file of a folder. A weight file is read once, and kept only until the model is open.
+bool read_whole(const std::filesystem::path& path, std::size_t most, int64_t bound, std::vector<std::string>& kept, std::string_view& content) {
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) return false;
+    if (!std::filesystem::is_regular_file(path, error)) throw Failure(Fault::file, path.string() + ": is not a file");
+    const std::uintmax_t size = std::filesystem::file_size(path, error);
+    if (error) throw Failure(Fault::file, path.string() + ": cannot be read: " + error.message());
+    if (size > most) throw Failure(Fault::model, path.string() + ": is too large");
+    if (bound && size > static_cast<std::uintmax_t>(bound)) throw Failure(Fault::memory, path.string() + ": has " + std::to_string(size) + " bytes, and the bound is " + std::to_string(bound));
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.string().c_str(), "rb"), &std::fclose);
+    if (!file) throw Failure(Fault::file, path.string() + ": cannot be read");
+    kept.emplace_back(static_cast<std::size_t>(size), '\0');
+    if (std::fread(&kept.back()[0], 1, kept.back().size(), file.get()) != kept.back().size()) throw Failure(Fault::file, path.string() + ": cannot be read");
+    content = kept.back();
+    return true;
+}
+
+const TranslatedText* text_of(const uwaga_result* result, std::size_t text) { return result && text < result->texts.size() ? &result->texts[text] : nullptr; }
+
+const Translated* one_of(const uwaga_result* result, std::size_t text, std::size_t rank) {
+    const TranslatedText* const found = text_of(result, text);
+    return found && rank < found->translations.size() ? &found->translations[rank] : nullptr;
+}
+
+const float* table_of(const Table* table, std::size_t* shape, std::size_t axes) {
+    if (!table || table->shape.size() != axes) return nullptr;
+    if (shape) std::copy(table->shape.begin(), table->shape.end(), shape);
+    static constexpr float none = 0;  // an alignment of no tokens is empty, not missing
+    return table->values.empty() ? &none : table->values.data();
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* uwaga_version(void) { return UWAGA_VERSION; }
+
+int uwaga_open_folder(const char* folder, const char* options, uwaga_model** model, uwaga_error* error) {
+    return guarded(error, [&] {
+        require(folder, "folder");
+        const std::filesystem::path place = std::filesystem::u8path(folder);
+        const Json given = options_of(options);
+        const Json* const memory = given.find("memory");
+        const int64_t bound = memory && memory->integer() ? *memory->integer() : 0;
+        std::vector<std::string> kept;
+        kept.reserve(8);  // views of them stay valid
+        open_into(folder, [&](const std::string& name, std::size_t most, std::string_view& content) { return read_whole(place / name, most, bound, kept, content); }, options, model);
+    });
+}
+
+int uwaga_open_files(const char* const* names, const void* const* contents, const size_t* sizes, size_t count, const char* options, uwaga_model** model, uwaga_error* error) {
+    return guarded(error, [&] {
+        require(names && contents && sizes, "names, contents, sizes");
+        for (std::size_t i = 0; i < count; ++i) require(names[i] && (contents[i] || !sizes[i]), "names, contents");
+        open_into("", [&](const std::string& name, std::size_t most, std::string_view& content) {
+            for (std::size_t i = 0; i < count; ++i) {
+                if (name != names[i]) continue;
+                if (sizes[i] > most) throw Failure(Fault::model, name + ": is too large");
+                content = sizes[i] ? std::string_view(static_cast<const char*>(contents[i]), sizes[i]) : std::string_view();
+                return true;
+            }
+            return false;
+        }, options, model);
+    });
+}
+
+void uwaga_close(uwaga_model* model) { delete model; }
+
+const char* uwaga_model_info(const uwaga_model* model) { return model ? model->info.c_str() : nullptr; }
+
+uwaga_call* uwaga_call_new(uwaga_on_token on_token, void* user) { return new (std::nothrow) uwaga_call{on_token, user}; }
+
+void uwaga_cancel(uwaga_call* call) {
+    if (call) call->cancelled = true;
+}
+
+void uwaga_call_free(uwaga_call* call) { delete call; }
+
+int uwaga_translate(const uwaga_model* model, const char* const* texts, const size_t* lengths, size_t count, const char* options, uwaga_call* call, uwaga_result** result, uwaga_error* error) {
+    const int code = guarded(error, [&] {
+        require(model && result && (texts || !count), "model, texts or result");
+        *result = nullptr;
+        const Json given = options_of(options);
+        Fields fields(given, "", Fault::argument);
+        Wanted wanted;
+        wanted.decoding = model->opened->decoding;
+        wanted.streams = call && call->on_token;
+        if (wanted.streams) wanted.decoding.beam = wanted.decoding.nbest = 1;
+        read_options(fields, wanted.decoding);
+        wanted.alignment = fields.truth("alignment", false);
+        wanted.attention = fields.truth("attention", false);
+        const int64_t bound = fields.whole("memory", 0, most_bytes, 0);
+        check_languages(fields, *model->opened);
+        fields.check_all_used();
+        if (wanted.streams && wanted.decoding.beam != 1) fields.refuse("beam", "must be 1 in a stream: a larger beam decides its tokens at the end");
+        std::vector<std::string_view> views;
+        for (std::size_t i = 0; i < count; ++i) {
+            require(texts[i], "texts");
+            views.emplace_back(texts[i], lengths ? lengths[i] : std::strlen(texts[i]));
+        }
+        Hooks hooks;
+        if (call) hooks.cancelled = [&] { return call->cancelled.load(); };
+        if (wanted.streams) {
+            hooks.on_token = [&](std::size_t text, int32_t token, double log_prob, const std::string& translation) { return call->on_token(call->user, text, token, log_prob, translation.c_str()) == 0; };
+        }
+        auto made = std::make_unique<uwaga_result>();
+        made->source = model->opened->source;
+        made->target = model->opened->target;
+        made->texts = translate(*model->opened, views, wanted, model->budget, bound, hooks);
+        *result = made.release();
+    });
+    if (call) call->cancelled = false;  // for the next call
+    return code;
+}
+
+size_t uwaga_result_count(const uwaga_result* result, size_t text) {
+    const TranslatedText* const found = text_of(result, text);
+    return found ? found->translations.size() : 0;
+}
+
+const char* uwaga_result_text(const uwaga_result* result, size_t text, size_t rank, size_t* length) {
+    const Translated* const one = one_of(result, text, rank);
+    if (length) *length = one ? one->text.size() : 0;
+    return one ? one->text.c_str() : nullptr;
+}
+
+double uwaga_result_score(const uwaga_result* result, size_t text, size_t rank) {
+    const Translated* const one = one_of(result, text, rank);
+    return one ? one->score : std::numeric_limits<double>::quiet_NaN();
+}
+
+int uwaga_result_truncated(const uwaga_result* result, size_t text, size_t rank) {
+    const Translated* const one = one_of(result, text, rank);
+    return one && one->truncated;
+}
+
+size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank, int side, const int32_t** tokens) {
+    const TranslatedText* const found = text_of(result, text);
+    const Translated* const one = one_of(result, text, rank);
+    const std::vector<int32_t>* const row = side == 0 ? (found ? &found->source : nullptr) : side == 1 && one ? &one->tokens : nullptr;
+    if (tokens) *tokens = row ? row->data() : nullptr;
+    return row ? row->size() : 0;
+}
+
+const char* uwaga_result_piece(const uwaga_result* result, size_t text, size_t rank, int side, size_t at) {
+    const int32_t* tokens = nullptr;
+    if (at >= uwaga_result_tokens(result, text, rank, side, &tokens)) return nullptr;
+    return (side ? result->target : result->source)->pieces().piece(tokens[at]).c_str();
+}
+
+size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank, const double** log_probs) {
+    const Translated* const one = one_of(result, text, rank);
+    if (log_probs) *log_probs = one ? one->log_probs.data() : nullptr;
+    return one ? one->log_probs.size() : 0;
+}
+
+const float* uwaga_result_alignment(const uwaga_result* result, size_t text, size_t rank, size_t shape[2]) {
+    const Translated* const one = one_of(result, text, rank);
+    return table_of(one ? &one->alignment : nullptr, shape, 2);
+}
+
+const float* uwaga_result_attention(const uwaga_result* result, size_t text, size_t rank, int kind, size_t shape[4]) {
+    const TranslatedText* const found = text_of(result, text);
+    const Translated* const one = one_of(result, text, rank);
+    if (!one || kind < 0 || kind > 2) return nullptr;
+    return table_of(kind == 0 ? &found->encoder : kind == 1 ? &one->decoder : &one->cross, shape, 4);
+}
+
+void uwaga_result_free(uwaga_result* result) { delete result; }
+
+}  // extern "C"

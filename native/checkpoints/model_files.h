@@ -1,0 +1,74 @@
+// Models of files: uwaga's own folders, float and int8, read without Python (src/uwaga/checkpoints/formats/uwaga).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoints/failure.h"
+#include "checkpoints/settings.h"
+#include "checkpoints/subwords.h"
+#include "transformer/model.h"
+
+namespace uwaga {
+
+struct SymbolIds {
+    int32_t start = 0, end = 0, pad = 0, unknown = 0;
+};
+
+// See uwaga.search.SearchOptions.
+struct Decoding {
+    int64_t beam = 5, nbest = 1, min_length = 0, max_extra = 20;
+    int64_t max_length = 256;  // 0: the model's limit alone
+    double length_penalty = 1, max_ratio = 3;  // max_ratio may be infinite
+    int length_formula = 0;  // average, gnmt, none
+    int stopping = 0;        // Stopping
+    bool score_forced = true, force_end = false, unknown = true, renormalise = false;
+    int32_t start = -1, first = -1;  // -1: none
+    std::vector<int32_t> banned;
+};
+
+// Read what a call or a folder sets of the options that both can set. Throws Failure.
+void read_options(Fields& fields, Decoding& decoding);
+
+// The attention head that aligns; layers and heads count from 0. head -1: the mean of the layer's.
+struct AlignmentHead {
+    int64_t layer = 0, head = -1;
+    bool reading = false;  // the step that reads a token aligns it, not the one that predicts it
+};
+
+struct OpenOptions {
+    int64_t threads = 1;
+    Isa isa = Isa::portable;
+    bool int8 = false;   // quantise the matrices of a float folder
+    int64_t memory = 0;  // bytes of the model; 0: no bound
+};
+
+struct OpenedModel {
+    ModelPtr model;
+    Settings settings;
+    SymbolIds symbols;
+    std::shared_ptr<const Subwords> source, target;
+    std::string source_language, target_language, precision;
+    Decoding decoding;
+    AlignmentHead head;
+    int64_t bytes = 0;  // of its weights
+    std::vector<Buffer<uint8_t>> panels;  // what its matrices point to
+
+    int64_t source_vocabulary() const { return source->pieces().size(); }
+    int64_t target_vocabulary() const { return target->pieces().size(); }
+};
+
+// Returns the contents of a file of the model by its name, with at most `most` bytes; the view lives until the model is
+// open. Returns false if there is no such file. Throws Failure if it cannot be read.
+using ReadFile = std::function<bool(const std::string& name, std::size_t most, std::string_view& content)>;
+
+// Throws Failure, whose message names `place`, the file and the key.
+std::unique_ptr<OpenedModel> open_model(const std::string& place, const ReadFile& read, const OpenOptions& options);
+
+}  // namespace uwaga

@@ -1,0 +1,204 @@
+#include "checkpoints/settings.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace uwaga {
+
+namespace {
+
+constexpr int64_t most_size = int64_t{1} << 24;       // of any axis
+constexpr int64_t most_positions = int64_t{1} << 24;  // numbers of a table of positions
+constexpr int64_t most_layers = 4096;
+
+void read_transformer(Fields& fields, Settings& s) {
+    s.encoder_layers = fields.whole("encoder_layers", 1, most_layers, 6);
+    s.decoder_layers = fields.whole("decoder_layers", 1, most_layers, 6);
+    s.positions = static_cast<Places>(fields.choice("positions", {"sinusoidal", "learned", "relative"}));
+    s.sinusoids = static_cast<Sinusoids>(fields.choice("sinusoids", {"interleaved", "halves", "tensor2tensor"}));
+    s.relative_buckets = fields.whole("relative_buckets", 4, most_size, 32);
+    s.relative_distance = fields.whole("relative_distance", 4, most_size, 128);
+    s.ssru = fields.choice("self_attention", {"attention", "ssru"}) == 1;
+    fields.pass({"aan_layers", "aan_feed_forward", "aan_activation", "aan_gate"});
+    if (fields.has("decoder_heads")) s.decoder_heads = fields.whole("decoder_heads", 1, most_size);
+    if (fields.has("decoder_feed_forward")) s.decoder_feed_forward = fields.whole("decoder_feed_forward", 1, most_size);
+    s.output_scale = fields.truth("output_scale", false);
+    s.tie = static_cast<Tie>(fields.choice("tie", {"all", "none", "embeddings", "decoder"}));
+    if (s.positions == Places::sinusoidal && s.width % 2) fields.refuse("width", "must be even with sinusoidal positions");
+    if (s.positions == Places::relative && s.relative_distance <= s.relative_buckets / 2) fields.refuse("relative_distance", "must be more than half of relative_buckets");
+    if (s.positions == Places::relative && s.ssru) fields.refuse("positions", "relative positions need self_attention: attention");
+}
+
+void read_decoder_only(Fields& fields, Settings& s) {
+    s.decoder_only = true;
+    s.positions = Places::learned;
+    s.decoder_layers = fields.whole("layers", 1, most_layers, 12);
+    s.tie = fields.truth("tie_output", true) ? Tie::all : Tie::none;
+}
+
+int64_t width_of_heads(const Fields& fields, int64_t width, int64_t heads) {
+    if (width % heads) fields.refuse("width", "is not a multiple of the heads");
+    return width / heads;
+}
+
+using Names = std::vector<Product>;
+
+void add(Names& made, const std::string& name, int64_t outputs, int64_t inputs, bool bias) { made.push_back({name, {{name, outputs}}, inputs, bias}); }
+
+void add_attention(Names& made, const std::string& name, int64_t width, int64_t inner, bool bias) {
+    made.push_back({name + ".query_key_value", {{name + ".query", inner}, {name + ".key_value", 2 * inner}}, width, bias});
+    add(made, name + ".output", width, inner, bias);
+}
+
+void add_feed_forward(Names& made, const std::string& name, const Settings& s, int64_t inner) {
+    add(made, name + ".inner", inner, s.width, s.feed_forward_bias);
+    if (s.gated) add(made, name + ".gate", inner, s.width, s.feed_forward_bias);
+    add(made, name + ".outer", s.width, inner, s.feed_forward_bias);
+}
+
+}  // namespace
+
+std::string weight_name(const std::string& part) {
+    constexpr std::string_view end = "weight";
+    const bool whole = part.size() >= end.size() && part.compare(part.size() - end.size(), end.size(), end) == 0;
+    return whole ? part : part + ".weight";
+}
+
+Settings read_settings(const Json& model, const std::string& place) {
+    Fields fields(model, place + ": model.", Fault::model);
+    Settings s;
+    const std::string family = fields.text("family");
+    if (family != "transformer" && family != "decoder-only") fields.refuse("family", "'" + family.substr(0, 60) + "' cannot run here; Transformers and decoder-only models can");
+    s.width = fields.whole("width", 1, most_size, 512);
+    s.encoder_heads = fields.whole("heads", 1, most_size, 8);
+    s.feed_forward = fields.whole("feed_forward", 1, most_size, 2048);
+    s.activation = 1 + fields.choice("activation", {"relu", "gelu", "gelu_tanh", "silu"});
+    s.gated = fields.truth("gated", false);
+    s.pre_norm = fields.choice("norm", {"post", "pre"}) == 1;
+    s.max_length = fields.whole("max_length", 1, most_positions, 512);
+    s.position_offset = fields.whole("position_offset", 0, most_positions, 0);
+    s.embedding_scale = fields.truth("embedding_scale", true);
+    s.embedding_norm = fields.truth("embedding_norm", false);
+    s.rms = fields.choice("norm_kind", {"layer", "rms"}) == 1;
+    s.norm_epsilon = fields.number("norm_epsilon", 1e-300, 1e300, 1e-5);
+    s.attention_bias = fields.truth("attention_bias", true);
+    s.feed_forward_bias = fields.truth("feed_forward_bias", true);
+    s.attention_scale = fields.truth("attention_scale", true);
+    s.output_bias = fields.truth("output_bias", false);
+    fields.pass({"dropout", "attention_dropout", "activation_dropout"});
+    const int64_t head_width = fields.has("head_width") ? fields.whole("head_width", 1, most_size) : 0;
+    if (family == "transformer") {
+        read_transformer(fields, s);
+    } else {
+        read_decoder_only(fields, s);
+    }
+    fields.check_all_used();
+    if (!s.decoder_heads) s.decoder_heads = s.encoder_heads;
+    if (!s.decoder_feed_forward) s.decoder_feed_forward = s.feed_forward;
+    s.encoder_head_width = head_width ? head_width : width_of_heads(fields, s.width, s.encoder_heads);
+    s.decoder_head_width = head_width ? head_width : width_of_heads(fields, s.width, s.decoder_heads);
+    for (const int64_t inner : {s.encoder_heads * s.encoder_head_width, s.decoder_heads * s.decoder_head_width}) {
+        if (inner > most_size) fields.refuse("heads", "are too many for their width");
+    }
+    if (s.positions == Places::relative && s.relative_distance > most_positions / (2 * std::max(s.encoder_heads, s.decoder_heads) + 1)) fields.refuse("relative_distance", "needs too large a table of positions");
+    if (s.positions != Places::relative && (s.max_length + s.position_offset) > most_positions / s.width) fields.refuse("max_length", "needs too large a table of positions");
+    return s;
+}
+
+std::vector<Product> products(const Settings& s, int64_t source, int64_t target) {
+    Names made;
+    int64_t inner = s.encoder_heads * s.encoder_head_width;
+    for (int64_t l = 0; l < s.encoder_layers; ++l) {
+        const std::string at = "encoder." + std::to_string(l);
+        add_attention(made, at + ".attention", s.width, inner, s.attention_bias);
+        add_feed_forward(made, at + ".feed_forward", s, s.feed_forward);
+    }
+    inner = s.decoder_heads * s.decoder_head_width;
+    for (int64_t l = 0; l < s.decoder_layers; ++l) {
+        const std::string at = "decoder." + std::to_string(l);
+        if (s.ssru) {
+            add(made, at + ".ssru.forget", s.width, s.width, true);
+            add(made, at + ".ssru.input", s.width, s.width, false);
+        } else {
+            add_attention(made, at + (s.decoder_only ? ".attention" : ".self_attention"), s.width, inner, s.attention_bias);
+        }
+        if (!s.decoder_only) {
+            add(made, at + ".cross_attention.query", inner, s.width, s.attention_bias);
+            add(made, at + ".cross_attention.key_value", 2 * inner, s.width, s.attention_bias);
+            add(made, at + ".cross_attention.output", s.width, inner, s.attention_bias);
+        }
+        add_feed_forward(made, at + ".feed_forward", s, s.decoder_feed_forward);
+    }
+    made.push_back({"output", {{"output_weight", target}}, s.width, false});
+    if (s.decoder_only) {
+        if (s.tie == Tie::none) made.push_back({"target_embedding", {{"embedding.weight", target}}, s.width, false});
+    } else if (s.tie != Tie::all) {
+        made.push_back({"source_embedding", {{"source_embedding.weight", source}}, s.width, false});
+        if (s.tie == Tie::none) made.push_back({"target_embedding", {{"target_embedding.weight", target}}, s.width, false});
+    }
+    return made;
+}
+
+std::map<std::string, std::vector<int64_t>> vectors(const Settings& s, int64_t target) {
+    std::map<std::string, std::vector<int64_t>> made;
+    const auto add_norm = [&](const std::string& name) {
+        made[name + ".weight"] = {s.width};
+        if (!s.rms) made[name + ".bias"] = {s.width};
+    };
+    for (int64_t l = 0; l < s.encoder_layers; ++l) {
+        for (const char* block : {".attention_norm", ".feed_forward_norm"}) add_norm("encoder." + std::to_string(l) + block);
+    }
+    for (int64_t l = 0; l < s.decoder_layers; ++l) {
+        const std::string at = "decoder." + std::to_string(l);
+        add_norm(at + (s.decoder_only ? ".attention_norm" : ".self_attention_norm"));
+        if (!s.decoder_only) add_norm(at + ".cross_attention_norm");
+        add_norm(at + ".feed_forward_norm");
+    }
+    if (s.pre_norm) {
+        if (s.encoder_layers) add_norm("encoder_norm");
+        add_norm("decoder_norm");
+    }
+    const int64_t rows = s.max_length + s.position_offset;
+    if (s.decoder_only) {
+        if (s.embedding_norm) add_norm("embedding_norm");
+        made["positions.weight"] = {rows, s.width};
+    } else {
+        for (const auto& [side, heads] : {std::pair<std::string, int64_t>("source", s.encoder_heads), {"target", s.decoder_heads}}) {
+            if (s.embedding_norm) add_norm(side + "_norm");
+            if (s.positions == Places::learned) made[side + "_positions.weight"] = {rows, s.width};
+            if (s.positions == Places::relative) made[side + "_positions.weight"] = {s.relative_buckets, heads};
+        }
+    }
+    if (s.output_bias) made["output_bias"] = {target};
+    return made;
+}
+
+std::map<std::string, double> model_settings(const Settings& s, bool float16_cache) {
+    const bool relative = s.positions == Places::relative;
+    const auto real = [](int64_t whole) { return static_cast<double>(whole); };
+    const auto scale = [&](int64_t width) { return s.attention_scale ? 1 / std::sqrt(real(width)) : 1.0; };
+    return {
+        {"width", real(s.width)},
+        {"max_length", relative ? 2147483647.0 : real(s.max_length)},
+        {"encoder_layers", real(s.encoder_layers)},
+        {"decoder_layers", real(s.decoder_layers)},
+        {"encoder_heads", real(s.encoder_heads)},
+        {"encoder_head_width", real(s.encoder_head_width)},
+        {"decoder_heads", real(s.decoder_heads)},
+        {"decoder_head_width", real(s.decoder_head_width)},
+        {"max_distance", relative ? real(s.relative_distance) : 0},
+        {"pre_norm", s.pre_norm},
+        {"rms", s.rms},
+        {"gated", s.gated},
+        {"recurrent", s.ssru},
+        {"float16_cache", float16_cache},
+        {"epsilon", s.norm_epsilon},
+        {"embedding_scale", s.embedding_scale ? std::sqrt(real(s.width)) : 1.0},
+        {"output_scale", s.output_scale ? 1 / std::sqrt(real(s.width)) : 1.0},
+        {"encoder_scale", scale(s.encoder_head_width)},
+        {"decoder_scale", scale(s.decoder_head_width)},
+        {"activation", real(s.activation)},
+    };
+}
+
+}  // namespace uwaga

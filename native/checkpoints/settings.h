@@ -1,0 +1,57 @@
+// Settings of a Transformer, and the names and shapes of its weights: the twin of src/uwaga/engine/layout.py.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoints/fields.h"
+#include "transformer/positions.h"
+
+namespace uwaga {
+
+enum class Tie { all, none, embeddings, decoder };
+enum class Places { sinusoidal, learned, relative };
+
+struct Settings {
+    bool decoder_only = false, gated = false, pre_norm = false, rms = false, ssru = false;
+    int64_t width = 0, feed_forward = 0, decoder_feed_forward = 0;
+    int64_t encoder_layers = 0, encoder_heads = 0, encoder_head_width = 0;
+    int64_t decoder_layers = 0, decoder_heads = 0, decoder_head_width = 0;
+    int64_t max_length = 0, position_offset = 0, relative_buckets = 0, relative_distance = 0;
+    int activation = 1;
+    double norm_epsilon = 0;
+    bool embedding_scale = true, embedding_norm = false, attention_bias = true, feed_forward_bias = true, attention_scale = true;
+    bool output_bias = false, output_scale = false;
+    Tie tie = Tie::all;
+    Places positions = Places::sinusoidal;
+    Sinusoids sinusoids = Sinusoids::interleaved;
+};
+
+// A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs. `parts` are their names without
+// ".weight", unless they end with it, and their outputs.
+struct Product {
+    std::string name;
+    std::vector<std::pair<std::string, int64_t>> parts;
+    int64_t inputs;
+    bool bias;
+
+    int64_t outputs() const {
+        int64_t sum = 0;
+        for (const auto& part : parts) sum += part.second;
+        return sum;
+    }
+};
+std::string weight_name(const std::string& part);
+
+// Read the object "model" of a config.json. Throws Failure.
+Settings read_settings(const Json& model, const std::string& place);
+std::vector<Product> products(const Settings& settings, int64_t source, int64_t target);
+// Shapes of the stored tensors that are not matrices, including positions, by name.
+std::map<std::string, std::vector<int64_t>> vectors(const Settings& settings, int64_t target);
+// Settings for build_model() but for the vocabularies and threads.
+std::map<std::string, double> model_settings(const Settings& settings, bool float16_cache);
+
+}  // namespace uwaga
