@@ -1,0 +1,255 @@
+"""libuwaga: the answers are those of Python, to the bit; whatever is wrong is a code and a message."""
+
+import ctypes
+import hashlib
+import json
+import random
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import replace
+
+import fuzz
+import numpy as np
+import pytest
+from c_library import ON_TOKEN, ROOT, CError, Library, build, run
+
+import uwaga
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+from uwaga.conversion.quantise import quantise
+from uwaga.search import search
+from uwaga.translator.align import with_alignments
+from uwaga.translator.attention import with_attentions
+
+pytestmark = [pytest.mark.compiled, pytest.mark.slow]
+TEXTS = [
+    "A dog runs through the snow.",
+    "Two men are talking on a street in front of a café.",
+    "A ▁ marked  text",
+    "Ein 漢字 ☃ test",
+    "yes",
+]
+ARGUMENT, FILE, DAMAGED, TEXT, TOO_LONG, LANGUAGE, MEMORY, CANCELLED = range(1, 9)
+CHECK = ROOT / "native" / "tests" / "c_library_test.c"
+
+
+@pytest.fixture(scope="module")
+def built():
+    return build("c-library")
+
+
+@pytest.fixture(scope="module")
+def library(built):
+    return Library(built / ("libuwaga.dylib" if sys.platform == "darwin" else "libuwaga.so"))
+
+
+@pytest.fixture(scope="module")
+def int8_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("c") / "int8"
+    quantise(BUNDLED, folder)
+    return folder
+
+
+def compiled(compiler, built, program, out, *flags):
+    """Compile a program over the static library."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} here")
+    include = f"-I{ROOT / 'native' / 'c'}"
+    objects = out.with_suffix(".o")
+    run(compiler, *flags, "-Wall", "-Wextra", "-pedantic", "-Werror", include, "-c", program, "-o", objects)
+    link = [flag for flag in flags if flag.startswith("-fsanitize")]
+    run("c++", *link, objects, built / "libuwaga.a", "-lpthread", "-o", out)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize(
+    "options",
+    [{"beam": 1}, {"beam": 5, "nbest": 3}, {"length_formula": "gnmt", "max_ratio": 0.2, "max_extra": 1}],
+)
+def test_answers_are_those_of_python(library, int8_folder, dtype, options):
+    place = BUNDLED if dtype == "float32" else int8_folder
+    translator = uwaga.load(place, device="cpu", threads=1)
+    decoder, model = translator.decoder, translator.model
+    chosen = replace(translator.decoding, **options)
+    sources = [model.source.add_special_tokens(model.source.encode(text)) for text in TEXTS]
+    wanted = with_attentions(decoder, sources, search(decoder, sources, chosen))
+    wanted = with_alignments(decoder, model.alignment_head, sources, wanted)
+    files = {path.name: path.read_bytes() for path in place.iterdir()}
+    for opened in (library.open(place), library.open_files(files)):
+        assert opened.info["precision"] == dtype
+        found = opened.translate(TEXTS, alignment=True, attention=True, **options)
+        for source, theirs, ours in zip(sources, wanted, found, strict=True):
+            assert len(ours) == len(theirs)
+            for one, other in zip(ours, theirs, strict=True):
+                assert one["source"] == source
+                assert one["target"] == list(other.tokens)
+                assert one["target_pieces"] == model.target.pieces(other.tokens)
+                assert one["text"] == model.target.decode(other.tokens)
+                assert (one["score"], one["truncated"]) == (other.score, other.truncated)
+                assert one["log_probs"] == list(other.token_scores)
+                np.testing.assert_array_equal(one["alignment"], other.alignment)
+                for kind in ("encoder", "decoder", "cross"):
+                    np.testing.assert_array_equal(one[kind], getattr(other.attentions, kind))
+        opened.close()
+
+
+def test_a_stream_ends_as_the_whole_and_a_call_is_cancelled(library):
+    model = library.open(BUNDLED)
+    seen = []
+    hook = ON_TOKEN(lambda _, *told: seen.append(told) or 0)
+    call = ctypes.c_void_p(library.c.uwaga_call_new(hook, None))
+    (streamed,), (whole,) = model.translate(TEXTS[:1], call), model.translate(TEXTS[:1], beam=1)
+    assert [one["target"] for one in streamed] == [one["target"] for one in whole]
+    assert [token for _, token, _, _ in seen] == whole[0]["target"]
+    assert seen[-1][-1].decode() == whole[0]["text"]
+    library.c.uwaga_cancel(call)
+    with pytest.raises(CError) as error:
+        model.translate(TEXTS, call)
+    assert error.value.args[0] == CANCELLED
+    with pytest.raises(CError) as error:
+        model.translate(TEXTS, call, beam=2)
+    assert error.value.args[0] == ARGUMENT
+    library.c.uwaga_call_free(call)
+    model.close()
+
+
+def test_what_is_wrong_is_a_code_and_a_message(library):
+    def refused(code, *words, make):
+        with pytest.raises(CError) as error:
+            make()
+        assert error.value.args[0] == code, error.value
+        for word in words:
+            assert word in error.value.args[1]
+
+    refused(FILE, "config.json", make=lambda: library.open("/nowhere"))
+    refused(MEMORY, "bound", make=lambda: library.open(BUNDLED, memory=1_000_000))
+    refused(LANGUAGE, "'fr'", "en", "de", make=lambda: library.open(BUNDLED, target_language="fr"))
+    refused(ARGUMENT, "thread", make=lambda: library.open(BUNDLED, thread=2))
+    refused(ARGUMENT, "isa", make=lambda: library.open(BUNDLED, isa="vax"))
+    model = library.open(BUNDLED, memory=60_000_000)
+    refused(LANGUAGE, "'de'", make=lambda: model.translate(TEXTS, source_language="de"))
+    refused(TEXT, "text 2", "byte 3", make=lambda: model.translate(["a", b"ab\xff"]))
+    refused(TOO_LONG, "text 1", "256", make=lambda: model.translate(["dog " * 300]))
+    refused(ARGUMENT, "beam", make=lambda: model.translate(TEXTS, beam=0))
+    refused(MEMORY, "bound", make=lambda: model.translate(TEXTS, memory=1000))
+    refused(MEMORY, "bound", make=lambda: model.translate(["dog " * 200] * 50, attention=True))
+    assert model.translate(["", "  "])[0][0]["text"] == ""
+    model.close()
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "g++", "clang++"])
+def test_the_example_compiles_and_translates(built, tmp_path, compiler):
+    example = ROOT / "native" / "c" / "examples" / "translate.c"
+    flags = ["-std=c99"] if "+" not in compiler else ["-std=c++11", "-x", "c++"]
+    program = compiled(compiler, built, example, tmp_path / "translate", *flags)
+    expected = "Ein Hund läuft durch den Schnee.\n"
+    assert run(program, BUNDLED, input=TEXTS[0] + "\n") == expected
+    by_ctypes = [sys.executable, example.with_suffix(".py"), built / "libuwaga.so", BUNDLED]
+    assert run(*by_ctypes, input=TEXTS[0] + "\n") == expected
+
+
+def test_cmake_and_pkg_config_find_the_library(built, tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(t C CXX)\nfind_package(uwaga 0.1 REQUIRED)\n"
+        f"add_executable(t {ROOT}/native/c/examples/translate.c)\ntarget_link_libraries(t uwaga::uwaga)\n"
+        f"add_executable(s {ROOT}/native/c/examples/translate.c)\ntarget_link_libraries(s uwaga::static)\n"
+        "set_target_properties(s PROPERTIES LINKER_LANGUAGE CXX)\n"
+    )
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "b", f"-DCMAKE_PREFIX_PATH={built / 'installed'}")
+    run("make", "-C", tmp_path / "b")
+    for program in ("t", "s"):
+        assert run(tmp_path / "b" / program, BUNDLED, input="yes\n").strip()
+    if shutil.which("pkg-config"):
+        (found,) = (built / "installed").rglob("uwaga.pc")
+        told = subprocess.run(["pkg-config", "--cflags", "--libs", found], capture_output=True, text=True)
+        assert "-luwaga" in told.stdout
+
+
+def damaged(folders, place, count):
+    """Copies of model folders, each damaged by the fuzzer's hand; two in three have a checksum that fits."""
+    place.mkdir()
+    made = []
+    for number in range(count):
+        rng = random.Random(number)
+        folder = fuzz.mutated("c", folders[number % len(folders)], place / str(number), rng)
+        made.append(folder)
+        if number % 3:
+            with suppress(ValueError, TypeError, AttributeError, FileNotFoundError):
+                _set_checksum(folder)
+    return made
+
+
+def _set_checksum(folder):
+    config = json.loads((folder / "config.json").read_text())
+    (weights,) = folder.glob("*.safetensors")
+    content = weights.read_bytes()
+    stated = config if weights.name == "model.safetensors" else config["weights"]
+    stated["sha256"] = hashlib.sha256(content).hexdigest()
+    if stated is not config:
+        stated["bytes"] = len(content)
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def check_damaged(program, folders):
+    done = subprocess.run([program, "open", *folders], capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0, done.stderr[-4000:]
+    answers = done.stdout.splitlines()
+    assert len(answers) == len(folders)
+    for answer in answers:
+        code, _, message = answer.partition(" ")
+        assert int(code) in (0, FILE, DAMAGED, TOO_LONG, MEMORY), answer
+        assert (code == "0") == (message == "")
+
+
+@pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
+def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
+    built = build(
+        f"c-library-{sanitizer.split(',')[0]}", f"-DUWAGA_SANITIZE={sanitizer}", "-DCMAKE_BUILD_TYPE=Debug"
+    )
+    program = compiled(
+        "gcc",
+        built,
+        CHECK,
+        tmp_path / "check",
+        "-std=c99",
+        "-D_POSIX_C_SOURCE=200809L",
+        f"-fsanitize={sanitizer}",
+    )
+    told = run(program, "load", int8_folder, "4", "48")
+    assert told.startswith("wrong 0 ") and "cancelled 0" not in told
+    if sanitizer != "thread":
+        folders = damaged([fuzz.MODEL, *small_int8(tmp_path)], tmp_path / "damaged", 60)
+        check_damaged(program, folders)
+
+
+def small_int8(place):
+    folder = place / "small-int8"
+    quantise(fuzz.MODEL, folder)
+    return [folder]
+
+
+def test_damaged_folders_are_codes(built, tmp_path):
+    program = compiled("gcc", built, CHECK, tmp_path / "check", "-std=c99", "-D_POSIX_C_SOURCE=200809L")
+    check_damaged(program, damaged([fuzz.MODEL, *small_int8(tmp_path)], tmp_path / "damaged", 400))
+
+
+def test_threads_share_a_model_and_memory_stays_flat(built, int8_folder, tmp_path):
+    program = compiled("gcc", built, CHECK, tmp_path / "check", "-std=c99", "-D_POSIX_C_SOURCE=200809L")
+    words = run(program, "load", int8_folder, "8", "10000").split()
+    told = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    assert told["wrong"] == 0
+    assert told["cancelled"] > 1000
+    assert told["grown"] < 8 << 10  # KiB
+
+
+def test_the_header_has_at_most_twenty_functions():
+    header = (ROOT / "native" / "c" / "uwaga.h").read_text()
+    assert sum(line.startswith("UWAGA_API") for line in header.splitlines()) <= 20
+
+
+def test_the_description_is_json(library):
+    model = library.open(BUNDLED, dtype="int8", threads=2)
+    assert json.loads(json.dumps(model.info))["precision"] == "int8"
+    model.close()

@@ -1,0 +1,142 @@
+"""libuwaga through ctypes, and its building."""
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZE, POINTER, INT, DOUBLE = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_double
+ON_TOKEN = ctypes.CFUNCTYPE(INT, POINTER, SIZE, ctypes.c_int32, DOUBLE, ctypes.c_char_p)
+
+
+def build(name, *options):
+    """Build the library into ``build/NAME``, where cmake finds it again the next time."""
+    missing = [program for program in ("cmake", "make", "c++") if shutil.which(program) is None]
+    if missing:
+        pytest.skip(f"no {' and no '.join(missing)} here")
+    folder = ROOT / "build" / name
+    whole = ["-DUWAGA_EXTENSION=OFF", "-DUWAGA_LIBRARY=ON", f"-DCMAKE_INSTALL_PREFIX={folder / 'installed'}"]
+    run("cmake", "-S", ROOT, "-B", folder, "-G", "Unix Makefiles", *whole, *options)
+    run("make", "-C", folder, "-j2", "install")
+    return folder
+
+
+def run(*command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert "warning:" not in done.stderr, done.stderr[-4000:]
+    return done.stdout
+
+
+class CError(Exception):
+    """A code of the library and its message."""
+
+
+class _Error(ctypes.Structure):
+    _fields_ = (("code", INT), ("message", ctypes.c_char * 508))
+
+
+class Library:
+    """The functions of a shared library."""
+
+    def __init__(self, path):
+        self.c = ctypes.CDLL(os.fspath(path))
+        for name in ("text", "piece"):
+            getattr(self.c, f"uwaga_result_{name}").restype = ctypes.c_char_p
+        for name in ("tokens", "log_probs", "count"):
+            getattr(self.c, f"uwaga_result_{name}").restype = SIZE
+        for name in ("alignment", "attention"):
+            getattr(self.c, f"uwaga_result_{name}").restype = ctypes.POINTER(ctypes.c_float)
+        self.c.uwaga_result_score.restype = DOUBLE
+        self.c.uwaga_model_info.restype = self.c.uwaga_version.restype = ctypes.c_char_p
+        self.c.uwaga_call_new.restype = POINTER
+
+    def open(self, folder, **options):
+        return self._opened(self.c.uwaga_open_folder, os.fsencode(folder), options=options)
+
+    def open_files(self, files, **options):
+        names = (ctypes.c_char_p * len(files))(*[name.encode() for name in files])
+        contents = (ctypes.c_char_p * len(files))(*files.values())
+        sizes = (SIZE * len(files))(*map(len, files.values()))
+        return self._opened(
+            self.c.uwaga_open_files, names, contents, sizes, SIZE(len(files)), options=options
+        )
+
+    def _opened(self, function, *given, options):
+        model, error = POINTER(), _Error()
+        code = function(*given, json.dumps(options).encode(), ctypes.byref(model), ctypes.byref(error))
+        assert code == error.code
+        if code:
+            raise CError(code, error.message.decode())
+        return CModel(self.c, model)
+
+
+class CModel:
+    """An open model."""
+
+    def __init__(self, c, model):
+        self.c, self.model = c, model
+
+    @property
+    def info(self):
+        return json.loads(self.c.uwaga_model_info(self.model))
+
+    def close(self):
+        self.c.uwaga_close(self.model)
+
+    def translate(self, texts, call=None, **options):
+        """One list of translations, as dictionaries, for each text of ``str`` or ``bytes``."""
+        raw = [text if isinstance(text, bytes) else text.encode() for text in texts]
+        result, error = POINTER(), _Error()
+        code = self.c.uwaga_translate(
+            self.model,
+            (ctypes.c_char_p * len(raw))(*raw),
+            (SIZE * len(raw))(*map(len, raw)),
+            SIZE(len(raw)),
+            json.dumps(options).encode(),
+            call,
+            ctypes.byref(result),
+            ctypes.byref(error),
+        )
+        assert code == error.code
+        if code:
+            assert not result
+            raise CError(code, error.message.decode())
+        made = [self._translations(result, SIZE(text)) for text in range(len(raw))]
+        self.c.uwaga_result_free(result)
+        return made
+
+    def _translations(self, result, text):
+        count = self.c.uwaga_result_count(result, text)
+        return [self._translation(result, text, SIZE(rank)) for rank in range(count)]
+
+    def _translation(self, *at):
+        numbers, tokens = ctypes.POINTER(DOUBLE)(), ctypes.POINTER(ctypes.c_int32)()
+        made = {
+            "text": self.c.uwaga_result_text(*at, None).decode(),
+            "score": self.c.uwaga_result_score(*at),
+            "truncated": bool(self.c.uwaga_result_truncated(*at)),
+        }
+        count = self.c.uwaga_result_log_probs(*at, ctypes.byref(numbers))
+        made["log_probs"] = numbers[:count]
+        for side, name in enumerate(("source", "target")):
+            count = self.c.uwaga_result_tokens(*at, side, ctypes.byref(tokens))
+            made[name] = tokens[:count]
+            made[f"{name}_pieces"] = [
+                self.c.uwaga_result_piece(*at, side, SIZE(place)).decode() for place in range(count)
+            ]
+        made["alignment"] = self._table(self.c.uwaga_result_alignment, *at, axes=2)
+        for kind, name in enumerate(("encoder", "decoder", "cross")):
+            made[name] = self._table(self.c.uwaga_result_attention, *at, kind, axes=4)
+        return made
+
+    def _table(self, function, *at, axes):
+        shape = (SIZE * axes)()
+        found = function(*at, shape)
+        return np.ctypeslib.as_array(found, tuple(shape)).copy() if found and 0 not in shape else None
