@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "recurrent/network.h"
 #include "search/beam_search.h"
 #include "text/utf8.h"
 #include "transformer/record.h"
@@ -44,6 +45,7 @@ class Translation {
     Translation(const OpenedModel& opened, const Wanted& wanted, const Hooks& hooks) : opened_(opened), model_(*opened.model), wanted_(wanted), hooks_(hooks) {}
 
     std::vector<TranslatedText> run(const std::vector<std::string_view>& texts, Budget& budget, int64_t bound) {
+        if (wanted_.alignment && !model_.cross_layers()) throw Failure(Fault::argument, "alignment: the model has no attention to a source");
         std::vector<TranslatedText> made(texts.size());
         for (std::size_t i = 0; i < texts.size(); ++i) {
             check_text(texts[i], i);
@@ -96,12 +98,14 @@ class Translation {
     // An upper bound of the bytes that a call takes.
     int64_t needed(const std::vector<TranslatedText>& texts) const {
         const Shape& shape = model_.shape;
-        const int64_t layers = static_cast<int64_t>(model_.decoder.size()), beams = wanted_.decoding.beam;
-        const int64_t key_value = model_.key_value_width() * layers * model_.cache_element_size();
+        const int64_t layers = model_.cross_layers(), beams = wanted_.decoding.beam;
+        const Network* const net = model_.network.get();
+        const int64_t key_value = net ? net->entry() * 4 : model_.key_value_width() * layers * model_.cache_element_size();
+        const int64_t state = 8 * model_.cells_width() + (net ? 4 * net->first : 0);  // of a row
         int64_t group = 0, widest = 0, matrices = 0;
         for (const TranslatedText& text : texts) {
             const int64_t source = length(text), steps = source ? limit(source) : 0, ranks = wanted_.decoding.nbest;
-            const int64_t working = source * (key_value + 64 * shape.width) + beams * steps * (key_value + 64) + beams * shape.width * 64;
+            const int64_t working = source * (key_value + 64 * shape.width) + beams * steps * (key_value + 64) + beams * (shape.width * 64 + state);
             group = std::max(group, working);
             widest = std::max(widest, beams * source);
             if (wanted_.attention) {
@@ -155,7 +159,7 @@ class Translation {
         for (const std::size_t at : group) {
             TranslatedText& text = texts[at];
             sources.push_back(text.source);
-            if (wanted_.attention) to.push_back(zeroed(text.encoder, {static_cast<int64_t>(model_.encoder.size()), model_.shape.encoder.count, length(text), length(text)}));
+            if (wanted_.attention) to.push_back(model_.network ? nullptr : zeroed(text.encoder, {static_cast<int64_t>(model_.encoder.size()), model_.shape.encoder.count, length(text), length(text)}));
             Entry entry;
             entry.source = length(text);
             entry.limit = limit(entry.source);
@@ -215,7 +219,7 @@ class Translation {
     }
 
     void record_all(std::vector<TranslatedText>& texts, const std::vector<std::size_t>& group, const Memory& memory) const {
-        const int64_t layers = static_cast<int64_t>(model_.decoder.size()), heads = model_.shape.decoder.count;
+        const int64_t layers = model_.cross_layers(), heads = model_.shape.decoder.count;
         for (std::size_t at = 0; at < group.size(); ++at) {
             const EncodedSentence* const source = &memory.sentences[at];
             for (Translated& one : texts[group[at]].translations) {
@@ -225,7 +229,7 @@ class Translation {
                     const int64_t steps = static_cast<int64_t>(reading.target.size());
                     Matrices to;
                     if (!model_.shape.recurrent) to.decoder = zeroed(one.decoder, {layers, heads, steps, steps});
-                    to.cross = zeroed(one.cross, {layers, heads, steps, source->length});
+                    if (layers) to.cross = zeroed(one.cross, {layers, heads, steps, source->length});
                     record(model_, {reading}, {to});
                 }
                 if (wanted_.alignment) align(one, source);

@@ -63,7 +63,7 @@ typedef int (*uwaga_on_token)(void* user, size_t text, int32_t token, double log
 
 UWAGA_API const char* uwaga_version(void);
 
-/* Open a folder of a Transformer: one of `uwaga train` or of `uwaga convert --int8`. Options:
+/* Open a folder of a Transformer or a recurrent model: one of `uwaga train` or of `uwaga convert --int8`. Options:
  *   "threads": of one call, 1 to 256; default 1
  *   "dtype": "int8" to quantise the matrices of a float model; default "float32"
  *   "isa": the instruction set, such as "portable"; default: the fastest of this processor

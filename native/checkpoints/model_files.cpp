@@ -121,7 +121,7 @@ class Opener {
         const Safetensors tensors = named(name, [&] { return Safetensors(content); });
         std::set<std::string> used;
         for (const Product& one : matrices) {  // all shapes, before anything of their size is allocated
-            for (const auto& [part, outputs] : one.parts) tensor(tensors, name, weight_name(part), stored, {outputs, one.inputs}, used);
+            for (const auto& [part, outputs] : one.parts) tensor(tensors, name, weight_name(part), stored, stored_shape(one, outputs), used);
         }
         for (const auto& [stored_name, shape] : shapes) tensor(tensors, name, stored_name, stored, shape, used);
         Parts parts;
@@ -130,8 +130,9 @@ class Opener {
             Buffer<float> bias(one.bias ? one.outputs() : 0);
             int64_t row = 0;
             for (const auto& [part, outputs] : one.parts) {
-                copy_floats(tensor(tensors, name, weight_name(part), stored, {outputs, one.inputs}, used), whole.get() + row * one.inputs);
-                if (one.bias) copy_floats(tensor(tensors, name, part + ".bias", stored, {outputs}, used), bias.get() + row);
+                const Tensor& weight = tensor(tensors, name, weight_name(part), stored, stored_shape(one, outputs), used);
+                copy_block(weight, one.shape, one.first, one.column, outputs, one.inputs, whole.get() + row * one.inputs);
+                if (one.bias) copy_block(tensor(tensors, name, bias_name(part), stored, {stored_shape(one, outputs)[0]}, used), one.shape, one.first, 0, outputs, 1, bias.get() + row);
                 row += outputs;
             }
             check_finite(name, one.name, whole.get(), row * one.inputs);
@@ -282,6 +283,18 @@ class Opener {
         fields.check_all_used();
     }
 
+    static std::vector<int64_t> stored_shape(const Product& one, int64_t outputs) { return one.shape.empty() ? std::vector<int64_t>{outputs, one.inputs} : one.shape; }
+
+    // Copy a tensor, or, if `shape` is that of a weight, the block of (outputs, inputs) from output `first` and input
+    // `column`; of a bias, with one input, its outputs.
+    static void copy_block(const Tensor& from, const std::vector<int64_t>& shape, int64_t first, int64_t column, int64_t outputs, int64_t inputs, float* to) {
+        if (shape.empty()) return copy_floats(from, to);
+        const int64_t stride = size_of(from.shape) / shape[0];
+        Buffer<float> all(size_of(from.shape));
+        copy_floats(from, all.get());
+        for (int64_t row = 0; row < outputs; ++row) std::copy_n(all.get() + (first + row) * stride + column, inputs, to + row * inputs);
+    }
+
     static int64_t int8_bytes(int64_t outputs, int64_t inputs) { return int8_panels_size(outputs, inputs) + 8 * padded_outputs(outputs); }
 
     // Refuse a model that needs more than the bound, before anything is allocated.
@@ -365,6 +378,7 @@ class Opener {
     // Replace the stored positions by a table for each side, as src/uwaga/engine/model.py does.
     void put_positions(Parts& parts) {
         const Settings& s = made_->settings;
+        if (s.recurrent) return;
         for (const bool source : {true, false}) {
             const std::string side = source ? "source" : "target";
             if (s.positions == Places::sinusoidal) {

@@ -1,4 +1,4 @@
-#include "checkpoints/settings.h"
+#include "checkpoints/recurrent_settings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -41,6 +41,8 @@ int64_t width_of_heads(const Fields& fields, int64_t width, int64_t heads) {
     return width / heads;
 }
 
+bool ends_with(std::string_view name, std::string_view end) { return name.size() >= end.size() && name.substr(name.size() - end.size()) == end; }
+
 using Names = std::vector<Product>;
 
 void add(Names& made, const std::string& name, int64_t outputs, int64_t inputs, bool bias) { made.push_back({name, {{name, outputs}}, inputs, bias}); }
@@ -59,16 +61,28 @@ void add_feed_forward(Names& made, const std::string& name, const Settings& s, i
 }  // namespace
 
 std::string weight_name(const std::string& part) {
-    constexpr std::string_view end = "weight";
-    const bool whole = part.size() >= end.size() && part.compare(part.size() - end.size(), end.size(), end) == 0;
-    return whole ? part : part + ".weight";
+    return ends_with(part, "weight") || ends_with(part, "_l0") ? part : part + ".weight";
+}
+
+std::string bias_name(const std::string& part) {
+    if (!ends_with(part, "_l0")) return part + ".bias";
+    std::string name = part;
+    return name.replace(name.rfind("weight"), 6, "bias");
 }
 
 Settings read_settings(const Json& model, const std::string& place) {
     Fields fields(model, place + ": model.", Fault::model);
     Settings s;
     const std::string family = fields.text("family");
-    if (family != "transformer" && family != "decoder-only") fields.refuse("family", "'" + family.substr(0, 60) + "' cannot run here; Transformers and decoder-only models can");
+    if (is_recurrent(family)) {
+        s.recurrent = std::make_shared<const RecurrentSettings>(read_recurrent(fields, family));
+        fields.check_all_used();
+        s.tie = s.recurrent->tie;
+        s.encoder_layers = s.recurrent->encoder_layers;
+        s.decoder_layers = s.decoder_heads = 1;  // of attention
+        return s;
+    }
+    if (family != "transformer" && family != "decoder-only") fields.refuse("family", "'" + family.substr(0, 60) + "' cannot run here; Transformers, recurrent and decoder-only models can");
     s.width = fields.whole("width", 1, most_size, 512);
     s.encoder_heads = fields.whole("heads", 1, most_size, 8);
     s.feed_forward = fields.whole("feed_forward", 1, most_size, 2048);
@@ -106,6 +120,7 @@ Settings read_settings(const Json& model, const std::string& place) {
 }
 
 std::vector<Product> products(const Settings& s, int64_t source, int64_t target) {
+    if (s.recurrent) return recurrent_products(*s.recurrent, source, target);
     Names made;
     int64_t inner = s.encoder_heads * s.encoder_head_width;
     for (int64_t l = 0; l < s.encoder_layers; ++l) {
@@ -140,6 +155,7 @@ std::vector<Product> products(const Settings& s, int64_t source, int64_t target)
 }
 
 std::map<std::string, std::vector<int64_t>> vectors(const Settings& s, int64_t target) {
+    if (s.recurrent) return recurrent_vectors(*s.recurrent, target);
     std::map<std::string, std::vector<int64_t>> made;
     const auto add_norm = [&](const std::string& name) {
         made[name + ".weight"] = {s.width};
@@ -174,6 +190,7 @@ std::map<std::string, std::vector<int64_t>> vectors(const Settings& s, int64_t t
 }
 
 std::map<std::string, double> model_settings(const Settings& s, bool float16_cache) {
+    if (s.recurrent) return recurrent_model_settings(*s.recurrent);
     const bool relative = s.positions == Places::relative;
     const auto real = [](int64_t whole) { return static_cast<double>(whole); };
     const auto scale = [&](int64_t width) { return s.attention_scale ? 1 / std::sqrt(real(width)) : 1.0; };

@@ -1,8 +1,9 @@
-// Settings of a Transformer, and the names and shapes of its weights: the twin of src/uwaga/engine/layout.py.
+// Settings of a model, and the names and shapes of its weights: the twin of src/uwaga/engine/layout.py.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,10 @@ namespace uwaga {
 enum class Tie { all, none, embeddings, decoder };
 enum class Places { sinusoidal, learned, relative };
 
+struct RecurrentSettings;  // checkpoints/recurrent_settings.h
+
 struct Settings {
+    std::shared_ptr<const RecurrentSettings> recurrent;  // of a recurrent model, which has few of the others; otherwise null
     bool decoder_only = false, gated = false, pre_norm = false, rms = false, ssru = false;
     int64_t width = 0, feed_forward = 0, decoder_feed_forward = 0;
     int64_t encoder_layers = 0, encoder_heads = 0, encoder_head_width = 0;
@@ -31,12 +35,14 @@ struct Settings {
 };
 
 // A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs. `parts` are their names without
-// ".weight", unless they end with it, and their outputs.
+// ".weight", unless they end with it or "_l0", and their outputs.
 struct Product {
     std::string name;
     std::vector<std::pair<std::string, int64_t>> parts;
     int64_t inputs;
     bool bias;
+    std::vector<int64_t> shape = {};  // of the stored weight, of which this is a block; empty: it is the whole
+    int64_t first = 0, column = 0;    // the block's first output and input
 
     int64_t outputs() const {
         int64_t sum = 0;
@@ -45,6 +51,7 @@ struct Product {
     }
 };
 std::string weight_name(const std::string& part);
+std::string bias_name(const std::string& part);
 
 // Read the object "model" of a config.json. Throws Failure.
 Settings read_settings(const Json& model, const std::string& place);

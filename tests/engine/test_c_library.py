@@ -13,11 +13,15 @@ from dataclasses import replace
 import fuzz
 import numpy as np
 import pytest
+import tiny_models as tiny
 from c_library import ON_TOKEN, ROOT, CError, Library, build, run
+from recurrent_variants import VARIANTS
 
 import uwaga
+from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
+from uwaga.models.build import build_model
 from uwaga.search import search
 from uwaga.translator.align import with_alignments
 from uwaga.translator.attention import with_attentions
@@ -63,6 +67,29 @@ def compiled(compiler, built, program, out, *flags):
     return out
 
 
+def check_answers(opened, translator, texts, options):
+    """A model of the library gives what the translator's model gives, to the bit."""
+    decoder, model = translator.decoder, translator.model
+    chosen = replace(translator.decoding, **options)
+    sources = [model.source.add_special_tokens(model.source.encode(text)) for text in texts]
+    wanted = with_attentions(decoder, sources, search(decoder, sources, chosen))
+    wanted = with_alignments(decoder, model.alignment_head, sources, wanted)
+    found = opened.translate(texts, alignment=True, attention=True, **options)
+    for source, theirs, ours in zip(sources, wanted, found, strict=True):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert one["source"] == source
+            assert one["target"] == list(other.tokens)
+            assert one["target_pieces"] == model.target.pieces(other.tokens)
+            assert one["text"] == model.target.decode(other.tokens).partition("\0")[0]  # ends a C string
+            assert (one["score"], one["truncated"]) == (other.score, other.truncated)
+            assert one["log_probs"] == list(other.token_scores)
+            np.testing.assert_array_equal(one["alignment"], other.alignment)
+            for kind in ("encoder", "decoder", "cross"):
+                np.testing.assert_array_equal(one[kind], getattr(other.attentions, kind))
+    opened.close()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize(
     "options",
@@ -71,28 +98,34 @@ def compiled(compiler, built, program, out, *flags):
 def test_answers_are_those_of_python(library, int8_folder, dtype, options):
     place = BUNDLED if dtype == "float32" else int8_folder
     translator = uwaga.load(place, device="cpu", threads=1)
-    decoder, model = translator.decoder, translator.model
-    chosen = replace(translator.decoding, **options)
-    sources = [model.source.add_special_tokens(model.source.encode(text)) for text in TEXTS]
-    wanted = with_attentions(decoder, sources, search(decoder, sources, chosen))
-    wanted = with_alignments(decoder, model.alignment_head, sources, wanted)
     files = {path.name: path.read_bytes() for path in place.iterdir()}
     for opened in (library.open(place), library.open_files(files)):
         assert opened.info["precision"] == dtype
-        found = opened.translate(TEXTS, alignment=True, attention=True, **options)
-        for source, theirs, ours in zip(sources, wanted, found, strict=True):
-            assert len(ours) == len(theirs)
-            for one, other in zip(ours, theirs, strict=True):
-                assert one["source"] == source
-                assert one["target"] == list(other.tokens)
-                assert one["target_pieces"] == model.target.pieces(other.tokens)
-                assert one["text"] == model.target.decode(other.tokens)
-                assert (one["score"], one["truncated"]) == (other.score, other.truncated)
-                assert one["log_probs"] == list(other.token_scores)
-                np.testing.assert_array_equal(one["alignment"], other.alignment)
-                for kind in ("encoder", "decoder", "cross"):
-                    np.testing.assert_array_equal(one[kind], getattr(other.attentions, kind))
-        opened.close()
+        check_answers(opened, translator, TEXTS, options)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_answers_of_recurrent_models_are_those_of_python(library, name, tmp_path):
+    shape, words = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
+    model = build_model(shape, words.symbols, words.size, words.size).eval()
+    save_model(tmp_path / "m", model, shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+    quantise(tmp_path / "m", tmp_path / "int8", ("output",))
+    for place in (tmp_path / "m", tmp_path / "int8"):
+        if name.startswith(("cho", "sutskever")):
+            with pytest.raises(CError, match="alignment: the model has no attention"):
+                library.open(place).translate(tiny.ENGLISH, alignment=True)
+            translator, opened = uwaga.load(place, device="cpu", threads=1), library.open(place)
+            for text in tiny.ENGLISH:
+                ((ours,),) = opened.translate([text], beam=3)
+                source = words.add_special_tokens(words.encode(text))
+                ((theirs,),) = search(translator.decoder, [source], replace(translator.decoding, beam=3))
+                assert ours["target"] == list(theirs.tokens)
+                assert ours["log_probs"] == list(theirs.token_scores)
+            opened.close()
+            continue
+        check_answers(
+            library.open(place), uwaga.load(place, device="cpu", threads=1), tiny.ENGLISH, {"beam": 3}
+        )
 
 
 def test_a_stream_ends_as_the_whole_and_a_call_is_cancelled(library):
