@@ -128,6 +128,53 @@ def test_answers_of_recurrent_models_are_those_of_python(library, name, tmp_path
         )
 
 
+VARIANTS = [
+    {"tie": "none", "positions": "learned", "position_offset": 2, "norm": "pre", "gated": True},
+    {
+        "tie": "decoder",
+        "positions": "relative",
+        "attention_scale": False,
+        "norm_kind": "rms",
+        "activation": "silu",
+    },
+    {"tie": "embeddings", "sinusoids": "tensor2tensor", "output_bias": True, "embedding_norm": True},
+    {"tie": "decoder", "self_attention": "ssru", "sinusoids": "halves", "decoder_feed_forward": 24},
+    {
+        "tie": "none",
+        "attention_bias": False,
+        "feed_forward_bias": False,
+        "head_width": 12,
+        "decoder_heads": 2,
+    },
+]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8"])
+def test_every_variant_is_read_as_in_python(library, tmp_path, variant, stored):
+    shape = tiny.TINY.model_copy(update=variant)
+    shared = variant["tie"] == "embeddings"
+    source = tiny.tokeniser("source")
+    target = source if shared else tiny.tokeniser("target", size=330)
+    folder = tmp_path / "model"
+    parts = tiny.transformer(shape, source, target), shape, tiny.DECODING, source, target
+    save_model(folder, *parts, ("en", "de"), "# card\n", "float32" if stored == "int8" else stored)
+    if stored == "int8":
+        quantise(folder, tmp_path / "int8", ("output",))
+        folder = tmp_path / "int8"
+    translator = uwaga.load(folder, engine="native", threads=1)
+    lines = tiny.ENGLISH[:4]
+    ids = [source.add_special_tokens(source.encode(line)) for line in lines]
+    opened = library.open(folder)
+    for theirs, (ours,) in zip(
+        search(translator.decoder, ids, tiny.SEARCH), opened.translate(lines), strict=True
+    ):
+        assert ours["target"] == list(theirs[0].tokens)
+        assert ours["log_probs"] == list(theirs[0].token_scores)
+        assert ours["score"] == theirs[0].score
+    opened.close()
+
+
 def test_a_stream_ends_as_the_whole_and_a_call_is_cancelled(library):
     model = library.open(BUNDLED)
     seen = []
