@@ -128,7 +128,7 @@ def test_answers_of_recurrent_models_are_those_of_python(library, name, tmp_path
         )
 
 
-VARIANTS = [
+TRANSFORMERS = [
     {"tie": "none", "positions": "learned", "position_offset": 2, "norm": "pre", "gated": True},
     {
         "tie": "decoder",
@@ -149,7 +149,7 @@ VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", TRANSFORMERS)
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8"])
 def test_every_variant_is_read_as_in_python(library, tmp_path, variant, stored):
     shape = tiny.TINY.model_copy(update=variant)
