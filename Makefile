@@ -21,7 +21,7 @@ BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tes
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test tests slow compiled deep processors faults fuzz soak lint format docs serve-docs bench page sdist wheel clean
+.PHONY: web help demo test tests slow compiled deep processors faults fuzz soak lint format docs serve-docs bench page sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -35,6 +35,7 @@ help:
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make bench   the benchmarks"
 	@echo "make page    build the server's page from page/; needs node and npm"
+	@echo "make web     build the npm package's engine and JavaScript from native/ and web/; needs node, npm and emscripten"
 	@echo "make sdist   what a release uploads as its source, into dist/"
 	@echo "make wheel   that, and a wheel for this machine built from it"
 	@echo "make docs    build the documentation into site/"
@@ -134,6 +135,12 @@ page: page/node_modules
 	npm --prefix page run --silent check
 	npm --prefix page run --silent test
 	npm --prefix page run --silent build
+
+# The npm package: the engine as WebAssembly, with Debian's emscripten and node-acorn, and its JavaScript.
+web: page/node_modules
+	$(MAKE) -C web
+	npm --prefix web run --silent check
+	npm --prefix web run --silent build
 
 page/node_modules: page/package.json page/package-lock.json
 	npm --prefix page ci --silent

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <new>
@@ -14,6 +13,10 @@
 #include <vector>
 
 #include "c/translate.h"
+
+#ifndef UWAGA_NO_FILES  // a page has no file system
+#include <filesystem>
+#endif
 
 using namespace uwaga;
 
@@ -141,6 +144,7 @@ void open_into(const std::string& place, const ReadFile& read, const char* optio
     *model = made.release();
 }
 
+#ifndef UWAGA_NO_FILES
 // The content of a file of a folder. A weight file is read once, and kept only until the model is open.
 bool read_whole(const std::filesystem::path& path, std::size_t most, int64_t bound, std::vector<std::string>& kept, std::string_view& content) {
     std::error_code error;
@@ -157,6 +161,7 @@ bool read_whole(const std::filesystem::path& path, std::size_t most, int64_t bou
     content = kept.back();
     return true;
 }
+#endif
 
 const TranslatedText* text_of(const uwaga_result* result, std::size_t text) { return result && text < result->texts.size() ? &result->texts[text] : nullptr; }
 
@@ -178,6 +183,7 @@ extern "C" {
 
 const char* uwaga_version(void) { return UWAGA_VERSION; }
 
+#ifndef UWAGA_NO_FILES
 int uwaga_open_folder(const char* folder, const char* options, uwaga_model** model, uwaga_error* error) {
     return guarded(error, [&] {
         require(folder, "folder");
@@ -190,6 +196,7 @@ int uwaga_open_folder(const char* folder, const char* options, uwaga_model** mod
         open_into(folder, [&](const std::string& name, std::size_t most, std::string_view& content) { return read_whole(place / name, most, bound, kept, content); }, options, model);
     });
 }
+#endif
 
 int uwaga_open_files(const char* const* names, const void* const* contents, const size_t* sizes, size_t count, const char* options, uwaga_model** model, uwaga_error* error) {
     return guarded(error, [&] {

@@ -11,10 +11,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 import fuzz
-import numpy as np
 import pytest
 import tiny_models as tiny
-from c_library import ON_TOKEN, ROOT, CError, Library, build, run
+from c_library import ON_TOKEN, ROOT, CError, Library, build, check_answers, run
 from recurrent_variants import VARIANTS
 
 import uwaga
@@ -23,8 +22,6 @@ from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
 from uwaga.search import search
-from uwaga.translator.align import with_alignments
-from uwaga.translator.attention import with_attentions
 
 pytestmark = [pytest.mark.compiled, pytest.mark.slow]
 TEXTS = [
@@ -65,29 +62,6 @@ def compiled(compiler, built, program, out, *flags):
     link = [flag for flag in flags if flag.startswith("-fsanitize")]
     run("c++", *link, objects, built / "libuwaga.a", "-lpthread", "-o", out)
     return out
-
-
-def check_answers(opened, translator, texts, options):
-    """A model of the library gives what the translator's model gives, to the bit."""
-    decoder, model = translator.decoder, translator.model
-    chosen = replace(translator.decoding, **options)
-    sources = [model.source.add_special_tokens(model.source.encode(text)) for text in texts]
-    wanted = with_attentions(decoder, sources, search(decoder, sources, chosen))
-    wanted = with_alignments(decoder, model.alignment_head, sources, wanted)
-    found = opened.translate(texts, alignment=True, attention=True, **options)
-    for source, theirs, ours in zip(sources, wanted, found, strict=True):
-        assert len(ours) == len(theirs)
-        for one, other in zip(ours, theirs, strict=True):
-            assert one["source"] == source
-            assert one["target"] == list(other.tokens)
-            assert one["target_pieces"] == model.target.pieces(other.tokens)
-            assert one["text"] == model.target.decode(other.tokens).partition("\0")[0]  # ends a C string
-            assert (one["score"], one["truncated"]) == (other.score, other.truncated)
-            assert one["log_probs"] == list(other.token_scores)
-            np.testing.assert_array_equal(one["alignment"], other.alignment)
-            for kind in ("encoder", "decoder", "cross"):
-                np.testing.assert_array_equal(one[kind], getattr(other.attentions, kind))
-    opened.close()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])

@@ -5,10 +5,15 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from uwaga.search import search
+from uwaga.translator.align import with_alignments
+from uwaga.translator.attention import with_attentions
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, POINTER, INT, DOUBLE = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_double
@@ -143,3 +148,26 @@ class CModel:
         shape = (SIZE * axes)()
         found = function(*at, shape)
         return np.ctypeslib.as_array(found, tuple(shape)).copy() if found and 0 not in shape else None
+
+
+def check_answers(opened, translator, texts, options):
+    """A model of the library gives what the translator's model gives, to the bit."""
+    decoder, model = translator.decoder, translator.model
+    chosen = replace(translator.decoding, **options)
+    sources = [model.source.add_special_tokens(model.source.encode(text)) for text in texts]
+    wanted = with_attentions(decoder, sources, search(decoder, sources, chosen))
+    wanted = with_alignments(decoder, model.alignment_head, sources, wanted)
+    found = opened.translate(texts, alignment=True, attention=True, **options)
+    for source, theirs, ours in zip(sources, wanted, found, strict=True):
+        assert len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert one["source"] == source
+            assert one["target"] == list(other.tokens)
+            assert one["target_pieces"] == model.target.pieces(other.tokens)
+            assert one["text"] == model.target.decode(other.tokens).partition("\0")[0]  # ends a C string
+            assert (one["score"], one["truncated"]) == (other.score, other.truncated)
+            assert one["log_probs"] == list(other.token_scores)
+            np.testing.assert_array_equal(one["alignment"], other.alignment)
+            for kind in ("encoder", "decoder", "cross"):
+                np.testing.assert_array_equal(one[kind], getattr(other.attentions, kind))
+    opened.close()

@@ -1,0 +1,223 @@
+"""The npm package in Node and in a browser: the answers of Python's portable kernels, to the bit."""
+
+import base64
+import functools
+import http.server
+import json
+import shutil
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+from browser import chromium
+from c_library import ROOT, check_answers
+from recurrent_variants import VARIANTS
+from safetensors.numpy import load_file, save_file
+
+import uwaga
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+from uwaga.conversion.quantise import quantise
+from uwaga.models.build import build_model
+
+LIB = ROOT / "web" / "lib"
+TEXTS = (ROOT / "src/uwaga/conversion/sentences.txt").read_text(encoding="utf-8").splitlines()
+
+
+class WebError(Exception):
+    """A code of the package and its message."""
+
+
+class WebModel:
+    """A folder as the package reads it in Node, with the methods of :class:`c_library.CModel`."""
+
+    def __init__(self, folder, **options):
+        if shutil.which("node") is None:
+            pytest.skip("node is not installed")
+        self.request = {"lib": str(LIB), "folder": str(folder), "open": options}
+
+    def translate(self, texts, **options):
+        request = json.dumps(self.request | {"texts": list(texts), "options": options})
+        script = ROOT / "tests/support/web_translations.mjs"
+        done = subprocess.run(["node", script], input=request, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        if "answers" not in found:
+            raise WebError(found["code"], found["message"])
+        self.info = found["info"]
+        for one in (one for ways in found["answers"] for one in ways):
+            one |= _tables(one["tables"]) | {"text": one["text"].partition("\0")[0]}  # as in C
+        return found["answers"]
+
+    def close(self):
+        pass
+
+
+def _tables(tables):
+    names = ("alignment", "encoder", "decoder", "cross")
+    found = {name: tables.get(name) for name in names}
+    return {
+        name: None
+        if one is None
+        else np.frombuffer(base64.b64decode(one["data"]), np.float32).reshape(one["shape"])
+        for name, one in found.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def int8_folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("web") / "int8"
+    quantise(BUNDLED, folder)
+    return folder
+
+
+@pytest.fixture
+def portable(monkeypatch):
+    monkeypatch.setenv("UWAGA_ISA", "portable")
+
+
+def check(place, texts, options):
+    check_answers(WebModel(place), uwaga.load(place, device="cpu", threads=1), texts, options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 5, "nbest": 2}])
+def test_answers_are_those_of_the_portable_kernels(portable, int8_folder, dtype, options):
+    check(BUNDLED if dtype == "float32" else int8_folder, TEXTS[:8], options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("beam", [1, 5])
+def test_500_sentences(portable, int8_folder, dtype, beam):
+    beginnings = [text[: max(len(text) * part // 25, 1)] for text in TEXTS for part in range(1, 26)]
+    check(BUNDLED if dtype == "float32" else int8_folder, beginnings[:500], {"beam": beam})
+
+
+def test_answers_of_recurrent_models_are_those_of_the_portable_kernels(portable, tmp_path):
+    check_recurrent("bahdanau-conditional", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in VARIANTS if not name.startswith(("cho", "sutskever"))])
+def test_every_recurrent_model_with_attention(portable, name, tmp_path):
+    check_recurrent(name, tmp_path)
+
+
+def check_recurrent(name, tmp_path):
+    shape, words = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
+    model = build_model(shape, words.symbols, words.size, words.size).eval()
+    save_model(tmp_path / "m", model, shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+    quantise(tmp_path / "m", tmp_path / "int8", ("output",))
+    for place in (tmp_path / "m", tmp_path / "int8"):
+        check(place, tiny.ENGLISH, {"beam": 3})
+
+
+def test_what_is_wrong_is_an_error_that_names_it(tmp_path):
+    for texts, options, code, message in [
+        (["a"], {"beem": 1}, "argument", "beem is unknown"),
+        (["a"], {"target_language": "fr"}, "language", "translates from en to de"),
+        (["word " * 400], {}, "too long", "256"),
+        (["a\ud800"], {}, "text", "lone surrogate"),
+        (["a"], {"memory": 100}, "memory", "bound of memory"),
+    ]:
+        with pytest.raises(WebError) as caught:
+            WebModel(BUNDLED).translate(texts, **options)
+        assert caught.value.args[0] == code
+        assert message in caught.value.args[1]
+    with pytest.raises(WebError, match=r"config\.json: not found; give the URL of a folder"):
+        WebModel(tmp_path).translate(["a"])
+    damaged = tmp_path / "damaged"
+    shutil.copytree(BUNDLED, damaged)
+    weights = (damaged / "model.safetensors").read_bytes()
+    (damaged / "model.safetensors").write_bytes(weights[:1000])
+    with pytest.raises(WebError, match=r"model\.safetensors"):
+        WebModel(damaged).translate(["a"])
+    arrays = load_file(BUNDLED / "model.safetensors")
+    arrays["output_weight"] = np.full_like(arrays["output_weight"], np.nan)
+    save_file(arrays, damaged / "model.safetensors")
+    with pytest.raises(WebError, match=r"model\.safetensors|output_weight"):
+        WebModel(damaged).translate(["a"])
+    with pytest.raises(WebError, match="bound"):
+        WebModel(BUNDLED, memory=1_000_000).translate(["a"])
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm"}
+
+    def log_message(self, *given):
+        pass
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The package, its example and the bundled model, on a server."""
+    shutil.copytree(LIB, tmp_path / "lib")
+    shutil.copytree(ROOT / "web" / "examples", tmp_path / "examples")
+    shutil.copytree(BUNDLED, tmp_path / "examples" / "model")
+    handler = functools.partial(_Quiet, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+PAGE = """async (texts) => {
+  const { Uwaga } = await import("/lib/index.js");
+  const gone = new AbortController();
+  gone.abort(new Error("left"));
+  const left = await Uwaga.load("/examples/model", { signal: gone.signal }).catch((error) => error.message);
+  const model = await Uwaga.load("/examples/model", { dtype: "int8" });
+  const late = new AbortController();
+  const pending = model.translate(texts, { signal: late.signal }).catch((error) => error.message);
+  late.abort(new Error("stopped"));
+  const stopped = await pending;
+  const made = await model.translate(texts, { attention: true });
+  const parts = (error) => [error.name, error.code, error.message];
+  const wrong = await model.translate("a", { beem: 2 }).catch(parts);
+  model.close();
+  const closed = await model.translate("a").catch((error) => error.message);
+  const scores = made.map((one) => Array.from(one.logProbs));
+  const cross = made.map((one) => Array.from(one.attention.cross.data));
+  return { left, stopped, texts: made.map((one) => one.text), scores, cross, wrong, closed };
+}"""
+
+
+def test_a_page_translates_in_a_worker(portable, site):
+    translator = uwaga.load(device="cpu", threads=1, dtype="int8")
+    expected = translator.translate(TEXTS[:5], attention="all")
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"{site}/examples/index.html")
+        page.wait_for_function("document.querySelector('#target').value.startsWith('Ein Hund')")
+        found = page.evaluate(PAGE, TEXTS[:5])
+    assert found["texts"] == [one.text for one in expected]
+    assert found["scores"] == [list(one.token_scores) for one in expected]
+    assert found["cross"] == [one.attentions.cross.ravel().tolist() for one in expected]
+    assert (found["left"], found["stopped"], found["closed"]) == ("left", "stopped", "the model is closed")
+    assert found["wrong"] == ["UwagaError", "argument", "beem is unknown"]
+
+
+def test_what_is_committed_is_what_the_sources_make(tmp_path):
+    if shutil.which("node") is None or not (ROOT / "page/node_modules/esbuild").is_dir():
+        pytest.skip("node or the page's tools are not installed: npm --prefix page ci")
+    subprocess.run(["node", ROOT / "web/build.mjs", tmp_path], check=True, cwd=ROOT / "web")
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    kept = {path.name: path.read_bytes() for path in LIB.iterdir() if path.suffix != ".wasm"}
+    assert made == kept, "web/lib is not what web/src makes: run `make web` and commit it"
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_the_committed_module_is_what_the_compiler_makes(tmp_path):
+    if shutil.which("em++") is None:
+        pytest.skip("emscripten is not installed: apt-get install emscripten node-acorn")
+    made, build = tmp_path / "uwaga.wasm", ROOT / "build" / "web"
+    command = ["make", "-C", ROOT / "web", f"MODULE={made}", f"BUILD={build}", made]
+    subprocess.run(command, check=True, capture_output=True)
+    committed = (LIB / "uwaga.wasm").read_bytes()
+    assert made.read_bytes() == committed, "run `make web` and commit web/lib/uwaga.wasm"

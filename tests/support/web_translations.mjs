@@ -1,0 +1,27 @@
+// Translations of the npm package for a request on the standard input; arrays in base64, so that no bit is lost.
+import { readFileSync } from "node:fs";
+
+const { lib, folder, texts, options, open } = JSON.parse(readFileSync(0, "utf8"));
+const { Uwaga } = await import(`${lib}/index.js`);
+const base64 = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
+const table = (found) => found && { shape: found.shape, data: base64(found.data) };
+try {
+  const model = await Uwaga.load(folder, open);
+  const made = await model.translate(texts, options);
+  const answers = made.map((one) =>
+    one.candidates.map((each) => ({
+      text: each.text,
+      score: each.score,
+      truncated: each.truncated,
+      log_probs: [...each.logProbs],
+      source: [...one.source.tokens],
+      source_pieces: one.source.pieces,
+      target: [...each.tokens],
+      target_pieces: each.pieces,
+      tables: { alignment: table(each.alignment), encoder: table(each.attention?.encoder), decoder: table(each.attention?.decoder), cross: table(each.attention?.cross) },
+    })),
+  );
+  process.stdout.write(JSON.stringify({ info: model.info, answers }));
+} catch (error) {
+  process.stdout.write(JSON.stringify({ code: error.code ?? null, message: error.message }));
+}

@@ -1,0 +1,38 @@
+/** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
+import { type Files, type ModelInfo, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
+type Pointer = number;
+/** An instance of the module, with the memory of its models. */
+export declare class Engine {
+    private readonly own;
+    private constructor();
+    static create(module: WebAssembly.Module): Promise<Engine>;
+    get version(): string;
+    /** Open a model of files, which are copied. Raises UwagaError. */
+    open(files: Files, options?: OpenOptions): EngineModel;
+    /** Translate texts with a model. Raises UwagaError. */
+    translate(model: Pointer, texts: string[], options: TranslateOptions): Translation[];
+    info(model: Pointer): ModelInfo;
+    close(model: Pointer): void;
+    private translation;
+    private candidate;
+    private side;
+    private table;
+    private get bytes();
+    private get view();
+    private copied;
+    private string;
+    /** Call with a function that copies bytes into the memory of the module, which is freed at the end. */
+    private borrowing;
+    private checked;
+}
+export declare class EngineModel {
+    private readonly engine;
+    private readonly at;
+    private open;
+    constructor(engine: Engine, at: Pointer);
+    get info(): ModelInfo;
+    translate(texts: string[], options?: TranslateOptions): Translation[];
+    close(): void;
+    private get used();
+}
+export {};

@@ -1,0 +1,28 @@
+import { type LoadOptions as FolderOptions } from "./files.js";
+import { type Files, type ModelInfo, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
+export * from "./types.js";
+export interface LoadOptions extends OpenOptions, FolderOptions {
+    /** Run in a Web Worker; default: where there are workers and documents. */
+    worker?: boolean;
+    /** Where uwaga.wasm is, if not beside this module. */
+    wasm?: string | URL;
+}
+export interface CallOptions extends TranslateOptions {
+    signal?: AbortSignal;
+}
+export declare class Uwaga {
+    readonly info: ModelInfo;
+    private readonly runner;
+    private constructor();
+    /**
+     * Load a model from the URL of a folder, a folder on the disk (in Node), or files by their names.
+     *
+     * Raises UwagaError, which names the file at fault, or the reason of the signal.
+     */
+    static load(source: string | URL | Files, options?: LoadOptions): Promise<Uwaga>;
+    /** Translate a text, or several in their order. Raises UwagaError, or the reason of the signal. */
+    translate(text: string, options?: CallOptions): Promise<Translation>;
+    translate(texts: string[], options?: CallOptions): Promise<Translation[]>;
+    /** Free the model. */
+    close(): void;
+}

@@ -1,0 +1,93 @@
+/** Options of a translation; those left out are the model's own. They are the options of Python's `SearchOptions`. */
+export interface TranslateOptions {
+    beam?: number;
+    nbest?: number;
+    length_penalty?: number;
+    length_formula?: "average" | "gnmt" | "none";
+    early_stopping?: boolean | "estimate";
+    min_length?: number;
+    max_length?: number;
+    max_ratio?: number;
+    max_extra?: number;
+    /** Return the share of each source token in each target token, by the model's alignment head. */
+    alignment?: boolean;
+    /** Return all attention matrices. */
+    attention?: boolean;
+    /** Refuse a model of other languages. */
+    source_language?: string;
+    target_language?: string;
+    /** Bound in bytes of this call. */
+    memory?: number;
+}
+/** Numbers with the sizes of their axes, row by row. */
+export interface Table {
+    shape: number[];
+    data: Float32Array;
+}
+/** All attention matrices, each (layers, heads, queries, keys). Those that the model lacks are missing. */
+export interface Attention {
+    encoder?: Table;
+    decoder?: Table;
+    cross?: Table;
+}
+export interface Candidate {
+    text: string;
+    /** The score that ranks it. */
+    score: number;
+    /** True if a limit of length cut it. */
+    truncated: boolean;
+    tokens: Int32Array;
+    /** The pieces of its tokens, with U+2581 for spaces. */
+    pieces: string[];
+    /** Of its tokens and, unless it is truncated, of the end symbol. */
+    logProbs: Float64Array;
+    /** (target tokens, source tokens), if requested. */
+    alignment?: Table;
+    attention?: Attention;
+}
+export interface Translation extends Candidate {
+    source: {
+        text: string;
+        tokens: Int32Array;
+        pieces: string[];
+    };
+    /** All translations, the best first, which is this one. */
+    candidates: Candidate[];
+}
+/** A model, as `uwaga_model_info` describes it. */
+export interface ModelInfo {
+    source_language: string;
+    target_language: string;
+    precision: string;
+    isa: string;
+    bytes: number;
+    source_vocabulary: number;
+    target_vocabulary: number;
+    width: number;
+    encoder_layers: number;
+    encoder_heads: number;
+    decoder_layers: number;
+    decoder_heads: number;
+    max_source: number | null;
+    beam: number;
+    nbest: number;
+}
+export interface OpenOptions {
+    /** Quantise the matrices of a model in floating point. */
+    dtype?: "float32" | "int8";
+    /** "portable" or "wasm"; both give the same bits. */
+    isa?: string;
+    /** Bound in bytes of the model and of all calls together. */
+    memory?: number;
+    source_language?: string;
+    target_language?: string;
+}
+export type Files = Record<string, ArrayBuffer | Uint8Array>;
+/** The codes of `uwaga.h`. */
+export declare const CODES: readonly ["ok", "argument", "file", "model", "text", "too long", "language", "memory", "cancelled", "internal"];
+export type Code = (typeof CODES)[number];
+/** What the engine refuses, with the name of its code. */
+export declare class UwagaError extends Error {
+    readonly code: Code;
+    constructor(code: Code, message: string);
+}

@@ -1,0 +1,26 @@
+import {
+  Engine,
+  UwagaError
+} from "./shared.js";
+
+// src/worker.ts
+var model;
+async function answered(request) {
+  if (request.kind === "open") {
+    model = (await Engine.create(request.module)).open(request.files, request.options);
+    return model.info;
+  }
+  return model?.translate([request.text], request.options)[0];
+}
+var last = Promise.resolve();
+addEventListener("message", (event) => {
+  const { id } = event.data;
+  last = last.then(async () => {
+    try {
+      postMessage({ id, made: await answered(event.data) });
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      postMessage({ id, error: { code: error instanceof UwagaError ? error.code : null, message } });
+    }
+  });
+});

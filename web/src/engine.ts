@@ -1,0 +1,217 @@
+/** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
+import { type Attention, type Candidate, CODES, type Files, type ModelInfo, type OpenOptions, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
+
+type Pointer = number;
+interface Exports {
+  memory: WebAssembly.Memory;
+  _initialize(): void;
+  malloc(bytes: number): Pointer;
+  free(at: Pointer): void;
+  uwaga_version(): Pointer;
+  uwaga_open_files(names: Pointer, contents: Pointer, sizes: Pointer, count: number, options: Pointer, model: Pointer, error: Pointer): number;
+  uwaga_close(model: Pointer): void;
+  uwaga_model_info(model: Pointer): Pointer;
+  uwaga_translate(model: Pointer, texts: Pointer, lengths: Pointer, count: number, options: Pointer, call: Pointer, result: Pointer, error: Pointer): number;
+  uwaga_result_count(result: Pointer, text: number): number;
+  uwaga_result_text(result: Pointer, text: number, rank: number, length: Pointer): Pointer;
+  uwaga_result_score(result: Pointer, text: number, rank: number): number;
+  uwaga_result_truncated(result: Pointer, text: number, rank: number): number;
+  uwaga_result_tokens(result: Pointer, text: number, rank: number, side: number, tokens: Pointer): number;
+  uwaga_result_piece(result: Pointer, text: number, rank: number, side: number, at: number): Pointer;
+  uwaga_result_log_probs(result: Pointer, text: number, rank: number, logProbs: Pointer): number;
+  uwaga_result_alignment(result: Pointer, text: number, rank: number, shape: Pointer): Pointer;
+  uwaga_result_attention(result: Pointer, text: number, rank: number, kind: number, shape: Pointer): Pointer;
+  uwaga_result_free(result: Pointer): void;
+}
+
+const ERROR_BYTES = 512; // sizeof(uwaga_error)
+const KINDS = ["encoder", "decoder", "cross"] as const;
+
+/** An instance of the module, with the memory of its models. */
+export class Engine {
+  private constructor(private readonly own: Exports) {}
+
+  static async create(module: WebAssembly.Module): Promise<Engine> {
+    let exports: Exports | undefined;
+    const now = (_clock: number, _precision: bigint, time: Pointer): number => {
+      new DataView((exports as Exports).memory.buffer).setBigUint64(time, BigInt(Math.round(performance.now() * 1e6)), true);
+      return 0;
+    };
+    const exit = (code: number): never => {
+      throw new UwagaError("internal", `the engine ended with code ${code}`);
+    };
+    const instance = await WebAssembly.instantiate(module, {
+      wasi_snapshot_preview1: { clock_time_get: now, proc_exit: exit },
+      env: { emscripten_notify_memory_growth: () => {} },
+    });
+    exports = instance.exports as unknown as Exports;
+    exports._initialize();
+    return new Engine(exports);
+  }
+
+  get version(): string {
+    return this.string(this.own.uwaga_version());
+  }
+
+  /** Open a model of files, which are copied. Raises UwagaError. */
+  open(files: Files, options: OpenOptions = {}): EngineModel {
+    const entries = Object.entries(files);
+    return this.borrowing((take) => {
+      const names = entries.map(([name]) => take(text(name)));
+      const contents = entries.map(([, content]) => take(bytesOf(content)));
+      const sizes = entries.map(([, content]) => content.byteLength);
+      const model = take(new Uint8Array(4));
+      this.checked((error) =>
+        this.own.uwaga_open_files(
+          take(pointers(names)), take(pointers(contents)), take(pointers(sizes)), entries.length, take(text(JSON.stringify(options))), model, error,
+        ),
+      );
+      return new EngineModel(this, this.view.getUint32(model, true));
+    });
+  }
+
+  /** Translate texts with a model. Raises UwagaError. */
+  translate(model: Pointer, texts: string[], options: TranslateOptions): Translation[] {
+    return this.borrowing((take) => {
+      const encoded = texts.map((one) => text(one));
+      const places = encoded.map((one) => take(one));
+      const lengths = encoded.map((one) => one.length - 1);
+      const at = take(new Uint8Array(4));
+      this.checked((error) =>
+        this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), 0, at, error),
+      );
+      const result = this.view.getUint32(at, true);
+      const room = take(new Uint8Array(16));
+      try {
+        return texts.map((one, number) => this.translation(result, number, one, room));
+      } finally {
+        this.own.uwaga_result_free(result);
+      }
+    });
+  }
+
+  info(model: Pointer): ModelInfo {
+    return JSON.parse(this.string(this.own.uwaga_model_info(model))) as ModelInfo;
+  }
+
+  close(model: Pointer): void {
+    this.own.uwaga_close(model);
+  }
+
+  private translation(result: Pointer, number: number, source: string, room: Pointer): Translation {
+    const count = this.own.uwaga_result_count(result, number);
+    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(result, number, rank, room));
+    const best = candidates[0];
+    if (best === undefined) throw new UwagaError("internal", "a text has no translation");
+    return { ...best, source: { text: source, ...this.side(result, number, 0, 0, room) }, candidates };
+  }
+
+  private candidate(result: Pointer, number: number, rank: number, room: Pointer): Candidate {
+    const own = this.own;
+    const at = own.uwaga_result_text(result, number, rank, room);
+    const made: Candidate = {
+      text: new TextDecoder().decode(this.bytes.slice(at, at + this.view.getUint32(room, true))),
+      score: own.uwaga_result_score(result, number, rank),
+      truncated: own.uwaga_result_truncated(result, number, rank) !== 0,
+      ...this.side(result, number, rank, 1, room),
+      logProbs: new Float64Array(0),
+    };
+    const scores = own.uwaga_result_log_probs(result, number, rank, room);
+    made.logProbs = new Float64Array(this.copied(this.view.getUint32(room, true), 8 * scores));
+    const alignment = this.table(own.uwaga_result_alignment(result, number, rank, room), room, 2);
+    if (alignment) made.alignment = alignment;
+    const attention: Attention = {};
+    KINDS.forEach((kind, which) => {
+      const found = this.table(own.uwaga_result_attention(result, number, rank, which, room), room, 4);
+      if (found) attention[kind] = found;
+    });
+    if (Object.keys(attention).length > 0) made.attention = attention;
+    return made;
+  }
+
+  private side(result: Pointer, number: number, rank: number, side: number, room: Pointer): { tokens: Int32Array; pieces: string[] } {
+    const count = this.own.uwaga_result_tokens(result, number, rank, side, room);
+    const tokens = new Int32Array(this.copied(this.view.getUint32(room, true), 4 * count));
+    const pieces = Array.from(tokens, (_, at) => this.string(this.own.uwaga_result_piece(result, number, rank, side, at)));
+    return { tokens, pieces };
+  }
+
+  private table(at: Pointer, room: Pointer, axes: number): Table | undefined {
+    if (at === 0) return undefined;
+    const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(room + 4 * axis, true));
+    return { shape, data: new Float32Array(this.copied(at, 4 * shape.reduce((all, size) => all * size, 1))) };
+  }
+
+  // The memory may grow in every call: views of it are made anew.
+  private get bytes(): Uint8Array {
+    return new Uint8Array(this.own.memory.buffer);
+  }
+  private get view(): DataView {
+    return new DataView(this.own.memory.buffer);
+  }
+  private copied(at: Pointer, size: number): ArrayBuffer {
+    return this.own.memory.buffer.slice(at, at + size);
+  }
+  private string(at: Pointer): string {
+    const bytes = this.bytes;
+    return new TextDecoder().decode(bytes.slice(at, bytes.indexOf(0, at)));
+  }
+
+  /** Call with a function that copies bytes into the memory of the module, which is freed at the end. */
+  private borrowing<Made>(work: (take: (content: Uint8Array) => Pointer) => Made): Made {
+    const taken: Pointer[] = [];
+    try {
+      return work((content) => {
+        const at = this.own.malloc(Math.max(content.byteLength, 1));
+        if (at === 0) throw new UwagaError("memory", `no room for ${content.byteLength} bytes: the module has ${this.bytes.length} already`);
+        taken.push(at);
+        this.bytes.set(content, at);
+        return at;
+      });
+    } finally {
+      for (const at of taken) this.own.free(at);
+    }
+  }
+
+  private checked(call: (error: Pointer) => number): void {
+    this.borrowing((take) => {
+      const error = take(new Uint8Array(ERROR_BYTES));
+      const code = call(error);
+      if (code !== 0) throw new UwagaError(CODES[code] ?? "internal", this.string(error + 4));
+    });
+  }
+}
+
+export class EngineModel {
+  private open = true;
+  constructor(private readonly engine: Engine, private readonly at: Pointer) {}
+
+  get info(): ModelInfo {
+    return this.engine.info(this.used);
+  }
+  translate(texts: string[], options: TranslateOptions = {}): Translation[] {
+    return this.engine.translate(this.used, texts, options);
+  }
+  close(): void {
+    if (this.open) this.engine.close(this.at);
+    this.open = false;
+  }
+  private get used(): Pointer {
+    if (!this.open) throw new UwagaError("argument", "the model is closed");
+    return this.at;
+  }
+}
+
+/** The bytes of a string with a final zero. Lone surrogates, which UTF-8 lacks, are refused. */
+function text(value: string): Uint8Array {
+  if (/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(value)) {
+    throw new UwagaError("text", "a text has a lone surrogate, so it is not Unicode");
+  }
+  return new TextEncoder().encode(`${value}\0`);
+}
+function bytesOf(content: ArrayBuffer | Uint8Array): Uint8Array {
+  return content instanceof Uint8Array ? content : new Uint8Array(content);
+}
+function pointers(values: number[]): Uint8Array {
+  return new Uint8Array(Uint32Array.from(values).buffer);
+}

@@ -1,0 +1,35 @@
+/** The worker of `Uwaga` in browsers: one model, calls in the order of their messages. */
+import { Engine, type EngineModel } from "./engine.js";
+import { type Files, type OpenOptions, type TranslateOptions, UwagaError } from "./types.js";
+
+export type Request =
+  | { id: number; kind: "open"; module: WebAssembly.Module; files: Files; options: OpenOptions }
+  | { id: number; kind: "translate"; text: string; options: TranslateOptions };
+export interface Reply {
+  id: number;
+  made?: unknown;
+  error?: { code: string | null; message: string };
+}
+
+let model: EngineModel | undefined;
+
+async function answered(request: Request): Promise<unknown> {
+  if (request.kind === "open") {
+    model = (await Engine.create(request.module)).open(request.files, request.options);
+    return model.info;
+  }
+  return model?.translate([request.text], request.options)[0];
+}
+
+let last: Promise<void> = Promise.resolve();
+addEventListener("message", (event: MessageEvent<Request>) => {
+  const { id } = event.data;
+  last = last.then(async () => {
+    try {
+      postMessage({ id, made: await answered(event.data) } satisfies Reply);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      postMessage({ id, error: { code: error instanceof UwagaError ? error.code : null, message } } satisfies Reply);
+    }
+  });
+});
