@@ -108,7 +108,19 @@ def test_what_is_tested_is_what_is_shipped(tmp_path):
     assert {"dispatch.cpp", "packing.cpp", "portable.cpp"} <= set(flags_of(shipped))
 
 
-LADDER = ("binding", "c", "search", "recurrent", "transformer", "output", "runtime", "kernels", "text")
+LADDER = (
+    "binding",
+    "c",
+    "checkpoints",
+    "search",
+    "recurrent",
+    "transformer",
+    "output",
+    "runtime",
+    "files",
+    "kernels",
+    "text",
+)
 MUTUAL = ("recurrent", "transformer", "output")
 """A state holds the columns of its sentences' shortlists, and a step ends in the choice of candidates."""
 
