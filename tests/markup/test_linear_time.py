@@ -221,7 +221,7 @@ def growth(run: Callable[[str], None], small: str, large: str, enough: float, at
 
 MOST = 1.5
 """Growth of the time per character from a text to one ten times as long."""
-MOST_OF_SHORT = 2.5
+MOST_OF_SHORT = 4.0
 """The same of texts so short that their fixed parts count; ten where the time is quadratic."""
 LONGEST = int(os.environ.get("UWAGA_LONGEST", "10000"))
 """Characters of the longest texts of the slow test."""
