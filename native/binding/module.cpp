@@ -61,7 +61,7 @@ NB_MODULE(_core, m) {
     m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none());
     m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a, "arena"_a.none() = nb::none());
     m.def("trim_heap", &trim_heap);
-    m.def("lexical_checksum", &lexical_checksum, "words"_a);
+    m.def("lexical_checksum", &checksum_of_words, "words"_a);
     m.def("sinusoids", &sinusoids_table, "order"_a, "width"_a, "first"_a, "count"_a);
     m.def("distances", &distances_table, "weight"_a, "reach"_a, "both_ways"_a);
     m.def("pack_bfloat16", &packed_bfloat16, "weight"_a, "arena"_a.none() = nb::none());

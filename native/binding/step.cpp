@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "files/lexical_checksum.h"
+
 namespace uwaga {
 
 int32_t checked_token(int64_t token, int64_t vocabulary, const char* what) {
@@ -106,12 +108,7 @@ PyShortlist shortlist_of(const std::shared_ptr<Handle>& handle, Shaped<int32_t, 
     return {Shortlist(model, Tokens(common.data(), common.data() + common.size()), starts, of_each, own, multiple), handle, first, targets};
 }
 
-uint64_t lexical_checksum(Shaped<uint64_t, 1> words) {
-    uint64_t hash = 0;
-    const uint64_t* data = words.data();
-    for (std::size_t i = 0; i < words.shape(0); ++i) hash ^= data[i] + 0x9e3779b9u + (hash << 6) + (hash >> 2);
-    return hash;
-}
+uint64_t checksum_of_words(Shaped<uint64_t, 1> words) { return lexical_checksum({reinterpret_cast<const char*>(words.data()), words.shape(0) * sizeof(uint64_t)}); }
 
 std::vector<std::vector<int32_t>> checked_sources(const Model& model, const std::vector<std::vector<int64_t>>& sources) {
     const bool encoded = model.has_source();

@@ -49,7 +49,11 @@ class Translation {
         std::vector<TranslatedText> made(texts.size());
         for (std::size_t i = 0; i < texts.size(); ++i) {
             check_text(texts[i], i);
-            made[i].source = opened_.source->encode(texts[i]);
+            try {
+                made[i].source = opened_.source->encode(texts[i], wanted_.tag);
+            } catch (const WrongLanguage& error) {
+                throw Failure(Fault::language, "text " + std::to_string(i + 1) + ": " + error.what());
+            }
             if (made[i].source.empty()) {
                 made[i].translations.emplace_back();
                 continue;
@@ -170,7 +174,8 @@ class Translation {
             entry.streams = wanted_.streams;
             entries.push_back(std::move(entry));
         }
-        const Memory memory = wanted_.attention ? encode_recorded(opened_.model, sources, to) : encode(opened_.model, sources);
+        Memory memory = wanted_.attention ? encode_recorded(opened_.model, sources, to) : encode(opened_.model, sources);
+        if (opened_.shortlist) restrict_to(*opened_.shortlist, sources, memory);
         BeamSearch search(opened_.model, rules);
         search.enter(memory, std::move(entries));
         std::vector<std::vector<int32_t>> so_far(group.size());

@@ -13,6 +13,7 @@ namespace uwaga {
 
 struct Wanted {
     Decoding decoding;
+    std::string tag;  // of the target language, put before texts without one; "" for none
     bool alignment = false, attention = false, streams = false;
 };
 

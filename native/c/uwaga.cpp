@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <new>
@@ -23,7 +24,7 @@ using namespace uwaga;
 struct uwaga_model {
     explicit uwaga_model(int64_t bound) : budget(bound) {}
     std::unique_ptr<OpenedModel> opened;
-    std::string info;
+    std::string info, tag;  // tag: of the default target language
     mutable Budget budget;
 };
 
@@ -41,6 +42,7 @@ struct uwaga_result {
 namespace {
 
 constexpr int64_t most_bytes = int64_t{1} << 52;
+constexpr std::size_t most_files = 10'000;  // of a folder
 
 int failed(uwaga_error* error, int code, const char* message) {
     if (error) {
@@ -90,12 +92,29 @@ Isa isa_of(Fields& fields) {
     return isa;
 }
 
-void check_languages(Fields& fields, const OpenedModel& opened) {
-    for (const auto& [name, has] : {std::pair<const char*, const std::string&>("source_language", opened.source_language), {"target_language", opened.target_language}}) {
-        if (!fields.has(name)) continue;
-        const std::string wanted = fields.text(name);
-        if (wanted != has) throw Failure(Fault::language, std::string(name) + " is '" + wanted.substr(0, 60) + "', and the model translates from " + opened.source_language + " to " + opened.target_language);
+[[noreturn]] void refuse_language(const char* option, const std::string& wanted, const std::string& has) {
+    throw Failure(Fault::language, std::string(option) + " is '" + wanted.substr(0, 60) + "', and the model translates " + has);
+}
+
+// The tag of the target language that the options ask for, `fallback` if they ask for none. Other languages than the
+// model's are refused.
+std::string target_tag(Fields& fields, const OpenedModel& opened, const std::string& fallback) {
+    const std::string pair = "from " + opened.source_language + " to " + opened.target_language;
+    if (fields.has("source_language")) {
+        const std::string wanted = fields.text("source_language");
+        if (wanted != opened.source_language) refuse_language("source_language", wanted, pair);
     }
+    if (!fields.has("target_language")) return fallback;
+    const std::string wanted = fields.text("target_language");
+    const std::map<std::string, std::string>& languages = opened.source->languages();
+    std::string codes;
+    for (const auto& [code, tag] : languages) {
+        if (wanted == code || wanted == tag) return tag;
+        if (codes.size() < 200) codes += " " + code;
+    }
+    if (!languages.empty()) refuse_language("target_language", wanted, "into" + codes);
+    if (wanted != opened.target_language) refuse_language("target_language", wanted, pair);
+    return fallback;
 }
 
 std::string quoted(const std::string& text) {
@@ -117,14 +136,16 @@ std::string info_of(const OpenedModel& opened) {
     const Model& model = *opened.model;
     const Decoding& d = opened.decoding;
     const auto whole = [](int64_t value) { return std::to_string(value); };
-    return "{\"source_language\": " + quoted(opened.source_language) + ", \"target_language\": " + quoted(opened.target_language) + ", \"precision\": " + quoted(opened.precision) +
-           ", \"isa\": " + quoted(model.kernels->name) + ", \"bytes\": " + whole(opened.bytes) + ", \"source_vocabulary\": " + whole(opened.source_vocabulary()) +
-           ", \"target_vocabulary\": " + whole(opened.target_vocabulary()) + ", \"width\": " + whole(model.shape.width) + ", \"encoder_layers\": " + whole(opened.settings.encoder_layers) +
+    std::string languages;
+    for (const auto& language : opened.source->languages()) languages += (languages.empty() ? "" : ", ") + quoted(language.first);
+    return "{\"source_language\": " + quoted(opened.source_language) + ", \"target_language\": " + quoted(opened.target_language) + ", \"target_languages\": [" + languages + "], \"shortlist\": " + (opened.shortlist ? "true" : "false") + ", \"precision\": " + quoted(opened.precision) +
+           ", \"isa\": " + quoted(model.kernels->name) + ", \"bytes\": " + whole(opened.bytes) + ", \"source_vocabulary\": " + whole(opened.source->size()) +
+           ", \"target_vocabulary\": " + whole(opened.target->size()) + ", \"width\": " + whole(model.shape.width) + ", \"encoder_layers\": " + whole(opened.settings.encoder_layers) +
            ", \"encoder_heads\": " + whole(opened.settings.encoder_heads) + ", \"decoder_layers\": " + whole(opened.settings.decoder_layers) + ", \"decoder_heads\": " + whole(opened.settings.decoder_heads) +
            ", \"max_source\": " + (opened.settings.positions == Places::relative ? "null" : whole(model.shape.max_length)) + ", \"beam\": " + whole(d.beam) + ", \"nbest\": " + whole(d.nbest) + "}";
 }
 
-void open_into(const std::string& place, const ReadFile& read, const char* options, uwaga_model** model) {
+void open_into(const std::string& place, const ModelFiles& files, const char* options, uwaga_model** model) {
     require(model, "model");
     *model = nullptr;
     const Json given = options_of(options);
@@ -132,13 +153,14 @@ void open_into(const std::string& place, const ReadFile& read, const char* optio
     OpenOptions chosen;
     chosen.threads = fields.whole("threads", 1, 256, 1);
     chosen.isa = isa_of(fields);
-    chosen.int8 = fields.choice("dtype", {"float32", "int8"}) == 1;
+    if (fields.has("dtype")) chosen.int8 = fields.choice("dtype", {"float32", "int8"}) == 1;
+    chosen.shortlist = fields.truth("shortlist", true);
     chosen.memory = fields.whole("memory", 0, most_bytes, 0);
     fields.pass({"source_language", "target_language"});
     fields.check_all_used();
     auto made = std::make_unique<uwaga_model>(chosen.memory);
-    made->opened = open_model(place, read, chosen);
-    check_languages(fields, *made->opened);
+    made->opened = open_model(place, files, chosen);
+    made->tag = target_tag(fields, *made->opened, "");
     made->budget.take(made->opened->bytes);
     made->info = info_of(*made->opened);
     *model = made.release();
@@ -146,7 +168,7 @@ void open_into(const std::string& place, const ReadFile& read, const char* optio
 
 #ifndef UWAGA_NO_FILES
 // The content of a file of a folder. A weight file is read once, and kept only until the model is open.
-bool read_whole(const std::filesystem::path& path, std::size_t most, int64_t bound, std::vector<std::string>& kept, std::string_view& content) {
+bool read_whole(const std::filesystem::path& path, std::size_t most, int64_t bound, std::deque<std::string>& kept, std::string_view& content) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) return false;
     if (!std::filesystem::is_regular_file(path, error)) throw Failure(Fault::file, path.string() + ": is not a file");
@@ -191,9 +213,15 @@ int uwaga_open_folder(const char* folder, const char* options, uwaga_model** mod
         const Json given = options_of(options);
         const Json* const memory = given.find("memory");
         const int64_t bound = memory && memory->integer() ? *memory->integer() : 0;
-        std::vector<std::string> kept;
-        kept.reserve(8);  // views of them stay valid
-        open_into(folder, [&](const std::string& name, std::size_t most, std::string_view& content) { return read_whole(place / name, most, bound, kept, content); }, options, model);
+        std::deque<std::string> kept;  // views of its strings stay valid
+        ModelFiles files;
+        std::error_code none;  // a folder without a file that can be opened is refused below
+        for (std::filesystem::directory_iterator at(place, none), end; !none && at != end && files.names.size() < most_files; at.increment(none)) {
+            files.names.push_back(at->path().filename().u8string());
+        }
+        std::sort(files.names.begin(), files.names.end());
+        files.read = [&](const std::string& name, std::size_t most, std::string_view& content) { return read_whole(place / std::filesystem::u8path(name), most, bound, kept, content); };
+        open_into(folder, files, options, model);
     });
 }
 #endif
@@ -202,15 +230,16 @@ int uwaga_open_files(const char* const* names, const void* const* contents, cons
     return guarded(error, [&] {
         require(names && contents && sizes, "names, contents, sizes");
         for (std::size_t i = 0; i < count; ++i) require(names[i] && (contents[i] || !sizes[i]), "names, contents");
-        open_into("", [&](const std::string& name, std::size_t most, std::string_view& content) {
-            for (std::size_t i = 0; i < count; ++i) {
-                if (name != names[i]) continue;
-                if (sizes[i] > most) throw Failure(Fault::model, name + ": is too large");
-                content = sizes[i] ? std::string_view(static_cast<const char*>(contents[i]), sizes[i]) : std::string_view();
-                return true;
-            }
-            return false;
-        }, options, model);
+        ModelFiles files;
+        files.names.assign(names, names + count);
+        files.read = [&](const std::string& name, std::size_t most, std::string_view& content) {
+            const std::size_t i = static_cast<std::size_t>(std::find(files.names.begin(), files.names.end(), name) - files.names.begin());
+            if (i == count) return false;
+            if (sizes[i] > most) throw Failure(Fault::model, name + ": is too large");
+            content = sizes[i] ? std::string_view(static_cast<const char*>(contents[i]), sizes[i]) : std::string_view();
+            return true;
+        };
+        open_into("", files, options, model);
     });
 }
 
@@ -240,7 +269,7 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
         wanted.alignment = fields.truth("alignment", false);
         wanted.attention = fields.truth("attention", false);
         const int64_t bound = fields.whole("memory", 0, most_bytes, 0);
-        check_languages(fields, *model->opened);
+        wanted.tag = target_tag(fields, *model->opened, model->tag);
         fields.check_all_used();
         if (wanted.streams && wanted.decoding.beam != 1) fields.refuse("beam", "must be 1 in a stream: a larger beam decides its tokens at the end");
         std::vector<std::string_view> views;
@@ -295,7 +324,7 @@ size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank,
 const char* uwaga_result_piece(const uwaga_result* result, size_t text, size_t rank, int side, size_t at) {
     const int32_t* tokens = nullptr;
     if (at >= uwaga_result_tokens(result, text, rank, side, &tokens)) return nullptr;
-    return (side ? result->target : result->source)->pieces().piece(tokens[at]).c_str();
+    return (side ? result->target : result->source)->piece(tokens[at]).c_str();
 }
 
 size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank, const double** log_probs) {

@@ -1,4 +1,4 @@
-// Models of files: uwaga's own folders, float and int8, read without Python (src/uwaga/checkpoints/formats/uwaga).
+// Models of files, read without Python: uwaga's own folders and those of Marian, such as Firefox's.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,13 +14,10 @@
 #include "checkpoints/failure.h"
 #include "checkpoints/settings.h"
 #include "checkpoints/subwords.h"
+#include "output/shortlist.h"
 #include "transformer/model.h"
 
 namespace uwaga {
-
-struct SymbolIds {
-    int32_t start = 0, end = 0, pad = 0, unknown = 0;
-};
 
 // See uwaga.search.SearchOptions.
 struct Decoding {
@@ -45,8 +43,9 @@ struct AlignmentHead {
 struct OpenOptions {
     int64_t threads = 1;
     Isa isa = Isa::portable;
-    bool int8 = false;   // quantise the matrices of a float folder
-    int64_t memory = 0;  // bytes of the model; 0: no bound
+    std::optional<bool> int8;  // int8 or float32 matrices; none: int8 where the model is stored so
+    int64_t memory = 0;     // bytes of the model; 0: no bound
+    bool shortlist = true;  // use the model's, if it has one
 };
 
 struct OpenedModel {
@@ -59,16 +58,18 @@ struct OpenedModel {
     AlignmentHead head;
     int64_t bytes = 0;  // of its weights
     std::vector<Buffer<uint8_t>> panels;  // what its matrices point to
-
-    int64_t source_vocabulary() const { return source->pieces().size(); }
-    int64_t target_vocabulary() const { return target->pieces().size(); }
+    std::vector<int32_t> list_offsets, list_targets;  // what its shortlist points to
+    std::unique_ptr<const Shortlist> shortlist;       // null: the whole vocabulary
 };
 
-// Returns the contents of a file of the model by its name, with at most `most` bytes; the view lives until the model is
-// open. Returns false if there is no such file. Throws Failure if it cannot be read.
-using ReadFile = std::function<bool(const std::string& name, std::size_t most, std::string_view& content)>;
+// The files of a model: their names, and a function that returns the contents of one with at most `most` bytes; the view
+// lives until the model is open. It returns false if there is no such file, and throws Failure if it cannot be read.
+struct ModelFiles {
+    std::vector<std::string> names;
+    std::function<bool(const std::string& name, std::size_t most, std::string_view& content)> read;
+};
 
 // Throws Failure, whose message names `place`, the file and the key.
-std::unique_ptr<OpenedModel> open_model(const std::string& place, const ReadFile& read, const OpenOptions& options);
+std::unique_ptr<OpenedModel> open_model(const std::string& place, const ModelFiles& files, const OpenOptions& options);
 
 }  // namespace uwaga

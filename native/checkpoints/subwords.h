@@ -1,26 +1,57 @@
-// The tokeniser of a uwaga folder: the twin of src/uwaga/tokenizers/tokeniser.py without language tags.
+// The tokenisers of models: the twins of src/uwaga/tokenizers/tokeniser.py and marian.py.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "text/sentencepiece.h"
 
 namespace uwaga {
 
+struct SymbolIds {
+    int32_t start = 0, end = 0, pad = 0, unknown = 0;
+    bool operator==(const SymbolIds& other) const { return start == other.start && end == other.end && pad == other.pad && unknown == other.unknown; }
+};
+
+// A text that begins with the tag of a language that the model does not have.
+struct WrongLanguage : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
+};
+
 class Subwords {
   public:
-    // Throws std::invalid_argument if the bytes are damaged, lack a special symbol, or have language tags.
-    explicit Subwords(std::string_view model);
+    virtual ~Subwords() = default;
 
-    const SentencePiece& pieces() const { return pieces_; }
-    std::vector<int32_t> encode(std::string_view text) const;  // without the end symbol
-    std::string decode(const std::vector<int32_t>& tokens) const;
+    // The ids of a text without the end symbol. `tag` is put before a text without one; "" for none. Throws WrongLanguage.
+    virtual std::vector<int32_t> encode(std::string_view text, const std::string& tag) const = 0;
+    virtual std::string decode(const std::vector<int32_t>& tokens) const = 0;
+    virtual const std::string& piece(int32_t id) const = 0;
+    virtual int32_t size() const = 0;
 
-  private:
-    SentencePiece pieces_;
-    std::vector<int32_t> mark_;  // ids of U+2581 in a text
+    const SymbolIds& symbols() const { return symbols_; }
+    // Tags of target languages (>>de<<, <2de>) by their codes; empty for a model of one language pair.
+    const std::map<std::string, std::string>& languages() const { return languages_; }
+
+  protected:
+    void check_language(std::string_view tag) const;  // throws WrongLanguage
+
+    SymbolIds symbols_;
+    std::map<std::string, std::string> languages_;
 };
+
+// Of models that uwaga trained. Throws std::invalid_argument if the bytes are damaged or lack a special symbol.
+std::shared_ptr<const Subwords> uwaga_subwords(std::string_view model);
+
+// Of models of Marian, whose pieces `ids` number from 0.
+std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, std::unordered_map<std::string, int32_t> ids, const SymbolIds& symbols);
+// The same with the numbers of the SentencePiece model, which lacks a padding symbol: `pad`, the start symbol too.
+// Throws std::invalid_argument if another special symbol is missing.
+std::shared_ptr<const Subwords> marian_subwords(std::shared_ptr<const SentencePiece> model, int32_t pad);
 
 }  // namespace uwaga

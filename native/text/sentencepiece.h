@@ -37,6 +37,7 @@ class SentencePiece {
     int32_t pad() const { return control_id(pad_piece_); }
 
     const std::string& piece(int32_t id) const { return pieces_[static_cast<std::size_t>(id)].text; }
+    bool control(int32_t id) const { return at(id).kind == Kind::control; }
     int32_t id_of(std::string_view piece) const;  // the unknown symbol's if there is no such piece
 
     // The segments of a text in UTF-8, in which what is malformed becomes U+FFFD. Without `prefix` no space is added.

@@ -1,0 +1,273 @@
+// Folders of `uwaga train` and `uwaga convert --int8` (src/uwaga/checkpoints/formats/uwaga).
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <unordered_map>
+
+#include "checkpoints/folders.h"
+#include "checkpoints/packer.h"
+#include "checkpoints/sha256.h"
+#include "files/safetensors.h"
+
+namespace uwaga {
+
+namespace {
+
+constexpr int64_t most_banned = int64_t{1} << 16;
+constexpr const char* config_name = "config.json";
+
+// Write a tensor's numbers as float32; the file is little-endian, and so is every processor that there are kernels for.
+void copy_floats(const Tensor& tensor, float* to) {
+    const std::size_t count = tensor.bytes.size() / dtype_bytes(tensor.dtype);
+    if (tensor.dtype == Dtype::f32) {
+        std::memcpy(to, tensor.bytes.data(), tensor.bytes.size());
+        return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+        uint16_t raw;
+        std::memcpy(&raw, tensor.bytes.data() + 2 * i, 2);
+        if (tensor.dtype == Dtype::f16) {
+            to[i] = from_half(raw);
+        } else {
+            const uint32_t bits = static_cast<uint32_t>(raw) << 16;
+            std::memcpy(to + i, &bits, 4);
+        }
+    }
+}
+
+const Tensor& tensor(const Safetensors& tensors, const std::string& file, const std::string& name, Dtype dtype, const std::vector<int64_t>& shape, std::set<std::string>& used) {
+    const Tensor* const found = tensors.find(name);
+    if (!found) throw Failure(Fault::model, file + ": '" + name + "' is missing");
+    if (found->dtype != dtype || found->shape != shape) {
+        std::string wanted(dtype_name(dtype));
+        for (const int64_t axis : shape) wanted += " " + std::to_string(axis);
+        throw Failure(Fault::model, file + ": '" + name + "' is not of the format and shape that " + config_name + " asks for: " + wanted);
+    }
+    used.insert(name);
+    return *found;
+}
+
+void check_used(const Safetensors& tensors, const std::string& file, const std::set<std::string>& used) {
+    for (const auto& one : tensors.tensors()) {
+        if (!used.count(one.first)) throw Failure(Fault::model, file + ": '" + one.first.substr(0, 200) + "' is not part of the model");
+    }
+}
+
+class FloatWeights final : public StoredWeights {
+  public:
+    FloatWeights(std::string file, std::string_view content, Dtype stored) : file_(std::move(file)), tensors_(named(file_, [&] { return Safetensors(content); })), stored_(stored) {}
+
+    const std::string& file() const override { return file_; }
+    void check(const std::string& name, const std::vector<int64_t>& shape) override { tensor(tensors_, file_, name, stored_, shape, used_); }
+    void check_used() const override { uwaga::check_used(tensors_, file_, used_); }
+    void read(const std::string& name, const std::vector<int64_t>&, float* to) const override { copy_floats(*tensors_.find(name), to); }
+
+  private:
+    const std::string file_;
+    const Safetensors tensors_;
+    const Dtype stored_;
+    std::set<std::string> used_;
+};
+
+class UwagaFolder {
+  public:
+    UwagaFolder(const Folder& folder, const OpenOptions& options) : folder_(folder), options_(options), made_(std::make_unique<OpenedModel>()) {}
+
+    std::unique_ptr<OpenedModel> open() {
+        const std::string config_file = folder_.path(config_name);
+        const Json config = named(config_file, [&] { return Json::read(folder_.file(config_name, largest_config)); });
+        Fields fields(config, config_file + ": ", Fault::model);
+        const std::string format = config.object() && config.find("format") && config.find("format")->string() ? *config.find("format")->string() : "";
+        fields.pass({"format", "version", "usual_score", "normalisation"});
+        if (format == "uwaga model") {
+            fields.whole("version", 1, 3);
+            open_float(fields);
+        } else if (format == "uwaga int8 model") {
+            fields.whole("version", 4, 4);
+            open_int8(fields);
+        } else {
+            throw Failure(Fault::model, config_file + ": not the configuration of a model of uwaga; `uwaga train` and `uwaga convert --int8` write them");
+        }
+        return std::move(made_);
+    }
+
+  private:
+    void open_float(Fields& fields) {
+        const Dtype stored = std::array<Dtype, 3>{Dtype::f32, Dtype::f16, Dtype::bf16}[static_cast<std::size_t>(fields.choice("weights", {"float32", "float16", "bfloat16"}))];
+        const std::string hash = fields.has("sha256") ? fields.text("sha256") : "";
+        read_common(fields, "uwaga");
+        read_decoding(fields.value("decoding"), "decoding.");
+        fields.check_all_used();
+        Packer packer(*made_, folder_.place(), options_, source_size_, target_size_);
+        const std::string name = folder_.path("model.safetensors");
+        const std::string_view content = folder_.file("model.safetensors");
+        check_hash(name, content, hash);
+        FloatWeights weights(name, content, stored);
+        packer.pack(weights, options_.int8.value_or(false));
+    }
+
+    void open_int8(Fields& fields) {
+        if (options_.int8 == false) fields.refuse("format", "is that of an int8 model; float32 needs the model that it was made of");
+        const std::string tokenisers = fields.text("tokenisers");
+        if (tokenisers != "uwaga" && tokenisers != "marian") fields.refuse("tokenisers", "must be uwaga or marian; others run in the Python package");
+        fields.pass({"frame", "text"});
+        read_common(fields, tokenisers);
+        if (fields.has("decoding")) {
+            read_decoding(fields.value("decoding"), "decoding.");
+        } else {
+            read_decoding(fields.value("search"), "search.");
+        }
+        Fields weights(fields.value("weights"), folder_.path(config_name) + ": weights.", Fault::model);
+        const int levels = static_cast<int>(weights.whole("levels", 1, 127));
+        const int64_t size = weights.whole("bytes", 1, int64_t{1} << 48);
+        const std::string hash = weights.text("sha256");
+        std::set<std::string> kept;
+        const std::vector<Json>* const listed = weights.value("kept").array();
+        if (!listed) weights.refuse("kept", "must be a list of names");
+        for (const Json& one : *listed) {
+            if (!one.string()) weights.refuse("kept", "must be a list of names");
+            kept.insert(*one.string());
+        }
+        weights.check_all_used();
+        fields.check_all_used();
+        const std::vector<Product> matrices = products(made_->settings, source_size_, target_size_);
+        int64_t bytes = 0;
+        for (const Product& one : matrices) bytes += kept.count(one.name) ? bfloat16_panels_size(one.outputs(), one.inputs) * 2 : Packer::int8_bytes(one.outputs(), one.inputs);
+        Packer packer(*made_, folder_.place(), options_, source_size_, target_size_);
+        packer.reserve(bytes, 0);
+        const std::string name = folder_.path("engine.safetensors");
+        const std::string_view content = folder_.file("engine.safetensors");
+        if (static_cast<int64_t>(content.size()) != size) throw Failure(Fault::model, name + ": has " + std::to_string(content.size()) + " bytes, " + config_name + " asks for " + std::to_string(size));
+        check_hash(name, content, hash);
+        const Safetensors tensors = named(name, [&] { return Safetensors(content); });
+        std::set<std::string> used;
+        Parts& parts = packer.parts;
+        const auto copied = [&](const Tensor& from) {
+            uint8_t* const panels = packer.room(static_cast<int64_t>(from.bytes.size()));
+            std::memcpy(panels, from.bytes.data(), from.bytes.size());
+            return panels;
+        };
+        const auto add_vector = [&](const std::string& stored, const std::string& to, const std::vector<int64_t>& shape) {
+            Buffer<float> values(size_of(shape));
+            copy_floats(tensor(tensors, name, stored, Dtype::f32, shape, used), values.get());
+            packer.keep_vector(name, to, std::move(values), size_of(shape));
+        };
+        for (const Product& one : matrices) {
+            const int64_t outputs = padded_outputs(one.outputs());
+            Matrix matrix;
+            if (kept.count(one.name)) {
+                matrix.kind = Matrix::Kind::bfloat16;
+                const int64_t count = bfloat16_panels_size(one.outputs(), one.inputs);
+                matrix.bfloat16 = {reinterpret_cast<const uint16_t*>(copied(tensor(tensors, name, one.name + ":panels", Dtype::u16, {count}, used))), one.outputs(), one.inputs};
+            } else {
+                matrix.kind = Matrix::Kind::int8;
+                const int64_t count = int8_panels_size(one.outputs(), one.inputs);
+                const auto* const panels = reinterpret_cast<const int8_t*>(copied(tensor(tensors, name, one.name + ":panels", Dtype::i8, {count}, used)));
+                const auto* const scales = reinterpret_cast<const float*>(copied(tensor(tensors, name, one.name + ":scales", Dtype::f32, {outputs}, used)));
+                const auto* const sums = reinterpret_cast<const int32_t*>(copied(tensor(tensors, name, one.name + ":sums", Dtype::i32, {outputs}, used)));
+                Packer::check_finite(name, one.name + ":scales", scales, outputs);
+                matrix.int8 = Int8Matrix{panels, scales, sums, one.outputs(), one.inputs, levels};
+                named(name + ": " + one.name, [&] { check_int8(matrix.int8); });
+            }
+            parts.matrices[one.name] = matrix;
+            if (one.bias) add_vector(one.name + ".bias", one.name + ".bias", {one.outputs()});
+        }
+        for (const auto& [stored_name, shape] : vectors(made_->settings, target_size_)) {
+            add_vector(stored_name == "output_bias" ? "output.bias" : stored_name, stored_name, shape);
+        }
+        check_used(tensors, name, used);
+        made_->precision = "int8";
+        packer.build(name);
+    }
+
+    void read_common(Fields& fields, const std::string& tokenisers) {
+        const std::vector<Json>* const languages = fields.value("languages").array();
+        if (!languages || languages->size() != 2 || !(*languages)[0].string() || !(*languages)[1].string()) fields.refuse("languages", "must be two codes");
+        made_->source_language = *(*languages)[0].string();
+        made_->target_language = *(*languages)[1].string();
+        Fields sizes(fields.value("vocabulary"), folder_.path(config_name) + ": vocabulary.", Fault::model);
+        source_size_ = sizes.whole("source", 4, largest_vocabulary);
+        target_size_ = sizes.whole("target", 4, largest_vocabulary);
+        const bool joint = sizes.truth("joint");
+        sizes.check_all_used();
+        Fields symbols(fields.value("symbols"), folder_.path(config_name) + ": symbols.", Fault::model);
+        const auto symbol = [&](std::string_view name) { return static_cast<int32_t>(symbols.whole(name, 0, target_size_ - 1)); };
+        made_->symbols = {symbol("start"), symbol("end"), symbol("pad"), symbol("unknown")};
+        symbols.check_all_used();
+        made_->settings = read_settings(fields.value("model"), folder_.path(config_name));
+        if (joint && source_size_ != target_size_) sizes.refuse("joint", "a joint vocabulary has one size");
+        if (made_->settings.decoder_only) fields.refuse("model.family", "decoder-only models run in the Python package");
+        if (made_->settings.tie == Tie::all && source_size_ != target_size_) fields.refuse("model.tie", "all needs vocabularies of one size");
+        const bool marian = tokenisers == "marian";
+        made_->source = marian ? marian_tokeniser("source", source_size_) : tokeniser("source.spm", source_size_);
+        made_->target = joint ? made_->source : marian ? marian_tokeniser("target", target_size_) : tokeniser("target.spm", target_size_);
+        made_->head.layer = std::max<int64_t>(made_->settings.decoder_layers - 2, 0);
+        read_alignment_head(folder_, *made_);
+    }
+
+    std::shared_ptr<const Subwords> tokeniser(const std::string& name, int64_t size) const {
+        const std::string_view content = folder_.file(name, largest_tokeniser);
+        const auto made = named(folder_.path(name), [&] { return uwaga_subwords(content); });
+        if (made->size() != size || !(made->symbols() == made_->symbols)) throw Failure(Fault::model, folder_.path(name) + ": its pieces and symbols are not those of " + config_name + "; the tokeniser belongs to another model");
+        return made;
+    }
+
+    std::shared_ptr<const Subwords> marian_tokeniser(const std::string& side, int64_t size) const {
+        const std::string name = side + ".vocab.json", path = folder_.path(name);
+        const Json listed = named(path, [&] { return Json::read(folder_.file(name, largest_tokeniser)); });
+        const auto refuse = [&](const std::string& what) -> void { throw Failure(Fault::model, path + ": " + what); };
+        if (!listed.object()) refuse("not a mapping from pieces to numbers");
+        std::unordered_map<std::string, int32_t> ids;
+        std::vector<bool> seen(static_cast<std::size_t>(size));
+        for (const Json::Member& one : *listed.object()) {
+            const int64_t* const id = one.value.integer();
+            if (!id || *id < 0 || *id >= size || seen[static_cast<std::size_t>(*id)]) refuse("'" + one.key.substr(0, 60) + "' has no number of its own below " + std::to_string(size));
+            seen[static_cast<std::size_t>(*id)] = true;
+            ids.emplace(one.key, static_cast<int32_t>(*id));
+        }
+        if (static_cast<int64_t>(ids.size()) != size) refuse("has " + std::to_string(ids.size()) + " pieces, " + config_name + " asks for " + std::to_string(size));
+        const std::string model = side + ".spm";
+        const std::string_view content = folder_.file(model, largest_tokeniser);
+        return named(folder_.path(model), [&] { return marian_subwords(std::make_shared<const SentencePiece>(content), std::move(ids), made_->symbols); });
+    }
+
+    void read_decoding(const Json& given, const std::string& group) {
+        Fields fields(given, folder_.path(config_name) + ": " + group, Fault::model);
+        Decoding& d = made_->decoding;
+        read_options(fields, d);
+        fields.pass({"split_above", "lower_capitals", "temperature", "top_k", "top_p", "utility", "entropy", "alignment", "coverage", "mbr"});
+        if (fields.whole("no_repeat_ngram", 0, most_tokens, 0)) fields.refuse("no_repeat_ngram", "is supported by the Python package alone");
+        if (fields.truth("sample", false)) fields.refuse("sample", "is supported by the Python package alone");
+        d.score_forced = fields.truth("score_forced", true);
+        d.force_end = fields.truth("force_end", false);
+        d.unknown = fields.truth("unknown", true);
+        d.renormalise = fields.truth("renormalise", false);
+        const auto token = [&](std::string_view name) { return fields.has(name) ? static_cast<int32_t>(fields.whole(name, 0, target_size_ - 1)) : -1; };
+        d.start = token("start");
+        d.first = token("first");
+        if (const Json* const banned = fields.find("banned")) {
+            if (!banned->array() || static_cast<int64_t>(banned->array()->size()) > most_banned) fields.refuse("banned", "must be a list of tokens");
+            for (const Json& one : *banned->array()) {
+                if (!one.integer() || *one.integer() < 0 || *one.integer() >= target_size_) fields.refuse("banned", "holds what is no token");
+                d.banned.push_back(static_cast<int32_t>(*one.integer()));
+            }
+        }
+        fields.check_all_used();
+    }
+
+    static void check_hash(const std::string& name, std::string_view content, const std::string& wanted) {
+        if (!wanted.empty() && Sha256::of(content) != wanted) throw Failure(Fault::model, name + ": damaged, its checksum is not the one that " + config_name + " states; fetch or save the model again");
+    }
+
+    const Folder& folder_;
+    const OpenOptions& options_;
+    std::unique_ptr<OpenedModel> made_;
+    int64_t source_size_ = 0, target_size_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<OpenedModel> open_uwaga(const Folder& folder, const OpenOptions& options) { return UwagaFolder(folder, options).open(); }
+
+}  // namespace uwaga
