@@ -17,6 +17,7 @@ namespace uwaga {
 namespace {
 
 constexpr const char* settings_name = "special:model.yml";
+constexpr std::string_view multiplier_ending = "_QuantMultA";  // of names of multipliers of activations
 constexpr std::size_t largest_settings = std::size_t{1} << 20;
 constexpr uint64_t most_tensors = 1 << 16, longest_name = 1 << 10, most_axes = 8, largest_padding = 1 << 16;
 constexpr int64_t longest = 1024, most_layers = 4096, most_size = int64_t{1} << 24;
@@ -168,7 +169,7 @@ class MarianWeights final : public StoredWeights {
 
     void check_used() const override {
         for (const auto& [name, entry] : file_.entries()) {
-            const bool weight = entry.kind != Entry::Kind::i8 && !ends_with(name, "_QuantMultA");
+            const bool weight = entry.kind != Entry::Kind::i8 && !ends_with(name, multiplier_ending);
             if (weight && !used_.count(name)) file_.refuse("'" + name.substr(0, 200) + "' is unknown to this family, or of a feature that is not supported");
         }
     }
@@ -314,7 +315,7 @@ class MarianFolder {
         made_->head.head = 0;
         read_alignment_head(folder_, *made_);
         bool integers = false;
-        for (const auto& one : file.entries()) integers = integers || one.second.quantised();
+        for (const auto& [stored, entry] : file.entries()) integers = integers || (entry.quantised() && !ends_with(stored, multiplier_ending));
         check_multipliers(file);
         Packer packer(*made_, folder_.place(), options_, size_, size_);
         MarianWeights weights(file, made_->settings, source_, target_);
@@ -535,23 +536,25 @@ class MarianFolder {
         Fields fields(settings, file + " (" + settings_name + "): ", Fault::model);
         const char* const name = "transformer-guided-alignment-layer";
         const Json* const found = fields.find(name);
-        if (!found || found->null() || (found->string() && *found->string() == "last")) return made_->settings.decoder_layers - 1;
+        const std::string text = found && found->string() ? *found->string() : "";
+        if (!found || found->null() || text == "last") return made_->settings.decoder_layers - 1;
+        const bool digits = !text.empty() && text.size() < 5 && text.find_first_not_of("0123456789") == std::string::npos;
+        if (digits && std::stoi(text) >= 1 && std::stoi(text) <= made_->settings.decoder_layers) return std::stoi(text) - 1;
         return fields.whole(name, 1, made_->settings.decoder_layers) - 1;
     }
 
     // Multipliers of activations are not used: a scale for each row is closer to float32 (docs/guides/marian.md).
     static void check_multipliers(const MarianFile& file) {
-        constexpr std::string_view ending = "_QuantMultA";
         std::string missing;
         bool some = false;
         for (const auto& [name, entry] : file.entries()) {
-            if (ends_with(name, ending)) {
+            if (ends_with(name, multiplier_ending)) {
                 some = true;
                 const bool number = entry.size() == 1 && (entry.quantised() || entry.kind == Entry::Kind::f32);
                 const float value = !number ? 0.0f : entry.quantised() ? 1.0f : number_at<float>(entry.bytes, 0);
                 if (!(std::isfinite(value) && value > 0)) file.refuse("'" + name + "' multiplies nothing; the file is damaged");
-            } else if (entry.kind == Entry::Kind::quantised8 && name.find("Wemb") == std::string::npos && !file.find(name + std::string(ending))) {
-                missing = name + std::string(ending);
+            } else if (entry.kind == Entry::Kind::quantised8 && name.find("Wemb") == std::string::npos && !file.find(name + std::string(multiplier_ending))) {
+                missing = name + std::string(multiplier_ending);
             }
         }
         if (some && !missing.empty()) file.refuse("'" + missing + "' is missing, and other matrices have theirs");

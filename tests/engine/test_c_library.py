@@ -11,9 +11,12 @@ from contextlib import suppress
 from dataclasses import replace
 
 import fuzz
+import marian_folders
 import pytest
 import tiny_models as tiny
 from c_library import ON_TOKEN, ROOT, CError, Library, build, check_answers, run
+from marian_students import write_random, write_student
+from pretrained_texts import sentencepiece
 from recurrent_variants import VARIANTS
 
 import uwaga
@@ -22,6 +25,7 @@ from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
 from uwaga.search import search
+from uwaga.tokenizers.tokeniser import Tokeniser
 
 pytestmark = [pytest.mark.compiled, pytest.mark.slow]
 TEXTS = [
@@ -149,6 +153,135 @@ def test_every_variant_is_read_as_in_python(library, tmp_path, variant, stored):
     opened.close()
 
 
+def check_marian(library, place, options, **chosen):
+    """A folder in C gives what it gives in Python, from files in memory too."""
+    translator = uwaga.load(place, engine="native", device="cpu", threads=1, **chosen)
+    texts = [*tiny.ENGLISH[:3], ">>fra<< yes", "  ☃ \u2581 x \u3000", "", "<pad> </s>"]
+    sources = [translator.source.add_special_tokens(translator.source.encode(text)) for text in texts]
+    wanted = search(translator.decoder, sources, replace(translator.decoding, max_length=12, **options))
+    files = {path.name: path.read_bytes() for path in place.iterdir()}
+    for opened in (library.open(place, **chosen), library.open_files(files, **chosen)):
+        assert opened.info["precision"] == translator.decoder.precision
+        assert opened.info["shortlist"] == (translator.decoder.shortlist is not None)
+        found = opened.translate(texts, max_length=12, **options)
+        for text, source, theirs, ours in zip(texts, sources, wanted, found, strict=True):
+            if len(source) == 1:  # without a token of its own
+                assert (text, ours[0]["text"]) == ("", "")
+                continue
+            assert [one["source"] for one in ours] == [source] * len(theirs)
+            for one, other in zip(ours, theirs, strict=True):
+                assert one["target"] == list(other.tokens)
+                assert one["log_probs"] == list(other.token_scores)
+                assert one["score"] == other.score
+                assert one["text"] == translator.target.decode(other.tokens)
+                assert one["target_pieces"] == translator.target.pieces(other.tokens)
+        opened.close()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "intgemm8", "intgemm16"])
+@pytest.mark.parametrize(("shared", "common"), [(True, 40), (True, None), (False, 40)])
+def test_firefox_s_models_are_read_as_in_python(library, tmp_path, kind, shared, common):
+    write_student(tmp_path, kind, shared=shared, common=common)
+    check_marian(library, tmp_path, {"beam": 1})
+    check_marian(library, tmp_path, {"beam": 4, "nbest": 2}, dtype="float32")
+    check_marian(library, tmp_path, {"beam": 2}, dtype="int8")
+
+
+PRE = {"transformer-preprocess": "n", "transformer-postprocess": "da", "transformer-postprocess-top": "n"}
+MARIAN = [
+    {"transformer-decoder-autoreg": "self-attention", "tied-embeddings-all": False},
+    PRE | {"tied-embeddings-all": False, "tied-embeddings": True},
+    PRE | {"transformer-decoder-autoreg": "self-attention", "transformer-ffn-activation": "swish"},
+    {"transformer-train-position-embeddings": True, "max-length": 40, "transformer-postprocess-emb": "nd"},
+    {"tied-embeddings-all": False, "tied-embeddings-src": True, "transformer-decoder-dim-ffn": 28},
+    {"transformer-guided-alignment-layer": "1", "enc-depth": 3},
+]
+
+
+@pytest.mark.parametrize("options", MARIAN)
+def test_every_variant_of_marian_is_read_as_in_python(library, tmp_path, options):
+    write_random(tmp_path, options)
+    (tmp_path / "config.yml").write_text("beam-size: 3\nnormalize: 0.6\nmax-length-factor: 2.5\nallow-unk: true\n")
+    check_marian(library, tmp_path, {})
+    translator = uwaga.load(tmp_path, engine="native", device="cpu", threads=1)
+    check_answers(library.open(tmp_path), translator, tiny.ENGLISH, {"max_length": 9})
+
+
+def test_a_multilingual_model_takes_its_language_from_the_options_or_the_text(library, tmp_path):
+    marian_folders.make(tmp_path / "mul")
+    quantise(tmp_path / "mul", tmp_path / "int8")
+    check_marian(library, tmp_path / "int8", {"beam": 2})
+    model = library.open(tmp_path / "int8")
+    assert model.info["target_languages"] == ["deu", "fra"]
+    (tagged,) = model.translate([">>fra<< the dog"])
+    for (chosen,) in (
+        model.translate(["the dog"], target_language="fra"),
+        model.translate(["the dog"], target_language=">>fra<<"),
+        library.open(tmp_path / "int8", target_language="fra").translate(["the dog"]),
+        model.translate([">>fra<< the dog"], target_language="deu"),
+    ):
+        assert chosen == tagged
+    for make in (
+        lambda: model.translate(["the dog"], target_language="pol"),
+        lambda: model.translate([">>pol<< the dog"]),
+        lambda: library.open(tmp_path / "int8", target_language="pol"),
+    ):
+        with pytest.raises(CError, match="deu fra") as error:
+            make()
+        assert error.value.args[0] == LANGUAGE
+
+
+@pytest.mark.parametrize("kind", ["control_symbols", "user_defined_symbols"])
+def test_tags_of_a_trained_tokeniser_are_single_tokens(library, tmp_path, kind):
+    words = Tokeniser(sentencepiece(pad_id=3, **{kind: ["<2de>", ">>fra<<", "<formal>", "<other tag>"]}), "words")
+    parts = tiny.transformer(tiny.TINY, words, words), tiny.TINY, tiny.DECODING, words, words
+    save_model(tmp_path / "m", *parts, ("en", "de"), "# card\n")
+    model = library.open(tmp_path / "m")
+    assert model.info["target_languages"] == [tag.strip("<>2") for tag in words.languages]
+    chosen = words.with_target("fra")
+    for text in ("a dog", "<2de> a dog", "<2de><formal>  a dog", "<other tag> a", "x <2de>", "<formal>", "<", "\u2581 a"):
+        for own, options in ((words, {}), (chosen, {"target_language": "fra"})):
+            ((found, *_),) = model.translate([text], **options)
+            assert found["source"] == own.add_special_tokens(own.encode(text))
+    with pytest.raises(CError, match="de fra"):
+        model.translate(["<2pl> a"])
+
+
+def _replaced(folder, pattern, change):
+    (path,) = folder.glob(pattern)
+    path.write_bytes(change(path.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "change", "message"),
+    [
+        ("model*", lambda raw: raw[:-100], "cut short"),
+        ("model*", lambda raw: raw + b"x", "ends? at byte|end at byte"),
+        ("model*", lambda raw: b"\x02" + raw[1:], "not a binary Marian model"),
+        ("model*", lambda raw: raw.replace(b"decoder_l2_rnn_Wf\0", b"decoder_l9_rnn_Wf\0"), "rnn_Wf"),
+        ("model*", lambda raw: raw.replace(b"dim-emb: 16", b"dim-emb: 17"), "dim-emb"),
+        ("model*", lambda raw: raw.replace(b"dec-depth: 2", b"dec-depth: 3"), "is missing"),
+        ("model*", lambda raw: raw.replace(b"special:model.yml", b"special:madel.yml"), "special:model.yml"),
+        ("lex*", lambda raw: raw[:-4], "cut short"),
+        ("lex*", lambda raw: raw[:-4] + b"\0\0\0\1", "checksum"),
+        ("vocab*", lambda raw: raw[: len(raw) // 2], "SentencePiece"),
+        ("config.yml", lambda raw: b"beam-size: many\n", "beam-size must be a whole number"),
+        ("config.yml", lambda raw: b"models:\n  - a: b\n", r"line 2|names 'a: b'"),
+        ("config.yml", lambda raw: b"a:\n  b: 1\n", "line 2: a nested value"),
+        ("config.yml", lambda raw: b"a: &x 1\n", "line 1: a value that begins with &"),
+        ("config.yml", lambda raw: b"models: [model.npz]\n", "names 'model.npz', which is not in the folder"),
+        ("config.yml", lambda raw: b"word-penalty: 0.5\n", "word-penalty is not supported"),
+    ],
+)
+def test_damaged_files_of_marian_are_refused_by_name(library, tmp_path, pattern, change, message):
+    write_student(tmp_path)
+    (tmp_path / "config.yml").write_text("beam-size: 1\n")
+    _replaced(tmp_path, pattern, change)
+    with pytest.raises(CError, match=message) as error:
+        library.open(tmp_path)
+    assert error.value.args[0] in (FILE, DAMAGED)
+
+
 def test_a_stream_ends_as_the_whole_and_a_call_is_cancelled(library):
     model = library.open(BUNDLED)
     seen = []
@@ -274,19 +407,21 @@ def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
     told = run(program, "load", int8_folder, "4", "48")
     assert told.startswith("wrong 0 ") and "cancelled 0" not in told
     if sanitizer != "thread":
-        folders = damaged([fuzz.MODEL, *small_int8(tmp_path)], tmp_path / "damaged", 60)
+        folders = damaged([fuzz.MODEL, *small_models(tmp_path)], tmp_path / "damaged", 90)
         check_damaged(program, folders)
 
 
-def small_int8(place):
-    folder = place / "small-int8"
-    quantise(fuzz.MODEL, folder)
-    return [folder]
+def small_models(place):
+    """A small int8 folder and one of Marian's with a shortlist."""
+    int8, marian = place / "small-int8", place / "marian"
+    quantise(fuzz.MODEL, int8)
+    write_student(marian)
+    return [int8, marian]
 
 
 def test_damaged_folders_are_codes(built, tmp_path):
     program = compiled("gcc", built, CHECK, tmp_path / "check", "-std=c99", "-D_POSIX_C_SOURCE=200809L")
-    check_damaged(program, damaged([fuzz.MODEL, *small_int8(tmp_path)], tmp_path / "damaged", 400))
+    check_damaged(program, damaged([fuzz.MODEL, *small_models(tmp_path)], tmp_path / "damaged", 600))
 
 
 def test_threads_share_a_model_and_memory_stays_flat(built, int8_folder, tmp_path):

@@ -13,6 +13,9 @@ import numpy as np
 import tiny_models as tiny
 import yaml
 
+from uwaga.checkpoints.formats.marian.weights import model_settings, weight_table
+from uwaga.checkpoints.size_checks import weight_shapes
+
 WIDTH, HEADS, INNER, ENCODER, DECODER = 16, 2, 24, 2, 2
 INTGEMM8, INTGEMM16, FLOAT32, FLOAT16, INT8 = 0x4101, 0x4102, 0x0404, 0x0402, 0x0101
 MAGIC = 0xF11A48D5013417F5
@@ -240,3 +243,28 @@ def write_student(
         lists = [sorted(rng.choice(vocabulary, 6, replace=False).tolist()) for _ in range(vocabulary)]
         (folder / "lex.50.50.ende.s2t.bin").write_bytes(lexical(common, lists))
     return Student(meant, vocabulary, shared)
+
+
+def write_random(folder: Path, options: dict[str, object], seed: int = 5) -> None:
+    """A folder whose model has these options and random weights of the names and shapes that they ask for."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokeniser = tiny.tokeniser(size=340)
+    sizes = (tokeniser.size, tokeniser.size)
+    said = OPTIONS | {"dim-vocabs": list(sizes)} | options
+    path = folder / "model.en-de.bin"
+    settings = model_settings(path, said)
+    table = weight_table(path, sizes, settings, False)
+    rng = np.random.default_rng(seed)
+    weights: dict[str, np.ndarray] = {}
+    for name, shape in weight_shapes(settings, *sizes).items():
+        for view in table.weights[name]:
+            one = [shape[0] // len(table.weights[name]), *shape[1:]]
+            if len(one) == 1:
+                weights[view.name] = rng.normal(0.5, 0.3, (1, *one)).astype(np.float32)
+            else:
+                weights[view.name] = rng.normal(0, 0.3, one[::-1] if view.turned else one).astype(np.float32)
+    items, _ = tensors(weights, "float32", False)
+    stored = yaml.safe_dump(said).encode() + b"\0"
+    items.append(("special:model.yml", INT8, (len(stored),), stored))
+    path.write_bytes(binary(items))
+    (folder / "vocab.ende.spm").write_bytes(tokeniser.model_bytes)
