@@ -42,7 +42,6 @@ struct uwaga_result {
 namespace {
 
 constexpr int64_t most_bytes = int64_t{1} << 52;
-constexpr std::size_t most_files = 10'000;  // of a folder
 
 int failed(uwaga_error* error, int code, const char* message) {
     if (error) {
@@ -167,6 +166,8 @@ void open_into(const std::string& place, const ModelFiles& files, const char* op
 }
 
 #ifndef UWAGA_NO_FILES
+constexpr std::size_t most_files = 10'000;  // of a folder
+
 // The content of a file of a folder. A weight file is read once, and kept only until the model is open.
 bool read_whole(const std::filesystem::path& path, std::size_t most, int64_t bound, std::deque<std::string>& kept, std::string_view& content) {
     std::error_code error;

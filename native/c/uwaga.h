@@ -63,12 +63,15 @@ typedef int (*uwaga_on_token)(void* user, size_t text, int32_t token, double log
 
 UWAGA_API const char* uwaga_version(void);
 
-/* Open a folder of a Transformer or a recurrent model: one of `uwaga train` or of `uwaga convert --int8`. Options:
+/* Open a folder of a Transformer or a recurrent model: one of `uwaga train`, of `uwaga convert --int8`, or a binary one of
+ * Marian, such as Firefox's. Options:
  *   "threads": of one call, 1 to 256; default 1
- *   "dtype": "int8" to quantise the matrices of a float model; default "float32"
+ *   "dtype": "int8" or "float32" for the matrices; default: as they are stored
+ *   "shortlist": false to leave out the shortlist that comes with a model of Marian
  *   "isa": the instruction set, such as "portable"; default: the fastest of this processor
  *   "memory": bound in bytes of the model and of all calls together; default: none
- *   "source_language", "target_language": refuse models of other languages */
+ *   "source_language": refuse a model of another language
+ *   "target_language": of a multilingual model; of any other, refuse a model of another language */
 UWAGA_API int uwaga_open_folder(const char* folder, const char* options, uwaga_model** model, uwaga_error* error);
 
 /* The same from files in memory, which are copied: names as in the folder, contents, and sizes in bytes. */
@@ -93,7 +96,7 @@ UWAGA_API void uwaga_call_free(uwaga_call* call);
  *   "estimate"), "min_length", "max_length", "max_ratio", "max_extra": as in Python
  *   "alignment": true for the share of each source token in each target token, by the model's alignment head
  *   "attention": true for all attention matrices
- *   "source_language", "target_language": refuse other languages than the model's
+ *   "source_language", "target_language": as above
  *   "memory": bound in bytes of this call
  * A call with on_token streams: its beam is 1 unless given, and must be 1. Without one, `call` may be NULL. */
 UWAGA_API int uwaga_translate(const uwaga_model* model, const char* const* texts, const size_t* lengths, size_t count,

@@ -90,7 +90,9 @@ bool has_dotprod() {
 
 bool supported(Isa isa) {
     switch (isa) {
+#if !defined(__wasm__)
         case Isa::portable: return true;
+#endif
 #if defined(__x86_64__)
         case Isa::avx2: return features().avx2;
         case Isa::avxvnni: return features().avxvnni;
@@ -99,7 +101,7 @@ bool supported(Isa isa) {
 #elif defined(__aarch64__)
         case Isa::neon: return has_dotprod();
 #elif defined(__wasm__)
-        case Isa::wasm: return true;  // without vectors the module is not even loaded
+        case Isa::wasm: return true;  // without vectors the module is not even loaded, so that it needs no others
 #endif
         default: return false;
     }
@@ -114,10 +116,12 @@ const Kernels& kernels_of(Isa isa) {
         case Isa::amx: return amx_kernels;
 #elif defined(__aarch64__)
         case Isa::neon: return neon_kernels;
-#elif defined(__wasm__)
-        case Isa::wasm: return wasm_kernels;
 #endif
+#if defined(__wasm__)
+        default: return wasm_kernels;
+#else
         default: return portable_kernels;
+#endif
     }
 }
 

@@ -13,6 +13,7 @@ import pytest
 import tiny_models as tiny
 from browser import chromium
 from c_library import ROOT, check_answers
+from marian_students import write_student
 from recurrent_variants import VARIANTS
 from safetensors.numpy import load_file, save_file
 
@@ -94,6 +95,12 @@ def test_answers_are_those_of_the_portable_kernels(portable, int8_folder, dtype,
 def test_500_sentences(portable, int8_folder, dtype, beam):
     beginnings = [text[: max(len(text) * part // 25, 1)] for text in TEXTS for part in range(1, 26)]
     check(BUNDLED if dtype == "float32" else int8_folder, beginnings[:500], {"beam": beam})
+
+
+@pytest.mark.parametrize("kind", ["float32", "intgemm8"])
+def test_firefox_s_models_load_as_they_are(portable, tmp_path, kind):
+    write_student(tmp_path / "student", kind)
+    check(tmp_path / "student", tiny.ENGLISH, {"beam": 2, "max_length": 12})
 
 
 def test_answers_of_recurrent_models_are_those_of_the_portable_kernels(portable, tmp_path):

@@ -8,6 +8,8 @@ export interface LoadOptions {
         total: number | null;
     }) => void;
     signal?: AbortSignal;
+    /** The names of the files; default: those of uwaga's folders, and in Node, where there is no config.json, of Marian's. */
+    files?: string[];
     /** Keep files in the browser's cache storage of this name; false: not. Default "uwaga-models". */
     cache?: string | false;
 }

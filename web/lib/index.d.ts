@@ -15,7 +15,7 @@ export declare class Uwaga {
     private readonly runner;
     private constructor();
     /**
-     * Load a model from the URL of a folder, a folder on the disk (in Node), or files by their names.
+     * Load a model from the URL of a folder, a folder on the disk (in Node), or the contents of files by their names.
      *
      * Raises UwagaError, which names the file at fault, or the reason of the signal.
      */

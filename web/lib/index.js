@@ -13,8 +13,13 @@ async function readFolder(folder, options = {}) {
     options.signal?.throwIfAborted();
     const content = await read(place, name, options);
     if (content !== void 0) files[name] = content;
-    else if (needed) throw new UwagaError("file", `${place}${name}: not found; give the URL of a folder by uwaga convert or uwaga train`);
+    else if (needed) throw new UwagaError("file", `${place}${name}: not found; give the URL of a folder by uwaga convert or uwaga train, or the names of its files`);
   };
+  const names = options.files ?? (read === opened ? await marianFiles(place) : void 0);
+  if (names !== void 0) {
+    for (const name of names) await wanted(name, true);
+    return files;
+  }
   await wanted("config.json", true);
   let config;
   try {
@@ -24,9 +29,19 @@ async function readFolder(folder, options = {}) {
   }
   await wanted(config.format === "uwaga int8 model" ? "engine.safetensors" : "model.safetensors", true);
   await wanted("source.spm", true);
+  if (config.tokenisers === "marian") {
+    await wanted("source.vocab.json", true);
+    await wanted("target.vocab.json", true);
+  }
   if (config.vocabulary?.joint !== true) await wanted("target.spm", false);
   await wanted("alignment_head.json", false);
   return files;
+}
+async function marianFiles(place) {
+  const { readdir } = await import("node:fs/promises");
+  const names = await readdir(place.startsWith("file:") ? new URL(place) : place).catch(() => []);
+  if (names.includes("config.json") || !names.some((name) => /^model.*\.bin$/.test(name))) return void 0;
+  return names.filter((name) => /\.(bin|spm|yml)$/.test(name) || name === "alignment_head.json");
 }
 async function fetched(place, name, options) {
   const url = new URL(name, new URL(place, globalThis.location?.href)).href;
@@ -91,12 +106,12 @@ var Uwaga = class _Uwaga {
   info;
   runner;
   /**
-   * Load a model from the URL of a folder, a folder on the disk (in Node), or files by their names.
+   * Load a model from the URL of a folder, a folder on the disk (in Node), or the contents of files by their names.
    *
    * Raises UwagaError, which names the file at fault, or the reason of the signal.
    */
   static async load(source, options = {}) {
-    const { worker, wasm, onProgress: _progress, signal, cache: _cache, ...open } = options;
+    const { worker, wasm, onProgress: _progress, signal, cache: _cache, files: _files, ...open } = options;
     const place = wasm ?? new URL("uwaga.wasm", import.meta.url);
     const files = typeof source === "string" || source instanceof URL ? await readFolder(source, options) : source;
     const module = await compiled(place, signal);

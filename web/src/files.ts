@@ -5,12 +5,15 @@ export interface LoadOptions {
   /** Called with the bytes received and, once the server has said it, the bytes of the file. */
   onProgress?: (progress: { file: string; received: number; total: number | null }) => void;
   signal?: AbortSignal;
+  /** The names of the files; default: those of uwaga's folders, and in Node, where there is no config.json, of Marian's. */
+  files?: string[];
   /** Keep files in the browser's cache storage of this name; false: not. Default "uwaga-models". */
   cache?: string | false;
 }
 
 interface Config {
   format?: string;
+  tokenisers?: string;
   vocabulary?: { joint?: boolean };
 }
 
@@ -23,8 +26,13 @@ export async function readFolder(folder: string | URL, options: LoadOptions = {}
     options.signal?.throwIfAborted();
     const content = await read(place, name, options);
     if (content !== undefined) files[name] = content;
-    else if (needed) throw new UwagaError("file", `${place}${name}: not found; give the URL of a folder by uwaga convert or uwaga train`);
+    else if (needed) throw new UwagaError("file", `${place}${name}: not found; give the URL of a folder by uwaga convert or uwaga train, or the names of its files`);
   };
+  const names = options.files ?? (read === opened ? await marianFiles(place) : undefined);
+  if (names !== undefined) {
+    for (const name of names) await wanted(name, true);
+    return files;
+  }
   await wanted("config.json", true);
   let config: Config;
   try {
@@ -34,9 +42,21 @@ export async function readFolder(folder: string | URL, options: LoadOptions = {}
   }
   await wanted(config.format === "uwaga int8 model" ? "engine.safetensors" : "model.safetensors", true);
   await wanted("source.spm", true);
+  if (config.tokenisers === "marian") {
+    await wanted("source.vocab.json", true);
+    await wanted("target.vocab.json", true);
+  }
   if (config.vocabulary?.joint !== true) await wanted("target.spm", false);
   await wanted("alignment_head.json", false);
   return files;
+}
+
+/** The names of the files of a folder as Marian and Firefox have it; undefined for another one. */
+async function marianFiles(place: string): Promise<string[] | undefined> {
+  const { readdir } = await import("node:fs/promises");
+  const names = await readdir(place.startsWith("file:") ? new URL(place) : place).catch(() => [] as string[]);
+  if (names.includes("config.json") || !names.some((name) => /^model.*\.bin$/.test(name))) return undefined;
+  return names.filter((name) => /\.(bin|spm|yml)$/.test(name) || name === "alignment_head.json");
 }
 
 async function fetched(place: string, name: string, options: LoadOptions): Promise<Uint8Array | undefined> {

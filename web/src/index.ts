@@ -27,12 +27,12 @@ export class Uwaga {
   private constructor(readonly info: ModelInfo, private readonly runner: Runner) {}
 
   /**
-   * Load a model from the URL of a folder, a folder on the disk (in Node), or files by their names.
+   * Load a model from the URL of a folder, a folder on the disk (in Node), or the contents of files by their names.
    *
    * Raises UwagaError, which names the file at fault, or the reason of the signal.
    */
   static async load(source: string | URL | Files, options: LoadOptions = {}): Promise<Uwaga> {
-    const { worker, wasm, onProgress: _progress, signal, cache: _cache, ...open } = options;
+    const { worker, wasm, onProgress: _progress, signal, cache: _cache, files: _files, ...open } = options;
     const place = wasm ?? new URL("uwaga.wasm", import.meta.url);
     const files = typeof source === "string" || source instanceof URL ? await readFolder(source, options) : source;
     const module = await compiled(place, signal);

@@ -13,8 +13,9 @@ export interface TranslateOptions {
   alignment?: boolean;
   /** Return all attention matrices. */
   attention?: boolean;
-  /** Refuse a model of other languages. */
+  /** Refuse a model of another language. */
   source_language?: string;
+  /** Of a multilingual model; of any other, refuse a model of another language. */
   target_language?: string;
   /** Bound in bytes of this call. */
   memory?: number;
@@ -59,6 +60,10 @@ export interface Translation extends Candidate {
 export interface ModelInfo {
   source_language: string;
   target_language: string;
+  /** The languages that `target_language` chooses from; empty for a model of one pair. */
+  target_languages: string[];
+  /** Whether a shortlist restricts the target tokens of each sentence. */
+  shortlist: boolean;
   precision: string;
   isa: string;
   bytes: number;
@@ -75,10 +80,10 @@ export interface ModelInfo {
 }
 
 export interface OpenOptions {
-  /** Quantise the matrices of a model in floating point. */
+  /** Of the matrices; default: as they are stored. */
   dtype?: "float32" | "int8";
-  /** "portable" or "wasm"; both give the same bits. */
-  isa?: string;
+  /** Restrict each sentence to the shortlist that comes with a model of Marian. Default true. */
+  shortlist?: boolean;
   /** Bound in bytes of the model and of all calls together. */
   memory?: number;
   source_language?: string;
