@@ -8,9 +8,9 @@ string(REGEX REPLACE "^version = \"(.*)\"$" "\\1" version "${version}")
 string(REGEX MATCH "^[0-9]+" major "${version}")
 
 add_library(uwaga_objects OBJECT ${library} ${sources})
-set_target_properties(uwaga_objects PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+set_target_properties(uwaga_objects PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_include_directories(uwaga_objects PRIVATE native)
-target_compile_definitions(uwaga_objects PRIVATE UWAGA_SHARED UWAGA_VERSION="${version}")
+target_compile_definitions(uwaga_objects PRIVATE UWAGA_SHARED UWAGA_VERSION="${version}" $<$<BOOL:${UWAGA_PORTABLE}>:UWAGA_PORTABLE>)
 target_compile_options(uwaga_objects PRIVATE -Wall -Wextra ${FLAGS})
 if(UWAGA_SANITIZE)  # e.g. address,undefined
   target_compile_options(uwaga_objects PRIVATE -fsanitize=${UWAGA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g -O1)

@@ -3,23 +3,28 @@
 
 #include <initializer_list>
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(UWAGA_PORTABLE)
+#define UWAGA_X86 1
+#elif defined(__aarch64__) && !defined(UWAGA_PORTABLE)
+#define UWAGA_ARM 1
+#endif
+#if UWAGA_X86
 #include <cpuid.h>
 #endif
 #if defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
-#if defined(__linux__) && defined(__aarch64__)
+#if defined(__linux__) && UWAGA_ARM
 #include <sys/auxv.h>
 #endif
 
 namespace uwaga {
 
 extern const Kernels portable_kernels;
-#if defined(__x86_64__)
+#if UWAGA_X86
 extern const Kernels avx2_kernels, avxvnni_kernels, avx512vnni_kernels, amx_kernels;
-#elif defined(__aarch64__)
+#elif UWAGA_ARM
 extern const Kernels neon_kernels;
 #elif defined(__wasm__)
 extern const Kernels wasm_kernels;
@@ -27,7 +32,7 @@ extern const Kernels wasm_kernels;
 
 namespace {
 
-#if defined(__x86_64__)
+#if UWAGA_X86
 
 struct Features {
     bool avx2 = false, avxvnni = false, avx512vnni = false, amx = false;
@@ -72,7 +77,7 @@ const Features& features() {
     return f;
 }
 
-#elif defined(__aarch64__)
+#elif UWAGA_ARM
 
 bool has_dotprod() {
 #if defined(__linux__)
@@ -93,12 +98,12 @@ bool supported(Isa isa) {
 #if !defined(__wasm__)
         case Isa::portable: return true;
 #endif
-#if defined(__x86_64__)
+#if UWAGA_X86
         case Isa::avx2: return features().avx2;
         case Isa::avxvnni: return features().avxvnni;
         case Isa::avx512vnni: return features().avx512vnni;
         case Isa::amx: return features().amx;
-#elif defined(__aarch64__)
+#elif UWAGA_ARM
         case Isa::neon: return has_dotprod();
 #elif defined(__wasm__)
         case Isa::wasm: return true;  // without vectors the module is not even loaded, so that it needs no others
@@ -109,12 +114,12 @@ bool supported(Isa isa) {
 
 const Kernels& kernels_of(Isa isa) {
     switch (isa) {
-#if defined(__x86_64__)
+#if UWAGA_X86
         case Isa::avx2: return avx2_kernels;
         case Isa::avxvnni: return avxvnni_kernels;
         case Isa::avx512vnni: return avx512vnni_kernels;
         case Isa::amx: return amx_kernels;
-#elif defined(__aarch64__)
+#elif UWAGA_ARM
         case Isa::neon: return neon_kernels;
 #endif
 #if defined(__wasm__)
