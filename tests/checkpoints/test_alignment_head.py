@@ -94,6 +94,14 @@ def test_a_damaged_choice_is_named(model, content):
         formats.read(model)
 
 
+def test_a_head_that_the_decoder_lacks_is_refused(model):
+    (model / HEAD_FILE).write_text('{"layer": 9, "head": 1}')
+    message = "the stored alignment head is 9.1 predicting, but the decoder has"
+    with pytest.raises(ModelError, match=message):
+        formats.read(model)
+    assert any(message in problem for problem in formats.describe(model).problems)
+
+
 def test_the_file_says_what_it_means(model):
     assert json.loads((model / HEAD_FILE).read_text()) == {"layer": 2, "head": 1, "step": "reading"}
     assert str(HEAD) == "2.1 reading" and str(AlignmentHead(layer=1)) == "1.mean predicting"

@@ -84,6 +84,9 @@ CASES = {
         '<!DOCTYPE html><html lang="de" xml:lang=de><meta property="og:locale" content="de"><p lang="fr">uN</p><pre> lang="en"</pre>',
     ),
     "the root of Rails": ("a.yml", 'en:\n  a: "One"\n', 'de:\n  a: "oNE"\n'),
+    "the root of i18n-js": ("a.json", '{\n  "en-US": {"a": "One"}}', '{\n  "de": {"a": "oNE"}}'),
+    "other roots of JSON": ("a.json", '{"en": {"a": "b"}, "fr": {}}', '{"en": {"a": "B"}, "fr": {}}'),
+    "a key that is a language": ("a.json", '{"en": "English"}', '{"en": "eNGLISH"}'),
     "other roots": ("a.yml", "en: One\nfr: Two\n", "en: oNE\nfr: tWO\n"),
 }
 
@@ -126,6 +129,12 @@ ARCHIVES = [
         odt("<text:p>One<text:tab/>two<text:line-break/>three</text:p>"),
         "content.xml",
         ["oNE<text:tab/>TWO<text:line-break/>THREE"],
+    ),
+    (
+        "a.odt",
+        odt('<x fo:language="en" fo:country="US"/><x fo:country="BR" fo:language="pt"/><text:p>One</text:p>'),
+        "content.xml",
+        ['<x fo:language="de" fo:country="none"/>', '<x fo:country="BR" fo:language="pt"/>', "oNE"],
     ),
     ("a.epub", epub("<p xml:lang='en'>One</p>"), "one.xhtml", ["<p xml:lang='de'>oNE</p>"]),
 ]

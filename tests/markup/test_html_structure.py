@@ -72,6 +72,7 @@ CASES = [
     # entities
     ("<p data-attr=\"&quot;&apos;\">A sentence &lt;with&gt; named &amp; entities</p>", ["Ein Satz <mit> benannten & Entitäten"], "<p data-attr=\"&quot;&apos;\">Ein Satz &lt;mit&gt; benannten &amp; Entitäten</p>"),
     ("a&amp;&apos;&nbsp;&quot;&lt;&gt;b", ["c&'\xa0\"<>d"], "c&amp;&apos;&nbsp;&quot;&lt;&gt;d"),
+    ("testing " * 1024 + "it", ["Test " * 1024 + "es"], "Test " * 1024 + "es"),
     ("Hello & other people", ["Hallo & andere Leute"], "Hallo & andere Leute"),
     ("&unknown; a", ["&unknown; b"], "&unknown; b"),
     # attributes

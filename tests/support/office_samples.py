@@ -50,7 +50,8 @@ def xlsx(strings, tables=""):
 
 def odt(body):
     content = (
-        '<?xml version="1.0"?><office:document-content xmlns:office="o" xmlns:text="t" xmlns:draw="d">'
+        '<?xml version="1.0"?><office:document-content xmlns:office="o" xmlns:text="t" xmlns:draw="d" '
+        'xmlns:fo="f">'
         f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
     )
     return packed(

@@ -25,6 +25,7 @@ from uwaga.checkpoints.formats.uwaga.names import (
 )
 from uwaga.checkpoints.storage.json_file import peek
 from uwaga.errors import ModelError, SettingsError
+from uwaga.settings import TransformerSettings
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.checkpoint import Checkpoint, Memory
@@ -113,7 +114,21 @@ def read(place: Path, shared: bool = False) -> Checkpoint:
             "create one with `uwaga convert --int8`, or omit the option"
         )
     checkpoint = model_format.load(place, "shared" if shared else "fast")
-    return replace(checkpoint, alignment_head=read_head(place) or checkpoint.alignment_head)
+    return _with_head(place, checkpoint)
+
+
+def _with_head(place: Path, checkpoint: Checkpoint) -> Checkpoint:
+    head, settings = read_head(place), checkpoint.settings
+    if head is None:
+        return checkpoint
+    if isinstance(settings, TransformerSettings):
+        layers, heads = settings.decoder_layers, settings.decoder_heads or settings.heads
+        if head.layer > layers or (head.head or 1) > heads:
+            raise ModelError(
+                f"{place}: the stored alignment head is {head}, but the decoder has {layers} layers of "
+                f"{heads} heads; choose one with `uwaga align --choose`"
+            )
+    return replace(checkpoint, alignment_head=head)
 
 
 def describe(place: Path) -> Description:
@@ -129,7 +144,7 @@ def describe(place: Path) -> Description:
 
     checkpoint = _format(place).load(place, "none")
     try:
-        checkpoint = replace(checkpoint, alignment_head=read_head(place) or checkpoint.alignment_head)
+        checkpoint = _with_head(place, checkpoint)
     except ModelError as error:
         checkpoint = replace(checkpoint, problems=(*checkpoint.problems, str(error)))
     return describe_checkpoint(checkpoint)

@@ -15,6 +15,8 @@ DECLARED = re.compile(
 )
 META = re.compile(r"""=\s*["']?(?:content-language|og:locale)["'\s/>]""", re.IGNORECASE)
 CONTENT = re.compile(rf"""(\scontent\s*=\s*["']?){CODE}""", re.IGNORECASE)
+LANGUAGE = re.compile(r"""(\sfo:language=["'])([a-z]{2,3})(?=["'])""")
+COUNTRY = re.compile(r"""(\sfo:country=["'])(?:[A-Z]{2}|none)(?=["'])""")
 XML_TAG = re.compile(r"<(?:dc:language\b[^<>]*>)?[^<>]*>?")
 
 
@@ -26,6 +28,15 @@ def target_code(code: str, options: DocumentOptions) -> str:
     # NLLB and mBART name the script, or no region
     parts = [] if len(first) == 3 else [one for one in rest if one.upper() != "XX"]
     return ("_" if "_" in code else "-").join([base_language(options.target), *parts])
+
+
+def _opendocument_tag(tag: str, options: DocumentOptions) -> str:
+    """Return a tag of OpenDocument, which names language and country apart, in the target language."""
+    found = LANGUAGE.search(tag)
+    if found is None or (code := target_code(found[2], options)) == found[2]:
+        return tag
+    language, _, country = code.partition("-")
+    return COUNTRY.sub(rf"\g<1>{country or 'none'}", LANGUAGE.sub(rf"\g<1>{language}", tag))
 
 
 def _changer(options: DocumentOptions) -> Callable[[re.Match[str]], str]:
@@ -53,10 +64,10 @@ def html_in_target(text: str, options: DocumentOptions) -> str:
 
 
 def xml_in_target(text: str, options: DocumentOptions) -> str:
-    """Return an XML document whose ``lang`` attributes, and the like of Word and EPUB, name the target
-    language.
+    """Return an XML document whose ``lang`` attributes, and the like of Word, OpenDocument and EPUB, name the
+    target language.
     """
-    if not options.source or not options.target or not DECLARED.search(text):
+    if not options.source or not options.target or not (DECLARED.search(text) or LANGUAGE.search(text)):
         return text
     change = _changer(options)
-    return XML_TAG.sub(lambda tag: DECLARED.sub(change, tag[0]), text)
+    return XML_TAG.sub(lambda tag: _opendocument_tag(DECLARED.sub(change, tag[0]), options), text)

@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 from uwaga.documents.document import DocumentFormat, DocumentSource, Reading
 from uwaga.documents.encodings import decode_text
+from uwaga.documents.language import target_code
 from uwaga.documents.messages import ORDER, KeyChoice, KeyPath, PluralMember, member_pieces, message_unit
 from uwaga.errors import DataError
 from uwaga.markup.units import Piece
 
 PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(ORDER)})", re.DOTALL)
 """A key of i18next for one form of a plural."""
+ROOT = re.compile(r'(\s*\{\s*")([A-Za-z_-]{2,20})(?="\s*:\s*\{)')
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]', re.DOTALL)
 
 
@@ -47,14 +49,24 @@ class JsonText(NamedTuple):
 def read_json(source: DocumentSource) -> Reading:
     """Read the string values of a file, or those whose keys are chosen.
 
-    Plurals of i18next (``files_one``, ``files_other``) become those of the target language.
+    Plurals of i18next (``files_one``, ``files_other``) become those of the target language, and so does the
+    root of a file whose only root is the source language, as i18n-js has it.
 
     Raises:
         DataError: it is no JSON.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     pieces = _pieces(text, source, lambda value: value.chosen, source.options.target)
-    return Reading(pieces, encoding, mark=mark)
+    return Reading(_root_in_target(text, pieces, source), encoding, mark=mark)
+
+
+def _root_in_target(text: str, pieces: Iterator[Piece], source: DocumentSource) -> Iterator[Piece]:
+    first = next(pieces, "")
+    root = ROOT.match(first) if isinstance(first, str) else None
+    if root and len(json.loads(text)) == 1 and isinstance(first, str):
+        first = root[1] + target_code(root[2], source.options) + first[root.end() :]
+    yield first
+    yield from pieces
 
 
 def read_arb(source: DocumentSource) -> Reading:

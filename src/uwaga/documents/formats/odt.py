@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from uwaga.documents.document import DocumentFormat, DocumentSource, Reader, Reading
-from uwaga.documents.encodings import xml_text
+from uwaga.documents.document import DocumentFormat, Reader
+from uwaga.documents.encodings import xml_reader
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup import Inline, Tag
@@ -34,12 +34,7 @@ def members(archive: Archive) -> Mapping[str, Reader]:
         )
     if b"encryption-data" in archive.read("META-INF/manifest.xml"):
         raise DataError(f"{archive.path}: is encrypted; remove the password")
-    return {name: _read for name in MEMBERS if name in archive}
-
-
-def _read(source: DocumentSource) -> Reading:
-    text, encoding, mark = xml_text(source)
-    return Reading(_pieces(text), encoding, "xmlcharrefreplace", mark)
+    return {name: xml_reader(_pieces) for name in MEMBERS if name in archive}
 
 
 def _pieces(text: str) -> Iterator[Piece]:
