@@ -74,6 +74,12 @@ DEBIAN = ["lokalize", "gcompris-qt", "aegisub", "gnome-subtitles", "subtitleedit
           "calibre", "translate-toolkit", "itstool", "k9mail", "kdeconnect", "nextcloud-desktop", "qttranslations", "i18nspector",
           "libreoffice", "symfony", "gaupol", "pandoc", "docx2txt", "gnumeric", "mkvtoolnix", "phpmyadmin", "debian-handbook",
           "android-platform-frameworks-base", "mediawiki", "wordpress", "gettext", "mpv", "okular", "mupdf", "fbreader"]  # fmt: skip
+DEBIAN_BOOKS = ["developers-reference", "developers-reference-fr", "developers-reference-ja", "cxxtest", "developers-reference-de", "developers-reference-it",
+                "ubuntu-packaging-guide-epub-de", "ubuntu-packaging-guide-epub-fr", "debian-history", "debian-paketmanagement-buch", "debian-policy", "debmake-doc",
+                "docbook-xsl", "eyes17-manuals-en", "eyes17-manuals-es", "eyes17-manuals-fr", "eyes17-manuals-ml", "live-manual-epub", "publican", "snmptt", "context-modules",
+                "ubuntu-packaging-guide-epub", "ubuntu-packaging-guide-epub-es",
+                "ubuntu-packaging-guide-epub-pt-br", "ubuntu-packaging-guide-epub-ru", "ubuntu-packaging-guide-epub-uk", "developers-reference-ru"]  # fmt: skip
+"""Binary packages with EPUB books that their projects have published."""
 GITHUB = ["w3c/epubcheck", "w3c/epub-tests", "w3c/webvtt.js", "IDPF/epub3-samples", "readium/readium-test-files", "vers-one/EpubReader",
           "kovidgoyal/calibre", "mihnita/okapi", "asticode/go-astisub", "SubtitleEdit/subtitleedit", "SheetJS/test_files",
           "ClosedXML/ClosedXML", "tafia/calamine", "jgm/pandoc", "ankidroid/Anki-Android", "Automattic/pocket-casts-ios", "iina/iina"]  # fmt: skip
@@ -154,6 +160,8 @@ def fetch(cache: Path) -> None:
         for name in GITHUB
     }
     wanted |= {f"deb-{name}": ["apt-get", *apt, "source", "-qq", "--download-only", name] for name in DEBIAN}
+    book = 'apt-get download -qq "$0" && dpkg-deb --fsys-tarfile "$0"_*.deb > "$0".tar && rm "$0"_*.deb'
+    wanted |= {f"book-{name}": ["sh", "-c", book, name] for name in DEBIAN_BOOKS}
     for name, command in wanted.items():
         done = packed / f"{name}.done"
         if not done.exists():
@@ -226,7 +234,7 @@ def members(archive: Path) -> Iterator[tuple[str, bytes]]:
     for name, size, read in listed(archive):
         if name.endswith("/mimetype") and size < 100 and read().strip() == BOOK:
             books[name.removesuffix("mimetype")] = []
-        elif 0 < size < LARGEST and families(name):
+        elif 0 < size < (LARGEST_BOOK if name.endswith(".epub") else LARGEST) and families(name):
             yield name, read()
     if books:
         for name, size, read in listed(archive):
