@@ -76,7 +76,7 @@ DEBIAN = ["lokalize", "gcompris-qt", "aegisub", "gnome-subtitles", "subtitleedit
           "android-platform-frameworks-base", "mediawiki", "wordpress", "gettext", "mpv", "okular", "mupdf", "fbreader"]  # fmt: skip
 DEBIAN_BOOKS = ["developers-reference", "developers-reference-fr", "developers-reference-ja", "cxxtest", "developers-reference-de", "developers-reference-it",
                 "ubuntu-packaging-guide-epub-de", "ubuntu-packaging-guide-epub-fr", "debian-history", "debian-paketmanagement-buch", "debian-policy", "debmake-doc",
-                "docbook-xsl", "eyes17-manuals-en", "eyes17-manuals-es", "eyes17-manuals-fr", "eyes17-manuals-ml", "live-manual-epub", "publican", "snmptt", "context-modules",
+                "calibre", "context", "eyes17-manuals-en", "eyes17-manuals-es", "eyes17-manuals-fr", "eyes17-manuals-ml", "live-manual-epub", "publican", "snmptt", "context-modules",
                 "ubuntu-packaging-guide-epub", "ubuntu-packaging-guide-epub-es",
                 "ubuntu-packaging-guide-epub-pt-br", "ubuntu-packaging-guide-epub-ru", "ubuntu-packaging-guide-epub-uk", "developers-reference-ru"]  # fmt: skip
 """Binary packages with EPUB books that their projects have published."""
