@@ -2,11 +2,13 @@
 
 import base64
 import functools
+import hashlib
 import http.server
 import json
 import shutil
 import subprocess
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,9 +24,13 @@ from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.models.build import build_model
+from uwaga.search import search
+from uwaga.translator.attention import with_attentions
 
 LIB = ROOT / "web" / "lib"
 TEXTS = (ROOT / "src/uwaga/conversion/sentences.txt").read_text(encoding="utf-8").splitlines()
+
+BEGINNINGS = [text[: max(len(text) * part // 25, 1)] for text in TEXTS for part in range(1, 26)]
 
 
 class WebError(Exception):
@@ -93,8 +99,7 @@ def test_answers_are_those_of_the_portable_kernels(portable, int8_folder, dtype,
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("beam", [1, 5])
 def test_500_sentences(portable, int8_folder, dtype, beam):
-    beginnings = [text[: max(len(text) * part // 25, 1)] for text in TEXTS for part in range(1, 26)]
-    check(BUNDLED if dtype == "float32" else int8_folder, beginnings[:500], {"beam": beam})
+    check(BUNDLED if dtype == "float32" else int8_folder, BEGINNINGS[:500], {"beam": beam})
 
 
 @pytest.mark.parametrize("kind", ["float32", "intgemm8"])
@@ -104,22 +109,22 @@ def test_firefox_s_models_load_as_they_are(portable, tmp_path, kind):
 
 
 def test_answers_of_recurrent_models_are_those_of_the_portable_kernels(portable, tmp_path):
-    check_recurrent("bahdanau-conditional", tmp_path)
+    check_recurrent("bahdanau-conditional", tmp_path, tiny.ENGLISH)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in VARIANTS if not name.startswith(("cho", "sutskever"))])
 def test_every_recurrent_model_with_attention(portable, name, tmp_path):
-    check_recurrent(name, tmp_path)
+    check_recurrent(name, tmp_path, BEGINNINGS[:100])
 
 
-def check_recurrent(name, tmp_path):
+def check_recurrent(name, tmp_path, texts):
     shape, words = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
     model = build_model(shape, words.symbols, words.size, words.size).eval()
     save_model(tmp_path / "m", model, shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
     quantise(tmp_path / "m", tmp_path / "int8", ("output",))
     for place in (tmp_path / "m", tmp_path / "int8"):
-        check(place, tiny.ENGLISH, {"beam": 3})
+        check(place, texts, {"beam": 3, "max_length": 30})
 
 
 def test_what_is_wrong_is_an_error_that_names_it(tmp_path):
@@ -207,6 +212,43 @@ def test_a_page_translates_in_a_worker(portable, site):
     assert found["cross"] == [one.attentions.cross.ravel().tolist() for one in expected]
     assert (found["left"], found["stopped"], found["closed"]) == ("left", "stopped", "the model is closed")
     assert found["wrong"] == ["UwagaError", "argument", "beem is unknown"]
+
+
+DIGESTS = """async ([dtype, texts, beam]) => {
+  const { Uwaga } = await import("/lib/index.js");
+  const model = await Uwaga.load("/examples/model", { dtype });
+  const made = [];
+  for (const one of await model.translate(texts, { beam, attention: true })) {
+    const tables = ["encoder", "decoder", "cross"].map((kind) => one.attention[kind].data);
+    const all = await new Blob(tables).arrayBuffer();
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", all));
+    made.push([one.text, Array.from(one.tokens), Array.from(one.logProbs), Array.from(digest)]);
+  }
+  model.close();
+  return made;
+}"""
+
+
+@pytest.mark.slow
+def test_500_sentences_in_a_page(portable, site):
+    """All attention matrices by their digest."""
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"{site}/examples/index.html")
+        for dtype in ("float32", "int8"):
+            translator = uwaga.load(device="cpu", threads=1, dtype=dtype)
+            words, texts = translator.source, BEGINNINGS[:500]
+            sources = [words.add_special_tokens(words.encode(text)) for text in texts]
+            for beam in (1, 5):
+                found = page.evaluate(DIGESTS, [dtype, texts, beam])
+                made = search(translator.decoder, sources, replace(translator.decoding, beam=beam))
+                for (one,), theirs in zip(
+                    with_attentions(translator.decoder, sources, made), found, strict=True
+                ):
+                    tables = (one.attentions.encoder, one.attentions.decoder, one.attentions.cross)
+                    digest = hashlib.sha256(b"".join(table.tobytes() for table in tables)).digest()
+                    text = translator.target.decode(one.tokens)
+                    assert theirs == [text, list(one.tokens), list(one.token_scores), list(digest)]
 
 
 def test_what_is_committed_is_what_the_sources_make(tmp_path):

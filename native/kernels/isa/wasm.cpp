@@ -19,50 +19,59 @@ constexpr int float_rows = 2;
 constexpr uintptr_t prefetch_distance = 0;  // there is none
 
 struct Int8Block {
-    static constexpr int64_t rows = 4;
+    static constexpr int64_t rows = 4, most = 128;  // groups whose inputs are widened at once
+
+    // Inputs of a row less 128, in 16 bits.
+    static void widen(const uint8_t* x, int64_t inputs, int16_t* to) {
+        for (int64_t k = 0; k < inputs; k += 8) {
+            wasm_v128_store(to + k, wasm_i16x8_sub(wasm_u16x8_load8x8(x + k), wasm_i16x8_splat(128)));
+        }
+    }
 
     // R rows and V registers of 4 columns at a time: 2 R V registers of sums, each of two columns with two of their
     // four products' sums side by side. Signed by signed in 16 bits, so that nothing saturates and no correction is due.
     template <int R, int V>
-    static void run_columns(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups, int32_t* sums) {
+    static void run_columns(const int16_t* x, const int8_t* weights, int64_t groups, int32_t* halves) {
         v128_t sum[R][2 * V];
         UWAGA_UNROLL
         for (int r = 0; r < R; ++r) {
             UWAGA_UNROLL
-            for (int c = 0; c < 2 * V; ++c) sum[r][c] = wasm_i32x4_splat(0);
+            for (int c = 0; c < 2 * V; ++c) sum[r][c] = wasm_v128_load(halves + r * 2 * panel + 4 * c);
         }
         for (int64_t g = 0; g < groups; ++g, x += 4, weights += 4 * panel) {
             v128_t four[R];  // the group's inputs, twice
             UWAGA_UNROLL
-            for (int r = 0; r < R; ++r) {
-                four[r] = wasm_i16x8_sub(wasm_u16x8_extend_low_u8x16(wasm_v128_load32_splat(x + r * stride)), wasm_i16x8_splat(128));
-            }
+            for (int r = 0; r < R; ++r) four[r] = wasm_v128_load64_splat(x + r * 4 * most);
             UWAGA_UNROLL
-            for (int c = 0; c < V; ++c) {
-                const v128_t w = wasm_v128_load(weights + 16 * c);
-                const v128_t low = wasm_i16x8_extend_low_i8x16(w), high = wasm_i16x8_extend_high_i8x16(w);
+            for (int c = 0; c < 2 * V; ++c) {
+                const v128_t w = wasm_i16x8_load8x8(weights + 8 * c);
                 UWAGA_UNROLL
-                for (int r = 0; r < R; ++r) {
-                    sum[r][2 * c] = wasm_i32x4_add(sum[r][2 * c], wasm_i32x4_dot_i16x8(four[r], low));
-                    sum[r][2 * c + 1] = wasm_i32x4_add(sum[r][2 * c + 1], wasm_i32x4_dot_i16x8(four[r], high));
-                }
+                for (int r = 0; r < R; ++r) sum[r][c] = wasm_i32x4_add(sum[r][c], wasm_i32x4_dot_i16x8(four[r], w));
             }
         }
         UWAGA_UNROLL
         for (int r = 0; r < R; ++r) {
             UWAGA_UNROLL
-            for (int c = 0; c < V; ++c) {
-                const v128_t even = wasm_i32x4_shuffle(sum[r][2 * c], sum[r][2 * c + 1], 0, 2, 4, 6);
-                const v128_t odd = wasm_i32x4_shuffle(sum[r][2 * c], sum[r][2 * c + 1], 1, 3, 5, 7);
-                wasm_v128_store(sums + r * panel + 4 * c, wasm_i32x4_add(even, odd));
-            }
+            for (int c = 0; c < 2 * V; ++c) wasm_v128_store(halves + r * 2 * panel + 4 * c, sum[r][c]);
         }
     }
 
     template <int R>
     static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, int64_t groups, int32_t* sums) {
         constexpr int V = R == 1 ? 4 : R == 2 ? 2 : 1;  // at most eight registers of sums
-        for (int64_t c = 0; c < panel; c += 4 * V) run_columns<R, V>(x, stride, weights + 4 * c, groups, sums + c);
+        int16_t wide[R * 4 * most];
+        int32_t halves[R * 2 * panel];
+        for (int64_t c = 0; c < R * 2 * panel; c += 4) wasm_v128_store(halves + c, wasm_i32x4_splat(0));
+        for (int64_t done = 0; done < groups; done += most) {
+            const int64_t count = smaller(most, groups - done);
+            for (int r = 0; r < R; ++r) widen(x + r * stride + 4 * done, 4 * count, wide + r * 4 * most);
+            for (int64_t c = 0; c < panel; c += 4 * V) run_columns<R, V>(wide, weights + 4 * (done * panel + c), count, halves + 2 * c);
+        }
+        for (int64_t c = 0; c < R * panel; c += 4) {
+            const v128_t left = wasm_v128_load(halves + 2 * c), right = wasm_v128_load(halves + 2 * c + 4);
+            const v128_t even = wasm_i32x4_shuffle(left, right, 0, 2, 4, 6), odd = wasm_i32x4_shuffle(left, right, 1, 3, 5, 7);
+            wasm_v128_store(sums + c, wasm_i32x4_add(even, odd));
+        }
     }
 
     static void run(int64_t count, const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t*, int64_t groups,
@@ -76,8 +85,26 @@ struct Int8Block {
     }
 };
 
+struct Int8Dots {
+    static constexpr int at_once = 4;
+
+    static void run(const uint8_t* x, const int8_t* const (&weights)[at_once], int64_t inputs, int32_t* sums) {
+        v128_t sum[at_once];
+        UWAGA_UNROLL
+        for (int i = 0; i < at_once; ++i) sum[i] = wasm_i32x4_splat(0);
+        for (int64_t k = 0; k < inputs; k += 8) {
+            const v128_t eight = wasm_u16x8_load8x8(x + k);
+            UWAGA_UNROLL
+            for (int i = 0; i < at_once; ++i) sum[i] = wasm_i32x4_add(sum[i], wasm_i32x4_dot_i16x8(eight, wasm_i16x8_load8x8(weights[i] + k)));
+        }
+        for (int i = 0; i < at_once; ++i) {
+            const v128_t two = wasm_i32x4_add(sum[i], wasm_i32x4_shuffle(sum[i], sum[i], 2, 3, 0, 1));
+            sums[i] = wasm_i32x4_extract_lane(two, 0) + wasm_i32x4_extract_lane(two, 1);
+        }
+    }
+};
+
 #include "kernels/shared/int8_panels.inl"
-#include "kernels/shared/dots_plain.inl"
 #include "kernels/shared/table.inl"
 
 constexpr Kernels made = table(Isa::wasm, "wasm");

@@ -1,0 +1,242 @@
+"""The npm package in Chromium: Firefox's en→pt model beside Bergamot, and the first translation of a page.
+
+    python benchmarks/web.py flores.dev.en
+    python benchmarks/web.py flores.dev.en --rounds 5 --model FOLDER --json web.json
+
+200 sentences one by one, each sent to a Web Worker when the previous one has returned: time of a sentence in a
+page, messages included, with our package and with npm's @browsermt/bergamot-translator 0.4.9. Every run is a
+new page of one browser, with the first 20 sentences translated before the clock starts; rounds alternate,
+ratios are medians over the rounds. Then, in a new browser context: time from opening a page to the first
+translation of the bundled model in int8, and the bytes that the local server sent, gzip'd. It needs Chromium,
+Playwright, node's npm for the peer, and the network on first use. benchmarks/README.md says more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import gzip
+import http.server
+import json
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from firefox import BUSY, PEERS, SINGLE, fetched
+from peers.machine import machine
+
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+from uwaga.conversion.quantise import quantise
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+from browser import chromium
+
+PEER = "@browsermt/bergamot-translator@0.4.9"
+WARM = 20
+"""Sentences of a page before the clock starts: the browser compiles the module's functions again, faster."""
+FIRST = "A dog runs through the snow."
+PAGES = {
+    "empty.html": "<!doctype html><title>benchmark</title>",
+    "first.html": """<!doctype html><title>first translation</title><script type="module">
+  import { Uwaga } from "/uwaga/index.js";
+  const model = await Uwaga.load("/bundled/");
+  const { text } = await model.translate(%s);
+  window.first = { text, seconds: performance.now() / 1e3 };
+</script>"""
+    % json.dumps(FIRST),
+}
+OURS = """async ([files, texts, warm]) => {
+  const { Uwaga } = await import("/uwaga/index.js");
+  const model = await Uwaga.load("/model/", { files, cache: false });
+  const translate = async (text) => (await model.translate(text)).text;
+"""
+THEIRS = """async ([files, texts, warm]) => {
+  const { LatencyOptimisedTranslator } = await import("/bergamot/translator.js");
+  const model = new LatencyOptimisedTranslator({ registryUrl: "/registry.json" });
+  const translate = async (text) => (await model.translate({ from: "en", to: "pt", text })).target.text;
+"""
+TIMED = """
+  for (const text of texts.slice(0, warm)) await translate(text);
+  const made = [], seconds = [];
+  for (const text of texts) {
+    const begun = performance.now();
+    made.push(await translate(text));
+    seconds.push((performance.now() - begun) / 1e3);
+  }
+  return { texts: made, seconds };
+}"""
+SYSTEMS = {"uwaga": OURS + TIMED, "Bergamot": THEIRS + TIMED}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sentences", type=Path, help=f"English, a sentence a line, {SINGLE} of them or more")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--model", type=Path, help="folder of Firefox's en→pt model; default: fetch it")
+    parser.add_argument("--package", type=Path, default=ROOT / "web", help="folder of the npm package")
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    arguments = parser.parse_args()
+    texts = arguments.sentences.read_text(encoding="utf-8").splitlines()[:SINGLE]
+    if len(texts) < SINGLE:
+        raise SystemExit(f"{arguments.sentences}: {len(texts)} lines, and {SINGLE} are needed")
+    folder, peer, host = arguments.model or fetched(), bergamot(), machine()
+    files = model_files(folder)
+    with tempfile.TemporaryDirectory() as place, chromium() as browser:
+        print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB")
+        print(f"system   {host['system']}, Chromium {browser.version}, load {host['load']:.2f}")
+        if host["load"] > BUSY:
+            print("warning: the machine is busy with other work; do not trust the figures", file=sys.stderr)
+        quantise(BUNDLED, Path(place) / "bundled")
+        folders = {
+            "uwaga": arguments.package / "lib",
+            "bergamot": peer,
+            "model": folder,
+            "bundled": Path(place) / "bundled",
+        }
+        with served(folders, PAGES | {"registry.json": registry(files)}) as (url, sent):
+            runs = []
+            for number in range(arguments.rounds):
+                runs.append(one_round(browser, url, sent, list(files.values()), texts, number))
+                print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
+    report(runs)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"machine": host, "runs": runs}, indent=2) + "\n")
+
+
+def one_round(
+    browser: Any, url: str, sent: list[int], files: list[str], texts: list[str], number: int
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for system in SYSTEMS if number % 2 == 0 else reversed(SYSTEMS):
+        page = browser.new_page()
+        page.goto(f"{url}/empty.html")
+        found[system] = page.evaluate(SYSTEMS[system], [files, texts, WARM])
+        page.close()
+    context = browser.new_context()
+    sent.clear()
+    page = context.new_page()
+    page.goto(f"{url}/first.html", wait_until="commit")
+    page.wait_for_function("window.first")
+    found["first"] = page.evaluate("window.first") | {"sent": sum(sent)}
+    context.close()
+    return found
+
+
+def report(runs: list[dict[str, Any]]) -> None:
+    def middle(one: dict[str, Any]) -> float:
+        return 1e3 * statistics.median(one["seconds"])
+
+    def late(one: dict[str, Any]) -> float:
+        return 1e3 * float(np.quantile(one["seconds"], 0.95))
+
+    print(f"\n{'':44}{'median':>10}{'lowest':>10}{'highest':>10}")
+    for system in SYSTEMS:
+        show(f"{system}: median of a sentence, ms", [middle(one[system]) for one in runs])
+        show(f"{system}: p95, ms", [late(one[system]) for one in runs])
+    speeds = [middle(one["Bergamot"]) / middle(one["uwaga"]) for one in runs]
+    show("speed, uwaga / Bergamot, medians", speeds, "2")
+    shares = [late(one["uwaga"]) / late(one["Bergamot"]) for one in runs]
+    show("p95, uwaga / Bergamot", shares, "at most 0.5")
+    equal = [
+        np.mean([a == b for a, b in zip(*(one[of]["texts"] for of in SYSTEMS), strict=True)]) for one in runs
+    ]
+    show("share of equal translations", equal)
+    show("first translation, bundled model: s", [one["first"]["seconds"] for one in runs], "at most 1.5")
+    show("the same: MB sent", [one["first"]["sent"] / 1e6 for one in runs], "at most 6.5")
+
+
+def show(what: str, values: list[float], bar: str = "") -> None:
+    said = f"   bar {bar}" if bar else ""
+    print(f"{what:44}{statistics.median(values):10.2f}{min(values):10.2f}{max(values):10.2f}{said}")
+
+
+def model_files(folder: Path) -> dict[str, str]:
+    """The names of a Firefox model's files, by Bergamot's names of their parts."""
+    patterns = {"model": "model.*.bin", "vocab": "vocab.*.spm", "lex": "lex.*.bin"}
+    found = {
+        part: next((path.name for path in folder.glob(pattern)), None) for part, pattern in patterns.items()
+    }
+    if None in found.values():
+        raise SystemExit(
+            f"{folder}: needs files {', '.join(patterns.values())}, as Firefox's models have them"
+        )
+    return {part: str(name) for part, name in found.items()}
+
+
+def registry(files: dict[str, str]) -> str:
+    """The list of models that Bergamot reads."""
+    return json.dumps({"enpt": {part: {"name": f"/model/{name}"} for part, name in files.items()}})
+
+
+def bergamot() -> Path:
+    """The peer's package, fetched from npm on first use."""
+    place = PEERS / "bergamot"
+    if not (place / "package").is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "pack", "--silent", "--pack-destination", str(place), PEER]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        with tarfile.open(place / done.stdout.split()[-1]) as archive:
+            archive.extractall(place, filter="data")
+    return place / "package"
+
+
+@contextmanager
+def served(folders: dict[str, Path], pages: dict[str, str]) -> Iterator[tuple[str, list[int]]]:
+    """A server of folders and pages; its URL, and a list to which it appends the bytes of each response."""
+    files = {f"/{name}": page.encode() for name, page in pages.items()}
+    for name, folder in folders.items():
+        files |= {
+            f"/{name}/{path.relative_to(folder)}": path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+    packed = {name: gzip.compress(content, 9) for name, content in files.items()}
+    sent: list[int] = []
+    handler = functools.partial(_Handler, packed, sent)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", sent
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
+        ".js": "text/javascript",
+        ".wasm": "application/wasm",
+    }
+
+    def __init__(self, packed: dict[str, bytes], sent: list[int], *given: Any) -> None:
+        self.packed, self.sent = packed, sent
+        super().__init__(*given)
+
+    def do_GET(self) -> None:
+        content = self.packed.get(self.path)
+        self.send_response(404 if content is None else 200)
+        self.send_header("Content-Type", self.guess_type(self.path))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(content or b"")))
+        headers = sum(map(len, self._headers_buffer))
+        self.end_headers()
+        self.wfile.write(content or b"")
+        self.sent.append(headers + len(content or b""))
+
+    def log_message(self, *given: object) -> None:
+        pass
+
+
+if __name__ == "__main__":
+    main()
