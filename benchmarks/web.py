@@ -3,8 +3,8 @@
     python benchmarks/web.py flores.dev.en
     python benchmarks/web.py flores.dev.en --rounds 5 --model FOLDER --json web.json
 
-200 sentences one by one, each sent to a Web Worker when the previous one has returned: time of a sentence in a
-page, messages included, with our package and with npm's @browsermt/bergamot-translator 0.4.9. Every run is a
+200 sentences one by one, each sent to a Web Worker when the previous one has returned: time of a sentence in
+a page, messages included, with our package and with npm's @browsermt/bergamot-translator 0.4.9. Every run is a
 new page of one browser, with the first 20 sentences translated before the clock starts; rounds alternate,
 ratios are medians over the rounds. Then, in a new browser context: time from opening a page to the first
 translation of the bundled model in int8, and the bytes that the local server sent, gzip'd. It needs Chromium,
@@ -39,7 +39,7 @@ from uwaga.conversion.quantise import quantise
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests/support"))
 
-from browser import chromium
+from browser import chromium  # noqa: E402
 
 PEER = "@browsermt/bergamot-translator@0.4.9"
 WARM = 20
@@ -50,10 +50,9 @@ PAGES = {
     "first.html": """<!doctype html><title>first translation</title><script type="module">
   import { Uwaga } from "/uwaga/index.js";
   const model = await Uwaga.load("/bundled/");
-  const { text } = await model.translate(%s);
+  const { text } = await model.translate(TEXT);
   window.first = { text, seconds: performance.now() / 1e3 };
-</script>"""
-    % json.dumps(FIRST),
+</script>""".replace("TEXT", json.dumps(FIRST)),
 }
 OURS = """async ([files, texts, warm]) => {
   const { Uwaga } = await import("/uwaga/index.js");
