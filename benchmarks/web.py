@@ -4,8 +4,8 @@
     python benchmarks/web.py flores.dev.en --rounds 5 --model FOLDER --json web.json
 
 200 sentences one by one, each sent to a Web Worker when the previous one has returned: time of a sentence in
-a page, messages included, with our package and with npm's @browsermt/bergamot-translator 0.4.9. Every run is a
-new page of one browser, with the first 20 sentences translated before the clock starts; rounds alternate,
+a page, messages included, with our package and with npm's @browsermt/bergamot-translator 0.4.9. Every run is
+a new page of one browser, with the first 20 sentences translated before the clock starts; rounds alternate,
 ratios are medians over the rounds. Then, in a new browser context: time from opening a page to the first
 translation of the bundled model in int8, and the bytes that the local server sent, gzip'd. It needs Chromium,
 Playwright, node's npm for the peer, and the network on first use. benchmarks/README.md says more.
