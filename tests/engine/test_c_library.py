@@ -1,16 +1,13 @@
 """libuwaga: the answers are those of Python, to the bit; whatever is wrong is a code and a message."""
 
 import ctypes
-import hashlib
 import json
-import random
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import replace
 
-import fuzz
+import damaged_models
 import marian_folders
 import pytest
 import tiny_models as tiny
@@ -367,31 +364,6 @@ def test_cmake_and_pkg_config_find_the_library(built, tmp_path):
         assert "-luwaga" in told.stdout
 
 
-def damaged(folders, place, count):
-    """Copies of model folders, each damaged by the fuzzer's hand; two in three have a checksum that fits."""
-    place.mkdir()
-    made = []
-    for number in range(count):
-        rng = random.Random(number)
-        folder = fuzz.mutated("c", folders[number % len(folders)], place / str(number), rng)
-        made.append(folder)
-        if number % 3:
-            with suppress(ValueError, TypeError, AttributeError, FileNotFoundError):
-                _set_checksum(folder)
-    return made
-
-
-def _set_checksum(folder):
-    config = json.loads((folder / "config.json").read_text())
-    (weights,) = folder.glob("*.safetensors")
-    content = weights.read_bytes()
-    stated = config if weights.name == "model.safetensors" else config["weights"]
-    stated["sha256"] = hashlib.sha256(content).hexdigest()
-    if stated is not config:
-        stated["bytes"] = len(content)
-    (folder / "config.json").write_text(json.dumps(config))
-
-
 def check_damaged(program, folders):
     done = subprocess.run([program, "open", *folders], capture_output=True, text=True, errors="replace")
     assert done.returncode == 0, done.stderr[-4000:]
@@ -423,21 +395,13 @@ def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
     told = run(program, "load", int8_folder, "4", "48")
     assert told.startswith("wrong 0 ") and "cancelled 0" not in told
     if sanitizer != "thread":
-        folders = damaged([fuzz.MODEL, *small_models(tmp_path)], tmp_path / "damaged", 90)
+        folders = damaged_models.make(tmp_path, 90)
         check_damaged(program, folders)
-
-
-def small_models(place):
-    """A small int8 folder and one of Marian's with a shortlist."""
-    int8, marian = place / "small-int8", place / "marian"
-    quantise(fuzz.MODEL, int8)
-    write_student(marian)
-    return [int8, marian]
 
 
 def test_damaged_folders_are_codes(built, tmp_path):
     program = compiled("gcc", built, CHECK, tmp_path / "check", "-std=c99", "-D_POSIX_C_SOURCE=200809L")
-    check_damaged(program, damaged([fuzz.MODEL, *small_models(tmp_path)], tmp_path / "damaged", 600))
+    check_damaged(program, damaged_models.make(tmp_path, 600))
 
 
 def test_threads_share_a_model_and_memory_stays_flat(built, int8_folder, tmp_path):

@@ -10,6 +10,7 @@ import subprocess
 import threading
 from dataclasses import replace
 
+import damaged_models
 import numpy as np
 import pytest
 import tiny_models as tiny
@@ -156,6 +157,55 @@ def test_what_is_wrong_is_an_error_that_names_it(tmp_path):
         WebModel(BUNDLED, memory=1_000_000).translate(["a"])
 
 
+STREAM = """
+import { Uwaga } from "LIB/index.js";
+const model = await Uwaga.load("FOLDER");
+const seen = [];
+await model.translate("A dog runs.", { onToken: ({ text }) => { seen.push(text); } });
+const stopped = await model.translate("A dog runs.", { onToken: () => false }).catch((error) => error.code);
+const thrown = await model.translate("A dog runs.", { onToken: () => { throw new Error("mine"); } }).catch((error) => error.message);
+const after = await model.translate("A dog runs.");
+console.log(JSON.stringify({ seen, stopped, thrown, after: after.text }));
+"""
+
+
+def test_a_stream_can_be_stopped_and_its_function_may_throw(tmp_path):
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    script = STREAM.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
+    done = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
+    found = json.loads(done.stdout or done.stderr)
+    assert found["seen"][-1] == found["after"] == "Ein Hund läuft."
+    assert (found["stopped"], found["thrown"]) == ("cancelled", "mine")
+
+
+DAMAGED = """
+import { readFileSync } from "node:fs";
+import { Uwaga } from "LIB/index.js";
+const codes = [];
+for (const folder of JSON.parse(readFileSync(0, "utf8"))) {
+  try {
+    const model = await Uwaga.load(folder);
+    await model.translate("one two three", { beam: 2, alignment: true, attention: true, max_length: 20 });
+    codes.push("ok");
+  } catch (error) {
+    codes.push(error.name === "UwagaError" && error.message ? error.code : `${folder}: ${error}`);
+  }
+}
+console.log(JSON.stringify(codes));
+"""
+
+
+@pytest.mark.slow
+def test_damaged_files_are_errors_not_traps(tmp_path):
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    folders = json.dumps([str(folder) for folder in damaged_models.make(tmp_path, 90)])
+    command = ["node", "--input-type=module", "-e", DAMAGED.replace("LIB", str(LIB))]
+    done = subprocess.run(command, input=folders, capture_output=True, text=True, check=True)
+    assert set(json.loads(done.stdout)) <= {"ok", "file", "model", "too long", "memory", "argument"}
+
+
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm"}
 
@@ -191,11 +241,14 @@ PAGE = """async (texts) => {
   const made = await model.translate(texts, { attention: true });
   const parts = (error) => [error.name, error.code, error.message];
   const wrong = await model.translate("a", { beem: 2 }).catch(parts);
+  const seen = [];
+  const streamed = await model.translate(texts[0], { onToken: ({ token, text }) => void seen.push([token, text]) });
+  const whole = await model.translate(texts[0], { beam: 1 });
   model.close();
   const closed = await model.translate("a").catch((error) => error.message);
   const scores = made.map((one) => Array.from(one.logProbs));
   const cross = made.map((one) => Array.from(one.attention.cross.data));
-  return { left, stopped, texts: made.map((one) => one.text), scores, cross, wrong, closed };
+  return { left, stopped, texts: made.map((one) => one.text), scores, cross, wrong, closed, seen, streamed: [...streamed.tokens], whole: [...whole.tokens], last: whole.text };
 }"""
 
 
@@ -212,6 +265,8 @@ def test_a_page_translates_in_a_worker(portable, site):
     assert found["cross"] == [one.attentions.cross.ravel().tolist() for one in expected]
     assert (found["left"], found["stopped"], found["closed"]) == ("left", "stopped", "the model is closed")
     assert found["wrong"] == ["UwagaError", "argument", "beem is unknown"]
+    assert [token for token, _ in found["seen"]] == found["streamed"] == found["whole"]
+    assert found["seen"][-1][1] == found["last"]
 
 
 DIGESTS = """async ([dtype, texts, beam]) => {

@@ -1,16 +1,21 @@
 /** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
-import { type Files, type ModelInfo, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
+import { type Files, type ModelInfo, type OnToken, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
 type Pointer = number;
 /** An instance of the module, with the memory of its models. */
 export declare class Engine {
     private readonly own;
+    private onToken;
+    private failure;
     private constructor();
     static create(module: WebAssembly.Module): Promise<Engine>;
     get version(): string;
     /** Open a model of files, which are copied. Raises UwagaError. */
     open(files: Files, options?: OpenOptions): EngineModel;
-    /** Translate texts with a model. Raises UwagaError. */
-    translate(model: Pointer, texts: string[], options: TranslateOptions): Translation[];
+    /** Translate texts with a model; `onToken` is called with each token as it is decided. Raises UwagaError. */
+    translate(model: Pointer, texts: string[], options: TranslateOptions, onToken?: OnToken): Translation[];
+    /** Pass a token on; false ends the call: what the function threw is thrown by the call. */
+    private tell;
+    private translated;
     info(model: Pointer): ModelInfo;
     close(model: Pointer): void;
     private translation;
@@ -31,7 +36,7 @@ export declare class EngineModel {
     private open;
     constructor(engine: Engine, at: Pointer);
     get info(): ModelInfo;
-    translate(texts: string[], options?: TranslateOptions): Translation[];
+    translate(texts: string[], options?: TranslateOptions, onToken?: OnToken): Translation[];
     close(): void;
     private get used();
 }

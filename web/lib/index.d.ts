@@ -1,5 +1,5 @@
 import { type LoadOptions as FolderOptions } from "./files.js";
-import { type Files, type ModelInfo, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
+import { type Files, type ModelInfo, type OnToken, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
 export * from "./types.js";
 export interface LoadOptions extends OpenOptions, FolderOptions {
     /** Run in a Web Worker; default: where there are workers and documents. */
@@ -8,7 +8,10 @@ export interface LoadOptions extends OpenOptions, FolderOptions {
     wasm?: string | URL;
 }
 export interface CallOptions extends TranslateOptions {
+    /** Ends the wait; a worker finishes the sentence that it has begun. */
     signal?: AbortSignal;
+    /** Stream: called with each token as it is decided. The beam is then 1. Where there is no worker, false ends the call. */
+    onToken?: OnToken;
 }
 export declare class Uwaga {
     readonly info: ModelInfo;

@@ -125,11 +125,11 @@ var Uwaga = class _Uwaga {
     }
   }
   async translate(text, options = {}) {
-    const { signal, ...search } = options;
+    const { signal, onToken, ...search } = options;
     const made = [];
     for (const one of typeof text === "string" ? [text] : text) {
       signal?.throwIfAborted();
-      made.push(await this.runner.translate(one, search, signal));
+      made.push(await this.runner.translate(one, search, signal, onToken));
     }
     return typeof text === "string" ? made[0] : made;
   }
@@ -144,8 +144,8 @@ var LocalRunner = class {
     this.model = (await Engine.create(module)).open(files, options);
     return this.model.info;
   }
-  async translate(text, options) {
-    const made = this.model?.translate([text], options)[0];
+  async translate(text, options, _signal, onToken) {
+    const made = this.model?.translate([text], options, onToken)[0];
     if (made === void 0) throw new UwagaError("argument", "the model is closed");
     return made;
   }
@@ -161,8 +161,12 @@ var WorkerRunner = class {
   closed = false;
   constructor() {
     this.worker.addEventListener("message", (event) => {
-      const { id, made, error } = event.data;
+      const { id, made, error, decided } = event.data;
       const call = this.waiting.get(id);
+      if (decided !== void 0) {
+        call?.onToken?.(decided);
+        return;
+      }
       this.waiting.delete(id);
       if (error === void 0) call?.done(made);
       else call?.failed(error.code === null ? new Error(error.message) : new UwagaError(error.code, error.message));
@@ -174,15 +178,15 @@ var WorkerRunner = class {
   open(module, files, options, signal) {
     return this.call({ kind: "open", module, files, options }, signal);
   }
-  translate(text, options, signal) {
-    return this.call({ kind: "translate", text, options }, signal);
+  translate(text, options, signal, onToken) {
+    return this.call({ kind: "translate", text, options, streams: onToken !== void 0 }, signal, onToken);
   }
   close() {
     this.closed = true;
     this.worker.terminate();
     this.fail(new UwagaError("cancelled", "the model was closed"));
   }
-  call(message, signal) {
+  call(message, signal, onToken) {
     if (this.closed) return Promise.reject(new UwagaError("argument", "the model is closed"));
     const id = this.calls++;
     return new Promise((resolve, reject) => {
@@ -195,7 +199,7 @@ var WorkerRunner = class {
         use(value);
       };
       signal?.addEventListener("abort", abort, { once: true });
-      this.waiting.set(id, { done: ended(resolve), failed: ended(reject) });
+      this.waiting.set(id, { done: ended(resolve), failed: ended(reject), onToken });
       this.worker.postMessage({ ...message, id });
     });
   }

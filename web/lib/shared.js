@@ -28,6 +28,8 @@ var Engine = class _Engine {
     this.own = own;
   }
   own;
+  onToken;
+  failure;
   static async create(module) {
     let exports;
     const now = (_clock, _precision, time) => {
@@ -37,14 +39,17 @@ var Engine = class _Engine {
     const exit = (code) => {
       throw new UwagaError("internal", `the engine ended with code ${code}`);
     };
+    let engine;
+    const told = (_user, _text, token, logProb, translation) => engine?.tell(token, logProb, translation) ? 0 : 1;
     const instance = await WebAssembly.instantiate(module, {
       wasi_snapshot_preview1: { clock_time_get: now, proc_exit: exit },
       env: { emscripten_notify_memory_growth: () => {
-      } }
+      }, on_token: told }
     });
     exports = instance.exports;
     exports._initialize();
-    return new _Engine(exports);
+    engine = new _Engine(exports);
+    return engine;
   }
   get version() {
     return this.string(this.own.uwaga_version());
@@ -71,15 +76,37 @@ var Engine = class _Engine {
       return new EngineModel(this, this.view.getUint32(model, true));
     });
   }
-  /** Translate texts with a model. Raises UwagaError. */
-  translate(model, texts, options) {
+  /** Translate texts with a model; `onToken` is called with each token as it is decided. Raises UwagaError. */
+  translate(model, texts, options, onToken) {
+    const call = onToken === void 0 ? 0 : this.own.uwaga_host_call_new(0);
+    this.onToken = onToken;
+    this.failure = void 0;
+    try {
+      return this.translated(model, texts, options, call);
+    } catch (error) {
+      throw this.failure ?? error;
+    } finally {
+      this.onToken = void 0;
+      if (call !== 0) this.own.uwaga_call_free(call);
+    }
+  }
+  /** Pass a token on; false ends the call: what the function threw is thrown by the call. */
+  tell(token, logProb, translation) {
+    try {
+      return this.onToken?.({ token, logProb, text: this.string(translation) }) !== false;
+    } catch (error) {
+      this.failure = error;
+      return false;
+    }
+  }
+  translated(model, texts, options, call) {
     return this.borrowing((take) => {
       const encoded = texts.map((one) => text(one));
       const places = encoded.map((one) => take(one));
       const lengths = encoded.map((one) => one.length - 1);
       const at = take(new Uint8Array(4));
       this.checked(
-        (error) => this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), 0, at, error)
+        (error) => this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), call, at, error)
       );
       const result = this.view.getUint32(at, true);
       const room = take(new Uint8Array(16));
@@ -184,8 +211,8 @@ var EngineModel = class {
   get info() {
     return this.engine.info(this.used);
   }
-  translate(texts, options = {}) {
-    return this.engine.translate(this.used, texts, options);
+  translate(texts, options = {}, onToken) {
+    return this.engine.translate(this.used, texts, options, onToken);
   }
   close() {
     if (this.open) this.engine.close(this.at);

@@ -1,4 +1,4 @@
-import { type Files, type OpenOptions, type TranslateOptions } from "./types.js";
+import { type DecidedToken, type Files, type OpenOptions, type TranslateOptions } from "./types.js";
 export type Request = {
     id: number;
     kind: "open";
@@ -10,10 +10,13 @@ export type Request = {
     kind: "translate";
     text: string;
     options: TranslateOptions;
+    streams: boolean;
 };
 export interface Reply {
     id: number;
     made?: unknown;
+    /** A token of a call that has not ended. */
+    decided?: DecidedToken;
     error?: {
         code: string | null;
         message: string;

@@ -10,7 +10,9 @@ async function answered(request) {
     model = (await Engine.create(request.module)).open(request.files, request.options);
     return model.info;
   }
-  return model?.translate([request.text], request.options)[0];
+  const { id } = request;
+  const onToken = request.streams ? (decided) => postMessage({ id, decided }) : void 0;
+  return model?.translate([request.text], request.options, onToken)[0];
 }
 var last = Promise.resolve();
 addEventListener("message", (event) => {

@@ -1,5 +1,5 @@
 /** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
-import { type Attention, type Candidate, CODES, type Files, type ModelInfo, type OpenOptions, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
+import { type Attention, type Candidate, CODES, type Files, type ModelInfo, type OnToken, type OpenOptions, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
 
 type Pointer = number;
 interface Exports {
@@ -11,6 +11,8 @@ interface Exports {
   uwaga_open_files(names: Pointer, contents: Pointer, sizes: Pointer, count: number, options: Pointer, model: Pointer, error: Pointer): number;
   uwaga_close(model: Pointer): void;
   uwaga_model_info(model: Pointer): Pointer;
+  uwaga_host_call_new(user: number): Pointer;
+  uwaga_call_free(call: Pointer): void;
   uwaga_translate(model: Pointer, texts: Pointer, lengths: Pointer, count: number, options: Pointer, call: Pointer, result: Pointer, error: Pointer): number;
   uwaga_result_count(result: Pointer, text: number): number;
   uwaga_result_text(result: Pointer, text: number, rank: number, length: Pointer): Pointer;
@@ -29,6 +31,8 @@ const KINDS = ["encoder", "decoder", "cross"] as const;
 
 /** An instance of the module, with the memory of its models. */
 export class Engine {
+  private onToken: OnToken | undefined;
+  private failure: unknown;
   private constructor(private readonly own: Exports) {}
 
   static async create(module: WebAssembly.Module): Promise<Engine> {
@@ -40,13 +44,17 @@ export class Engine {
     const exit = (code: number): never => {
       throw new UwagaError("internal", `the engine ended with code ${code}`);
     };
+    let engine: Engine | undefined;
+    const told = (_user: number, _text: number, token: number, logProb: number, translation: Pointer): number =>
+      engine?.tell(token, logProb, translation) ? 0 : 1;
     const instance = await WebAssembly.instantiate(module, {
       wasi_snapshot_preview1: { clock_time_get: now, proc_exit: exit },
-      env: { emscripten_notify_memory_growth: () => {} },
+      env: { emscripten_notify_memory_growth: () => {}, on_token: told },
     });
     exports = instance.exports as unknown as Exports;
     exports._initialize();
-    return new Engine(exports);
+    engine = new Engine(exports);
+    return engine;
   }
 
   get version(): string {
@@ -70,15 +78,39 @@ export class Engine {
     });
   }
 
-  /** Translate texts with a model. Raises UwagaError. */
-  translate(model: Pointer, texts: string[], options: TranslateOptions): Translation[] {
+  /** Translate texts with a model; `onToken` is called with each token as it is decided. Raises UwagaError. */
+  translate(model: Pointer, texts: string[], options: TranslateOptions, onToken?: OnToken): Translation[] {
+    const call = onToken === undefined ? 0 : this.own.uwaga_host_call_new(0);
+    this.onToken = onToken;
+    this.failure = undefined;
+    try {
+      return this.translated(model, texts, options, call);
+    } catch (error) {
+      throw this.failure ?? error;
+    } finally {
+      this.onToken = undefined;
+      if (call !== 0) this.own.uwaga_call_free(call);
+    }
+  }
+
+  /** Pass a token on; false ends the call: what the function threw is thrown by the call. */
+  private tell(token: number, logProb: number, translation: Pointer): boolean {
+    try {
+      return this.onToken?.({ token, logProb, text: this.string(translation) }) !== false;
+    } catch (error) {
+      this.failure = error;
+      return false;
+    }
+  }
+
+  private translated(model: Pointer, texts: string[], options: TranslateOptions, call: Pointer): Translation[] {
     return this.borrowing((take) => {
       const encoded = texts.map((one) => text(one));
       const places = encoded.map((one) => take(one));
       const lengths = encoded.map((one) => one.length - 1);
       const at = take(new Uint8Array(4));
       this.checked((error) =>
-        this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), 0, at, error),
+        this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), call, at, error),
       );
       const result = this.view.getUint32(at, true);
       const room = take(new Uint8Array(16));
@@ -189,8 +221,8 @@ export class EngineModel {
   get info(): ModelInfo {
     return this.engine.info(this.used);
   }
-  translate(texts: string[], options: TranslateOptions = {}): Translation[] {
-    return this.engine.translate(this.used, texts, options);
+  translate(texts: string[], options: TranslateOptions = {}, onToken?: OnToken): Translation[] {
+    return this.engine.translate(this.used, texts, options, onToken);
   }
   close(): void {
     if (this.open) this.engine.close(this.at);

@@ -8,7 +8,7 @@
  */
 import { Engine, type EngineModel } from "./engine.js";
 import { type LoadOptions as FolderOptions, readFolder } from "./files.js";
-import { type Code, type Files, type ModelInfo, type OpenOptions, type TranslateOptions, type Translation, UwagaError } from "./types.js";
+import { type Code, type Files, type ModelInfo, type OnToken, type OpenOptions, type TranslateOptions, type Translation, UwagaError } from "./types.js";
 import type { Reply, Request } from "./worker.js";
 
 export * from "./types.js";
@@ -20,7 +20,10 @@ export interface LoadOptions extends OpenOptions, FolderOptions {
   wasm?: string | URL;
 }
 export interface CallOptions extends TranslateOptions {
+  /** Ends the wait; a worker finishes the sentence that it has begun. */
   signal?: AbortSignal;
+  /** Stream: called with each token as it is decided. The beam is then 1. Where there is no worker, false ends the call. */
+  onToken?: OnToken;
 }
 
 export class Uwaga {
@@ -50,11 +53,11 @@ export class Uwaga {
   translate(text: string, options?: CallOptions): Promise<Translation>;
   translate(texts: string[], options?: CallOptions): Promise<Translation[]>;
   async translate(text: string | string[], options: CallOptions = {}): Promise<Translation | Translation[]> {
-    const { signal, ...search } = options;
+    const { signal, onToken, ...search } = options;
     const made: Translation[] = [];
     for (const one of typeof text === "string" ? [text] : text) {
       signal?.throwIfAborted();
-      made.push(await this.runner.translate(one, search, signal));
+      made.push(await this.runner.translate(one, search, signal, onToken));
     }
     return typeof text === "string" ? (made[0] as Translation) : made;
   }
@@ -67,7 +70,7 @@ export class Uwaga {
 
 interface Runner {
   open(module: WebAssembly.Module, files: Files, options: OpenOptions, signal?: AbortSignal): Promise<ModelInfo>;
-  translate(text: string, options: TranslateOptions, signal?: AbortSignal): Promise<Translation>;
+  translate(text: string, options: TranslateOptions, signal?: AbortSignal, onToken?: OnToken): Promise<Translation>;
   close(): void;
 }
 
@@ -78,8 +81,8 @@ class LocalRunner implements Runner {
     this.model = (await Engine.create(module)).open(files, options);
     return this.model.info;
   }
-  async translate(text: string, options: TranslateOptions): Promise<Translation> {
-    const made = this.model?.translate([text], options)[0];
+  async translate(text: string, options: TranslateOptions, _signal?: AbortSignal, onToken?: OnToken): Promise<Translation> {
+    const made = this.model?.translate([text], options, onToken)[0];
     if (made === undefined) throw new UwagaError("argument", "the model is closed");
     return made;
   }
@@ -91,14 +94,18 @@ class LocalRunner implements Runner {
 
 class WorkerRunner implements Runner {
   private readonly worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
-  private readonly waiting = new Map<number, { done: (made: never) => void; failed: (error: unknown) => void }>();
+  private readonly waiting = new Map<number, { done: (made: never) => void; failed: (error: unknown) => void; onToken?: OnToken | undefined }>();
   private calls = 0;
   private closed = false;
 
   constructor() {
     this.worker.addEventListener("message", (event: MessageEvent<Reply>) => {
-      const { id, made, error } = event.data;
+      const { id, made, error, decided } = event.data;
       const call = this.waiting.get(id);
+      if (decided !== undefined) {
+        call?.onToken?.(decided);
+        return;
+      }
       this.waiting.delete(id);
       if (error === undefined) call?.done(made as never);
       else call?.failed(error.code === null ? new Error(error.message) : new UwagaError(error.code as Code, error.message));
@@ -111,8 +118,8 @@ class WorkerRunner implements Runner {
   open(module: WebAssembly.Module, files: Files, options: OpenOptions, signal?: AbortSignal): Promise<ModelInfo> {
     return this.call({ kind: "open", module, files, options }, signal);
   }
-  translate(text: string, options: TranslateOptions, signal?: AbortSignal): Promise<Translation> {
-    return this.call({ kind: "translate", text, options }, signal);
+  translate(text: string, options: TranslateOptions, signal?: AbortSignal, onToken?: OnToken): Promise<Translation> {
+    return this.call({ kind: "translate", text, options, streams: onToken !== undefined }, signal, onToken);
   }
   close(): void {
     this.closed = true;
@@ -120,7 +127,7 @@ class WorkerRunner implements Runner {
     this.fail(new UwagaError("cancelled", "the model was closed"));
   }
 
-  private call<Made>(message: Unnumbered<Request>, signal?: AbortSignal): Promise<Made> {
+  private call<Made>(message: Unnumbered<Request>, signal?: AbortSignal, onToken?: OnToken): Promise<Made> {
     if (this.closed) return Promise.reject(new UwagaError("argument", "the model is closed"));
     const id = this.calls++;
     return new Promise<Made>((resolve, reject) => {
@@ -133,7 +140,7 @@ class WorkerRunner implements Runner {
         use(value);
       };
       signal?.addEventListener("abort", abort, { once: true });
-      this.waiting.set(id, { done: ended(resolve) as (made: never) => void, failed: ended(reject) });
+      this.waiting.set(id, { done: ended(resolve) as (made: never) => void, failed: ended(reject), onToken });
       this.worker.postMessage({ ...message, id });
     });
   }

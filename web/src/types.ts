@@ -21,6 +21,15 @@ export interface TranslateOptions {
   memory?: number;
 }
 
+/** A token that was decided, its log-probability, and the translation so far, whose end later tokens may change. */
+export interface DecidedToken {
+  token: number;
+  logProb: number;
+  text: string;
+}
+/** Called with each token; false ends the call with an error, `cancelled`. */
+export type OnToken = (decided: DecidedToken) => boolean | void;
+
 /** Numbers with the sizes of their axes, row by row. */
 export interface Table {
   shape: number[];

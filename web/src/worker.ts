@@ -1,13 +1,15 @@
 /** The worker of `Uwaga` in browsers: one model, calls in the order of their messages. */
 import { Engine, type EngineModel } from "./engine.js";
-import { type Files, type OpenOptions, type TranslateOptions, UwagaError } from "./types.js";
+import { type DecidedToken, type Files, type OpenOptions, type TranslateOptions, UwagaError } from "./types.js";
 
 export type Request =
   | { id: number; kind: "open"; module: WebAssembly.Module; files: Files; options: OpenOptions }
-  | { id: number; kind: "translate"; text: string; options: TranslateOptions };
+  | { id: number; kind: "translate"; text: string; options: TranslateOptions; streams: boolean };
 export interface Reply {
   id: number;
   made?: unknown;
+  /** A token of a call that has not ended. */
+  decided?: DecidedToken;
   error?: { code: string | null; message: string };
 }
 
@@ -18,7 +20,9 @@ async function answered(request: Request): Promise<unknown> {
     model = (await Engine.create(request.module)).open(request.files, request.options);
     return model.info;
   }
-  return model?.translate([request.text], request.options)[0];
+  const { id } = request;
+  const onToken = request.streams ? (decided: DecidedToken) => postMessage({ id, decided } satisfies Reply) : undefined;
+  return model?.translate([request.text], request.options, onToken)[0];
 }
 
 let last: Promise<void> = Promise.resolve();
