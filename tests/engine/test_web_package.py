@@ -163,7 +163,8 @@ const model = await Uwaga.load("FOLDER");
 const seen = [];
 await model.translate("A dog runs.", { onToken: ({ text }) => { seen.push(text); } });
 const stopped = await model.translate("A dog runs.", { onToken: () => false }).catch((error) => error.code);
-const thrown = await model.translate("A dog runs.", { onToken: () => { throw new Error("mine"); } }).catch((error) => error.message);
+const fail = () => { throw new Error("mine"); };
+const thrown = await model.translate("A dog runs.", { onToken: fail }).catch((error) => error.message);
 const after = await model.translate("A dog runs.");
 console.log(JSON.stringify({ seen, stopped, thrown, after: after.text }));
 """
@@ -242,13 +243,15 @@ PAGE = """async (texts) => {
   const parts = (error) => [error.name, error.code, error.message];
   const wrong = await model.translate("a", { beem: 2 }).catch(parts);
   const seen = [];
-  const streamed = await model.translate(texts[0], { onToken: ({ token, text }) => void seen.push([token, text]) });
+  const onToken = ({ token, text }) => void seen.push([token, text]);
+  const streamed = await model.translate(texts[0], { onToken });
   const whole = await model.translate(texts[0], { beam: 1 });
   model.close();
   const closed = await model.translate("a").catch((error) => error.message);
   const scores = made.map((one) => Array.from(one.logProbs));
   const cross = made.map((one) => Array.from(one.attention.cross.data));
-  return { left, stopped, texts: made.map((one) => one.text), scores, cross, wrong, closed, seen, streamed: [...streamed.tokens], whole: [...whole.tokens], last: whole.text };
+  const stream = { seen, streamed: [...streamed.tokens], whole: [...whole.tokens], last: whole.text };
+  return { left, stopped, texts: made.map((one) => one.text), scores, cross, wrong, closed, ...stream };
 }"""
 
 
