@@ -95,7 +95,7 @@ bool has_dotprod() {
 
 bool supported(Isa isa) {
     switch (isa) {
-#if !defined(__wasm__)
+#if !defined(UWAGA_NO_PORTABLE)
         case Isa::portable: return true;
 #endif
 #if UWAGA_X86
@@ -106,7 +106,7 @@ bool supported(Isa isa) {
 #elif UWAGA_ARM
         case Isa::neon: return has_dotprod();
 #elif defined(__wasm__)
-        case Isa::wasm: return true;  // without vectors the module is not even loaded, so that it needs no others
+        case Isa::wasm: return true;  // without vectors the module is not even loaded
 #endif
         default: return false;
     }
@@ -121,8 +121,10 @@ const Kernels& kernels_of(Isa isa) {
         case Isa::amx: return amx_kernels;
 #elif UWAGA_ARM
         case Isa::neon: return neon_kernels;
+#elif defined(__wasm__)
+        case Isa::wasm: return wasm_kernels;
 #endif
-#if defined(__wasm__)
+#if defined(UWAGA_NO_PORTABLE)
         default: return wasm_kernels;
 #else
         default: return portable_kernels;
