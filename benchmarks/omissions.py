@@ -1,6 +1,6 @@
 """How well `coverage` finds words that a translation omits.
 
-    python benchmarks/omissions.py SOURCES.txt [--model MODEL] [--lines 250] [--show 30]
+    python benchmarks/omissions.py SOURCES.txt [--model MODEL] [--lines 250] [--show 30] [--unaligned]
 
 Three sets of pairs are checked: the model's own translations, where a flag is a false alarm or a word that
 the model did omit (``--show`` prints some, to be judged by a reader); the same with the words removed that a
@@ -15,6 +15,7 @@ import argparse
 import random
 import time
 from pathlib import Path
+from typing import Literal
 
 import uwaga
 from uwaga.results.translation import Coverage, Hypothesis, Translation
@@ -32,9 +33,12 @@ Pair = tuple[str, str, str]
 """A source, a translation, and the word of the source that it lacks."""
 
 
-def check(translator: uwaga.Translator, pairs: list[Pair]) -> list[Coverage]:
+def check(
+    translator: uwaga.Translator, pairs: list[Pair], examined: bool | Literal["unaligned"]
+) -> list[Coverage]:
     """Return the coverage of given translations."""
-    plan = make_plan(translator.models, translator.languages, Request("", search={"coverage": True}), ())
+    request = Request("", search={"coverage": examined})
+    plan = make_plan(translator.models, translator.languages, request, ())
     [stage], model = plan.stages, translator.model
     searched = []
     sources, targets = model.pair_ids([(source, target) for source, target, _ in pairs])
@@ -96,11 +100,13 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--lines", type=int, default=250)
     parser.add_argument("--show", type=int, default=30)
+    parser.add_argument("--unaligned", action="store_true", help="examine words not clearly aligned only")
     given = parser.parse_args()
+    examined: bool | Literal["unaligned"] = "unaligned" if given.unaligned else True
     lines = given.sources.read_text(encoding="utf-8").splitlines()[: given.lines]
     translator = uwaga.load(given.model, threads=1)
     seconds = []
-    for options in ({}, {"coverage": True}):
+    for options in ({}, {"coverage": examined}):
         started = time.process_time()
         made = translator.translate(lines, **options)
         seconds.append(time.process_time() - started)
@@ -109,7 +115,7 @@ def main() -> None:
     print(f"own translations: {len(flagged) / len(made):.1%} of {len(made)} flagged; {times}")
     draw = random.Random(1)
     for name, pairs in zip(("deleted", "omitted"), damaged(translator, made, draw), strict=True):
-        found = check(translator, pairs)
+        found = check(translator, pairs, examined)
         hits = sum(word in one.omitted for one, (_, _, word) in zip(found, pairs, strict=True))
         others = sum(len(one.omitted) for one in found) - hits
         print(f"{name}: recall {hits / len(pairs):.1%} of {len(pairs)}; others {others / len(pairs):.2f}")

@@ -77,15 +77,12 @@ def test_doubtful_texts_are_reported_with_their_numbers(tmp_path, capsys):
     number = 'A youth with a black shirt that says "Asian Pacific 2007" plays a drum while sitting.'
     lost = "The meeting starts at 9:30 on Monday."
     source.write_text("\n\n".join(["I want to buy a car.", number, lost, number]) + "\n")
-    assert uwaga("translate-file", source, target) == 0
-    told = capsys.readouterr().err
-    assert (
-        "2 of 4" in told
-        and "text 2" in told
-        and "text 4" in told
-        and "'2007'" in told
-        and "text 3" not in told
-    )
-    assert uwaga("translate-file", source, target, "--force", "--coverage") == 0
-    told = capsys.readouterr().err
-    assert "3 of 4" in told and "text 3" in told and "'Monday'" in told
+    for options in ((), ("--force", "--coverage")):
+        assert uwaga("translate-file", source, target, *options) == 0
+        report = capsys.readouterr().err
+        assert "3 of 4" in report and "text 1" not in report
+        assert "text 2" in report and "text 4" in report and "'2007'" in report
+        assert "text 3" in report and "'Monday'" in report
+    assert uwaga("translate-file", source, target, "--force", "--no-coverage") == 0
+    report = capsys.readouterr().err
+    assert "2 of 4" in report and "'2007'" in report and "text 3" not in report

@@ -9,6 +9,7 @@ import uwaga
 from uwaga.errors import SettingsError
 from uwaga.results.coverage import differing_numbers, joined_coverage
 from uwaga.results.translation import Coverage
+from uwaga.translator import coverage
 from uwaga.translator.coverage import is_omitted
 
 LOST = "The meeting starts at 9:30 on Monday."
@@ -33,6 +34,11 @@ def bundled():
         ("٢٥ رجلا", "25 men", (), ()),
         ("at 9:30", "at nine", ("9:30",), ()),
         ("no number", "keine Zahl 42", (), ("42",)),
+        ("1,234,567 euros", "1.234,567 Euro", ("1,234,567",), ("1.234,567",)),
+        ("1,234,567.89 and 1,234,567", "1.234.567,89 und 1234567", (), ()),
+        ("1234567.89", "1.234.567,89", (), ()),
+        ("12,345,000", "12,345 Millionen", (), ()),
+        ("1,234.567", "1.234,567", (), ()),
     ],
 )
 def test_numbers_are_compared_by_their_digits(source, target, missing, added):
@@ -64,6 +70,20 @@ def test_a_word_that_a_translation_omits_is_reported(bundled):
     assert [one.coverage for one in others] == [Coverage()] * 4 and not any(one.warnings for one in others)
     assert [one.text for one in bundled.translate(texts)] == [lost.text, *(one.text for one in others)]
     assert bundled.translate(LOST).coverage is None
+
+
+def test_only_words_that_are_not_clearly_aligned_are_examined_on_request(bundled, monkeypatch):
+    scored = []
+    own = coverage.in_batches
+
+    def in_batches(scores, sources, *others):
+        scored.append(len(sources))
+        return own(scores, sources, *others)
+
+    monkeypatch.setattr(coverage, "in_batches", in_batches)
+    made = [bundled.translate(LOST, coverage=words) for words in (True, "unaligned")]
+    assert made[0].coverage == made[1].coverage == Coverage(("Monday",))
+    assert scored == [1 + len(["The", "meeting", "starts", "9", "Monday"]), 1 + len(["Monday"])]
 
 
 def test_omissions_are_found_between_tags_in_each_sentence_and_by_each_model_of_a_chain(bundled):

@@ -14,6 +14,8 @@ SPELLED_OUT = 12
 NUMBER = re.compile(r"\d+(?:[.,:'’\u00a0\u202f]\d+|(?<!\d\d\d\d) \d{3}(?!\d))*")
 """A number with the separators of thousands, decimals, and hours and minutes."""
 DIGITS = re.compile(r"\d+")
+MILLIONS = re.compile(r"\d{1,3}(?:\D\d{3}){2,}")
+SEPARATOR = re.compile(r"\D")
 ROMAN = re.compile(r"\b[IVXL]{2,8}\b")
 ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50}
 
@@ -30,7 +32,8 @@ def differing_numbers(source: str, target: str) -> tuple[tuple[str, ...], tuple[
     """Return the numbers of a source that its translation lacks, and those that it adds.
 
     Separators are ignored: ``1,000`` is ``1.000``, and ``9:30`` is ``9h30``; ``24,000`` is ``24 mil``, and
-    ``19`` is ``XIX``. Numbers up to :data:`SPELLED_OUT` are not compared.
+    ``19`` is ``XIX``. Only a last separator unlike those before it starts decimals: ``1,234,567`` is
+    ``1.234.567``, but not ``1.234,567``. Numbers up to :data:`SPELLED_OUT` are not compared.
     """
     return _lacking(source, target), _lacking(target, source)
 
@@ -49,15 +52,21 @@ def _lacking(text: str, other: str) -> tuple[str, ...]:
     return tuple(
         one
         for one in numbers
-        if not _ways(one) & known and not all(_plain(part) in known for part in DIGITS.findall(one))
+        if not _ways(one) & known
+        and (MILLIONS.fullmatch(one) or not all(_plain(part) in known for part in DIGITS.findall(one)))
     )
 
 
 def _ways(number: str) -> set[str]:
-    """Return the digits of a number, and those without its thousands."""
-    plain = _plain(number)
+    """Return the digits of a number, those without its thousands, and those with a point before decimals."""
+    plain, separators = _plain(number), SEPARATOR.findall(number)
+    decimals = len(DIGITS.findall(number)[-1])
+    pointed = f"{plain[:-decimals]}.{plain[-decimals:]}"
+    if len(separators) > 1 and separators[-1] not in separators[:-1]:
+        return {pointed}
     zeros = len(plain) - len(plain.rstrip("0"))
-    return {plain, plain[: len(plain) - zeros // 3 * 3]}
+    whole = {plain, plain[: len(plain) - zeros // 3 * 3]}
+    return whole | {pointed} if len(separators) == 1 else whole
 
 
 def _plain(number: str) -> str:

@@ -283,14 +283,15 @@ class SearchOptions:
     )
     """Computed by the translator, not by the search."""
 
-    coverage: bool = field(
+    coverage: bool | Literal["unaligned"] = field(
         default=False,
         metadata=option(
             "Report words and numbers that the translation lacks; takes 3 to 16 times as long",
             section="Output",
         ),
     )
-    """Computed by the translator (:mod:`uwaga.translator.coverage`), with the ``alignment``."""
+    """Computed by the translator (:mod:`uwaga.translator.coverage`), with the ``alignment``. ``"unaligned"``
+    examines only the words that are not clearly aligned, in a fraction of the time."""
 
     batch_tokens: int = field(
         default=4096,

@@ -50,11 +50,14 @@ def with_coverage(
     """Return translated passages with the ``coverage`` of their translations, and its warnings.
 
     Args:
-        stage: the model and the options.
+        stage: the model and the options; with ``coverage="unaligned"`` only words whose links are all
+            improbable are examined.
         passages: the passages, aligned.
         searched: the hypotheses that they were assembled from.
     """
     words = [word for at, passage in enumerate(passages) for word in _words(at, passage, searched[at])]
+    if stage.options.coverage == "unaligned":
+        words = [word for word in words if word.link < LINKED]
     omitted: list[list[str]] = [[] for _ in passages]
     for word, gain in zip(words, _gains(stage, searched, words), strict=True):
         text = passages[word.passage].passage.text[slice(*word.span)]
