@@ -55,6 +55,7 @@ def test_languages(server: RunningServer):
         (b'{"text": 3, "target": "de"}', 422, "invalid_request"),
         (b'{"text": "a"}', 422, "invalid_request"),
         (b'{"text": "a", "target": "de", "beams": 3}', 422, "invalid_request"),
+        (b'{"text": "a", "target": "de", "coverage": 0}', 422, "invalid_request"),
         (b'{"text": "a", "target": "tlh"}', 400, "unsupported_language"),
         (b'{"text": "a", "source": "de", "target": "en"}', 400, "unsupported_languages"),
     ],
@@ -173,7 +174,7 @@ def test_each_text_has_its_own_error(server: RunningServer, translator: uwaga.Tr
 
 def test_omitted_words_are_reported_on_request(server: RunningServer):
     body = {"text": "The meeting starts at 9:30 on Monday.", "source": "en", "target": "de"}
-    for options in ({}, {"coverage": True}):
+    for options in ({}, {"coverage": True}, {"coverage": "unaligned"}):
         [made] = httpx.post(f"{server.url}/v1/translate", json=body | options).json()["translations"]
         assert made.get("coverage", {}).get("omitted", []) == (["Monday"] if options else [])
 

@@ -101,7 +101,9 @@ def _body_default(option: OptionField) -> Any:
 def _body_type(option: OptionField) -> Any:
     """Return the type of an option in a body, with its bounds and those of the server."""
     if option.choices:
-        kind: Any = Literal[option.choices]
+        # A Literal of False would accept 0, which equals it.
+        words = tuple(choice for choice in option.choices if isinstance(choice, str))
+        kind: Any = Literal[words] | bool if False in option.choices else Literal[words]
     elif option.kinds == (int,):
         least, most = option.option.minimum, option.option.maximum
         limit = WIDEST if option.name in ("beam", "nbest", "mbr") else LONGEST if most is None else most
