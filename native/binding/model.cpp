@@ -42,13 +42,10 @@ EditTable table_of(const nb::object& given) {
     return table;
 }
 
-AttentionEdit edit_of(const Model& model, const nb::tuple& given) {
+AttentionEdit edit_of(const nb::tuple& given) {
     const int kind = nb::cast<int>(given[0]), weights = nb::cast<int>(given[3]);
     if (kind < 0 || kind > 2 || weights < 0 || weights > 5) refuse("edits: no such kind of attention or weights");
     AttentionEdit edit{static_cast<AttentionKind>(kind)};
-    const bool encoder = edit.kind == AttentionKind::encoder;
-    const int64_t layers = static_cast<int64_t>(encoder ? model.encoder.size() : model.decoder.size());
-    const int64_t heads = encoder ? model.shape.encoder.count : model.shape.decoder.count;
     edit.layer = nb::cast<int64_t>(given[1]);
     edit.head = nb::cast<int64_t>(given[2]);
     edit.weights = static_cast<AttentionEdit::Weights>(weights);
@@ -56,32 +53,14 @@ AttentionEdit edit_of(const Model& model, const nb::tuple& given) {
     edit.mask = table_of(given[5]);
     edit.rescaled = !given[6].is_none();
     if (edit.rescaled) edit.scale = nb::cast<float>(given[6]);
-    if (edit.layer < -1 || edit.layer >= layers || edit.head < -1 || edit.head >= heads) refuse("edits: no such layer or head");
-    if (edit.kind == AttentionKind::decoder ? model.shape.recurrent : !model.has_source()) refuse("edits: the model has no such attention");
-    if ((edit.weights == AttentionEdit::Weights::given) == edit.given.values.empty()) refuse("edits: weights and table do not match");
-    if (edit.weights == AttentionEdit::Weights::alone && edit.head < 0) refuse("edits: no head is to be alone");
-    for (const EditTable* table : {&edit.given, &edit.mask}) {
-        if (table->heads && table->heads != heads) refuse("edits: a table has another number of heads");
-    }
     return edit;
-}
-
-void check_places(const Model& model, const Side& side, const std::vector<int32_t>& places) {
-    if (!places.empty() && !side.positions) refuse("edits: the model has no table of positions");
-    for (const int32_t place : places) {
-        if (place < 0 || place >= model.shape.max_length) refuse("edits: no such position");
-    }
 }
 
 }  // namespace
 
 Handle edited_model(const Handle& base, const nb::list& attention, const std::vector<int32_t>& source_places, const std::vector<int32_t>& target_places, void (*check_interrupt)()) {
-    const Model& model = *base.model;
-    if (model.network) refuse("edits: the model is recurrent");
     Edits edits{{}, source_places, target_places};
-    for (const nb::handle& given : attention) edits.attention.push_back(edit_of(model, nb::cast<nb::tuple>(given)));
-    check_places(model, model.source, source_places);
-    check_places(model, model.target, target_places);
+    for (const nb::handle& given : attention) edits.attention.push_back(edit_of(nb::cast<nb::tuple>(given)));
     return {edited(base.model, std::move(edits), check_interrupt), base.matrices};
 }
 

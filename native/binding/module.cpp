@@ -52,6 +52,7 @@ NB_MODULE(_core, m) {
     using namespace nb::literals;
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx", "wasm");
     nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
+    nb::exception<NoSuchArray>(m, "NoSuchArrayError", PyExc_ValueError);
     nb::exception<InsightTooLarge>(m, "InsightTooLargeError", PyExc_ValueError);
     nb::exception<EditMismatch>(m, "EditMismatchError", PyExc_ValueError);
     nb::exception<NotNumbers>(m, "NotNumbersError", PyExc_ValueError);

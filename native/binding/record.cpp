@@ -85,18 +85,17 @@ nb::list attentions_of(const std::shared_ptr<Handle>& handle, const std::vector<
 
 nb::dict insight_of(const std::shared_ptr<Handle>& handle, const std::vector<int64_t>& source, const std::vector<int64_t>& target, const std::vector<std::string>& names, int64_t bound) {
     const Model& model = *handle->model;
-    if (model.network) refuse("the model is recurrent; insight is for Transformers");
     std::vector<int32_t> read;
     if (model.has_source()) read = checked_sources(model, {source})[0];
     else if (!source.empty()) refuse("a decoder-only model has no source: its prompt begins the target");
     const std::vector<int32_t> fed = checked_target(model, target, 0);
-    Insight insight{names, bound};
+    std::vector<NamedArray> arrays;
     {
         const nb::gil_scoped_release free;
-        look_inside(handle->model, read, fed, insight);
+        arrays = look_inside(handle->model, read, fed, names, bound);
     }
     nb::dict found;
-    for (const NamedArray& array : insight.arrays) {
+    for (const NamedArray& array : arrays) {
         Buffer<float> copy = allocate<float>(static_cast<int64_t>(array.values.size()));
         std::copy(array.values.begin(), array.values.end(), copy.get());
         std::vector<std::size_t> shape(array.shape.begin(), array.shape.end());

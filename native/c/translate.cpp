@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "recurrent/network.h"
@@ -16,10 +17,10 @@ namespace {
 constexpr int64_t batch_tokens = 4096;  // source tokens times beams decoded together
 constexpr std::size_t least_divisors = 512;
 
-void check_text(std::string_view text, std::size_t number) {
+void check_text(std::string_view text, const char* what, std::size_t number) {
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t length = well_formed(text.substr(at));
-        if (!length) throw Failure(Fault::text, "text " + std::to_string(number + 1) + ": byte " + std::to_string(at + 1) + " is not UTF-8");
+        if (!length) throw Failure(Fault::text, std::string(what) + " " + std::to_string(number + 1) + ": byte " + std::to_string(at + 1) + " is not UTF-8");
         at += length;
     }
 }
@@ -42,13 +43,16 @@ class Reservation {
 
 class Translation {
   public:
-    Translation(const OpenedModel& opened, const Wanted& wanted, const Hooks& hooks) : opened_(opened), model_(*opened.model), wanted_(wanted), hooks_(hooks) {}
+    Translation(const OpenedModel& opened, const Wanted& wanted, const Hooks& hooks)
+        : opened_(opened), pointer_(wanted.edits.empty() ? opened.model : edited(opened.model, wanted.edits, nullptr)), model_(*pointer_), wanted_(wanted), hooks_(hooks) {}
 
     std::vector<TranslatedText> run(const std::vector<std::string_view>& texts, Budget& budget, int64_t bound) {
+        if (wanted_.targets && wanted_.targets->size() != texts.size()) throw Failure(Fault::argument, "targets: there are " + std::to_string(wanted_.targets->size()) + " for " + std::to_string(texts.size()) + " texts");
         if (wanted_.alignment && !model_.cross_layers()) throw Failure(Fault::argument, "alignment: the model has no attention to a source");
         std::vector<TranslatedText> made(texts.size());
         for (std::size_t i = 0; i < texts.size(); ++i) {
-            check_text(texts[i], i);
+            check_text(texts[i], "text", i);
+            if (wanted_.targets) targets_.push_back(target_tokens(i));
             try {
                 made[i].source = opened_.source->encode(texts[i], wanted_.tag);
             } catch (const WrongLanguage& error) {
@@ -60,9 +64,10 @@ class Translation {
             }
             made[i].source.push_back(opened_.symbols.end);
             if (length(made[i]) > model_.shape.max_length) {
-                throw Failure(Fault::too_long, "text " + std::to_string(i + 1) + ": " + std::to_string(length(made[i])) + " tokens, but the model accepts at most " + std::to_string(model_.shape.max_length));
+                throw too_long("text", i, length(made[i]));
             }
         }
+        if (wanted_.insight) insight_arrays(model_, 1, 1, *wanted_.insight);  // that all names are known
         const Reservation reserved(budget, needed(made), bound);
         const BeamRules rules = rules_for(made);
         for (std::size_t first = 0; first < made.size();) {
@@ -82,8 +87,25 @@ class Translation {
   private:
     static int64_t length(const TranslatedText& text) { return static_cast<int64_t>(text.source.size()); }
 
-    // Maximum number of steps for a source: uwaga.search.constraints.step_limit.
-    int64_t limit(int64_t source) const {
+    Failure too_long(const char* what, std::size_t number, int64_t tokens) const {
+        return Failure(Fault::too_long, std::string(what) + " " + std::to_string(number + 1) + ": " + std::to_string(tokens) + " tokens, but the model accepts at most " + std::to_string(model_.shape.max_length));
+    }
+
+    // The tokens of a given target, from the one that the model forces first to the end symbol.
+    std::vector<int64_t> target_tokens(std::size_t number) const {
+        const std::string_view text = (*wanted_.targets)[number];
+        check_text(text, "target", number);
+        std::vector<int64_t> tokens;
+        if (forced() >= 0) tokens.push_back(forced());
+        for (const int32_t token : opened_.target->encode(text, "")) tokens.push_back(token);
+        tokens.push_back(opened_.symbols.end);
+        if (static_cast<int64_t>(tokens.size()) > model_.shape.max_length) throw too_long("target", number, static_cast<int64_t>(tokens.size()));
+        return tokens;
+    }
+
+    // Maximum number of steps for text `number`, of `source` tokens: uwaga.search.constraints.step_limit.
+    int64_t limit(std::size_t number, int64_t source) const {
+        if (wanted_.targets) return static_cast<int64_t>(targets_[number].size());
         const Decoding& d = wanted_.decoding;
         constexpr int64_t unlimited = 2147483647;
         int64_t least = unlimited;
@@ -106,9 +128,9 @@ class Translation {
         const Network* const net = model_.network.get();
         const int64_t key_value = net ? net->entry() * 4 : model_.key_value_width() * layers * model_.cache_element_size();
         const int64_t state = 8 * model_.cells_width() + (net ? 4 * net->first : 0);  // of a row
-        int64_t group = 0, widest = 0, matrices = 0;
-        for (const TranslatedText& text : texts) {
-            const int64_t source = length(text), steps = source ? limit(source) : 0, ranks = wanted_.decoding.nbest;
+        int64_t group = 0, widest = 0, matrices = 0, insight = 0;
+        for (std::size_t at = 0; at < texts.size(); ++at) {
+            const int64_t source = length(texts[at]), steps = source ? limit(at, source) : 0, ranks = wanted_.decoding.nbest;
             const int64_t working = source * (key_value + 64 * shape.width) + beams * steps * (key_value + 64) + beams * (shape.width * 64 + state);
             group = std::max(group, working);
             widest = std::max(widest, beams * source);
@@ -117,9 +139,24 @@ class Translation {
                 matrices += ranks * layers * shape.decoder.count * steps * (steps + source);
             }
             if (wanted_.alignment) matrices += ranks * (steps + 1) * source * (shape.decoder.count + 1);
+            if (wanted_.insight && source) insight += insight_bytes(source, steps);
         }
         const int64_t together = widest ? std::min<int64_t>(static_cast<int64_t>(texts.size()), std::max<int64_t>(batch_tokens / widest, 1)) : 0;
-        return group * std::max<int64_t>(together, 1) + 4 * matrices;
+        return group * std::max<int64_t>(together, 1) + 4 * matrices + insight;
+    }
+    int64_t insight_bytes(int64_t source, int64_t steps) const {
+        int64_t bytes = 0;
+        for (const NamedArray& array : insight_arrays(model_, source, steps, *wanted_.insight)) bytes += 4 * array.size();
+        return std::min(bytes, most_insight_bytes);
+    }
+
+    std::set<int32_t> never_produced(int32_t start) const {
+        const Decoding& d = wanted_.decoding;
+        std::set<int32_t> never(d.banned.begin(), d.banned.end());
+        never.insert({start, opened_.symbols.pad});
+        if (!d.unknown) never.insert(opened_.symbols.unknown);
+        never.erase(opened_.symbols.end);
+        return never;
     }
 
     BeamRules rules_for(const std::vector<TranslatedText>& texts) const {
@@ -129,19 +166,17 @@ class Translation {
         rules.nbest = d.nbest;
         rules.start = start();
         rules.end = opened_.symbols.end;
-        std::set<int32_t> never(d.banned.begin(), d.banned.end());
-        never.insert({rules.start, opened_.symbols.pad});
-        if (!d.unknown) never.insert(opened_.symbols.unknown);
-        never.erase(rules.end);
+        std::set<int32_t> never;
+        if (!wanted_.targets) never = never_produced(rules.start);
         rules.never.assign(never.begin(), never.end());
-        rules.min_length = d.min_length;
+        rules.min_length = wanted_.targets ? 0 : d.min_length;
         rules.stopping = static_cast<Stopping>(d.stopping);
         rules.force_end = d.force_end;
         rules.score_forced = d.score_forced;
         rules.renormalise = d.renormalise;
         std::size_t longest = least_divisors;
-        for (const TranslatedText& text : texts) {
-            if (!text.source.empty()) longest = std::max(longest, static_cast<std::size_t>(limit(length(text))));
+        for (std::size_t at = 0; at < texts.size(); ++at) {
+            if (!texts[at].source.empty()) longest = std::max(longest, static_cast<std::size_t>(limit(at, length(texts[at]))));
         }
         for (std::size_t n = 0; n < longest + 2; ++n) {
             const double counted = static_cast<double>(std::max<std::size_t>(n, 1));
@@ -163,20 +198,21 @@ class Translation {
         for (const std::size_t at : group) {
             TranslatedText& text = texts[at];
             sources.push_back(text.source);
-            if (wanted_.attention) to.push_back(model_.network ? nullptr : zeroed(text.encoder, {static_cast<int64_t>(model_.encoder.size()), model_.shape.encoder.count, length(text), length(text)}));
+            if (wanted_.attention) to.push_back(model_.network ? nullptr : add(text.arrays, "attention.encoder", {static_cast<int64_t>(model_.encoder.size()), model_.shape.encoder.count, length(text), length(text)}));
             Entry entry;
             entry.source = length(text);
-            entry.limit = limit(entry.source);
+            entry.limit = limit(at, entry.source);
+            if (wanted_.targets) entry.forced = targets_[at];
             if (forced() >= 0) {
-                entry.forced = {forced()};
+                if (!wanted_.targets) entry.forced = {forced()};
                 entry.uncounted = rules.score_forced ? 0 : 1;
             }
             entry.streams = wanted_.streams;
             entries.push_back(std::move(entry));
         }
-        Memory memory = wanted_.attention ? encode_recorded(opened_.model, sources, to) : encode(opened_.model, sources);
+        Memory memory = wanted_.attention ? encode_recorded(pointer_, sources, to) : encode(pointer_, sources);
         if (opened_.shortlist) restrict_to(*opened_.shortlist, sources, memory);
-        BeamSearch search(opened_.model, rules);
+        BeamSearch search(pointer_, rules);
         search.enter(memory, std::move(entries));
         std::vector<std::vector<int32_t>> so_far(group.size());
         while (!search.running().empty()) {
@@ -193,6 +229,7 @@ class Translation {
             for (FoundHypothesis& found : done.found) text.translations.push_back(translated(std::move(found)));
         }
         if (wanted_.alignment || wanted_.attention) record_all(texts, group, memory);
+        if (wanted_.insight) look_inside_all(texts, group);
     }
 
     Translated translated(FoundHypothesis found) const {
@@ -207,12 +244,10 @@ class Translation {
         return made;
     }
 
-    static float* zeroed(Table& table, std::vector<int64_t> shape) {
-        int64_t size = 1;
-        for (const int64_t axis : shape) size *= axis;
-        table.shape = std::move(shape);
-        table.values.assign(static_cast<std::size_t>(size), 0.0f);
-        return table.values.data();
+    // Add a zeroed array.
+    static float* add(std::vector<NamedArray>& arrays, const char* name, std::vector<int64_t> shape) {
+        arrays.push_back({name, std::move(shape)});
+        return arrays.back().zeroed();
     }
 
     std::vector<int32_t> fed(const Translated& one, std::size_t most) const {
@@ -233,12 +268,22 @@ class Translation {
                     const Reading reading{source, fed(one, std::max<std::size_t>(one.log_probs.size(), 1))};
                     const int64_t steps = static_cast<int64_t>(reading.target.size());
                     Matrices to;
-                    if (!model_.shape.recurrent) to.decoder = zeroed(one.decoder, {layers, heads, steps, steps});
-                    if (layers) to.cross = zeroed(one.cross, {layers, heads, steps, source->length});
+                    if (!model_.shape.recurrent) to.decoder = add(one.arrays, "attention.decoder", {layers, heads, steps, steps});
+                    if (layers) to.cross = add(one.arrays, "attention.cross", {layers, heads, steps, source->length});
                     record(model_, {reading}, {to});
                 }
                 if (wanted_.alignment) align(one, source);
             }
+        }
+    }
+
+    // The arrays inside the best translation of each text.
+    void look_inside_all(std::vector<TranslatedText>& texts, const std::vector<std::size_t>& group) const {
+        for (const std::size_t at : group) {
+            check_cancelled();
+            Translated& best = texts[at].translations[0];
+            std::vector<NamedArray> arrays = look_inside(pointer_, texts[at].source, fed(best, std::max<std::size_t>(best.log_probs.size(), 1)), *wanted_.insight, most_insight_bytes);
+            std::move(arrays.begin(), arrays.end(), std::back_inserter(best.arrays));
         }
     }
 
@@ -251,7 +296,7 @@ class Translation {
         const int64_t heads = head.head < 0 ? model_.shape.decoder.count : 1;
         std::vector<float> found(static_cast<std::size_t>(heads * steps * keys));
         record_cross(model_, {reading}, {found.data()}, {head.layer, head.head});
-        float* const to = zeroed(one.alignment, {static_cast<int64_t>(tokens), keys});
+        float* const to = add(one.arrays, "alignment", {static_cast<int64_t>(tokens), keys});
         for (std::size_t t = 0; t < tokens; ++t) {
             const int64_t step = std::min<int64_t>(static_cast<int64_t>(t) + (head.reading ? 1 : 0), steps - 1);
             for (int64_t k = 0; k < keys; ++k) {
@@ -263,9 +308,11 @@ class Translation {
     }
 
     const OpenedModel& opened_;
+    const ModelPtr pointer_;  // the opened model, or it with the edits
     const Model& model_;
     const Wanted& wanted_;
     const Hooks& hooks_;
+    std::vector<std::vector<int64_t>> targets_ = {};  // tokens that the decoder is forced along, if targets are given
 };
 
 }  // namespace
@@ -277,6 +324,12 @@ std::vector<TranslatedText> translate(const OpenedModel& opened, const std::vect
         throw Failure(Fault::model, error.what());
     } catch (const TooLong& error) {
         throw Failure(Fault::too_long, error.what());
+    } catch (const EditMismatch& error) {
+        throw Failure(Fault::argument, std::string("edits: ") + error.what());
+    } catch (const NoSuchArray& error) {
+        throw Failure(Fault::argument, std::string("insight: ") + error.what());
+    } catch (const InsightTooLarge& error) {
+        throw Failure(Fault::memory, std::string("insight: ") + error.what());
     }
 }
 

@@ -1,13 +1,16 @@
-// Texts to translations: tokens, search, texts again, alignment and attention.
+// Texts to translations: tokens, search, texts again, alignment, attention and insight.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "checkpoints/model_files.h"
+#include "transformer/edits.h"
+#include "transformer/insight.h"
 
 namespace uwaga {
 
@@ -15,12 +18,9 @@ struct Wanted {
     Decoding decoding;
     std::string tag;  // of the target language, put before texts without one; "" for none
     bool alignment = false, attention = false, streams = false;
-};
-
-// A table of floats with its axes.
-struct Table {
-    std::vector<int64_t> shape;
-    std::vector<float> values;
+    Edits edits = {};
+    std::optional<std::vector<std::string>> insight = {};  // names of arrays of the best translations; none: all of them
+    std::optional<std::vector<std::string_view>> targets = {};  // what the decoder is forced along, one for each text
 };
 
 struct Translated {
@@ -29,11 +29,11 @@ struct Translated {
     bool truncated = false;
     std::vector<int32_t> tokens;
     std::vector<double> log_probs;
-    Table alignment, decoder, cross;
+    std::vector<NamedArray> arrays;
 };
 struct TranslatedText {
     std::vector<int32_t> source;
-    Table encoder;
+    std::vector<NamedArray> arrays;  // of all translations
     std::vector<Translated> translations;
 };
 

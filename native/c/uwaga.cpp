@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "c/edit_options.h"
 #include "c/translate.h"
 
 #ifndef UWAGA_NO_FILES  // a page has no file system
@@ -116,6 +117,17 @@ std::string target_tag(Fields& fields, const OpenedModel& opened, const std::str
     return fallback;
 }
 
+std::vector<std::string_view> texts_of(Fields& fields, const char* name) {
+    const std::vector<Json>* const given = fields.value(name).array();
+    std::vector<std::string_view> texts;
+    for (std::size_t i = 0; given && i < given->size(); ++i) {
+        const std::string* const text = (*given)[i].string();
+        if (text) texts.push_back(*text);
+    }
+    if (!given || texts.size() != given->size()) fields.refuse(name, "must be an array of strings");
+    return texts;
+}
+
 std::string quoted(const std::string& text) {
     std::string made = "\"";
     for (const char c : text) {
@@ -193,11 +205,13 @@ const Translated* one_of(const uwaga_result* result, std::size_t text, std::size
     return found && rank < found->translations.size() ? &found->translations[rank] : nullptr;
 }
 
-const float* table_of(const Table* table, std::size_t* shape, std::size_t axes) {
-    if (!table || table->shape.size() != axes) return nullptr;
-    if (shape) std::copy(table->shape.begin(), table->shape.end(), shape);
-    static constexpr float none = 0;  // an alignment of no tokens is empty, not missing
-    return table->values.empty() ? &none : table->values.data();
+// The array of a translation with this number; those of its text come first.
+const NamedArray* array_of(const uwaga_result* result, std::size_t text, std::size_t rank, std::size_t at) {
+    const Translated* const one = one_of(result, text, rank);
+    if (!one) return nullptr;
+    const std::vector<NamedArray>& shared = result->texts[text].arrays;
+    if (at < shared.size()) return &shared[at];
+    return at - shared.size() < one->arrays.size() ? &one->arrays[at - shared.size()] : nullptr;
 }
 
 }  // namespace
@@ -265,14 +279,22 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
         Wanted wanted;
         wanted.decoding = model->opened->decoding;
         wanted.streams = call && call->on_token;
-        if (wanted.streams) wanted.decoding.beam = wanted.decoding.nbest = 1;
+        if (fields.has("targets")) wanted.targets = texts_of(fields, "targets");
+        if (wanted.streams || wanted.targets) wanted.decoding.beam = wanted.decoding.nbest = 1;
         read_options(fields, wanted.decoding);
         wanted.alignment = fields.truth("alignment", false);
         wanted.attention = fields.truth("attention", false);
+        if (fields.has("edits")) wanted.edits = read_edits(fields.value("edits"), *model->opened->model);
+        if (fields.has("insight")) {
+            const std::vector<std::string_view> names = texts_of(fields, "insight");
+            wanted.insight.emplace(names.begin(), names.end());
+            if (model->opened->model->network) fields.refuse("insight", "is for Transformers, and the model is recurrent");
+        }
         const int64_t bound = fields.whole("memory", 0, most_bytes, 0);
         wanted.tag = target_tag(fields, *model->opened, model->tag);
         fields.check_all_used();
         if (wanted.streams && wanted.decoding.beam != 1) fields.refuse("beam", "must be 1 in a stream: a larger beam decides its tokens at the end");
+        if (wanted.targets && wanted.decoding.beam != 1) fields.refuse("beam", "must be 1 with targets, which leave nothing to search");
         std::vector<std::string_view> views;
         for (std::size_t i = 0; i < count; ++i) {
             require(texts[i], "texts");
@@ -334,16 +356,23 @@ size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t ra
     return one ? one->log_probs.size() : 0;
 }
 
-const float* uwaga_result_alignment(const uwaga_result* result, size_t text, size_t rank, size_t shape[2]) {
-    const Translated* const one = one_of(result, text, rank);
-    return table_of(one ? &one->alignment : nullptr, shape, 2);
+const char* uwaga_result_array_name(const uwaga_result* result, size_t text, size_t rank, size_t at) {
+    const NamedArray* const found = array_of(result, text, rank, at);
+    return found ? found->name.c_str() : nullptr;
 }
 
-const float* uwaga_result_attention(const uwaga_result* result, size_t text, size_t rank, int kind, size_t shape[4]) {
-    const TranslatedText* const found = text_of(result, text);
-    const Translated* const one = one_of(result, text, rank);
-    if (!one || kind < 0 || kind > 2) return nullptr;
-    return table_of(kind == 0 ? &found->encoder : kind == 1 ? &one->decoder : &one->cross, shape, 4);
+const float* uwaga_result_array(const uwaga_result* result, size_t text, size_t rank, const char* name, size_t shape[4], size_t* axes) {
+    if (axes) *axes = 0;
+    for (std::size_t at = 0; name; ++at) {
+        const NamedArray* const found = array_of(result, text, rank, at);
+        if (!found) return nullptr;
+        if (found->name != name) continue;
+        if (axes) *axes = found->shape.size();
+        if (shape) std::copy(found->shape.begin(), found->shape.end(), shape);
+        static constexpr float none = 0;  // an alignment of no tokens is empty, not missing
+        return found->values.empty() ? &none : found->values.data();
+    }
+    return nullptr;
 }
 
 void uwaga_result_free(uwaga_result* result) { delete result; }

@@ -96,6 +96,13 @@ UWAGA_API void uwaga_call_free(uwaga_call* call);
  *   "estimate"), "min_length", "max_length", "max_ratio", "max_extra": as in Python
  *   "alignment": true for the share of each source token in each target token, by the model's alignment head
  *   "attention": true for all attention matrices
+ *   "insight": names of arrays inside the best translation (queries, weights, logits, ...), or their beginnings such as
+ *     "cross.2"; [] for all. Python's uwaga.engine.insight describes them. At most 256 MiB for each text
+ *   "targets": a translation for each text, which the decoder is forced along: its scores, attention, insight
+ *   "edits": changes of attention heads and positions, in their order: objects with "kind" ("encoder", "decoder",
+ *     "cross"), "layer" and "head" from 1 (default: all), "weights" ("silent", "alone", "uniform", "diagonal", or rows of
+ *     numbers (queries, keys), or these for each head), "mask" (rows of truth values), "scale"; or with "side" ("source",
+ *     "target") and "places", the positions of its first tokens
  *   "source_language", "target_language": as above
  *   "memory": bound in bytes of this call
  * A call with on_token streams: its beam is 1 unless given, and must be 1. Without one, `call` may be NULL. */
@@ -124,12 +131,17 @@ UWAGA_API const char* uwaga_result_piece(const uwaga_result* result, size_t text
 /* Log-probabilities of the target's tokens and, unless it was truncated, of the end symbol. Returns their number. */
 UWAGA_API size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank, const double** log_probs);
 
-/* The alignment (target tokens, source tokens), row by row; NULL if it was not requested. */
-UWAGA_API const float* uwaga_result_alignment(const uwaga_result* result, size_t text, size_t rank, size_t shape[2]);
+/* The name of an array that was requested, counted from 0; NULL after the last. There are
+ *   alignment                  (target tokens, source tokens)
+ *   attention.encoder          (layers, heads, queries, keys); also attention.decoder and attention.cross. Queries of the
+ *                              decoder are its steps, the first of which reads the start symbol
+ * and the names of "insight". What the model lacks is missing. */
+UWAGA_API const char* uwaga_result_array_name(const uwaga_result* result, size_t text, size_t rank, size_t at);
 
-/* Attention (layers, heads, queries, keys) of the encoder (0), the decoder (1) or the cross-attention (2); NULL if it was
- * not requested or the model has none. Queries of the decoder are its steps, the first of which reads the start symbol. */
-UWAGA_API const float* uwaga_result_attention(const uwaga_result* result, size_t text, size_t rank, int kind, size_t shape[4]);
+/* The array with a name, row by row, with the sizes of its axes and their number (1 to 4), unless NULL; NULL if there is
+ * none. */
+UWAGA_API const float* uwaga_result_array(const uwaga_result* result, size_t text, size_t rank, const char* name,
+                                          size_t shape[4], size_t* axes);
 
 UWAGA_API void uwaga_result_free(uwaga_result* result);
 

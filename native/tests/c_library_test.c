@@ -23,6 +23,9 @@ static int stop(void* user, size_t text, int32_t token, double log_prob, const c
     return --*(int*)user <= 0;
 }
 
+static const char* const inside =
+    "{\"insight\": [\"cross\"], \"edits\": [{\"layer\": 1, \"weights\": \"uniform\"}, {\"side\": \"source\", \"places\": [1, 0]}]}";
+
 static void* work(void* given) {
     struct load* const load = given;
     int i;
@@ -32,7 +35,7 @@ static void* work(void* given) {
         uwaga_result* result = NULL;
         uwaga_error error;
         const char* const text = texts[i % count];
-        const int code = uwaga_translate(load->model, &text, NULL, 1, i % 3 ? "{\"beam\": 2, \"alignment\": true}" : NULL, call, &result, &error);
+        const int code = uwaga_translate(load->model, &text, NULL, 1, i % 3 ? "{\"beam\": 2, \"alignment\": true}" : i % 2 ? inside : NULL, call, &result, &error);
         if (code == UWAGA_ERROR_CANCELLED) {
             ++load->cancelled;
             load->wrong += result != NULL;

@@ -45,14 +45,22 @@ bool changes(const AttentionEdit& edit, int64_t head) {
     return !own || !edit.mask.values.empty();
 }
 
+const char* name_of(AttentionKind kind) {
+    static const char* const names[] = {"encoder", "decoder", "cross"};
+    return names[static_cast<int>(kind)];
+}
+
 void check_table(const EditTable& table, AttentionKind kind, int64_t row, int64_t keys) {
     if (table.values.empty()) return;
     const bool growing = kind == AttentionKind::decoder;
     if (row < table.rows && (growing ? keys <= table.columns : keys == table.columns)) return;
-    static const char* const names[] = {"encoder", "decoder", "cross"};
     throw EditMismatch("a table of " + std::to_string(table.rows) + " rows and " + std::to_string(table.columns) + " columns for " +
-                       names[static_cast<int>(kind)] + " attention does not fit " + std::to_string(row + 1) + " rows and " +
+                       name_of(kind) + " attention does not fit " + std::to_string(row + 1) + " rows and " +
                        std::to_string(keys) + " columns; it is of one sentence with its end");
+}
+
+void require_transformer(const Model& model) {
+    if (model.network) throw EditMismatch("the model is recurrent; only the attention of a Transformer can be edited");
 }
 
 }  // namespace
@@ -71,7 +79,38 @@ float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64
     return scale;
 }
 
+void check_edit(const Model& model, const AttentionEdit& edit) {
+    require_transformer(model);
+    const bool encoder = edit.kind == AttentionKind::encoder;
+    if (edit.kind == AttentionKind::decoder ? model.shape.recurrent : !model.has_source()) throw EditMismatch(std::string("the model has no ") + name_of(edit.kind) + " attention");
+    const int64_t layers = static_cast<int64_t>(encoder ? model.encoder.size() : model.decoder.size());
+    const int64_t heads = encoder ? model.shape.encoder.count : model.shape.decoder.count;
+    const auto check = [](const char* what, int64_t number, int64_t count) {
+        if (number < -1 || number >= count) throw EditMismatch(std::string(what) + " " + std::to_string(number + 1) + ": the model has " + std::to_string(count) + " of that kind, counted from 1");
+    };
+    check("layer", edit.layer, layers);
+    check("head", edit.head, heads);
+    if ((edit.weights == AttentionEdit::Weights::given) == edit.given.values.empty()) throw EditMismatch("weights: no table, or a table in place of other weights");
+    if (edit.weights == AttentionEdit::Weights::alone && edit.head < 0) throw EditMismatch("weights 'alone': name the head that is to be alone");
+    for (const EditTable* table : {&edit.given, &edit.mask}) {
+        if (table->heads && table->heads != heads) throw EditMismatch("a table of " + std::to_string(table->heads) + " heads does not fit " + std::to_string(heads));
+    }
+}
+
+void check_places(const Model& model, bool source, const std::vector<int32_t>& places) {
+    require_transformer(model);
+    if (places.empty()) return;
+    if (source && !model.has_source()) throw EditMismatch("a decoder-only model has the side target alone");
+    if (!(source ? model.source : model.target).positions) throw EditMismatch("the model has relative positions, which cannot be replaced");
+    for (const int32_t place : places) {
+        if (place < 0 || place >= model.shape.max_length) throw EditMismatch("position " + std::to_string(place) + ": the model has " + std::to_string(model.shape.max_length) + ", counted from 0");
+    }
+}
+
 std::shared_ptr<Model> edited(const ModelPtr& base, Edits edits, void (*check_interrupt)()) {
+    for (const AttentionEdit& edit : edits.attention) check_edit(*base, edit);
+    check_places(*base, true, edits.source_places);
+    check_places(*base, false, edits.target_places);
     auto model = std::make_shared<Model>();
     static_cast<Weights&>(*model) = *base;
     model->base = base;

@@ -40,6 +40,7 @@ struct Edits {
     std::vector<AttentionEdit> attention = {};
     std::vector<int32_t> source_places = {}, target_places = {};  // positions of the first tokens in place of their own
 
+    bool empty() const { return attention.empty() && source_places.empty() && target_places.empty(); }
     bool touch_encoder() const {
         return !source_places.empty() || std::any_of(attention.begin(), attention.end(), [](const AttentionEdit& edit) { return edit.kind == AttentionKind::encoder; });
     }
@@ -51,12 +52,16 @@ struct Edits {
     }
 };
 
-// A table of an edit does not fit a sentence.
+// The model lacks what an edit changes, or a table of an edit does not fit a sentence.
 struct EditMismatch : std::invalid_argument {
     using std::invalid_argument::invalid_argument;
 };
 
-// Return a model with edits in addition to those of `base`, whose weights it shares.
+// Throw EditMismatch unless the model has what an edit changes. Layers and heads count from 1 in the messages.
+void check_edit(const Model& model, const AttentionEdit& edit);
+void check_places(const Model& model, bool source, const std::vector<int32_t>& places);
+
+// Return a model with edits in addition to those of `base`, whose weights it shares. Throws EditMismatch.
 std::shared_ptr<Model> edited(const std::shared_ptr<const Model>& base, Edits edits, void (*check_interrupt)());
 
 // Return encoded sources for `model`, which was made by edited() from the same model as theirs and has no edits that

@@ -8,43 +8,38 @@
 
 namespace uwaga {
 
+struct Model;
+
 struct NamedArray {
     std::string name;
     std::vector<int64_t> shape;
-    std::vector<float> values;
+    std::vector<float> values = {};
+
+    int64_t size() const {
+        int64_t count = 1;
+        for (const int64_t axis : shape) count *= axis;
+        return count;
+    }
+    // Allocate the values, zeroed.
+    float* zeroed() {
+        values.assign(static_cast<std::size_t>(size()), 0.0f);
+        return values.data();
+    }
 };
 
+struct NoSuchArray : std::invalid_argument {
+    using std::invalid_argument::invalid_argument;
+};
 // The selected arrays exceed the bound of memory.
 struct InsightTooLarge : std::length_error {
     using std::length_error::length_error;
 };
 
-// Names are NAME, `encoder.LAYER.NAME`, `decoder.LAYER.NAME` and `cross.LAYER.NAME`, with layers from 1; see
-// uwaga.engine.insight.
-struct Insight {
-    std::vector<std::string> wanted;  // names or beginnings of names before a point; empty: all
-    int64_t bound;                    // of the arrays' bytes
-    std::vector<NamedArray> arrays = {};
-    int64_t bytes = 0;
+constexpr int64_t most_insight_bytes = int64_t{1} << 28;  // of a translation's arrays, by default
 
-    bool wants(const std::string& name) const {
-        for (const std::string& one : wanted) {
-            if (name == one || name.compare(0, one.size() + 1, one + ".") == 0) return true;
-        }
-        return wanted.empty();
-    }
-    // Room for an array, zeroed; null if it is not wanted. It stays valid until the insight is destroyed.
-    float* add(const std::string& name, std::vector<int64_t> shape) {
-        if (!wants(name)) return nullptr;
-        int64_t count = 1;
-        for (const int64_t size : shape) count *= size;
-        bytes += count * static_cast<int64_t>(sizeof(float));
-        if (bytes > bound) {
-            throw InsightTooLarge(name + ": the selected arrays take more than " + std::to_string(bound) + " bytes: select fewer names or raise the bound");
-        }
-        arrays.push_back({name, std::move(shape), std::vector<float>(static_cast<std::size_t>(count))});
-        return arrays.back().values.data();
-    }
-};
+// The arrays of a translation, without values, in the order of the computation: NAME, `encoder.LAYER.NAME`,
+// `decoder.LAYER.NAME` and `cross.LAYER.NAME`, with layers from 1; see uwaga.engine.insight. `wanted` are names or
+// beginnings of names before a point; empty: all. Throws NoSuchArray, and std::invalid_argument for a recurrent model.
+std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target, const std::vector<std::string>& wanted);
 
 }  // namespace uwaga

@@ -28,6 +28,19 @@ std::vector<RecordedGroup> grouped(const std::vector<int64_t>& lengths) {
     return groups;
 }
 
+// The selected arrays of a translation, which a pass fills.
+struct Insight {
+    std::vector<NamedArray>& arrays;
+
+    // Where an array's values go; null if it is not selected.
+    float* find(const std::string& name) const {
+        for (NamedArray& array : arrays) {
+            if (array.name == name) return array.values.data();
+        }
+        return nullptr;
+    }
+};
+
 // The rows of a group on their way through the layers; they are in ws.x.
 struct Pass {
     const Model& model;
@@ -37,7 +50,7 @@ struct Pass {
     std::vector<int64_t> lengths = {};  // length of each sentence
     int64_t rows = 0;
     Buffer<uint16_t> halves = {};  // keys and values in float16
-    Insight* insight = nullptr;    // null: none; otherwise the pass has one sentence
+    const Insight* insight = nullptr;  // null: none; otherwise the pass has one sentence
 
     void begin(const std::vector<const std::vector<int32_t>*>& sentences);
     const float* project(const Linear& linear, Rows& in);
@@ -45,7 +58,7 @@ struct Pass {
     void decoder_attend(std::size_t l, const std::vector<float*>& to);
     void cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head = -1);
     void finish(const Linear& out, const Norm& norm);
-    float* see(const std::string& name, std::vector<int64_t> shape) { return insight ? insight->add(name, std::move(shape)) : nullptr; }
+    float* see(const std::string& name) const { return insight ? insight->find(name) : nullptr; }
     void see_rows(const std::string& name);
     void see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count);
     void see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length);
@@ -73,7 +86,7 @@ void Pass::begin(const std::vector<const std::vector<int32_t>*>& sentences) {
 // The vectors (rows, width) on their way.
 void Pass::see_rows(const std::string& name) {
     const int64_t width = model.shape.width;
-    float* to = see(name, {rows, width});
+    float* to = see(name);
     for (int64_t row = 0; to && row < rows; ++row) std::copy_n(ws.x.get() + row * stride_of(width), width, to + row * width);
 }
 
@@ -83,7 +96,7 @@ float number_at(const void* numbers, bool float16, int64_t at) {
 
 // (heads, count, head width) of rows (count, stride) that begin with the heads side by side.
 void Pass::see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count) {
-    float* to = see(name, {heads.count, count, heads.width});
+    float* to = see(name);
     if (!to) return;
     for (int64_t head = 0; head < heads.count; ++head) {
         for (int64_t row = 0; row < count; ++row) {
@@ -94,7 +107,7 @@ void Pass::see_heads(const std::string& name, const void* numbers, bool float16,
 
 // (heads, rows, length) scores before the softmax; -inf where a query may not look.
 void Pass::see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length) {
-    float* to = see(name, {heads.count, rows, length});
+    float* to = see(name);
     for (int64_t query = 0; to && query < rows; ++query) {
         const float* bias = kind == AttentionKind::cross ? nullptr : relative_bias(model, side, heads, query, length, ws);
         for (int64_t head = 0; head < heads.count; ++head) {
@@ -401,9 +414,64 @@ Memory encode_recorded(const ModelPtr& model, const std::vector<std::vector<int3
     return memory;
 }
 
-void look_inside(const ModelPtr& pointer, const std::vector<int32_t>& source, const std::vector<int32_t>& target, Insight& insight) {
-    const Model& model = *pointer;
+std::vector<NamedArray> insight_arrays(const Model& model, int64_t source, int64_t target, const std::vector<std::string>& wanted) {
     if (model.network) throw std::invalid_argument("the model is recurrent; insight is for Transformers");
+    const Shape& shape = model.shape;
+    std::vector<NamedArray> all;
+    const auto attention = [&](const std::string& name, const Heads& heads, int64_t queries, int64_t keys) {
+        all.push_back({name + "query", {heads.count, queries, heads.width}});
+        for (const char* const each : {"key", "value"}) all.push_back({name + each, {heads.count, keys, heads.width}});
+        for (const char* const each : {"scores", "weights"}) all.push_back({name + each, {heads.count, queries, keys}});
+        all.push_back({name + "context", {heads.count, queries, heads.width}});
+        all.push_back({name + "attention", {queries, shape.width}});
+    };
+    if (model.has_source()) {
+        all.push_back({"encoder.embedding", {source, shape.width}});
+        for (std::size_t l = 0; l < model.encoder.size(); ++l) {
+            attention(layer_name("encoder", l), shape.encoder, source, source);
+            all.push_back({layer_name("encoder", l) + "feed_forward", {source, shape.width}});
+        }
+        all.push_back({"encoder.output", {source, shape.width}});
+    }
+    all.push_back({"decoder.embedding", {target, shape.width}});
+    for (std::size_t l = 0; l < model.decoder.size(); ++l) {
+        if (shape.recurrent) all.push_back({layer_name("decoder", l) + "recurrence", {target, shape.width}});
+        else attention(layer_name("decoder", l), shape.decoder, target, target);
+        if (model.has_source()) attention(layer_name("cross", l), shape.decoder, target, source);
+        all.push_back({layer_name("decoder", l) + "feed_forward", {target, shape.width}});
+    }
+    all.push_back({"decoder.output", {target, shape.width}});
+    all.push_back({"logits", {target, model.target_vocabulary}});
+    if (wanted.empty()) return all;
+    std::vector<NamedArray> selected;
+    std::vector<bool> found(wanted.size());
+    for (const NamedArray& array : all) {
+        bool taken = false;
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            if (array.name != wanted[i] && array.name.compare(0, wanted[i].size() + 1, wanted[i] + ".") != 0) continue;
+            taken = found[i] = true;
+        }
+        if (taken) selected.push_back(array);
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (found[i]) continue;
+        std::string names;
+        for (const NamedArray& array : all) names += (names.empty() ? "" : ", ") + array.name;
+        throw NoSuchArray("no array has the name '" + wanted[i].substr(0, 60) + "'; the model has " + names);
+    }
+    return selected;
+}
+
+std::vector<NamedArray> look_inside(const ModelPtr& pointer, const std::vector<int32_t>& source, const std::vector<int32_t>& target, const std::vector<std::string>& wanted, int64_t bound) {
+    const Model& model = *pointer;
+    std::vector<NamedArray> arrays = insight_arrays(model, static_cast<int64_t>(source.size()), static_cast<int64_t>(target.size()), wanted);
+    int64_t bytes = 0;
+    for (const NamedArray& array : arrays) {
+        bytes += array.size() * static_cast<int64_t>(sizeof(float));
+        if (bytes > bound) throw InsightTooLarge(array.name + ": the selected arrays take more than " + std::to_string(bound) + " bytes: select fewer names or raise the bound");
+    }
+    for (NamedArray& array : arrays) array.zeroed();
+    const Insight insight{arrays};
     WorkspacePool::Loan loan(model.workspaces);
     Workspace& ws = *loan;
     EncodedSentence encoded;
@@ -416,7 +484,7 @@ void look_inside(const ModelPtr& pointer, const std::vector<int32_t>& source, co
         for (std::size_t l = 0; l < model.encoder.size(); ++l) {
             const std::string name = layer_name("encoder", l);
             model.workers.check();
-            pass.encoder_attend(l, {pass.see(name + "weights", {pass.heads.count, pass.rows, pass.rows})});
+            pass.encoder_attend(l, {pass.see(name + "weights")});
             pass.see_rows(name + "attention");
             pass.feed(model.encoder[l].feed_forward);
             pass.see_rows(name + "feed_forward");
@@ -436,10 +504,10 @@ void look_inside(const ModelPtr& pointer, const std::vector<int32_t>& source, co
         const std::string name = layer_name("decoder", l), cross = layer_name("cross", l);
         model.workers.check();
         if (model.shape.recurrent) pass.recur_layer(model.decoder[l]);
-        else pass.decoder_attend(l, {pass.see(name + "weights", {pass.heads.count, steps, steps})});
+        else pass.decoder_attend(l, {pass.see(name + "weights")});
         pass.see_rows(name + (model.shape.recurrent ? "recurrence" : "attention"));
         if (model.has_source()) {
-            pass.cross_attend(l, {&encoded}, {pass.see(cross + "weights", {pass.heads.count, steps, encoded.length})});
+            pass.cross_attend(l, {&encoded}, {pass.see(cross + "weights")});
             pass.see_rows(cross + "attention");
         }
         pass.feed(model.decoder[l].feed_forward);
@@ -448,8 +516,8 @@ void look_inside(const ModelPtr& pointer, const std::vector<int32_t>& source, co
     if (model.shape.pre_norm) normalise(model, model.decoder_norm, ws.x.get(), steps, ws.x.get());
     scale_output(model, ws.x.get(), steps);
     pass.see_rows("decoder.output");
-    float* logits = pass.see("logits", {steps, model.target_vocabulary});
-    if (!logits) return;
+    float* logits = pass.see("logits");
+    if (!logits) return arrays;
     Rows features = rows_of(ws, ws.x.get(), steps, model.shape.width, stride_of(model.shape.width));
     std::vector<OutputRow> out(static_cast<std::size_t>(steps));
     for (int64_t row = 0; row < steps; ++row) {
@@ -457,6 +525,7 @@ void look_inside(const ModelPtr& pointer, const std::vector<int32_t>& source, co
         out[static_cast<std::size_t>(row)].logits = logits + row * model.target_vocabulary;
     }
     output(*model.kernels, features, model.output_weight, model.output_bias, out.data());
+    return arrays;
 }
 
 void record(const Model& model, const std::vector<Reading>& readings, const std::vector<Matrices>& to) {

@@ -36,9 +36,10 @@ struct CrossHead {
 };
 void record_cross(const Model& model, const std::vector<Reading>& readings, const std::vector<float*>& to, const CrossHead& chosen);
 
-// Collect the arrays that `insight` wants for one source, empty in a decoder-only model, and the tokens fed at each step of
+// Return the selected arrays (insight_arrays) of one source, empty in a decoder-only model, and the tokens fed at each step of
 // the target. The weights are those of encode() and step(), bit for bit, with the model's edits; so are the logits, of
 // which step() returns the logarithms of the softmax. Scores are summed in another order than in the kernels.
-void look_inside(const ModelPtr& model, const std::vector<int32_t>& source, const std::vector<int32_t>& target, Insight& insight);
+// Throws InsightTooLarge, before it computes anything, if they take more than `bound` bytes.
+std::vector<NamedArray> look_inside(const ModelPtr& model, const std::vector<int32_t>& source, const std::vector<int32_t>& target, const std::vector<std::string>& wanted, int64_t bound);
 
 }  // namespace uwaga

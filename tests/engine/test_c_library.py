@@ -11,7 +11,7 @@ import damaged_models
 import marian_folders
 import pytest
 import tiny_models as tiny
-from c_library import ON_TOKEN, ROOT, CError, Library, build, check_answers, run
+from c_library import ON_TOKEN, ROOT, CError, Library, build, check_answers, check_inside, run
 from marian_students import write_random, write_student
 from pretrained_texts import sentencepiece
 from recurrent_variants import VARIANTS
@@ -138,6 +138,8 @@ def test_every_variant_is_read_as_in_python(library, tmp_path, variant, stored):
         quantise(folder, tmp_path / "int8", ("output",))
         folder = tmp_path / "int8"
     translator = uwaga.load(folder, engine="native", threads=1)
+    for seed in range(3):
+        check_inside(library.open(folder), translator, tiny.ENGLISH[seed], tiny.GERMAN[seed][:8], seed)
     lines = tiny.ENGLISH[:4]
     ids = [source.add_special_tokens(source.encode(line)) for line in lines]
     opened = library.open(folder)
@@ -204,6 +206,7 @@ def test_every_variant_of_marian_is_read_as_in_python(library, tmp_path, options
     check_marian(library, tmp_path, {})
     translator = uwaga.load(tmp_path, engine="native", device="cpu", threads=1)
     check_answers(library.open(tmp_path), translator, tiny.ENGLISH, {"max_length": 9})
+    check_inside(library.open(tmp_path), translator, tiny.ENGLISH[0], tiny.GERMAN[0][:8], 1)
 
 
 def test_a_multilingual_model_takes_its_language_from_the_options_or_the_text(library, tmp_path):
@@ -333,6 +336,52 @@ def test_what_is_wrong_is_a_code_and_a_message(library):
     refused(MEMORY, "bound", make=lambda: model.translate(TEXTS, memory=1000))
     refused(MEMORY, "bound", make=lambda: model.translate(["dog " * 200] * 50, attention=True))
     assert model.translate(["", "  "])[0][0]["text"] == ""
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"edits": {}}, "edits must be an array"),
+        ({"edits": [1]}, "edits[0] must be an object"),
+        ({"edits": [{"kind": "self"}]}, "edits[0].kind must be one of cross, encoder, decoder"),
+        ({"edits": [{}, {"layer": 9}]}, "edits[1]: layer 9: the model has 2"),
+        ({"edits": [{"layer": 0}]}, "edits[0].layer must be a whole number from 1"),
+        ({"edits": [{"head": 99}]}, "edits[0]: head 99: the model has 4"),
+        ({"edits": [{"weights": "loud"}]}, "edits[0].weights must be one of silent, alone"),
+        ({"edits": [{"weights": "alone"}]}, "edits[0]: weights 'alone': name the head"),
+        ({"edits": [{"weights": [[1, 2], [3]]}]}, "rows of equal length"),
+        ({"edits": [{"weights": [[]]}]}, "rows of equal length"),
+        ({"edits": [{"weights": [[[1]], [[2]]]}]}, "a table of 2 heads does not fit 4"),
+        ({"edits": [{"weights": [[1e300]]}]}, "edits[0].weights must be"),
+        ({"edits": [{"mask": [[1]]}]}, "edits[0].mask must be a table of true and false"),
+        ({"edits": [{"mask": [[True]]}]}, "does not fit"),
+        ({"edits": [{"scale": 1e40}]}, "edits[0].scale must be a number"),
+        ({"edits": [{"side": "source", "places": [999]}]}, "edits[0]: position 999"),
+        ({"edits": [{"side": "both", "places": []}]}, "edits[0].side must be one of"),
+        ({"edits": [{"side": "target"}]}, "edits[0].places is missing"),
+        ({"edits": [{"heads": 1}]}, "edits[0].heads is unknown"),
+        ({"insight": "logits"}, "insight must be an array of strings"),
+        ({"insight": ["cross.9"]}, "insight: no array has the name 'cross.9'; the model has encoder.emb"),
+        ({"targets": []}, "targets: there are 0 for 1 texts"),
+        ({"targets": ["ja"], "beam": 2}, "beam must be 1 with targets"),
+    ],
+)
+def test_an_edit_that_cannot_be_is_refused_with_its_place(library, options, words):
+    model = library.open(BUNDLED)
+    with pytest.raises(CError) as error:
+        model.translate(TEXTS[:1], **options)
+    assert error.value.args[0] == ARGUMENT
+    assert words in error.value.args[1]
+    model.close()
+
+
+def test_what_is_too_large_is_refused_before_it_is_computed(library):
+    model = library.open(BUNDLED)
+    for options in ({"insight": [], "memory": 10_000_000}, {"targets": ["Hund " * 300]}):
+        with pytest.raises(CError) as error:
+            model.translate(["dog " * 200], **options)
+        assert error.value.args[0] in (MEMORY, TOO_LONG)
     model.close()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 from browser import chromium
-from c_library import ROOT, check_answers
+from c_library import ROOT, check_answers, check_inside
 from marian_students import write_student
 from recurrent_variants import VARIANTS
 from safetensors.numpy import load_file, save_file
@@ -56,22 +56,16 @@ class WebModel:
             raise WebError(found["code"], found["message"])
         self.info = found["info"]
         for one in (one for ways in found["answers"] for one in ways):
-            one |= _tables(one["tables"]) | {"text": one["text"].partition("\0")[0]}  # as in C
+            one["arrays"] = {name: _array(array) for name, array in one["arrays"].items()}
+            one["text"] = one["text"].partition("\0")[0]  # as in C
         return found["answers"]
 
     def close(self):
         pass
 
 
-def _tables(tables):
-    names = ("alignment", "encoder", "decoder", "cross")
-    found = {name: tables.get(name) for name in names}
-    return {
-        name: None
-        if one is None
-        else np.frombuffer(base64.b64decode(one["data"]), np.float32).reshape(one["shape"])
-        for name, one in found.items()
-    }
+def _array(given):
+    return np.frombuffer(base64.b64decode(given["data"]), np.float32).reshape(given["shape"])
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +95,21 @@ def test_answers_are_those_of_the_portable_kernels(portable, int8_folder, dtype,
 @pytest.mark.parametrize("beam", [1, 5])
 def test_500_sentences(portable, int8_folder, dtype, beam):
     check(BUNDLED if dtype == "float32" else int8_folder, BEGINNINGS[:500], {"beam": beam})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_edits_insight_and_targets_are_those_of_the_portable_kernels(portable, int8_folder, dtype):
+    place = BUNDLED if dtype == "float32" else int8_folder
+    translator = uwaga.load(place, device="cpu", threads=1)
+    for seed in range(3):
+        check_inside(WebModel(place), translator, TEXTS[seed], "Ein Hund läuft.", seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_random_edits(portable, int8_folder, seed):
+    translator = uwaga.load(int8_folder, device="cpu", threads=1)
+    check_inside(WebModel(int8_folder), translator, TEXTS[seed % len(TEXTS)], "Ein Hund schläft.", seed + 3)
 
 
 @pytest.mark.parametrize("kind", ["float32", "intgemm8"])
@@ -135,6 +144,9 @@ def test_what_is_wrong_is_an_error_that_names_it(tmp_path):
         (["word " * 400], {}, "too long", "256"),
         (["a\ud800"], {}, "text", "lone surrogate"),
         (["a"], {"memory": 100}, "memory", "bound of memory"),
+        (["a"], {"insight": ["x"]}, "argument", "no array has the name 'x'"),
+        (["a"], {"edits": [{"layer": 7}]}, "argument", "edits[0]: layer 7: the model has 2"),
+        (["a", "b"], {"targets": ["a"]}, "argument", "targets: there are 1 for 2 texts"),
     ]:
         with pytest.raises(WebError) as caught:
             WebModel(BUNDLED).translate(texts, **options)

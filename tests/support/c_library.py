@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import random
 import shutil
 import subprocess
 from dataclasses import replace
@@ -11,9 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from uwaga.engine.interventions import KINDS, REPLACEMENTS, Heads, Positions
+from uwaga.inspection.interventions import intervene
 from uwaga.search import search
 from uwaga.translator.align import with_alignments
 from uwaga.translator.attention import with_attentions
+from uwaga.translator.score import step_scorer
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, POINTER, INT, DOUBLE = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_double
@@ -59,8 +63,8 @@ class Library:
             getattr(self.c, f"uwaga_result_{name}").restype = ctypes.c_char_p
         for name in ("tokens", "log_probs", "count"):
             getattr(self.c, f"uwaga_result_{name}").restype = SIZE
-        for name in ("alignment", "attention"):
-            getattr(self.c, f"uwaga_result_{name}").restype = ctypes.POINTER(ctypes.c_float)
+        self.c.uwaga_result_array_name.restype = ctypes.c_char_p
+        self.c.uwaga_result_array.restype = ctypes.POINTER(ctypes.c_float)
         self.c.uwaga_result_score.restype = DOUBLE
         self.c.uwaga_model_info.restype = self.c.uwaga_version.restype = ctypes.c_char_p
         self.c.uwaga_call_new.restype = POINTER
@@ -139,15 +143,17 @@ class CModel:
             made[f"{name}_pieces"] = [
                 self.c.uwaga_result_piece(*at, side, SIZE(place)).decode() for place in range(count)
             ]
-        made["alignment"] = self._table(self.c.uwaga_result_alignment, *at, axes=2)
-        for kind, name in enumerate(("encoder", "decoder", "cross")):
-            made[name] = self._table(self.c.uwaga_result_attention, *at, kind, axes=4)
+        names = iter(lambda: self.c.uwaga_result_array_name(*at, SIZE(len(made["arrays"]))), None)
+        made["arrays"] = {}
+        for name in names:
+            made["arrays"][name.decode()] = self._array(*at, name)
         return made
 
-    def _table(self, function, *at, axes):
-        shape = (SIZE * axes)()
-        found = function(*at, shape)
-        return np.ctypeslib.as_array(found, tuple(shape)).copy() if found and 0 not in shape else None
+    def _array(self, *at):
+        shape, axes = (SIZE * 4)(), SIZE()
+        found = self.c.uwaga_result_array(*at, shape, ctypes.byref(axes))
+        sizes = tuple(shape)[: axes.value]
+        return np.ctypeslib.as_array(found, sizes).copy() if 0 not in sizes else np.zeros(sizes, np.float32)
 
 
 def check_answers(opened, translator, texts, options):
@@ -167,7 +173,58 @@ def check_answers(opened, translator, texts, options):
             assert one["text"] == model.target.decode(other.tokens).partition("\0")[0]  # ends a C string
             assert (one["score"], one["truncated"]) == (other.score, other.truncated)
             assert one["log_probs"] == list(other.token_scores)
-            np.testing.assert_array_equal(one["alignment"], other.alignment)
-            for kind in ("encoder", "decoder", "cross"):
-                np.testing.assert_array_equal(one[kind], getattr(other.attentions, kind))
+            kinds = {kind: getattr(other.attentions, kind) for kind in ("encoder", "decoder", "cross")}
+            maps = {f"attention.{kind}": table for kind, table in kinds.items() if table is not None}
+            same_arrays(one["arrays"], {"alignment": other.alignment, **maps})
+    opened.close()
+
+
+def same_arrays(found, wanted):
+    """The same names, in any order, with the same numbers."""
+    assert set(found) == set(wanted)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
+
+
+def random_edits(settings, seed):
+    """Changes of a Transformer for any sentence, as the options of the library and as interventions."""
+    drawn = random.Random(seed)
+    options, interventions = [], []
+    for _ in range(drawn.randint(1, 4)):
+        kind = drawn.choice(("encoder", "cross") if settings.self_attention == "ssru" else KINDS)
+        layers = settings.encoder_layers if kind == "encoder" else settings.decoder_layers
+        heads = settings.heads if kind == "encoder" else settings.decoder_heads or settings.heads
+        one = {"layer": drawn.choice([None, drawn.randint(1, layers)])}
+        one["weights"] = drawn.choice([None, *REPLACEMENTS])
+        one["head"] = drawn.choice([None] * (one["weights"] != "alone") + [drawn.randint(1, heads)])
+        one["scale"] = drawn.choice([None, drawn.uniform(0, 2)])
+        options.append({"kind": kind} | {key: value for key, value in one.items() if value is not None})
+        interventions.append(Heads(kind, **one))
+    if settings.positions != "relative":
+        side, places = drawn.choice(("source", "target")), drawn.sample(range(8), 6)
+        options.append({"side": side, "places": places})
+        interventions.append(Positions(side, tuple(places)))
+    return options, interventions
+
+
+def check_inside(opened, translator, text, target, seed):
+    """Edits, insight and given targets of a Transformer: what Python's translator gives, to the bit."""
+    edits, interventions = random_edits(translator.decoder.settings, seed)
+    end = translator.decoder.symbols.end
+    (source,), (ids,) = translator.pair_ids([(text, target)])
+    for options, changed in (({}, translator), ({"edits": edits}, intervene(translator, *interventions))):
+        decoder, start = changed.decoder, changed.decoding.start
+        ((found,),) = search(decoder, [source], replace(changed.decoding, beam=1, nbest=1))
+        own = (*found.tokens, *[end] * (not found.truncated))
+        for scored, given in ((own, {"beam": 1}), (ids, {"targets": [target]})):
+            ((one,),) = opened.translate([text], attention=True, insight=[], **options, **given)
+            assert [*one["target"], *[end] * (not one["truncated"])] == list(scored)
+            [scores] = step_scorer(decoder)([source], [scored], start)
+            if "targets" in given:
+                assert one["log_probs"] == scores
+            fed = [decoder.symbols.start if start is None else start, *scored[:-1]]
+            [maps] = decoder.attentions([source], [fed])
+            kinds = {f"attention.{kind}": getattr(maps, kind) for kind in KINDS}
+            maps = {name: each for name, each in kinds.items() if each is not None}
+            same_arrays(one["arrays"], decoder.insight(source, fed) | maps)
     opened.close()

@@ -4,7 +4,11 @@ import { readFileSync } from "node:fs";
 const { lib, folder, texts, options, open } = JSON.parse(readFileSync(0, "utf8"));
 const { Uwaga } = await import(`${lib}/index.js`);
 const base64 = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
-const table = (found) => found && { shape: found.shape, data: base64(found.data) };
+const arrays = ({ alignment, attention = {}, insight = {} }) => {
+  const named = Object.entries(attention).map(([kind, one]) => [`attention.${kind}`, one]);
+  const all = [...(alignment ? [["alignment", alignment]] : []), ...named, ...Object.entries(insight)];
+  return Object.fromEntries(all.map(([name, one]) => [name, { shape: one.shape, data: base64(one.data) }]));
+};
 try {
   const model = await Uwaga.load(folder, open);
   const made = await model.translate(texts, options);
@@ -18,7 +22,7 @@ try {
       source_pieces: one.source.pieces,
       target: [...each.tokens],
       target_pieces: each.pieces,
-      tables: { alignment: table(each.alignment), encoder: table(each.attention?.encoder), decoder: table(each.attention?.decoder), cross: table(each.attention?.cross) },
+      arrays: arrays(each),
     })),
   );
   process.stdout.write(JSON.stringify({ info: model.info, answers }));

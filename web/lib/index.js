@@ -125,11 +125,16 @@ var Uwaga = class _Uwaga {
     }
   }
   async translate(text, options = {}) {
-    const { signal, onToken, ...search } = options;
+    const { signal, onToken, targets, ...search } = options;
+    const texts = typeof text === "string" ? [text] : text;
+    if (targets !== void 0 && targets.length !== texts.length) {
+      throw new UwagaError("argument", `targets: there are ${targets.length} for ${texts.length} texts`);
+    }
     const made = [];
-    for (const one of typeof text === "string" ? [text] : text) {
+    for (const [at, one] of texts.entries()) {
       signal?.throwIfAborted();
-      made.push(await this.runner.translate(one, search, signal, onToken));
+      const forced = targets === void 0 ? {} : { targets: [targets[at]] };
+      made.push(await this.runner.translate(one, { ...search, ...forced }, signal, onToken));
     }
     return typeof text === "string" ? made[0] : made;
   }

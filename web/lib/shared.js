@@ -22,7 +22,6 @@ var UwagaError = class extends Error {
 
 // src/engine.ts
 var ERROR_BYTES = 512;
-var KINDS = ["encoder", "decoder", "cross"];
 var Engine = class _Engine {
   constructor(own) {
     this.own = own;
@@ -109,7 +108,7 @@ var Engine = class _Engine {
         (error) => this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), call, at, error)
       );
       const result = this.view.getUint32(at, true);
-      const room = take(new Uint8Array(16));
+      const room = take(new Uint8Array(20));
       try {
         return texts.map((one, number) => this.translation(result, number, one, room));
       } finally {
@@ -142,15 +141,16 @@ var Engine = class _Engine {
     };
     const scores = own.uwaga_result_log_probs(result, number, rank, room);
     made.logProbs = new Float64Array(this.copied(this.view.getUint32(room, true), 8 * scores));
-    const alignment = this.table(own.uwaga_result_alignment(result, number, rank, room), room, 2);
-    if (alignment) made.alignment = alignment;
-    const attention = {};
-    KINDS.forEach((kind, which) => {
-      const found = this.table(own.uwaga_result_attention(result, number, rank, which, room), room, 4);
-      if (found) attention[kind] = found;
-    });
-    if (Object.keys(attention).length > 0) made.attention = attention;
-    return made;
+    for (let count = 0; ; ++count) {
+      const at2 = own.uwaga_result_array_name(result, number, rank, count);
+      if (at2 === 0) return made;
+      const name = this.string(at2);
+      const array = this.table(own.uwaga_result_array(result, number, rank, at2, room, room + 16), room);
+      const kind = name.startsWith("attention.") ? name.slice("attention.".length) : "";
+      if (name === "alignment") made.alignment = array;
+      else if (kind !== "") made.attention = { ...made.attention, [kind]: array };
+      else (made.insight ??= {})[name] = array;
+    }
   }
   side(result, number, rank, side, room) {
     const count = this.own.uwaga_result_tokens(result, number, rank, side, room);
@@ -158,8 +158,8 @@ var Engine = class _Engine {
     const pieces = Array.from(tokens, (_, at) => this.string(this.own.uwaga_result_piece(result, number, rank, side, at)));
     return { tokens, pieces };
   }
-  table(at, room, axes) {
-    if (at === 0) return void 0;
+  table(at, room) {
+    const axes = this.view.getUint32(room + 16, true);
     const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(room + 4 * axis, true));
     return { shape, data: new Float32Array(this.copied(at, 4 * shape.reduce((all, size) => all * size, 1))) };
   }

@@ -13,12 +13,43 @@ export interface TranslateOptions {
     alignment?: boolean;
     /** Return all attention matrices. */
     attention?: boolean;
+    /**
+     * Return the arrays inside the best translation with these names or beginnings of names, such as "cross.2"; [] for all.
+     * See `Candidate.insight`.
+     */
+    insight?: string[];
+    /** A translation of each text, which the decoder is forced along; the beam is 1. */
+    targets?: string[];
+    /** Changes of attention heads and positions, made in their order. */
+    edits?: Edit[];
     /** Refuse a model of another language. */
     source_language?: string;
     /** Of a multilingual model; of any other, refuse a model of another language. */
     target_language?: string;
     /** Bound in bytes of this call. */
     memory?: number;
+}
+/** A change of attention heads, or of the positions of the first tokens of a side, counted from 0. */
+export type Edit = HeadsEdit | {
+    side: "source" | "target";
+    places: number[];
+};
+export interface HeadsEdit {
+    /** The kind of attention; default cross. */
+    kind?: "encoder" | "decoder" | "cross";
+    /** From 1; default: all. */
+    layer?: number;
+    head?: number;
+    /**
+     * In place of their own. `silent`: none; `alone`: none for the other heads of the layer; `uniform`: the same for all
+     * positions that a query may see; `diagonal`: all on its own position; or rows of numbers (queries, keys) of one
+     * sentence with its end, or these for each head.
+     */
+    weights?: "silent" | "alone" | "uniform" | "diagonal" | number[][] | number[][][];
+    /** True where a query may look (queries, keys): what is left is scaled to sum to 1 again. */
+    mask?: boolean[][] | boolean[][][];
+    /** Factor of the scores in place of the model's, which is usually 1/√d_k. */
+    scale?: number;
 }
 /** A token that was decided, its log-probability, and the translation so far, whose end later tokens may change. */
 export interface DecidedToken {
@@ -53,6 +84,13 @@ export interface Candidate {
     /** (target tokens, source tokens), if requested. */
     alignment?: Table;
     attention?: Attention;
+    /**
+     * The arrays that were requested, in the order of the computation. The names of a Transformer's are
+     * `encoder.embedding`, `encoder.1.query`, `.key`, `.value` (heads, source, head width), `.scores` and `.weights` (heads,
+     * queries, keys), `.context` (heads, queries, head width), `.attention` and `.feed_forward` (tokens, width) of each layer,
+     * `encoder.output`; the same of `decoder` and, without `feed_forward`, of `cross`; `logits` (target, vocabulary).
+     */
+    insight?: Record<string, Table>;
 }
 export interface Translation extends Candidate {
     source: {

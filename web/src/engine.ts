@@ -1,5 +1,5 @@
 /** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
-import { type Attention, type Candidate, CODES, type Files, type ModelInfo, type OnToken, type OpenOptions, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
+import { type Candidate, CODES, type Files, type ModelInfo, type OnToken, type OpenOptions, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
 
 type Pointer = number;
 interface Exports {
@@ -21,13 +21,12 @@ interface Exports {
   uwaga_result_tokens(result: Pointer, text: number, rank: number, side: number, tokens: Pointer): number;
   uwaga_result_piece(result: Pointer, text: number, rank: number, side: number, at: number): Pointer;
   uwaga_result_log_probs(result: Pointer, text: number, rank: number, logProbs: Pointer): number;
-  uwaga_result_alignment(result: Pointer, text: number, rank: number, shape: Pointer): Pointer;
-  uwaga_result_attention(result: Pointer, text: number, rank: number, kind: number, shape: Pointer): Pointer;
+  uwaga_result_array_name(result: Pointer, text: number, rank: number, at: number): Pointer;
+  uwaga_result_array(result: Pointer, text: number, rank: number, name: Pointer, shape: Pointer, axes: Pointer): Pointer;
   uwaga_result_free(result: Pointer): void;
 }
 
 const ERROR_BYTES = 512; // sizeof(uwaga_error)
-const KINDS = ["encoder", "decoder", "cross"] as const;
 
 /** An instance of the module, with the memory of its models. */
 export class Engine {
@@ -113,7 +112,7 @@ export class Engine {
         this.own.uwaga_translate(model, take(pointers(places)), take(pointers(lengths)), texts.length, take(text(JSON.stringify(options))), call, at, error),
       );
       const result = this.view.getUint32(at, true);
-      const room = take(new Uint8Array(16));
+      const room = take(new Uint8Array(20)); // what a function returns besides its value: four sizes and their number
       try {
         return texts.map((one, number) => this.translation(result, number, one, room));
       } finally {
@@ -150,15 +149,16 @@ export class Engine {
     };
     const scores = own.uwaga_result_log_probs(result, number, rank, room);
     made.logProbs = new Float64Array(this.copied(this.view.getUint32(room, true), 8 * scores));
-    const alignment = this.table(own.uwaga_result_alignment(result, number, rank, room), room, 2);
-    if (alignment) made.alignment = alignment;
-    const attention: Attention = {};
-    KINDS.forEach((kind, which) => {
-      const found = this.table(own.uwaga_result_attention(result, number, rank, which, room), room, 4);
-      if (found) attention[kind] = found;
-    });
-    if (Object.keys(attention).length > 0) made.attention = attention;
-    return made;
+    for (let count = 0; ; ++count) {
+      const at = own.uwaga_result_array_name(result, number, rank, count);
+      if (at === 0) return made;
+      const name = this.string(at);
+      const array = this.table(own.uwaga_result_array(result, number, rank, at, room, room + 16), room);
+      const kind = name.startsWith("attention.") ? name.slice("attention.".length) : "";
+      if (name === "alignment") made.alignment = array;
+      else if (kind !== "") made.attention = { ...made.attention, [kind]: array };
+      else (made.insight ??= {})[name] = array;
+    }
   }
 
   private side(result: Pointer, number: number, rank: number, side: number, room: Pointer): { tokens: Int32Array; pieces: string[] } {
@@ -168,8 +168,8 @@ export class Engine {
     return { tokens, pieces };
   }
 
-  private table(at: Pointer, room: Pointer, axes: number): Table | undefined {
-    if (at === 0) return undefined;
+  private table(at: Pointer, room: Pointer): Table {
+    const axes = this.view.getUint32(room + 16, true);
     const shape = Array.from({ length: axes }, (_, axis) => this.view.getUint32(room + 4 * axis, true));
     return { shape, data: new Float32Array(this.copied(at, 4 * shape.reduce((all, size) => all * size, 1))) };
   }

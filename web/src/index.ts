@@ -53,11 +53,16 @@ export class Uwaga {
   translate(text: string, options?: CallOptions): Promise<Translation>;
   translate(texts: string[], options?: CallOptions): Promise<Translation[]>;
   async translate(text: string | string[], options: CallOptions = {}): Promise<Translation | Translation[]> {
-    const { signal, onToken, ...search } = options;
+    const { signal, onToken, targets, ...search } = options;
+    const texts = typeof text === "string" ? [text] : text;
+    if (targets !== undefined && targets.length !== texts.length) {
+      throw new UwagaError("argument", `targets: there are ${targets.length} for ${texts.length} texts`);
+    }
     const made: Translation[] = [];
-    for (const one of typeof text === "string" ? [text] : text) {
+    for (const [at, one] of texts.entries()) {
       signal?.throwIfAborted();
-      made.push(await this.runner.translate(one, search, signal, onToken));
+      const forced = targets === undefined ? {} : { targets: [targets[at] as string] };
+      made.push(await this.runner.translate(one, { ...search, ...forced }, signal, onToken));
     }
     return typeof text === "string" ? (made[0] as Translation) : made;
   }

@@ -88,7 +88,7 @@ def translated_errors() -> Iterator[None]:
         raise ModelError(str(error)) from None
     except _core.TooLongError as error:
         raise TextTooLongError(str(error)) from None
-    except (_core.EditMismatchError, _core.InsightTooLargeError) as error:
+    except (_core.EditMismatchError, _core.NoSuchArrayError, _core.InsightTooLargeError) as error:
         raise SettingsError(str(error)) from None
     except ValueError as error:
         raise DataError(str(error)) from None

@@ -22,27 +22,5 @@ A decoder with SSRU has ``decoder.1.recurrence`` in place of self-attention.
 
 from __future__ import annotations
 
-from uwaga.engine.layout import Sizes, TransformerLike
-from uwaga.settings import DecoderOnlySettings, TransformerSettings
-
 MAX_BYTES = 1 << 28
 """Default bound of the arrays' bytes."""
-ATTENTION = ("query", "key", "value", "scores", "weights", "context", "attention")
-
-
-def insight_names(settings: TransformerLike) -> list[str]:
-    """Return the names of all arrays of a model, in the order of the computation."""
-    sizes, names = Sizes.of(settings), list[str]()
-    with_source = not isinstance(settings, DecoderOnlySettings)
-    if with_source:
-        names.append("encoder.embedding")
-        for layer in range(1, sizes.encoder_layers + 1):
-            names += [f"encoder.{layer}.{name}" for name in (*ATTENTION, "feed_forward")]
-        names.append("encoder.output")
-    names.append("decoder.embedding")
-    ssru = isinstance(settings, TransformerSettings) and settings.self_attention == "ssru"
-    for layer in range(1, sizes.decoder_layers + 1):
-        names += [f"decoder.{layer}.{name}" for name in (("recurrence",) if ssru else ATTENTION)]
-        names += [f"cross.{layer}.{name}" for name in (ATTENTION if with_source else ())]
-        names.append(f"decoder.{layer}.feed_forward")
-    return [*names, "decoder.output", "logits"]

@@ -12,7 +12,7 @@ from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, translated_errors
 from uwaga.engine.cpu import chosen_isa, usable_cores
-from uwaga.engine.insight import MAX_BYTES, insight_names
+from uwaga.engine.insight import MAX_BYTES
 from uwaga.engine.interventions import Intervention, core_edits, places_of
 from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
 from uwaga.engine.layout_recurrent import memory_numbers, recurrent_shape
@@ -299,14 +299,9 @@ class NativeModel:
         """
         if isinstance(self.settings, RecurrentSettings):
             raise SettingsError("the model is recurrent; insight is for Transformers")
-        known = insight_names(self.settings)
-        for name in names:
-            if not any(one == name or one.startswith(f"{name}.") for one in known):
-                raise SettingsError(f"no array has the name {name!r}; the model has {', '.join(known)}")
         check_whole("max_bytes", max_bytes, 1)
         with translated_errors():
-            found = self._core.insight(source, target, list(names), max_bytes)
-        return {name: found[name] for name in known if name in found}
+            return self._core.insight(source, target, list(names), max_bytes)
 
     def recording(self, whole: bool) -> RecordingModel:
         """See :attr:`uwaga.decoder.Decoder.recording`."""
