@@ -219,6 +219,54 @@ def test_damaged_files_are_errors_not_traps(tmp_path):
     assert set(json.loads(done.stdout)) <= {"ok", "file", "model", "too long", "memory", "argument"}
 
 
+FULL = """
+import { readFileSync, readdirSync } from "node:fs";
+import { Engine } from "LIB/shared.js";
+const engine = await Engine.create(await WebAssembly.compile(readFileSync("LIB/uwaga.wasm")));
+const files = Object.fromEntries(readdirSync("FOLDER").map((name) => [name, readFileSync(`FOLDER/${name}`)]));
+const models = [];
+let full;
+while (full === undefined && models.length < 1000) {
+  try {
+    models.push(engine.open(files));
+  } catch (error) {
+    full = error.code;
+  }
+}
+models.pop().close(); // room for a call, at the end of the memory
+const seen = [];
+const options = { attention: true, insight: ["cross.2.weights"] };
+const [whole] = models[0].translate(["A dog runs."], options, ({ text }) => void seen.push(text));
+for (const model of models.slice(1)) model.close();
+const [again] = models[0].translate(["A dog runs."], { ...options, beam: 1 });
+const weights = (one) => one.insight["cross.2.weights"].data;
+const numbers = (one) => JSON.stringify([...one.logProbs, ...weights(one), ...one.attention.encoder.data]);
+const same = numbers(whole) === numbers(again);
+const huge = { ...files, "model.safetensors": new Uint8Array(4.2e9) };
+let refused;
+try {
+  engine.open(huge);
+} catch (error) {
+  refused = error.code;
+}
+const { length } = models;
+console.log(JSON.stringify({ models: length, full, refused, seen: seen.at(-1), text: whole.text, same }));
+"""
+
+
+@pytest.mark.slow
+def test_a_full_memory_is_an_error_and_an_open_model_still_translates():
+    """4 GiB, which a page may have; addresses above 2 GiB are negative in JavaScript."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    script = FULL.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
+    done = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
+    found = json.loads(done.stdout or done.stderr)
+    assert found.pop("models") > 50
+    assert found.pop("seen") == found["text"]
+    assert found == {"full": "memory", "refused": "memory", "text": "Ein Hund läuft.", "same": True}
+
+
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm"}
 

@@ -1,5 +1,6 @@
 /** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
 import { type Files, type ModelInfo, type OnToken, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
+/** An address as WebAssembly returns it: negative from 2 GiB on; `address` makes it an index. */
 type Pointer = number;
 /** An instance of the module, with the memory of its models. */
 export declare class Engine {

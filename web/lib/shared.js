@@ -21,6 +21,7 @@ var UwagaError = class extends Error {
 };
 
 // src/engine.ts
+var address = (at) => at >>> 0;
 var ERROR_BYTES = 512;
 var Engine = class _Engine {
   constructor(own) {
@@ -32,7 +33,7 @@ var Engine = class _Engine {
   static async create(module) {
     let exports;
     const now = (_clock, _precision, time) => {
-      new DataView(exports.memory.buffer).setBigUint64(time, BigInt(Math.round(performance.now() * 1e6)), true);
+      new DataView(exports.memory.buffer).setBigUint64(address(time), BigInt(Math.round(performance.now() * 1e6)), true);
       return 0;
     };
     const exit = (code) => {
@@ -133,7 +134,7 @@ var Engine = class _Engine {
     const own = this.own;
     const at = own.uwaga_result_text(result, number, rank, room);
     const made = {
-      text: new TextDecoder().decode(this.bytes.slice(at, at + this.view.getUint32(room, true))),
+      text: new TextDecoder().decode(this.copied(at, this.view.getUint32(room, true))),
       score: own.uwaga_result_score(result, number, rank),
       truncated: own.uwaga_result_truncated(result, number, rank) !== 0,
       ...this.side(result, number, rank, 1, room),
@@ -171,18 +172,18 @@ var Engine = class _Engine {
     return new DataView(this.own.memory.buffer);
   }
   copied(at, size) {
-    return this.own.memory.buffer.slice(at, at + size);
+    return this.own.memory.buffer.slice(address(at), address(at) + size);
   }
   string(at) {
     const bytes = this.bytes;
-    return new TextDecoder().decode(bytes.slice(at, bytes.indexOf(0, at)));
+    return new TextDecoder().decode(bytes.slice(address(at), bytes.indexOf(0, address(at))));
   }
   /** Call with a function that copies bytes into the memory of the module, which is freed at the end. */
   borrowing(work) {
     const taken = [];
     try {
       return work((content) => {
-        const at = this.own.malloc(Math.max(content.byteLength, 1));
+        const at = address(this.own.malloc(Math.max(content.byteLength, 1)));
         if (at === 0) throw new UwagaError("memory", `no room for ${content.byteLength} bytes: the module has ${this.bytes.length} already`);
         taken.push(at);
         this.bytes.set(content, at);

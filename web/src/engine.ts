@@ -1,7 +1,9 @@
 /** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
 import { type Candidate, CODES, type Files, type ModelInfo, type OnToken, type OpenOptions, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
 
+/** An address as WebAssembly returns it: negative from 2 GiB on; `address` makes it an index. */
 type Pointer = number;
+const address = (at: Pointer): number => at >>> 0;
 interface Exports {
   memory: WebAssembly.Memory;
   _initialize(): void;
@@ -37,7 +39,7 @@ export class Engine {
   static async create(module: WebAssembly.Module): Promise<Engine> {
     let exports: Exports | undefined;
     const now = (_clock: number, _precision: bigint, time: Pointer): number => {
-      new DataView((exports as Exports).memory.buffer).setBigUint64(time, BigInt(Math.round(performance.now() * 1e6)), true);
+      new DataView((exports as Exports).memory.buffer).setBigUint64(address(time), BigInt(Math.round(performance.now() * 1e6)), true);
       return 0;
     };
     const exit = (code: number): never => {
@@ -141,7 +143,7 @@ export class Engine {
     const own = this.own;
     const at = own.uwaga_result_text(result, number, rank, room);
     const made: Candidate = {
-      text: new TextDecoder().decode(this.bytes.slice(at, at + this.view.getUint32(room, true))),
+      text: new TextDecoder().decode(this.copied(at, this.view.getUint32(room, true))),
       score: own.uwaga_result_score(result, number, rank),
       truncated: own.uwaga_result_truncated(result, number, rank) !== 0,
       ...this.side(result, number, rank, 1, room),
@@ -182,11 +184,11 @@ export class Engine {
     return new DataView(this.own.memory.buffer);
   }
   private copied(at: Pointer, size: number): ArrayBuffer {
-    return this.own.memory.buffer.slice(at, at + size);
+    return this.own.memory.buffer.slice(address(at), address(at) + size);
   }
   private string(at: Pointer): string {
     const bytes = this.bytes;
-    return new TextDecoder().decode(bytes.slice(at, bytes.indexOf(0, at)));
+    return new TextDecoder().decode(bytes.slice(address(at), bytes.indexOf(0, address(at))));
   }
 
   /** Call with a function that copies bytes into the memory of the module, which is freed at the end. */
@@ -194,7 +196,7 @@ export class Engine {
     const taken: Pointer[] = [];
     try {
       return work((content) => {
-        const at = this.own.malloc(Math.max(content.byteLength, 1));
+        const at = address(this.own.malloc(Math.max(content.byteLength, 1)));
         if (at === 0) throw new UwagaError("memory", `no room for ${content.byteLength} bytes: the module has ${this.bytes.length} already`);
         taken.push(at);
         this.bytes.set(content, at);
