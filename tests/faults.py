@@ -127,7 +127,7 @@ def run_is_whole(run: Path, outcome: Outcome) -> None:
 
 def run_is_clean(run: Path, reference: dict[str, bytes], outcome: Outcome) -> None:
     """A finished run has the reference's model and checkpoints, one line a validation, and nothing beside."""
-    known = {"settings.yaml", "metrics.jsonl", "samples.jsonl", "report.html"}
+    known = {"settings.yaml", "metrics.jsonl", "samples.jsonl", "report.html", "finished.json"}
     known |= {"text", "data", "checkpoints", "logs", "model"}
     beside = {path.name for path in run.iterdir()} - known
     beside |= {path.name for path in (run / "checkpoints").iterdir() if path.suffix != ".safetensors"}

@@ -93,11 +93,14 @@ class Translation {
 
     // The tokens of a given target, from the one that the model forces first to the end symbol.
     std::vector<int64_t> target_tokens(std::size_t number) const {
-        const std::string_view text = (*wanted_.targets)[number];
-        check_text(text, "target", number);
+        const Target& target = (*wanted_.targets)[number];
+        check_text(target.text, "target", number);
         std::vector<int64_t> tokens;
         if (forced() >= 0) tokens.push_back(forced());
-        for (const int32_t token : opened_.target->encode(text, "")) tokens.push_back(token);
+        for (const int32_t token : target.tokens ? *target.tokens : opened_.target->encode(target.text, "")) {
+            if (token < 0 || token >= opened_.target->size()) throw Failure(Fault::argument, "targets: target " + std::to_string(number + 1) + " has the token " + std::to_string(token) + ", and the vocabulary has " + std::to_string(opened_.target->size()));
+            tokens.push_back(token);
+        }
         tokens.push_back(opened_.symbols.end);
         if (static_cast<int64_t>(tokens.size()) > model_.shape.max_length) throw too_long("target", number, static_cast<int64_t>(tokens.size()));
         return tokens;
@@ -172,6 +175,7 @@ class Translation {
         rules.min_length = wanted_.targets ? 0 : d.min_length;
         rules.stopping = static_cast<Stopping>(d.stopping);
         rules.force_end = d.force_end;
+        rules.keep_tree = wanted_.tree;
         rules.score_forced = d.score_forced;
         rules.renormalise = d.renormalise;
         std::size_t longest = least_divisors;
@@ -226,6 +230,14 @@ class Translation {
         }
         for (Done& done : search.take_done()) {
             TranslatedText& text = texts[group[static_cast<std::size_t>(done.sentence)]];
+            if (wanted_.tree) {
+                float* to = add(text.arrays, "tree", {static_cast<int64_t>(done.tried.size()), 3});
+                for (const Tried& one : done.tried) {
+                    *to++ = static_cast<float>(one.parent);
+                    *to++ = static_cast<float>(one.token);
+                    *to++ = one.log_prob;
+                }
+            }
             for (FoundHypothesis& found : done.found) text.translations.push_back(translated(std::move(found)));
         }
         if (wanted_.alignment || wanted_.attention) record_all(texts, group, memory);

@@ -14,13 +14,19 @@
 
 namespace uwaga {
 
+// A given translation: its text, or its tokens without the end symbol.
+struct Target {
+    std::string_view text;
+    std::optional<std::vector<int32_t>> tokens;
+};
+
 struct Wanted {
     Decoding decoding;
     std::string tag;  // of the target language, put before texts without one; "" for none
-    bool alignment = false, attention = false, streams = false;
+    bool alignment = false, attention = false, tree = false, streams = false;
     Edits edits = {};
     std::optional<std::vector<std::string>> insight = {};  // names of arrays of the best translations; none: all of them
-    std::optional<std::vector<std::string_view>> targets = {};  // what the decoder is forced along, one for each text
+    std::optional<std::vector<Target>> targets = {};  // what the decoder is forced along, one for each text
 };
 
 struct Translated {

@@ -37,7 +37,6 @@ struct uwaga_call {
 
 struct uwaga_result {
     std::vector<TranslatedText> texts;
-    std::shared_ptr<const Subwords> source, target;
 };
 
 namespace {
@@ -126,6 +125,29 @@ std::vector<std::string_view> texts_of(Fields& fields, const char* name) {
     }
     if (!given || texts.size() != given->size()) fields.refuse(name, "must be an array of strings");
     return texts;
+}
+
+std::vector<Target> targets_of(Fields& fields) {
+    const std::vector<Json>* const given = fields.value("targets").array();
+    if (!given) fields.refuse("targets", "must be an array of strings or of arrays of tokens");
+    std::vector<Target> targets;
+    for (const Json& one : *given) {
+        Target target;
+        if (one.string()) {
+            target.text = *one.string();
+        } else if (one.array()) {
+            target.tokens.emplace();
+            for (const Json& token : *one.array()) {
+                const int64_t* const number = token.integer();
+                if (!number || *number < 0 || *number > 1 << 30) fields.refuse("targets", "must be an array of strings or of arrays of tokens");
+                target.tokens->push_back(static_cast<int32_t>(*number));
+            }
+        } else {
+            fields.refuse("targets", "must be an array of strings or of arrays of tokens");
+        }
+        targets.push_back(std::move(target));
+    }
+    return targets;
 }
 
 std::string quoted(const std::string& text) {
@@ -262,6 +284,12 @@ void uwaga_close(uwaga_model* model) { delete model; }
 
 const char* uwaga_model_info(const uwaga_model* model) { return model ? model->info.c_str() : nullptr; }
 
+const char* uwaga_model_piece(const uwaga_model* model, int side, int32_t token) {
+    if (!model || side < 0 || side > 1) return nullptr;
+    const Subwords& words = side ? *model->opened->target : *model->opened->source;
+    return token >= 0 && token < words.size() ? words.piece(token).c_str() : nullptr;
+}
+
 uwaga_call* uwaga_call_new(uwaga_on_token on_token, void* user) { return new (std::nothrow) uwaga_call{on_token, user}; }
 
 void uwaga_cancel(uwaga_call* call) {
@@ -279,11 +307,12 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
         Wanted wanted;
         wanted.decoding = model->opened->decoding;
         wanted.streams = call && call->on_token;
-        if (fields.has("targets")) wanted.targets = texts_of(fields, "targets");
+        if (fields.has("targets")) wanted.targets = targets_of(fields);
         if (wanted.streams || wanted.targets) wanted.decoding.beam = wanted.decoding.nbest = 1;
         read_options(fields, wanted.decoding);
         wanted.alignment = fields.truth("alignment", false);
         wanted.attention = fields.truth("attention", false);
+        wanted.tree = fields.truth("tree", false);
         if (fields.has("edits")) wanted.edits = read_edits(fields.value("edits"), *model->opened->model);
         if (fields.has("insight")) {
             const std::vector<std::string_view> names = texts_of(fields, "insight");
@@ -306,8 +335,6 @@ int uwaga_translate(const uwaga_model* model, const char* const* texts, const si
             hooks.on_token = [&](std::size_t text, int32_t token, double log_prob, const std::string& translation) { return call->on_token(call->user, text, token, log_prob, translation.c_str()) == 0; };
         }
         auto made = std::make_unique<uwaga_result>();
-        made->source = model->opened->source;
-        made->target = model->opened->target;
         made->texts = translate(*model->opened, views, wanted, model->budget, bound, hooks);
         *result = made.release();
     });
@@ -342,12 +369,6 @@ size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank,
     const std::vector<int32_t>* const row = side == 0 ? (found ? &found->source : nullptr) : side == 1 && one ? &one->tokens : nullptr;
     if (tokens) *tokens = row ? row->data() : nullptr;
     return row ? row->size() : 0;
-}
-
-const char* uwaga_result_piece(const uwaga_result* result, size_t text, size_t rank, int side, size_t at) {
-    const int32_t* tokens = nullptr;
-    if (at >= uwaga_result_tokens(result, text, rank, side, &tokens)) return nullptr;
-    return (side ? result->target : result->source)->piece(tokens[at]).c_str();
 }
 
 size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank, const double** log_probs) {

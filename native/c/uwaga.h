@@ -84,6 +84,10 @@ UWAGA_API void uwaga_close(uwaga_model* model);
 /* A JSON object that describes the model: languages, sizes, default options, bytes. It lives as long as the model. */
 UWAGA_API const char* uwaga_model_info(const uwaga_model* model);
 
+/* The piece of a token of the source's vocabulary (side 0) or the target's (1), with U+2581 for spaces; NULL beyond it. It
+ * lives as long as the model. */
+UWAGA_API const char* uwaga_model_piece(const uwaga_model* model, int side, int32_t token);
+
 /* Make an object that cancels a call or streams its tokens; `on_token` may be NULL. NULL: out of memory. */
 UWAGA_API uwaga_call* uwaga_call_new(uwaga_on_token on_token, void* user);
 
@@ -98,7 +102,8 @@ UWAGA_API void uwaga_call_free(uwaga_call* call);
  *   "attention": true for all attention matrices
  *   "insight": names of arrays inside the best translation (queries, weights, logits, ...), or their beginnings such as
  *     "cross.2"; [] for all. Python's uwaga.engine.insight describes them. At most 256 MiB for each text
- *   "targets": a translation for each text, which the decoder is forced along: its scores, attention, insight
+ *   "targets": a translation for each text, or its tokens, which the decoder is forced along: its scores, attention, insight
+ *   "tree": true for the candidates of all steps of the search
  *   "edits": changes of attention heads and positions, in their order: objects with "kind" ("encoder", "decoder",
  *     "cross"), "layer" and "head" from 1 (default: all), "weights" ("silent", "alone", "uniform", "diagonal", or rows of
  *     numbers (queries, keys), or these for each head), "mask" (rows of truth values), "scale"; or with "side" ("source",
@@ -125,9 +130,6 @@ UWAGA_API int uwaga_result_truncated(const uwaga_result* result, size_t text, si
 /* The tokens: of the source with its end symbol if `side` is 0, else of the target without. Returns their number. */
 UWAGA_API size_t uwaga_result_tokens(const uwaga_result* result, size_t text, size_t rank, int side, const int32_t** tokens);
 
-/* The piece of a token of the source (0) or target (1), with U+2581 for spaces. */
-UWAGA_API const char* uwaga_result_piece(const uwaga_result* result, size_t text, size_t rank, int side, size_t at);
-
 /* Log-probabilities of the target's tokens and, unless it was truncated, of the end symbol. Returns their number. */
 UWAGA_API size_t uwaga_result_log_probs(const uwaga_result* result, size_t text, size_t rank, const double** log_probs);
 
@@ -135,6 +137,8 @@ UWAGA_API size_t uwaga_result_log_probs(const uwaga_result* result, size_t text,
  *   alignment                  (target tokens, source tokens)
  *   attention.encoder          (layers, heads, queries, keys); also attention.decoder and attention.cross. Queries of the
  *                              decoder are its steps, the first of which reads the start symbol
+ *   tree                       (candidates, 3): the number of the candidate before or -1, the token, its log-probability;
+ *                              each step keeps twice as many candidates as there are beams, the best first
  * and the names of "insight". What the model lacks is missing. */
 UWAGA_API const char* uwaga_result_array_name(const uwaga_result* result, size_t text, size_t rank, size_t at);
 

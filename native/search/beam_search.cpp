@@ -181,7 +181,7 @@ void BeamSearch::settle(State state, int64_t k, int64_t wanted) {
             if (token >= 0) decided_.push_back({sentence.number(), token, log_prob});
         }
         if (!goes_on) {
-            done_.push_back({sentence.number(), sentence.found()});
+            done_.push_back({sentence.number(), sentence.found(), rules_.keep_tree ? sentence.tried() : std::vector<Tried>{}});
             continue;
         }
         for (int64_t beam = 0; beam < rules_.beams; ++beam) {

@@ -22,6 +22,7 @@ struct NotNumbers : std::domain_error {
 struct Done {
     int64_t sentence;
     std::vector<FoundHypothesis> found;
+    std::vector<Tried> tried = {};  // if the rules keep the tree
 };
 struct Decided {
     int64_t sentence;

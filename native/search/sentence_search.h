@@ -23,6 +23,7 @@ struct BeamRules {
     int64_t min_length = 0;
     Stopping stopping = Stopping::full;
     bool force_end = false, score_forced = true, renormalise = false;
+    bool keep_tree = false;        // return the tokens that were tried
     std::vector<double> divisors;  // divisor of a log-probability, by the counted length
     std::vector<uint8_t> inside;   // (vocabulary,): whether a token continues a word; empty: none does
 };
@@ -41,6 +42,12 @@ struct FoundHypothesis {
     std::vector<double> log_probs;
     double score;
     bool truncated;
+};
+
+// A token that was tried: a candidate of a step, after its parent, the number of another one or -1.
+struct Tried {
+    int32_t parent, token;
+    float log_prob;
 };
 
 // A running hypothesis; unused if its rank is -inf.
@@ -71,15 +78,13 @@ class SentenceSearch {
 
     // The n-best finished hypotheses, best first.
     std::vector<FoundHypothesis> found() const;
+    // The candidates of all steps, in their order, of which each step keeps twice as many as there are beams.
+    const std::vector<Tried>& tried() const { return nodes_; }
     // The token that the last step decided and its log-probability; -1: none, or the end. For a single beam.
     bool streams() const { return entry_.streams && beams_.size() == 1; }
     std::pair<int32_t, float> decided() const;
 
   private:
-    struct Node {  // a token that was tried
-        int32_t parent, token;
-        float log_prob;
-    };
     struct Finished {
         double score;
         int32_t node;
@@ -110,7 +115,7 @@ class SentenceSearch {
     Entry entry_;
     int64_t enough_;  // finished hypotheses to wait for
     int64_t steps_ = 0;
-    std::vector<Node> nodes_;
+    std::vector<Tried> nodes_;
     std::vector<Beam> beams_;
     std::vector<Finished> finished_;  // best first, at most `enough_`
     std::vector<Candidate> candidates_;  // candidates of this step, best first

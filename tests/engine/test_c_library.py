@@ -364,6 +364,9 @@ def test_what_is_wrong_is_a_code_and_a_message(library):
         ({"insight": "logits"}, "insight must be an array of strings"),
         ({"insight": ["cross.9"]}, "insight: no array has the name 'cross.9'; the model has encoder.emb"),
         ({"targets": []}, "targets: there are 0 for 1 texts"),
+        ({"targets": [1]}, "targets must be an array of strings or of arrays of tokens"),
+        ({"targets": [[1, "a"]]}, "targets must be an array of strings or of arrays of tokens"),
+        ({"targets": [[4, 99999]]}, "target 1 has the token 99999"),
         ({"targets": ["ja"], "beam": 2}, "beam must be 1 with targets"),
     ],
 )
@@ -373,6 +376,28 @@ def test_an_edit_that_cannot_be_is_refused_with_its_place(library, options, word
         model.translate(TEXTS[:1], **options)
     assert error.value.args[0] == ARGUMENT
     assert words in error.value.args[1]
+    model.close()
+
+
+def test_the_tree_holds_every_translation(library):
+    """Each hypothesis is a path of the tree from a root, and its log-probabilities are those on the path."""
+    model = library.open(BUNDLED)
+    (found,) = model.translate(TEXTS[1:2], beam=4, nbest=4, tree=True)
+    tree, end = found[0]["arrays"]["tree"], uwaga.load().decoder.symbols.end
+    paths = set()
+    for node in range(len(tree)):
+        path, at = [], node
+        while at >= 0:
+            parent, token, log_prob = tree[at]
+            assert parent < at
+            path.append((int(token), float(log_prob)))
+            at = int(parent)
+        paths.add(tuple(reversed(path)))
+    for one in found:
+        numbers = list(zip([*one["target"], end], one["log_probs"], strict=True))
+        assert tuple(numbers) in paths
+    (again,) = model.translate(TEXTS[1:2], targets=[found[0]["target"]])
+    assert again[0]["log_probs"] == pytest.approx(found[0]["log_probs"], abs=1e-4)
     model.close()
 
 

@@ -178,7 +178,8 @@ const stopped = await model.translate("A dog runs.", { onToken: () => false }).c
 const fail = () => { throw new Error("mine"); };
 const thrown = await model.translate("A dog runs.", { onToken: fail }).catch((error) => error.message);
 const after = await model.translate("A dog runs.");
-console.log(JSON.stringify({ seen, stopped, thrown, after: after.text }));
+const vocabulary = await model.vocabulary("target");
+console.log(JSON.stringify({ seen, stopped, thrown, after: after.text, vocabulary }));
 """
 
 
@@ -190,6 +191,8 @@ def test_a_stream_can_be_stopped_and_its_function_may_throw(tmp_path):
     found = json.loads(done.stdout or done.stderr)
     assert found["seen"][-1] == found["after"] == "Ein Hund läuft."
     assert (found["stopped"], found["thrown"]) == ("cancelled", "mine")
+    words = uwaga.load().target
+    assert found["vocabulary"] == words.pieces(range(words.size))
 
 
 DAMAGED = """

@@ -59,8 +59,7 @@ class Library:
 
     def __init__(self, path):
         self.c = ctypes.CDLL(os.fspath(path))
-        for name in ("text", "piece"):
-            getattr(self.c, f"uwaga_result_{name}").restype = ctypes.c_char_p
+        self.c.uwaga_result_text.restype = self.c.uwaga_model_piece.restype = ctypes.c_char_p
         for name in ("tokens", "log_probs", "count"):
             getattr(self.c, f"uwaga_result_{name}").restype = SIZE
         self.c.uwaga_result_array_name.restype = ctypes.c_char_p
@@ -140,9 +139,8 @@ class CModel:
         for side, name in enumerate(("source", "target")):
             count = self.c.uwaga_result_tokens(*at, side, ctypes.byref(tokens))
             made[name] = tokens[:count]
-            made[f"{name}_pieces"] = [
-                self.c.uwaga_result_piece(*at, side, SIZE(place)).decode() for place in range(count)
-            ]
+            pieces = [self.c.uwaga_model_piece(self.model, side, token) for token in made[name]]
+            made[f"{name}_pieces"] = [piece.decode() for piece in pieces]
         names = iter(lambda: self.c.uwaga_result_array_name(*at, SIZE(len(made["arrays"]))), None)
         made["arrays"] = {}
         for name in names:

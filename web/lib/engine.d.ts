@@ -1,5 +1,5 @@
 /** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
-import { type Files, type ModelInfo, type OnToken, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
+import { type Files, type ModelInfo, type OnToken, type OpenOptions, type Side, type TranslateOptions, type Translation } from "./types.js";
 /** An address as WebAssembly returns it: negative from 2 GiB on; `address` makes it an index. */
 type Pointer = number;
 /** An instance of the module, with the memory of its models. */
@@ -18,6 +18,7 @@ export declare class Engine {
     private tell;
     private translated;
     info(model: Pointer): ModelInfo;
+    vocabulary(model: Pointer, side: Side): string[];
     close(model: Pointer): void;
     private translation;
     private candidate;
@@ -38,6 +39,7 @@ export declare class EngineModel {
     constructor(engine: Engine, at: Pointer);
     get info(): ModelInfo;
     translate(texts: string[], options?: TranslateOptions, onToken?: OnToken): Translation[];
+    vocabulary(side: Side): string[];
     close(): void;
     private get used();
 }

@@ -1,5 +1,5 @@
 import { type LoadOptions as FolderOptions } from "./files.js";
-import { type Files, type ModelInfo, type OnToken, type OpenOptions, type TranslateOptions, type Translation } from "./types.js";
+import { type Files, type ModelInfo, type OnToken, type OpenOptions, type Side, type TranslateOptions, type Translation } from "./types.js";
 export * from "./types.js";
 export interface LoadOptions extends OpenOptions, FolderOptions {
     /** Run in a Web Worker; default: where there are workers and documents. */
@@ -26,6 +26,8 @@ export declare class Uwaga {
     /** Translate a text, or several in their order. Raises UwagaError, or the reason of the signal. */
     translate(text: string, options?: CallOptions): Promise<Translation>;
     translate(texts: string[], options?: CallOptions): Promise<Translation[]>;
+    /** The pieces of a side's vocabulary by their tokens, with U+2581 for spaces. */
+    vocabulary(side: Side): Promise<string[]>;
     /** Free the model. */
     close(): void;
 }

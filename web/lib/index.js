@@ -138,6 +138,10 @@ var Uwaga = class _Uwaga {
     }
     return typeof text === "string" ? made[0] : made;
   }
+  /** The pieces of a side's vocabulary by their tokens, with U+2581 for spaces. */
+  vocabulary(side) {
+    return this.runner.vocabulary(side);
+  }
   /** Free the model. */
   close() {
     this.runner.close();
@@ -153,6 +157,10 @@ var LocalRunner = class {
     const made = this.model?.translate([text], options, onToken)[0];
     if (made === void 0) throw new UwagaError("argument", "the model is closed");
     return made;
+  }
+  async vocabulary(side) {
+    if (this.model === void 0) throw new UwagaError("argument", "the model is closed");
+    return this.model.vocabulary(side);
   }
   close() {
     this.model?.close();
@@ -185,6 +193,9 @@ var WorkerRunner = class {
   }
   translate(text, options, signal, onToken) {
     return this.call({ kind: "translate", text, options, streams: onToken !== void 0 }, signal, onToken);
+  }
+  vocabulary(side) {
+    return this.call({ kind: "vocabulary", side });
   }
   close() {
     this.closed = true;

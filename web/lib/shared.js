@@ -111,7 +111,7 @@ var Engine = class _Engine {
       const result = this.view.getUint32(at, true);
       const room = take(new Uint8Array(20));
       try {
-        return texts.map((one, number) => this.translation(result, number, one, room));
+        return texts.map((one, number) => this.translation(model, result, number, one, room));
       } finally {
         this.own.uwaga_result_free(result);
       }
@@ -120,24 +120,32 @@ var Engine = class _Engine {
   info(model) {
     return JSON.parse(this.string(this.own.uwaga_model_info(model)));
   }
+  vocabulary(model, side) {
+    const pieces = [];
+    for (; ; ) {
+      const at = this.own.uwaga_model_piece(model, side === "source" ? 0 : 1, pieces.length);
+      if (at === 0) return pieces;
+      pieces.push(this.string(at));
+    }
+  }
   close(model) {
     this.own.uwaga_close(model);
   }
-  translation(result, number, source, room) {
+  translation(model, result, number, source, room) {
     const count = this.own.uwaga_result_count(result, number);
-    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(result, number, rank, room));
+    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(model, result, number, rank, room));
     const best = candidates[0];
     if (best === void 0) throw new UwagaError("internal", "a text has no translation");
-    return { ...best, source: { text: source, ...this.side(result, number, 0, 0, room) }, candidates };
+    return { ...best, source: { text: source, ...this.side(model, result, number, 0, 0, room) }, candidates };
   }
-  candidate(result, number, rank, room) {
+  candidate(model, result, number, rank, room) {
     const own = this.own;
     const at = own.uwaga_result_text(result, number, rank, room);
     const made = {
       text: new TextDecoder().decode(this.copied(at, this.view.getUint32(room, true))),
       score: own.uwaga_result_score(result, number, rank),
       truncated: own.uwaga_result_truncated(result, number, rank) !== 0,
-      ...this.side(result, number, rank, 1, room),
+      ...this.side(model, result, number, rank, 1, room),
       logProbs: new Float64Array(0)
     };
     const scores = own.uwaga_result_log_probs(result, number, rank, room);
@@ -149,14 +157,15 @@ var Engine = class _Engine {
       const array = this.table(own.uwaga_result_array(result, number, rank, at2, room, room + 16), room);
       const kind = name.startsWith("attention.") ? name.slice("attention.".length) : "";
       if (name === "alignment") made.alignment = array;
+      else if (name === "tree") made.tree = array;
       else if (kind !== "") made.attention = { ...made.attention, [kind]: array };
       else (made.insight ??= {})[name] = array;
     }
   }
-  side(result, number, rank, side, room) {
+  side(model, result, number, rank, side, room) {
     const count = this.own.uwaga_result_tokens(result, number, rank, side, room);
     const tokens = new Int32Array(this.copied(this.view.getUint32(room, true), 4 * count));
-    const pieces = Array.from(tokens, (_, at) => this.string(this.own.uwaga_result_piece(result, number, rank, side, at)));
+    const pieces = Array.from(tokens, (token) => this.string(this.own.uwaga_model_piece(model, side, token)));
     return { tokens, pieces };
   }
   table(at, room) {
@@ -214,6 +223,9 @@ var EngineModel = class {
   }
   translate(texts, options = {}, onToken) {
     return this.engine.translate(this.used, texts, options, onToken);
+  }
+  vocabulary(side) {
+    return this.engine.vocabulary(this.used, side);
   }
   close() {
     if (this.open) this.engine.close(this.at);

@@ -18,8 +18,10 @@ export interface TranslateOptions {
      * See `Candidate.insight`.
      */
     insight?: string[];
-    /** A translation of each text, which the decoder is forced along; the beam is 1. */
-    targets?: string[];
+    /** A translation of each text, or its tokens, which the decoder is forced along; the beam is 1. */
+    targets?: (string | number[])[];
+    /** Return the candidates of all steps of the search. */
+    tree?: boolean;
     /** Changes of attention heads and positions, made in their order. */
     edits?: Edit[];
     /** Refuse a model of another language. */
@@ -29,9 +31,10 @@ export interface TranslateOptions {
     /** Bound in bytes of this call. */
     memory?: number;
 }
+export type Side = "source" | "target";
 /** A change of attention heads, or of the positions of the first tokens of a side, counted from 0. */
 export type Edit = HeadsEdit | {
-    side: "source" | "target";
+    side: Side;
     places: number[];
 };
 export interface HeadsEdit {
@@ -93,6 +96,11 @@ export interface Candidate {
     insight?: Record<string, Table>;
 }
 export interface Translation extends Candidate {
+    /**
+     * The search, if requested (candidates, 3): the number of the candidate before or -1, the token, its log-probability. Each
+     * step keeps twice as many as there are beams, the best first.
+     */
+    tree?: Table;
     source: {
         text: string;
         tokens: Int32Array;

@@ -1,10 +1,14 @@
-import { type DecidedToken, type Files, type OpenOptions, type TranslateOptions } from "./types.js";
+import { type DecidedToken, type Files, type OpenOptions, type Side, type TranslateOptions } from "./types.js";
 export type Request = {
     id: number;
     kind: "open";
     module: WebAssembly.Module;
     files: Files;
     options: OpenOptions;
+} | {
+    id: number;
+    kind: "vocabulary";
+    side: Side;
 } | {
     id: number;
     kind: "translate";

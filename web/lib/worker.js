@@ -10,6 +10,7 @@ async function answered(request) {
     model = (await Engine.create(request.module)).open(request.files, request.options);
     return model.info;
   }
+  if (request.kind === "vocabulary") return model?.vocabulary(request.side);
   const { id } = request;
   const onToken = request.streams ? (decided) => postMessage({ id, decided }) : void 0;
   return model?.translate([request.text], request.options, onToken)[0];

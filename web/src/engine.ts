@@ -1,5 +1,5 @@
 /** The C library (native/c/uwaga.h) in WebAssembly: strings and arrays in and out, codes as errors. */
-import { type Candidate, CODES, type Files, type ModelInfo, type OnToken, type OpenOptions, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
+import { type Candidate, CODES, type Files, type ModelInfo, type OnToken, type OpenOptions, type Side, type Table, type TranslateOptions, type Translation, UwagaError } from "./types.js";
 
 /** An address as WebAssembly returns it: negative from 2 GiB on; `address` makes it an index. */
 type Pointer = number;
@@ -13,6 +13,7 @@ interface Exports {
   uwaga_open_files(names: Pointer, contents: Pointer, sizes: Pointer, count: number, options: Pointer, model: Pointer, error: Pointer): number;
   uwaga_close(model: Pointer): void;
   uwaga_model_info(model: Pointer): Pointer;
+  uwaga_model_piece(model: Pointer, side: number, token: number): Pointer;
   uwaga_host_call_new(user: number): Pointer;
   uwaga_call_free(call: Pointer): void;
   uwaga_translate(model: Pointer, texts: Pointer, lengths: Pointer, count: number, options: Pointer, call: Pointer, result: Pointer, error: Pointer): number;
@@ -21,7 +22,6 @@ interface Exports {
   uwaga_result_score(result: Pointer, text: number, rank: number): number;
   uwaga_result_truncated(result: Pointer, text: number, rank: number): number;
   uwaga_result_tokens(result: Pointer, text: number, rank: number, side: number, tokens: Pointer): number;
-  uwaga_result_piece(result: Pointer, text: number, rank: number, side: number, at: number): Pointer;
   uwaga_result_log_probs(result: Pointer, text: number, rank: number, logProbs: Pointer): number;
   uwaga_result_array_name(result: Pointer, text: number, rank: number, at: number): Pointer;
   uwaga_result_array(result: Pointer, text: number, rank: number, name: Pointer, shape: Pointer, axes: Pointer): Pointer;
@@ -116,7 +116,7 @@ export class Engine {
       const result = this.view.getUint32(at, true);
       const room = take(new Uint8Array(20)); // what a function returns besides its value: four sizes and their number
       try {
-        return texts.map((one, number) => this.translation(result, number, one, room));
+        return texts.map((one, number) => this.translation(model, result, number, one, room));
       } finally {
         this.own.uwaga_result_free(result);
       }
@@ -127,26 +127,35 @@ export class Engine {
     return JSON.parse(this.string(this.own.uwaga_model_info(model))) as ModelInfo;
   }
 
+  vocabulary(model: Pointer, side: Side): string[] {
+    const pieces: string[] = [];
+    for (;;) {
+      const at = this.own.uwaga_model_piece(model, side === "source" ? 0 : 1, pieces.length);
+      if (at === 0) return pieces;
+      pieces.push(this.string(at));
+    }
+  }
+
   close(model: Pointer): void {
     this.own.uwaga_close(model);
   }
 
-  private translation(result: Pointer, number: number, source: string, room: Pointer): Translation {
+  private translation(model: Pointer, result: Pointer, number: number, source: string, room: Pointer): Translation {
     const count = this.own.uwaga_result_count(result, number);
-    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(result, number, rank, room));
+    const candidates = Array.from({ length: count }, (_, rank) => this.candidate(model, result, number, rank, room));
     const best = candidates[0];
     if (best === undefined) throw new UwagaError("internal", "a text has no translation");
-    return { ...best, source: { text: source, ...this.side(result, number, 0, 0, room) }, candidates };
+    return { ...best, source: { text: source, ...this.side(model, result, number, 0, 0, room) }, candidates };
   }
 
-  private candidate(result: Pointer, number: number, rank: number, room: Pointer): Candidate {
+  private candidate(model: Pointer, result: Pointer, number: number, rank: number, room: Pointer): Candidate {
     const own = this.own;
     const at = own.uwaga_result_text(result, number, rank, room);
     const made: Candidate = {
       text: new TextDecoder().decode(this.copied(at, this.view.getUint32(room, true))),
       score: own.uwaga_result_score(result, number, rank),
       truncated: own.uwaga_result_truncated(result, number, rank) !== 0,
-      ...this.side(result, number, rank, 1, room),
+      ...this.side(model, result, number, rank, 1, room),
       logProbs: new Float64Array(0),
     };
     const scores = own.uwaga_result_log_probs(result, number, rank, room);
@@ -158,15 +167,16 @@ export class Engine {
       const array = this.table(own.uwaga_result_array(result, number, rank, at, room, room + 16), room);
       const kind = name.startsWith("attention.") ? name.slice("attention.".length) : "";
       if (name === "alignment") made.alignment = array;
+      else if (name === "tree") (made as Translation).tree = array;
       else if (kind !== "") made.attention = { ...made.attention, [kind]: array };
       else (made.insight ??= {})[name] = array;
     }
   }
 
-  private side(result: Pointer, number: number, rank: number, side: number, room: Pointer): { tokens: Int32Array; pieces: string[] } {
+  private side(model: Pointer, result: Pointer, number: number, rank: number, side: number, room: Pointer): { tokens: Int32Array; pieces: string[] } {
     const count = this.own.uwaga_result_tokens(result, number, rank, side, room);
     const tokens = new Int32Array(this.copied(this.view.getUint32(room, true), 4 * count));
-    const pieces = Array.from(tokens, (_, at) => this.string(this.own.uwaga_result_piece(result, number, rank, side, at)));
+    const pieces = Array.from(tokens, (token) => this.string(this.own.uwaga_model_piece(model, side, token)));
     return { tokens, pieces };
   }
 
@@ -225,6 +235,9 @@ export class EngineModel {
   }
   translate(texts: string[], options: TranslateOptions = {}, onToken?: OnToken): Translation[] {
     return this.engine.translate(this.used, texts, options, onToken);
+  }
+  vocabulary(side: Side): string[] {
+    return this.engine.vocabulary(this.used, side);
   }
   close(): void {
     if (this.open) this.engine.close(this.at);

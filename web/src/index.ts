@@ -8,7 +8,7 @@
  */
 import { Engine, type EngineModel } from "./engine.js";
 import { type LoadOptions as FolderOptions, readFolder } from "./files.js";
-import { type Code, type Files, type ModelInfo, type OnToken, type OpenOptions, type TranslateOptions, type Translation, UwagaError } from "./types.js";
+import { type Code, type Files, type ModelInfo, type OnToken, type OpenOptions, type Side, type TranslateOptions, type Translation, UwagaError } from "./types.js";
 import type { Reply, Request } from "./worker.js";
 
 export * from "./types.js";
@@ -61,10 +61,15 @@ export class Uwaga {
     const made: Translation[] = [];
     for (const [at, one] of texts.entries()) {
       signal?.throwIfAborted();
-      const forced = targets === undefined ? {} : { targets: [targets[at] as string] };
+      const forced = targets === undefined ? {} : { targets: [targets[at] as string | number[]] };
       made.push(await this.runner.translate(one, { ...search, ...forced }, signal, onToken));
     }
     return typeof text === "string" ? (made[0] as Translation) : made;
+  }
+
+  /** The pieces of a side's vocabulary by their tokens, with U+2581 for spaces. */
+  vocabulary(side: Side): Promise<string[]> {
+    return this.runner.vocabulary(side);
   }
 
   /** Free the model. */
@@ -74,6 +79,7 @@ export class Uwaga {
 }
 
 interface Runner {
+  vocabulary(side: Side): Promise<string[]>;
   open(module: WebAssembly.Module, files: Files, options: OpenOptions, signal?: AbortSignal): Promise<ModelInfo>;
   translate(text: string, options: TranslateOptions, signal?: AbortSignal, onToken?: OnToken): Promise<Translation>;
   close(): void;
@@ -90,6 +96,10 @@ class LocalRunner implements Runner {
     const made = this.model?.translate([text], options, onToken)[0];
     if (made === undefined) throw new UwagaError("argument", "the model is closed");
     return made;
+  }
+  async vocabulary(side: Side): Promise<string[]> {
+    if (this.model === undefined) throw new UwagaError("argument", "the model is closed");
+    return this.model.vocabulary(side);
   }
   close(): void {
     this.model?.close();
@@ -125,6 +135,9 @@ class WorkerRunner implements Runner {
   }
   translate(text: string, options: TranslateOptions, signal?: AbortSignal, onToken?: OnToken): Promise<Translation> {
     return this.call({ kind: "translate", text, options, streams: onToken !== undefined }, signal, onToken);
+  }
+  vocabulary(side: Side): Promise<string[]> {
+    return this.call({ kind: "vocabulary", side });
   }
   close(): void {
     this.closed = true;

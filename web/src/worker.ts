@@ -1,9 +1,10 @@
 /** The worker of `Uwaga` in browsers: one model, calls in the order of their messages. */
 import { Engine, type EngineModel } from "./engine.js";
-import { type DecidedToken, type Files, type OpenOptions, type TranslateOptions, UwagaError } from "./types.js";
+import { type DecidedToken, type Files, type OpenOptions, type Side, type TranslateOptions, UwagaError } from "./types.js";
 
 export type Request =
   | { id: number; kind: "open"; module: WebAssembly.Module; files: Files; options: OpenOptions }
+  | { id: number; kind: "vocabulary"; side: Side }
   | { id: number; kind: "translate"; text: string; options: TranslateOptions; streams: boolean };
 export interface Reply {
   id: number;
@@ -20,6 +21,7 @@ async function answered(request: Request): Promise<unknown> {
     model = (await Engine.create(request.module)).open(request.files, request.options);
     return model.info;
   }
+  if (request.kind === "vocabulary") return model?.vocabulary(request.side);
   const { id } = request;
   const onToken = request.streams ? (decided: DecidedToken) => postMessage({ id, decided } satisfies Reply) : undefined;
   return model?.translate([request.text], request.options, onToken)[0];
