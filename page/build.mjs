@@ -1,4 +1,5 @@
-// Builds the page into src/uwaga/server/page, or, with --tests, the tests of its functions into build/tests.
+// Builds the page into src/uwaga/server/page and the laboratory of the course into docs/lab, or, with --tests, the tests
+// of their functions into build/tests. With a folder: the page and, in lab/, the laboratory into that one.
 import { copyFile, mkdir, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -25,5 +26,15 @@ async function buildPage(outdir) {
   for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, "src", name), join(outdir, name));
 }
 
+/** The engine and the view of attention are modules of their own beside the script. */
+async function buildLab(outdir) {
+  const target = ["chrome123", "firefox120", "safari17.5"];
+  await build({ ...shared, entryPoints: { lab: "src/lab/main.ts" }, outdir, target, minify: true, legalComments: "none" });
+  await build({ ...shared, entryPoints: ["src/lab/lab.css"], outdir, target, minify: true });
+}
+
 if (argument === "--tests") await buildTests();
-else await buildPage(argument ?? join(here, "../src/uwaga/server/page"));
+else {
+  await buildPage(argument ?? join(here, "../src/uwaga/server/page"));
+  await buildLab(argument ? join(argument, "lab") : join(here, "../docs/lab"));
+}

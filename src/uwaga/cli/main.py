@@ -20,6 +20,7 @@ HEADINGS = {
     "Evaluate": ("evaluate", "score", "lengths", "report"),
     "Look inside": ("attend", "align", "heads", "info"),
     "Other models": ("generate", "fill"),
+    "Learn": ("learn",),
 }
 NAMES = tuple(name for names in HEADINGS.values() for name in names)
 """Verbs in the order of ``--help``; each is a function, or an app of several, in the module of its name."""

@@ -24,6 +24,7 @@ function rove(items, item) {
 }
 
 async function unpack(kind) {
+  if (kind.weights instanceof Uint8Array) return kind.weights;
   const text = atob(kind.weights);
   const packed = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));

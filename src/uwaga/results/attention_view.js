@@ -1,6 +1,6 @@
 /* The live part of uwaga.results.views: root holds the still picture, data is what Python made.
    data: {style, kinds: [{kind, layers, heads, rows, columns, weights}]}; weights are base64 of zlib of bytes
-   (layers, heads, rows, columns), 255 for a weight of 1. Rows are queries, columns keys. phrases holds the
+   (layers, heads, rows, columns), 255 for a weight of 1, or the bytes themselves. Rows are queries, columns keys. phrases holds the
    texts of another language by the English ones, if there is one. */
 function attentionView(root, data, phrases) {
   "use strict";
@@ -455,9 +455,19 @@ function attentionView(root, data, phrases) {
     for (const element of [document.documentElement, document.body]) watcher.observe(element, { attributes: true });
   }
 
+  /* Show other matrices of the same model; what is chosen stays. */
+  async function update(kinds) {
+    data = { ...data, kinds };
+    const kind = kinds.find((one) => one.kind === state.kind.kind) ?? kinds[0];
+    unpacked.clear();
+    unpacked.set(kind, await unpack(kind));
+    state.kind = kind;
+    if (current) show(state.view);
+  }
+
   if (!window.IntersectionObserver) {
     start();
-    return;
+    return { update };
   }
   const seen = new IntersectionObserver((entries) => {
     if (!entries.some((entry) => entry.isIntersecting)) return;
@@ -465,4 +475,5 @@ function attentionView(root, data, phrases) {
     start();
   }, { rootMargin: "200px" });
   seen.observe(root);
+  return { update };
 }

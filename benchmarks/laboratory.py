@@ -1,0 +1,145 @@
+"""The course's laboratory in Chromium: how fast it answers, and how much its pages send.
+
+    python benchmarks/laboratory.py
+    python benchmarks/laboratory.py --json laboratory.json
+
+Medians of 50 each, in one page: from a key to the greedy translation with its attention drawn; the same with
+a beam of 5 and a translation of 16 tokens; an edit, with the translation before and after; all 32 matrices
+drawn at once. Then the same with a processor that Chromium makes four times slower. Before that, in new
+contexts of the browser: the bytes of a chapter without its laboratory, and from opening the laboratory's page
+to its first translation, from a local server that sends gzip. Builds the documentation first. It needs
+Chromium and Playwright. benchmarks/README.md says more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from firefox import BUSY
+from peers.machine import machine
+
+from web import ROOT, served
+
+sys.path.insert(0, str(ROOT / "tests/support"))
+
+from browser import chromium
+
+TIMES = 50
+SHORT = "The old man sits on the bench and reads."
+LONG = "The old man sits on the bench in the park with his dog and reads a newspaper every day."
+TOKENS = 16
+MEASURED = """async ([times, short, long]) => {
+  const lab = document.querySelector("uwaga-lab");
+  const [source] = lab.querySelectorAll("textarea");
+  const timed = async (work) => {
+    const seconds = [];
+    for (let at = 0; at < times; ++at) {
+      const begun = performance.now();
+      await work(at);
+      seconds.push(performance.now() - begun);
+    }
+    return seconds;
+  };
+  const typed = (text) => (at) => {
+    source.value = text.slice(0, text.length - (at % 5));
+    source.dispatchEvent(new Event("input", { bubbles: true }));
+    return lab.running;
+  };
+  const results = {};
+  lab.open("attention");
+  await lab.change({ beam: 1, edits: [] });
+  results.key = await timed(typed(short));
+  await lab.change({ beam: 5 });
+  results.beam = await timed(typed(long));
+  await lab.change({ text: long });
+  const tokens = lab.last.tokens.length;
+  await lab.change({ beam: 1, text: short });
+  const silent = (at) => ({ kind: "cross", layer: 1 + (at % 2), head: 1 + (at % 4), weights: "silent" });
+  results.edit = await timed((at) => lab.change({ edits: [silent(at)] }));
+  await lab.change({ edits: [] });
+  const root = lab.querySelector(".uwaga-attention").lastElementChild.shadowRoot;
+  const radio = (value) => [...root.querySelectorAll("input")].find((one) => one.value === value);
+  radio("model").click();
+  results.matrices = await timed(() => {
+    for (const kind of ["encoder", "decoder", "cross"]) {
+      radio(kind).checked = true;
+      radio(kind).dispatchEvent(new Event("change"));
+    }
+    return new Promise((done) => setTimeout(done));
+  });
+  return { results, tokens };
+}"""
+NAMES = {
+    "key": ("key to greedy translation, ms", 60),
+    "beam": ("key to a beam of 5, ms", 120),
+    "edit": ("an edit, ms", 100),
+    "matrices": ("32 matrices drawn, ms", 100),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    arguments = parser.parse_args()
+    host = machine()
+    with tempfile.TemporaryDirectory() as place, chromium() as browser:
+        print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB")
+        print(f"system   {host['system']}, Chromium {browser.version}, load {host['load']:.2f}")
+        if host["load"] > BUSY:
+            print("warning: the machine is busy with other work; do not trust the figures", file=sys.stderr)
+        site = Path(place)
+        command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", place]
+        subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+        folders = {one.name: one for one in site.iterdir() if one.is_dir()}
+        with served(folders, {}) as (url, sent):
+            found = measured(browser, url, sent)
+    report(found)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"machine": host, "runs": found}, indent=2) + "\n")
+
+
+def measured(browser: Any, url: str, sent: list[int]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    context = browser.new_context()
+    page = context.new_page()
+    sent.clear()
+    page.goto(f"{url}/learn/03-looking-back/index.html", wait_until="networkidle")
+    found["chapter"] = sum(sent)
+    context.close()
+    context = browser.new_context()
+    page = context.new_page()
+    sent.clear()
+    page.goto(f"{url}/learn/laboratory/index.html", wait_until="networkidle")
+    page.click(".lab-start")
+    page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    found["first"] = sum(sent)
+    for name, rate in (("plain", 1), ("slower", 4)):
+        context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": rate})
+        page.evaluate(MEASURED, [10, SHORT, LONG])
+        found[name] = page.evaluate(MEASURED, [TIMES, SHORT, LONG])
+    context.close()
+    return found
+
+
+def report(found: dict[str, Any]) -> None:
+    print(f"\n{'':40}{'median':>9}{'p95':>9}{'bar':>9}{'4x slower':>12}{'ratio':>8}")
+    for name, (what, bar) in NAMES.items():
+        plain, slower = (sorted(found[one]["results"][name]) for one in ("plain", "slower"))
+        middle, late = statistics.median(plain), plain[int(0.95 * len(plain))]
+        slow = statistics.median(slower)
+        print(f"{what:40}{middle:9.1f}{late:9.1f}{bar:9}{slow:12.1f}{slow / middle:8.1f}")
+    print(f"{'tokens of the beam’s translation':40}{found['plain']['tokens']:9}{'':9}{TOKENS:9}")
+    print(f"{'a chapter without its laboratory, kB':40}{found['chapter'] / 1e3:9.1f}{'':9}{300:9}")
+    print(f"{'to the first translation, MB':40}{found['first'] / 1e6:9.2f}{'':9}{6.5:9}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""One head of the bundled model's cross-attention, with its scale and without."""
+
+from drawing import Drawing
+
+import uwaga
+from uwaga.engine.interventions import Heads
+from uwaga.inspection import look_inside
+from uwaga.inspection.interventions import intervene
+
+TEXT = "I want to buy a car."
+LAYER, HEAD, CELL = 1, 4, 44
+
+
+def draw() -> Drawing:
+    """Draw the head's matrix (target, source) twice, for the same translation."""
+    translator = uwaga.load()
+    found = translator.translate(TEXT)
+    unscaled = intervene(translator, Heads("cross", LAYER, scale=1.0))
+    seen = [
+        look_inside(one, TEXT, found.text, names=[f"cross.{LAYER}.weights"]) for one in (translator, unscaled)
+    ]
+    source = [piece.replace("▁", "") for piece in seen[0].source]
+    target = [piece.replace("▁", "") for piece in seen[0].predicted]
+    tall = 30 * len(target)
+    figure = Drawing(
+        130 + CELL * len(source),
+        2 * tall + 150,
+        "Weights of one head of the bundled model: spread with the division, almost all on one piece without",
+        model=True,
+    )
+    for at, (one, name) in enumerate(zip(seen, ("divided by √64 = 8", "not divided"), strict=True)):
+        top = 58 + at * (tall + 76)
+        figure.text(110, top - 32, name, "bold")
+        weights = one.arrays[f"cross.{LAYER}.weights"][HEAD - 1]
+        figure.table(110, top, weights.tolist(), target, source, cell=CELL)
+    return figure
+
+
+if __name__ == "__main__":
+    draw().save()

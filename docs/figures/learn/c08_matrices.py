@@ -1,0 +1,49 @@
+"""The 32 attention matrices of the bundled model for one sentence."""
+
+import numpy as np
+from drawing import Drawing
+
+import uwaga
+
+CELL = 8
+LEVELS = 10
+
+
+def matrix(figure: Drawing, x: float, y: float, table: np.ndarray) -> None:
+    """Draw weights (queries, keys) as squares whose colour is as strong as the weight."""
+    rows, columns = table.shape
+    figure.rectangle(x - 1, y - 1, CELL * columns + 2, CELL * rows + 2, "grid")
+    strength = np.rint(table * LEVELS)
+    for level in range(1, LEVELS + 1):
+        squares = "".join(
+            f"M{x + CELL * column:g} {y + CELL * row:g}h{CELL}v{CELL}h-{CELL}z"
+            for row, column in np.argwhere(strength == level)
+        )
+        if squares:
+            figure.parts.append(f'<path class="accent" fill-opacity="{level / LEVELS:g}" d="{squares}"/>')
+
+
+def draw() -> Drawing:
+    """Draw the encoder's matrices on the left, the decoder's and the cross-attention's on the right."""
+    found = uwaga.load().translate("A dog chases a cat.", attention="all").attentions
+    assert found is not None
+    title = "The 32 attention matrices of the bundled model for the sentence A dog chases a cat"
+    figure = Drawing(720, 430, title, model=True)
+    for kind, left, top in (("encoder", 20, 56), ("decoder", 380, 56), ("cross", 380, 262)):
+        every: np.ndarray = getattr(found, kind)  # (layers, heads, queries, keys)
+        figure.text(
+            left, top - 32, "cross-attention" if kind == "cross" else f"{kind}, self-attention", "bold"
+        )
+        for layer, heads in enumerate(every):
+            y = top + 88 * layer
+            figure.text(left + 8, y + 36, f"{layer + 1}", "end small soft")
+            for head, table in enumerate(heads):
+                x = left + 18 + 78 * head
+                if layer == 0:
+                    figure.text(x + 32, y - 10, f"head {head + 1}", "middle small soft")
+                matrix(figure, x, y, table)
+    return figure
+
+
+if __name__ == "__main__":
+    draw().save()

@@ -1,0 +1,58 @@
+"""Length of the bundled model's translations by width of the beam, with length normalisation and without."""
+
+from drawing import Drawing
+
+import uwaga
+
+TEXTS = [
+    "The committee decided to postpone the meeting until next week because of the weather.",
+    "Two children are playing football in the park while their parents are sitting on a bench and talking.",
+    "My brother works in a factory that makes parts for bicycles and small engines.",
+    "The government announced new rules for companies that sell medicine over the internet.",
+    "The museum is closed on Mondays, but visitors can still walk in the garden behind the building.",
+    "The doctor said that I should drink more water and sleep at least eight hours each night.",
+]
+WIDTHS = [1, 2, 5, 10, 20, 50]
+
+
+def draw() -> Drawing:
+    """Draw two lines: words of all translations together, by width."""
+    translator = uwaga.load()
+    figure = Drawing(
+        680,
+        300,
+        "Words of six translations by width of the beam: level with a division by length, falling without",
+        model=True,
+    )
+    left, right, top, bottom, most = 60, 480, 30, 240, 100
+
+    def place(at: int, words: int) -> tuple[float, float]:
+        return left + (right - left) * at / (len(WIDTHS) - 1), bottom - (bottom - top) * words / most
+
+    for words in range(0, most + 1, 20):
+        figure.line(place(0, words), place(len(WIDTHS) - 1, words), look="grid")
+        figure.text(left - 10, place(0, words)[1] + 4, str(words), "end small soft")
+    for at, width in enumerate(WIDTHS):
+        figure.text(place(at, 0)[0], bottom + 22, str(width), "middle small")
+    figure.text((left + right) / 2, bottom + 46, "width of the beam", "middle small soft")
+    figure.text(12, 16, "words of six translations", "small soft")
+    for formula, name, look in (
+        ("average", "divided by length", "accent"),
+        ("none", "not divided", "second"),
+    ):
+        points = []
+        for at, width in enumerate(WIDTHS):
+            made = translator.translate(TEXTS, beam=width, length_formula=formula)
+            words = sum(len(one.text.split()) for one in made)
+            points.append(place(at, words))
+            if width == WIDTHS[-1] or (width == 1 and formula == "average"):
+                figure.text(points[-1][0], points[-1][1] - 10, str(words), "middle small")
+        figure.line(*points, look=f"{look}-line")
+        for x, y in points:
+            figure.rectangle(x - 3, y - 3, 6, 6, look)
+        figure.text(points[-1][0] + 14, points[-1][1] + 5, name, look)
+    return figure
+
+
+if __name__ == "__main__":
+    draw().save()

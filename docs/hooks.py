@@ -1,0 +1,190 @@
+"""Hooks of mkdocs: equations as MathML, exercises of files, and the laboratory's engine and model.
+
+``$…$`` is an equation in a line, and a fence ``math`` one of its own. A fence ``exercise`` holds a number
+such as ``3.1``, an exercise of :mod:`uwaga.learn`; a fence ``source`` the file and the name of a function, as
+``src/uwaga/models/layers/attention.py::attend``, whose code it shows.
+"""
+
+from __future__ import annotations
+
+import ast
+import html
+import json
+import re
+import shutil
+import tempfile
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import markdown
+from latex2mathml.converter import convert
+from markdown.extensions import Extension
+from markdown.inlinepatterns import InlineProcessor
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+from uwaga.conversion.quantise import quantise
+from uwaga.learn.exercises import Exercise, find_exercise
+from uwaga.results.views import view_script
+
+ROOT = Path(__file__).resolve().parents[1]
+FAILED: list[str] = []
+"""Fences that could not be made."""
+ENGINE = ("index.js", "shared.js", "worker.js", "uwaga.wasm")
+
+
+def mathml(source: str, display: str) -> str:
+    """Return an equation of LaTeX as MathML, with its source for those who copy it.
+
+    Raises:
+        ValueError: a command is unknown.
+    """
+    made = convert(source, display=display)
+    if unknown := re.search(r"\\[a-zA-Z]+", made):
+        raise ValueError(f"{unknown[0]} in the equation {source!r} is unknown")
+    return made.replace("<math ", f'<math alttext="{html.escape(source, quote=True)}" ', 1)
+
+
+class _Inline(InlineProcessor):
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # noqa: N802 (its name)
+        return self.md.htmlStash.store(mathml(m[1], "inline")), m.start(0), m.end(0)
+
+
+class _Equations(Extension):
+    def extendMarkdown(self, md: markdown.Markdown) -> None:  # noqa: N802 (its name)
+        md.inlinePatterns.register(
+            _Inline(r"(?<![\\$\w])\$(?!\s)([^$\n]+?)(?<![\s\\])\$(?![\w$])", md), "math", 185
+        )
+
+
+def _fence(make: Callable[[str], str]) -> Callable[..., str]:
+    """Wrap the function of a fence: superfences shows the source of one that fails, without a word."""
+
+    def made(source: str, *_: Any, **__: Any) -> str:
+        try:
+            return make(source)
+        except Exception as error:
+            FAILED.append(f"{source.strip()[:100]}: {error}")
+            raise
+
+    return made
+
+
+def _block(source: str) -> str:
+    return f'<div class="equation">{mathml(source, "block")}</div>'
+
+
+def _exercise(source: str) -> str:
+    """Return an exercise: its question, a form that a script checks, and hint and solution folded away."""
+    found = find_exercise(source.strip())
+    data = html.escape(json.dumps(found.model_dump(mode="json", exclude_none=True)), quote=True)
+    return (
+        f'<section class="exercise" id="exercise-{found.number}" data-exercise="{data}">'
+        f"<h3>Exercise {found.number}</h3>{_text(found.question)}{_form(found)}"
+        f"<details><summary>Hint</summary>{_text(found.hint)}</details>"
+        f"<details><summary>Solution</summary>{_text(found.solution)}</details></section>"
+    )
+
+
+def _text(source: str) -> str:
+    return markdown.markdown(source, extensions=[_Equations(), "fenced_code", "tables"])
+
+
+def _line(source: str) -> str:
+    """Return a text of one paragraph without the paragraph; tags in it are text."""
+    return _text(html.escape(source, quote=False)).removeprefix("<p>").removesuffix("</p>")
+
+
+def _form(one: Exercise) -> str:
+    """Return what the reader fills in; without a script it can be filled in on paper."""
+    label = f"Answer to exercise {one.number}"
+    if one.kind == "number":
+        return f"<p>{_cell(label)}</p>"
+    if one.kind == "choice":
+        button = f'<input type="radio" name="exercise-{one.number}"'
+        ways = [
+            f'<li><label>{button} value="{at}" aria-label="{html.escape(option.text, quote=True)}">'
+            f" {_line(option.text)}</label></li>"
+            for at, option in enumerate(one.options)
+        ]
+        return f"<ul>{''.join(ways)}</ul>"
+    if one.kind == "order":
+        shown = sorted(one.items)
+        rows = [
+            f'<li data-item="{html.escape(item, quote=True)}"><span>{_line(item)}</span></li>'
+            for item in shown
+        ]
+        return f"<ol>{''.join(rows)}</ol>"
+    if one.kind == "table":
+        head = "".join(f"<th scope=col>{_line(name)}</th>" for name in one.columns)
+        body = "".join(
+            f"<tr><th scope=row>{_line(name)}</th>"
+            + "".join(f"<td>{_cell(f'{name}, {column}')}</td>" for column in one.columns)
+            + "</tr>"
+            for name in one.rows
+        )
+        return f"<table><tr><td></td>{head}</tr>{body}</table>"
+    return (
+        f"<pre><code>{html.escape(one.start)}</code></pre>"
+        f"<p>Write it to a file and run <code>uwaga learn check {one.number} FILE.py</code>.</p>"
+    )
+
+
+def _cell(label: str) -> str:
+    name = html.escape(label, quote=True)
+    return f'<input size=8 inputmode="decimal" autocomplete="off" aria-label="{name}">'
+
+
+def _source(source: str) -> str:
+    """Return the code of a function or class, named by its file and its name, without its docstring."""
+    name = source.strip()
+    file, _, dotted = name.partition("::")
+    text = (ROOT / file).read_text(encoding="utf-8")
+    node: ast.AST = ast.parse(text)
+    for part in dotted.split("."):
+        node = next(one for one in ast.iter_child_nodes(node) if getattr(one, "name", None) == part)
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    lines = text.splitlines()
+    first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+    kept = lines[first - 1 : node.end_lineno]
+    if ast.get_docstring(node) is not None:
+        doc = node.body[0]
+        assert doc.end_lineno is not None
+        del kept[doc.lineno - first : doc.end_lineno - first + 1]
+    code = highlight(textwrap.dedent("\n".join(kept)), PythonLexer(), HtmlFormatter(cssclass="highlight"))
+    return f'<div class="source"><p><code>{html.escape(name)}</code></p>{code}</div>'
+
+
+def on_config(config: Any) -> Any:
+    """Add equations and exercises to Markdown."""
+    config["markdown_extensions"].append(_Equations())
+    fences = config["mdx_configs"].setdefault("pymdownx.superfences", {}).setdefault("custom_fences", [])
+    fences += [
+        {"name": name, "class": name, "format": _fence(make)}
+        for name, make in {"math": _block, "exercise": _exercise, "source": _source}.items()
+    ]
+    return config
+
+
+def on_post_build(config: Any) -> None:
+    """Put the engine, the view of attention and the bundled model in int8 beside the laboratory's script.
+
+    Raises:
+        ValueError: a fence of a page failed.
+    """
+    if FAILED:
+        raise ValueError("; ".join(FAILED))
+    lab = Path(config["site_dir"]) / "lab"
+    (lab / "uwaga").mkdir(parents=True, exist_ok=True)
+    for name in ENGINE:
+        shutil.copyfile(ROOT / "web" / "lib" / name, lab / "uwaga" / name)
+    style = (ROOT / "src/uwaga/results/attention_view.css").read_text(encoding="utf-8")
+    view = f"{view_script()}\nexport const style = {json.dumps(style)};\nexport {{ attentionView }};\n"
+    (lab / "attention.js").write_text(view, encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        quantise(BUNDLED, Path(folder) / "model")
+        shutil.copytree(Path(folder) / "model", lab / "model", dirs_exist_ok=True)

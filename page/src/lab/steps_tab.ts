@@ -1,0 +1,74 @@
+/** Each step of the decoder: what it read, its candidates, what it chose, and where each head looked. */
+
+import { make } from "../dom";
+import type { Lab, Tab } from "./lab";
+import { softmax } from "./math";
+import { axesOf, label } from "./state";
+import { numberTable, short } from "./tables";
+
+const CANDIDATES = 6;
+
+export function stepsTab(): Tab {
+  const list = make("ol", { class: "lab-steps" });
+  const detail = make("div", { attributes: { role: "status" } });
+  let chosen = 0;
+  return {
+    element: make("div", {}, make("p", {}, "At each step the decoder reads the token before and scores its whole vocabulary. Choose a step to see what is cached and where each head looks."), list, detail),
+    wants: () => ({ insight: ["logits"], attention: true }),
+    show(made, _plain, lab) {
+      const { source, fed, predicted } = axesOf(made);
+      const logits = made.insight?.logits;
+      if (!logits) return;
+      const width = logits.shape[1] as number;
+      chosen = Math.min(chosen, predicted.length - 1);
+      const chosenToken = (step: number): number => made.tokens[step] ?? lab.own.pieces.indexOf("</s>");
+      const rows = predicted.map((piece, step) => {
+        const probabilities = softmax(Array.from(logits.data.subarray(step * width, (step + 1) * width)));
+        const best = largest(probabilities, CANDIDATES);
+        const open = make("button", { class: "lab-button", attributes: { type: "button", "aria-expanded": String(step === chosen) } }, `reads ${fed[step]}`);
+        open.addEventListener("click", () => {
+          chosen = step;
+          list.querySelectorAll("button").forEach((one, at) => one.setAttribute("aria-expanded", String(at === step)));
+          cached(step);
+        });
+        const bars = best.map((token) => bar(name(token, lab), probabilities[token] ?? 0, token === chosenToken(step)));
+        return make("li", {}, open, make("span", { class: "lab-bars" }, ...bars), make("strong", {}, ` → ${piece} (log p ${short(made.logProbs[step] ?? NaN)})`));
+      });
+      const cached = (step: number): void => {
+        const cross = made.attention?.cross;
+        const parts: HTMLElement[] = [make("p", {}, `Step ${step + 1}: keys and values of ${source.length} source tokens and of ${step} earlier target tokens are cached; one row of each matrix is new.`)];
+        if (cross) {
+          const [layers, heads, steps, keys] = cross.shape as [number, number, number, number];
+          const rows = Array.from({ length: layers * heads }, (_, at) => cross.data.subarray((at * steps + step) * keys, (at * steps + step + 1) * keys));
+          const names = rows.map((_, at) => `${Math.floor(at / heads) + 1}.${(at % heads) + 1}`);
+          parts.push(numberTable(rows, names, source, `cross-attention of step ${step + 1}, a row for each head (layer.head)`));
+        }
+        detail.replaceChildren(...parts);
+      };
+      list.replaceChildren(...rows);
+      cached(chosen);
+    },
+  };
+}
+
+const name = (token: number, lab: Lab): string => {
+  const piece = lab.own.pieces[token] ?? "";
+  return piece.startsWith("\u2581") ? `␣${label(piece)}` : piece;
+};
+
+function largest(values: number[], count: number): number[] {
+  const best: number[] = [];
+  values.forEach((value, at) => {
+    if (best.length === count && value <= (values[best[count - 1] as number] as number)) return;
+    const place = best.findIndex((one) => (values[one] as number) < value);
+    best.splice(place < 0 ? best.length : place, 0, at);
+    best.length = Math.min(best.length, count);
+  });
+  return best;
+}
+
+export function bar(piece: string, probability: number, isChosen: boolean): HTMLElement {
+  const made = make("span", { class: isChosen ? "lab-candidate chosen" : "lab-candidate" }, make("span", {}, piece), make("span", { class: "lab-share" }), make("span", {}, probability.toFixed(3)));
+  made.style.setProperty("--share", probability.toFixed(4));
+  return made;
+}

@@ -1,0 +1,182 @@
+/** <uwaga-toy>: a calculator of attention, whose numbers the reader edits. */
+
+import { make } from "../dom";
+import { type Gru, gruToy, type Positions, positionsToy, type Softmax, softmaxToy } from "./calculators";
+import { attention, type Attention, type Calculation, type Matrix, normal, product, type Score, steepest } from "./math";
+import { editTable, maskTable, numberTable, short } from "./tables";
+
+interface Settings {
+  score?: Score;
+  scores?: Score[];
+  queries?: Matrix;
+  keys?: Matrix;
+  values?: Matrix;
+  x?: Matrix;
+  wq?: Matrix;
+  wk?: Matrix;
+  wv?: Matrix;
+  w?: Matrix;
+  u?: Matrix;
+  v?: number[];
+  queryNames?: string[];
+  keyNames?: string[];
+  heads?: number;
+  temperature?: boolean;
+  mask?: boolean[][];
+  /** Least and most width of random queries and keys. */
+  width?: [number, number];
+  /** In place of attention. */
+  gru?: Gru;
+  positions?: Positions;
+  softmax?: Softmax;
+}
+
+const NAMES: Record<Score, string> = { dot: "dot product", scaled: "dot product / √d", general: "general: qᵀ W k", additive: "additive: vᵀ tanh(W q + U k)", location: "location: W q" };
+const DRAWN = 8; // keys of random vectors
+
+export class Toy extends HTMLElement {
+  private settings: Settings = {};
+  private readonly inputs = make("div", { class: "lab-inputs" });
+  private readonly results = make("div", { class: "lab-results" });
+  private score: Score = "dot";
+  private temperature = 1;
+  private dimension = 64;
+  private v: Matrix = [];
+
+  connectedCallback(): void {
+    if (this.dataset.started !== undefined) return;
+    this.dataset.started = "";
+    this.settings = JSON.parse(this.dataset.toy ?? "{}") as Settings;
+    const { gru, positions, softmax } = this.settings;
+    const other = gru ? gruToy(gru) : positions ? positionsToy(positions) : softmax ? softmaxToy(softmax) : undefined;
+    if (other) {
+      this.replaceChildren(other);
+      return;
+    }
+    this.score = this.settings.score ?? this.settings.scores?.[0] ?? "scaled";
+    this.v = [this.settings.v ?? []];
+    const controls = make("div", { class: "lab-bar" });
+    if (this.settings.scores) controls.append(this.scoreChoice(this.settings.scores));
+    if (this.settings.width) controls.append(this.slider("d_k", this.settings.width[0], this.settings.width[1], 1, 64, (value) => (this.dimension = value)));
+    if (this.settings.temperature) controls.append(this.slider("temperature", 0.1, 5, 0.1, 1, (value) => (this.temperature = value)));
+    const again = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => this.restart() } }, "Start over");
+    controls.append(again);
+    this.fill();
+    this.replaceChildren(controls, this.inputs, this.results);
+    this.compute();
+  }
+
+  private restart(): void {
+    delete this.dataset.started;
+    this.temperature = 1;
+    this.dimension = 64;
+    this.connectedCallback();
+  }
+
+  private scoreChoice(scores: Score[]): HTMLElement {
+    const select = make("select", {}, ...scores.map((one) => make("option", { attributes: { value: one } }, NAMES[one])));
+    select.addEventListener("change", () => {
+      this.score = select.value as Score;
+      this.fill();
+      this.compute();
+    });
+    return make("label", {}, "score ", select);
+  }
+
+  private slider(name: string, least: number, most: number, step: number, value: number, set: (value: number) => void): HTMLElement {
+    const shown = make("output", {}, String(value));
+    const input = make("input", { attributes: { type: "range", min: String(least), max: String(most), step: String(step), value: String(value) } });
+    input.addEventListener("input", () => {
+      set(input.valueAsNumber);
+      shown.textContent = input.value;
+      this.compute();
+    });
+    return make("label", {}, `${name} `, input, " ", shown);
+  }
+
+  private names(side: "queries" | "keys"): string[] {
+    const { x, queryNames, keyNames } = this.settings;
+    const given = side === "queries" ? (queryNames ?? (x ? keyNames : undefined)) : (keyNames ?? (x ? queryNames : undefined));
+    const count = x?.length ?? this.settings[side]?.length ?? (side === "keys" ? DRAWN : 1);
+    return given ?? Array.from({ length: count }, (_, at) => `${x ? "x" : side === "queries" ? "q" : "k"}${at + 1}`);
+  }
+
+  private fill(): void {
+    const { x, wq, wk, wv, queries, keys, values, w, u, mask, width } = this.settings;
+    const change = (): void => this.compute();
+    const none = (matrix: Matrix): string[] => (matrix[0] ?? []).map(() => "");
+    const table = (matrix: Matrix | undefined, rows: string[], caption: string): HTMLElement[] =>
+      matrix?.length && matrix[0]?.length ? [editTable(matrix, rows, none(matrix), caption, change)] : [];
+    const blank = (matrix?: Matrix): string[] => (matrix ?? []).map(() => "");
+    const usesW = this.score === "additive" || this.score === "general" || this.score === "location";
+    this.inputs.replaceChildren(
+      ...(width ? [] : x
+        ? [...table(x, this.names("keys"), "X"), ...table(wq, blank(wq), "W_q"), ...table(wk, blank(wk), "W_k"), ...table(wv, blank(wv), "W_v")]
+        : [...table(queries, this.names("queries"), "queries"), ...table(keys, this.names("keys"), values ? "keys" : "keys = values"), ...table(values, this.names("keys"), "values")]),
+      ...(usesW ? table(w, blank(w), "W") : []),
+      ...(this.score === "additive" ? [...table(u, blank(u), "U"), ...table(this.v, ["v"], "v")] : []),
+      ...(mask ? [maskTable(mask, this.names("queries"), this.names("keys"), "mask", change)] : []),
+    );
+  }
+
+  private calculation(): Calculation {
+    const { x, wq, wk, wv, w, u, mask, width } = this.settings;
+    const shared = { score: this.score, w, u, v: this.v[0], mask, temperature: this.temperature };
+    if (width) {
+      const draw = normal(7);
+      const row = (): number[] => Array.from({ length: this.dimension }, draw);
+      const [queries, keys] = [[row()], Array.from({ length: DRAWN }, row)];
+      return { ...shared, queries, keys, values: keys.map((_, at) => [at]) };
+    }
+    if (x) {
+      const by = (matrix?: Matrix): Matrix => (matrix ? product(x, matrix) : x);
+      return { ...shared, queries: by(wq), keys: by(wk), values: by(wv) };
+    }
+    const keys = this.settings.keys ?? [];
+    return { ...shared, queries: this.settings.queries ?? [], keys, values: this.settings.values ?? keys };
+  }
+
+  private compute(): void {
+    const whole = this.calculation();
+    if (this.settings.width) return this.showDrawn(whole);
+    const heads = this.settings.heads ?? 1;
+    const shown: HTMLElement[] = [];
+    if (this.settings.x) {
+      for (const [name, matrix] of [["Q = X W_q", whole.queries], ["K = X W_k", whole.keys], ["V = X W_v", whole.values]] as const) {
+        shown.push(numberTable(matrix, this.names("keys"), (matrix[0] ?? []).map((_, at) => String(at + 1)), name));
+      }
+    }
+    const parts = Array.from({ length: heads }, (_, head) => this.ofHead(whole, head, heads));
+    parts.forEach((part, head) => shown.push(...this.tables(part, heads > 1 ? `, head ${head + 1}` : "")));
+    if (heads > 1) {
+      const joined = this.names("queries").map((_, row) => parts.flatMap((part) => part.contexts[row] ?? []));
+      shown.push(numberTable(joined, this.names("queries"), (joined[0] ?? []).map((_, at) => String(at + 1)), "heads side by side"));
+    }
+    this.results.replaceChildren(...shown);
+  }
+
+  private ofHead(whole: Calculation, head: number, heads: number): Attention {
+    const cut = (matrix: Matrix): Matrix => {
+      const width = (matrix[0]?.length ?? 0) / heads;
+      return matrix.map((row) => row.slice(head * width, (head + 1) * width));
+    };
+    return attention({ ...whole, queries: cut(whole.queries), keys: cut(whole.keys), values: cut(whole.values) });
+  }
+
+  private tables({ scores, weights, contexts }: Attention, of: string): HTMLElement[] {
+    const [queries, keys] = [this.names("queries"), this.names("keys")];
+    const places = (contexts[0] ?? []).map((_, at) => String(at + 1));
+    return [numberTable(scores, queries, keys, `scores${of}`), numberTable(weights, queries, keys, `weights${of}`), numberTable(contexts, queries, places, `contexts${of}`)];
+  }
+
+  private showDrawn(whole: Calculation): void {
+    const rows = (["dot", "scaled"] as const).map((score) => ({ score, ...attention({ ...whole, score }) }));
+    const keys = this.names("keys");
+    const text = rows.map(({ score, weights }) => `${NAMES[score]}: gradient of the softmax at most ${short(steepest(weights[0] ?? [0]))}`);
+    this.results.replaceChildren(
+      numberTable(rows.map((row) => row.scores[0] ?? []), rows.map((row) => NAMES[row.score]), keys, "scores of one random query"),
+      numberTable(rows.map((row) => row.weights[0] ?? []), rows.map((row) => NAMES[row.score]), keys, "weights"),
+      make("p", { attributes: { role: "status" } }, text.join("; ")),
+    );
+  }
+}

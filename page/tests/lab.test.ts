@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { gruSteps, sinusoid } from "../src/lab/calculators";
+import { pick } from "../src/lab/choose_tab";
+import { check, numberOf } from "../src/lab/exercise";
+import { attention, dot, normal, softmax, steepest } from "../src/lab/math";
+import { FIRST, fromHash, python, toHash } from "../src/lab/state";
+import { below } from "./random";
+
+const chance = (): number => below(1_000_000) / 1_000_000;
+const near = (one: number, other: number, most = 5e-4): void => assert.ok(Math.abs(one - other) <= most, `${one} is not ${other}`);
+
+test("attention by hand: Bahdanau's step", () => {
+  const keys = [[1, 0], [0, 1], [1, 1]];
+  const eye = [[1, 0], [0, 1]];
+  const { scores, weights, contexts } = attention({ score: "additive", queries: [[1, 0]], keys, values: keys, w: eye, u: eye, v: [1, 1] });
+  [0.964, 1.523, 1.726].forEach((wanted, at) => near(scores[0]![at]!, wanted));
+  [0.204, 0.358, 0.438].forEach((wanted, at) => near(weights[0]![at]!, wanted));
+  [0.642, 0.796].forEach((wanted, at) => near(contexts[0]![at]!, wanted));
+});
+
+test("scores of 112 and 96 with d = 64: weights of 0.88 and 0.12", () => {
+  const keys = [Array(64).fill(112 / 64), Array(64).fill(96 / 64)];
+  const { scores, weights } = attention({ score: "scaled", queries: [Array(64).fill(1)], keys, values: keys });
+  assert.deepEqual(scores, [[14, 12]]);
+  near(weights[0]![0]!, 0.8808);
+  near(steepest(weights[0]!), 0.105);
+});
+
+test("a softmax sums to one, a masked place is exactly zero, a masked row all zeros", () => {
+  for (let round = 0; round < 200; ++round) {
+    const scores = Array.from({ length: 1 + Math.floor(chance() * 9) }, () => 200 * (chance() - 0.5));
+    const mask = scores.map(() => chance() < 0.7);
+    const weights = softmax(scores, mask);
+    const sum = weights.reduce((all, one) => all + one, 0);
+    near(sum, mask.some(Boolean) ? 1 : 0, 1e-12);
+    weights.forEach((weight, at) => assert.ok(mask[at] ? weight >= 0 : weight === 0));
+  }
+});
+
+test("a unit GRU fades: 0.205, 0.163, 0.129", () => {
+  const states = gruSteps({ inputs: [1, 0, 0], w: 1, u: 1 }).map((step) => step[3]!);
+  [0.205, 0.163, 0.129].forEach((wanted, at) => near(states[at]!, wanted));
+});
+
+test("sinusoids: neighbours have the same dot product everywhere", () => {
+  const rows = Array.from({ length: 20 }, (_, at) => sinusoid(at, 4));
+  [0.841, 0.54, 0.01, 1].forEach((wanted, at) => near(rows[1]![at]!, wanted));
+  for (let at = 1; at < rows.length; ++at) near(dot(rows[at - 1]!, rows[at]!), 1.54);
+});
+
+test("random numbers are those of their seed, of mean 0 and variance 1", () => {
+  const [one, other] = [normal(7), normal(7)];
+  const drawn = Array.from({ length: 20_000 }, one);
+  assert.deepEqual(drawn.slice(0, 9), Array.from({ length: 9 }, other));
+  near(drawn.reduce((sum, value) => sum + value, 0) / drawn.length, 0, 0.03);
+  near(drawn.reduce((sum, value) => sum + value * value, 0) / drawn.length, 1, 0.05);
+});
+
+test("sampling keeps to the best k and to the share p", () => {
+  const probabilities = [0.1, 0.5, 0.25, 0.15];
+  for (let place = 0; place < 1; place += 0.01) {
+    assert.equal(pick(probabilities, 1, 1, place), 1);
+    assert.ok([1, 2].includes(pick(probabilities, 2, 1, place)));
+    assert.ok([1, 2].includes(pick(probabilities, 0, 0.7, place)));
+  }
+  const counts = [0, 0, 0, 0];
+  for (let place = 0.0005; place < 1; place += 0.001) counts[pick(probabilities, 0, 1, place)]! += 1;
+  counts.forEach((count, at) => near(count / 1000, probabilities[at]!, 0.002));
+});
+
+test("an address returns its state, and any other text nothing", () => {
+  const state = { ...FIRST, text: 'a "b" # % ü 漢', target: "c", edits: [{ kind: "cross", layer: 1 }] as never[] };
+  assert.deepEqual(fromHash(toHash(state)), state);
+  for (const hash of ["", "#", "#lab", "#lab=", "#lab=%", "#lab=[", "#other", "#lab=5", "#lab=null", `#lab=${"%5B".repeat(5000)}`]) {
+    assert.ok(fromHash(hash) === null || Object.keys(fromHash(hash)!).length === 0, hash);
+  }
+});
+
+test("Python of a state names its changes", () => {
+  const mask = [[true, false], [true, true]];
+  const shown = python({ ...FIRST, edits: [{ kind: "encoder", head: 2, mask }, { side: "target", places: [0] }] });
+  for (const line of ["mask = np.ones((2, 2), dtype=bool)", "mask[0, 1] = False", 'Heads("encoder", head=2, mask=mask)', 'Positions("target", (0,))']) assert.ok(shown.includes(line), line);
+});
+
+test("numbers with a comma, a minus sign, or nothing", () => {
+  assert.equal(numberOf(" 0,5 "), 0.5);
+  assert.equal(numberOf("−1"), -1);
+  assert.ok(Number.isNaN(numberOf("")) && Number.isNaN(numberOf("a")));
+  assert.equal(check({ number: "1.1", kind: "choice", options: [{ text: "a", remark: "no" }, { text: "b" }] }, [0]).remark, "no");
+});

@@ -1,0 +1,6 @@
+"""The exercises of the course: read, shown and checked."""
+
+from uwaga.learn.check import Verdict, check
+from uwaga.learn.exercises import Exercise, all_exercises, find_exercise
+
+__all__ = ["Exercise", "Verdict", "all_exercises", "check", "find_exercise"]

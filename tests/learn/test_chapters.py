@@ -1,0 +1,82 @@
+"""Chapters: every part of the template; figures by their scripts, of the bundled model, with texts."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uwaga.checkpoints.formats.uwaga.names import BUNDLED
+
+ROOT = Path(__file__).resolve().parents[2]
+LEARN = ROOT / "docs" / "learn"
+FIGURES = ROOT / "docs" / "figures" / "learn"
+CHAPTERS = sorted(LEARN.glob("[0-9]*.md"))
+PARTS = (
+    '!!! abstract "Before and after"',
+    "## Predict first",
+    "??? question",
+    "```math",
+    "## By hand",
+    "## In uwaga",
+    "```source",
+    "```python",
+    "## Move it",
+    "## Break it",
+    "## Exercises",
+    "## Recap",
+    '??? info "The law\'s test"',
+)
+
+
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_a_chapter_has_every_part(page):
+    text = page.read_text(encoding="utf-8")
+    missing = [part for part in PARTS if part not in text]
+    assert not missing
+    prose = re.sub(r"```.*?```|<uwaga[^>]*>|^!\[.*?\)$", "", text, flags=re.DOTALL | re.MULTILINE)
+    assert 700 <= len(prose.split()) <= 1900
+    assert len(re.findall(r"^ *!\[", text, re.MULTILINE)) >= 2
+    assert re.search(r"<uwaga-(toy|lab) data-", text)
+    assert len(re.findall(r"^\d\. ", text.split("## Recap")[1], re.MULTILINE)) == 5
+    assert "numbers.md#m" in text or "numbers.md#e" in text
+
+
+@pytest.mark.parametrize("page", sorted(LEARN.glob("*.md")), ids=lambda page: page.stem)
+def test_every_picture_has_a_text(page):
+    for text in re.findall(r"!\[(.*?)\]\(", page.read_text(encoding="utf-8"), re.DOTALL):
+        assert len(text.split()) >= 8, text
+
+
+SCRIPTS = sorted(path for path in FIGURES.glob("c*.py"))
+DRAW = """
+import importlib, sys
+sys.path.insert(0, ".")
+print(importlib.import_module(sys.argv[1]).draw().svg(), end="")
+"""
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_figure_is_what_its_script_draws(script):
+    """Numbers of the model may differ in their last digit on another processor: the words may not."""
+    command = [sys.executable, "-c", DRAW, script.stem]
+    done = subprocess.run(command, cwd=FIGURES, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    kept = script.with_suffix(".svg").read_text(encoding="utf-8")
+    if "<metadata>" not in kept:
+        assert done.stdout == kept
+        return
+    model = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest()
+    assert f"<metadata>model sha256:{model}</metadata>" in kept
+    assert re.sub(r"\d[\d.]*", "#", done.stdout) == re.sub(r"\d[\d.]*", "#", kept)
+
+
+def test_every_figure_has_a_script_and_every_chapter_is_in_the_navigation():
+    assert {path.stem for path in FIGURES.glob("*.svg")} == {path.stem for path in SCRIPTS}
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    index = (LEARN / "index.md").read_text(encoding="utf-8")
+    for page in CHAPTERS:
+        assert f"learn/{page.name}" in navigation
+        assert f"({page.name})" in index
