@@ -9,7 +9,7 @@ import griffe
 ROLE = re.compile(r":(?:class|data|func|meth|mod):`~?([\w.]+)`")
 
 
-NUMBER = re.compile(r"(?<![\w`/#])([ME])([1-9]|1\d|2[0-5])\b(?![`.])")
+NUMBER = re.compile(r"(?<![\w`/#])([ME])([1-9]|[12]\d|3[0-6])\b(?![`.])")
 """A mechanism or worked example by its number, as docs/mechanisms/numbers.md lists them."""
 
 

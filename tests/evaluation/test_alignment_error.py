@@ -41,7 +41,7 @@ def test_without_possible_links_it_is_one_minus_f1(sure, found) -> None:
     )
 
 
-def test_by_hand() -> None:
+def test_M33_alignment_error_rate_by_hand() -> None:
     one = gold({(0, 0), (1, 1)}, {(2, 1)})
     # A has 3 links: one sure, one possible only, one wrong; (1 + 2) / (3 + 2).
     assert alignment_error_rate([{(0, 0), (2, 1), (3, 3)}], [one]) == pytest.approx(1 - 3 / 5)

@@ -120,7 +120,7 @@ def test_line_n_is_line_n_whatever_happens_to_it(tmp_path, text):
     assert not (tmp_path / "out/lock").exists()
 
 
-def test_text_of_people_stays_the_target(tmp_path, text):
+def test_M32_text_of_people_stays_the_target(tmp_path, text):
     (tmp_path / "tabs").write_text("a\tb c\nbad\n", encoding="utf-8")
     run(backtranslate_job(tmp_path / "out", TranslationSpec(("bundled",)), [tmp_path / "tabs"], tag="<BT>"))
     assert written(tmp_path / "out") == ["<BT> A B C\ta b c", "\tbad"]

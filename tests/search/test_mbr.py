@@ -62,7 +62,7 @@ def test_bleu_by_hand() -> None:
 @pytest.mark.parametrize("metric", UTILITIES)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5), data=st.data())
 @settings(max_examples=40, deadline=None)
-def test_the_expectation_is_the_weighted_sum(metric: str, texts: list[str], data: st.DataObject) -> None:
+def test_M31_the_expectation_is_the_weighted_sum(metric: str, texts: list[str], data: st.DataObject) -> None:
     weights = data.draw(st.lists(st.integers(1, 9), min_size=len(texts), max_size=len(texts)))
     total = sum(weights)
     brute = [
