@@ -21,7 +21,7 @@ BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tes
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: web help demo test tests slow compiled deep processors faults fuzz soak lint format docs serve-docs bench page sdist wheel clean
+.PHONY: web help demo test tests slow compiled deep processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -39,6 +39,7 @@ help:
 	@echo "make sdist   what a release uploads as its source, into dist/"
 	@echo "make wheel   that, and a wheel for this machine built from it"
 	@echo "make docs    build the documentation into site/"
+	@echo "make course  the documentation with the course and its laboratory as one zip, into dist/"
 	@echo "make clean   remove .venv and everything built"
 
 $(BIN)/python:
@@ -123,6 +124,10 @@ format: $(DEV_INSTALLED)
 
 docs: $(DEV_INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# The documentation with the course and its laboratory as one file: `python -m http.server` in it is enough to read it.
+course: docs
+	$(BIN)/python -c 'import shutil; print(shutil.make_archive("dist/uwaga-course", "zip", "site"))'
 
 serve-docs: $(DEV_INSTALLED)
 	$(BIN)/mkdocs serve

@@ -75,7 +75,7 @@ def _fence(make: Callable[[str], str]) -> Callable[..., str]:
 
 
 def _block(source: str) -> str:
-    return f'<div class="equation">{mathml(source, "block")}</div>'
+    return f'<div class="equation" tabindex="0">{mathml(source, "block")}</div>'
 
 
 def _exercise(source: str) -> str:
@@ -156,7 +156,7 @@ def _source(source: str) -> str:
         assert doc.end_lineno is not None
         del kept[doc.lineno - first : doc.end_lineno - first + 1]
     code = highlight(textwrap.dedent("\n".join(kept)), PythonLexer(), HtmlFormatter(cssclass="highlight"))
-    return f'<div class="source"><p><code>{html.escape(name)}</code></p>{code}</div>'
+    return f'<div class="source" tabindex="0"><p><code>{html.escape(name)}</code></p>{code}</div>'
 
 
 def on_config(config: Any) -> Any:
@@ -168,6 +168,11 @@ def on_config(config: Any) -> Any:
         for name, make in {"math": _block, "exercise": _exercise, "source": _source}.items()
     ]
     return config
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Make the empty corner of a table a cell: it heads nothing."""
+    return re.sub(r"<th[^>]*>(&nbsp;)?</th>", "<td></td>", content)
 
 
 def on_post_build(config: Any) -> None:

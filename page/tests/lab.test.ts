@@ -77,6 +77,11 @@ test("an address returns its state, and any other text nothing", () => {
   }
 });
 
+test("edits of an address that are none are left out", () => {
+  const edits = [{ side: "source", places: 5 }, { kind: "other" }, { layer: "1" }, { mask: [1] }, { weights: [[true]] }, null, { scale: 2 }];
+  assert.deepEqual(fromHash(`#lab=${encodeURIComponent(JSON.stringify({ edits }))}`), { edits: [{ scale: 2 }] });
+});
+
 test("Python of a state names its changes", () => {
   const mask = [[true, false], [true, true]];
   const shown = python({ ...FIRST, edits: [{ kind: "encoder", head: 2, mask }, { side: "target", places: [0] }] });

@@ -29,12 +29,15 @@ PARTS = (
     "## Recap",
     '??? info "The law\'s test"',
 )
+WITHOUT_FORMULA = ("```math", "## By hand", "## In uwaga", "```source", '??? info "The law\'s test"')
 
 
 @pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
 def test_a_chapter_has_every_part(page):
     text = page.read_text(encoding="utf-8")
     missing = [part for part in PARTS if part not in text]
+    if page.stem == "00-look-first":  # a tour without a formula
+        missing = [part for part in missing if part not in WITHOUT_FORMULA]
     assert not missing
     prose = re.sub(r"```.*?```|<uwaga[^>]*>|^!\[.*?\)$", "", text, flags=re.DOTALL | re.MULTILINE)
     assert 700 <= len(prose.split()) <= 1900

@@ -40,10 +40,26 @@ function checked(given: Record<string, unknown>): Partial<LabState> {
   if (typeof given.target === "string") state.target = given.target.slice(0, 2000);
   if (VIEWS.includes(given.view as View)) state.view = given.view as View;
   if (Number.isInteger(given.beam)) state.beam = Math.min(12, Math.max(1, given.beam as number));
-  if (Array.isArray(given.edits)) state.edits = given.edits.filter((one) => typeof one === "object" && one !== null).slice(0, 50) as Edit[];
+  if (Array.isArray(given.edits)) state.edits = given.edits.filter(isEdit).slice(0, 50);
   if (typeof given.array === "string") state.array = given.array.slice(0, 60);
   if (Number.isInteger(given.head) && (given.head as number) >= 0) state.head = given.head as number;
   return state;
+}
+
+const whole = (value: unknown): boolean => Number.isInteger(value) && (value as number) >= 0;
+const optional = (value: unknown, test: (value: unknown) => boolean): boolean => value === undefined || test(value);
+const rowsOf = (type: string) => (value: unknown): boolean =>
+  Array.isArray(value) && value.every((row) => Array.isArray(row) && row.every((one) => typeof one === type));
+
+function isEdit(given: unknown): given is Edit {
+  if (typeof given !== "object" || given === null) return false;
+  const edit = given as Record<string, unknown>;
+  if ("side" in edit) return (edit.side === "source" || edit.side === "target") && Array.isArray(edit.places) && edit.places.every(whole);
+  return (
+    optional(edit.kind, (kind) => ["encoder", "decoder", "cross"].includes(kind as string)) &&
+    optional(edit.layer, whole) && optional(edit.head, whole) && optional(edit.scale, Number.isFinite) &&
+    optional(edit.weights, (one) => typeof one === "string" || rowsOf("number")(one)) && optional(edit.mask, rowsOf("boolean"))
+  );
 }
 
 export const label = (piece: string): string => piece.replace(/^\u2581/, "") || "␣";

@@ -39,7 +39,8 @@ export function editTable(values: number[][], rows: string[], columns: string[],
     })),
   );
   const named = columns.some((name) => name !== "");
-  return make("table", { class: "lab-edit" }, make("caption", {}, caption), ...(named ? [make("thead", {}, head)] : []), make("tbody", {}, ...body));
+  const table = make("table", { class: "lab-edit" }, make("caption", {}, caption), ...(named ? [make("thead", {}, head)] : []), make("tbody", {}, ...body));
+  return make("div", { class: "lab-scroll" }, table);
 }
 
 /** A mask whose cells are toggled; true is open. Rows and columns without a name are not shown. */

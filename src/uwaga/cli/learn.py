@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,6 +25,9 @@ learn = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
+SHOWN = 90
+"""Characters of a question in the list."""
+
 Number = Annotated[str, typer.Argument(help="Chapter and exercise, such as 3.1.", metavar="NUMBER")]
 Answer = Annotated[
     list[str],
@@ -36,11 +40,11 @@ Answer = Annotated[
 
 
 def list_all() -> None:
-    """List the exercises: their numbers and the first line of their questions."""
+    """List the exercises: their numbers and the beginnings of their questions."""
     from uwaga.learn import all_exercises
 
     for one in all_exercises().values():
-        typer.echo(f"{one.number:5} {one.question.splitlines()[0]}")
+        typer.echo(f"{one.number:5} {shorten(one.question, SHOWN, placeholder=' …')}")
 
 
 def show(number: Number) -> None:

@@ -1,0 +1,72 @@
+"""An encoder-decoder unrolled over the steps of a one-unit GRU, with the states computed by hand."""
+
+import numpy as np
+from drawing import Drawing
+
+INPUTS = (1.0, 0.0, 0.0)
+SOURCE, TARGET, BEFORE = ("x₁", "x₂", "x₃"), ("y₁", "y₂", "y₃"), ("start", "y₁", "y₂")
+LEFT, CELL, GAP, TOP = 50, 70, 34, 96
+
+
+def states() -> list[float]:
+    """Return the state after each input, with all weights 1."""
+    h, found = 0.0, []
+    for x in INPUTS:
+        gate = 1 / (1 + np.exp(-(x + h)))
+        h = gate * h + (1 - gate) * np.tanh(x + gate * h)
+        found.append(h)
+    return found
+
+
+def draw() -> Drawing:
+    """Draw three encoder cells, the vector, and three decoder cells, from left to right."""
+    figure = Drawing(
+        820,
+        242,
+        "A one-unit encoder reads 1, 0, 0, its last state becomes c, and the decoder gets nothing else",
+    )
+    middle = TOP + 24
+    figure.text(LEFT + 1.5 * CELL + GAP, 24, "encoder", "middle soft")
+    figure.text(670, 24, "decoder", "middle soft")
+    figure.text(10, middle + 5, "0", "soft")
+    for at, (x, name, h) in enumerate(zip(INPUTS, SOURCE, states(), strict=True)):
+        left = LEFT + at * (CELL + GAP)
+        figure.line((left - (28 if at == 0 else GAP), middle), (left, middle), arrow=True)
+        figure.rectangle(left, TOP, CELL, 48)
+        figure.text(left + CELL / 2, middle - 2, f"h{'₁₂₃'[at]} =", "middle small")
+        figure.text(left + CELL / 2, middle + 15, f"{h:.3f}", "middle")
+        figure.line((left + CELL / 2, 196), (left + CELL / 2, TOP + 48), arrow=True)
+        figure.text(left + CELL / 2, 214, f"{name} = {x:g}", "middle")
+    end = LEFT + 3 * CELL + 2 * GAP
+    figure.line((end, middle), (end + GAP, middle), arrow=True)
+    figure.rectangle(end + GAP, TOP, 48, 48, "accent", 0.35)
+    figure.text(end + GAP + 24, middle + 5, "c", "middle bold")
+    figure.text(end + GAP + 24, TOP + 68, "all that the", "middle small soft")
+    figure.text(end + GAP + 24, TOP + 84, "decoder gets", "middle small soft")
+    first = 520
+    figure.line((end + GAP + 48, middle), (first, middle), look="accent-line", arrow=True)
+    figure.line(
+        (end + GAP + 24, TOP),
+        (end + GAP + 24, 48),
+        (first + 2.5 * CELL + 2 * GAP - 8, 48),
+        look="accent-line",
+    )
+    for at, (name, before) in enumerate(zip(TARGET, BEFORE, strict=True)):
+        left = first + at * (CELL + GAP)
+        centre = left + CELL / 2
+        if at:
+            figure.line((left - GAP, middle), (left, middle), arrow=True)
+        figure.rectangle(left, TOP, CELL, 48)
+        figure.text(centre, middle + 5, f"s{'₁₂₃'[at]}", "middle")
+        figure.line((centre - 8, 48), (centre - 8, TOP), look="accent-line", arrow=True)
+        figure.line((centre - 8, 196), (centre - 8, TOP + 48), arrow=True)
+        figure.text(centre - 8, 214, before, "middle")
+        figure.line((centre + 16, TOP), (centre + 16, 76), arrow=True)
+        figure.text(centre + 16, 70, name, "middle")
+    figure.text(first - 12, 236, "the word before", "small soft")
+    figure.text(LEFT, 236, "the source, one word a step", "small soft")
+    return figure
+
+
+if __name__ == "__main__":
+    draw().save()

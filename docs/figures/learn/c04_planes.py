@@ -1,0 +1,72 @@
+"""Five scores of one query over the plane of keys, with the scores of three keys."""
+
+import math
+from collections.abc import Callable
+
+from drawing import Drawing
+
+KEYS = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
+PLACES = (1.0, 0.0, 2.0)
+"""Of ``W s``, with the rows (1, -1), (0, 1) and (2, 1) of W: the scores of the three positions."""
+CELLS, SIDE, FARTHEST, LARGEST = 12, 192, 2.0, 4.0
+# the query is (1, 0), and the first two rows of W turn it into (1, -1)
+SCORES: tuple[tuple[str, str, Callable[[float, float], float] | None], ...] = (
+    ("dot", "sᵀ h", lambda x, _: x),
+    ("scaled dot", "sᵀ h / √2", lambda x, _: x / math.sqrt(2)),
+    ("general", "sᵀ W h", lambda x, y: x - y),
+    ("concat", "vᵀ tanh(W [s; h])", lambda x, y: math.tanh(1 + x) + math.tanh(y)),
+    ("location", "(W s) at the position", None),
+)
+
+
+def plane(figure: Drawing, left: float, top: float, score: Callable[[float, float], float] | None) -> None:
+    """Draw the plane of keys, each cell with the colour of its score; without a score it stays empty."""
+    figure.rectangle(left, top, SIDE, SIDE, "grid")
+    cell, step = SIDE / CELLS, 2 * FARTHEST / CELLS
+    for row in range(CELLS if score else 0):
+        for column in range(CELLS):
+            assert score is not None
+            value = score(-FARTHEST + (column + 0.5) * step, FARTHEST - (row + 0.5) * step)
+            look = "accent" if value > 0 else "second"
+            alpha = round(0.85 * abs(value) / LARGEST, 2)
+            if alpha:
+                figure.rectangle(left + column * cell, top + row * cell, cell, cell, look, alpha)
+
+
+def draw() -> Drawing:
+    """Draw five planes and the query as an arrow from the origin of each."""
+    figure = Drawing(
+        700,
+        530,
+        "Five scores of the query (1, 0) over the plane of keys: stripes, paler stripes, tilted stripes, a "
+        "curved surface, and a plane without colour",
+    )
+    for at, (name, formula, score) in enumerate(SCORES):
+        left, top = 30 + at % 3 * 224, 56 + at // 3 * 268
+        figure.text(left, top - 28, name, "bold")
+        figure.text(left, top - 10, formula, "small soft")
+        plane(figure, left, top, score)
+        middle, unit = (left + SIDE / 2, top + SIDE / 2), SIDE / (2 * FARTHEST)
+        figure.line(middle, (middle[0] + unit, middle[1]), arrow=True)
+        figure.text(middle[0] + 12, middle[1] - 6, "s", "small")
+        for place, ((x, y), (right, down, look)) in enumerate(
+            zip(KEYS, ((2, 22, "middle"), (-4, -10, "end"), (46, -10, "end")), strict=True)
+        ):
+            value = score(x, y) if score else PLACES[place]
+            x, y = middle[0] + unit * x, middle[1] - unit * y
+            figure.text(x, y + 5, "●", "middle small")
+            shown = f"h{'₁₂₃'[place]}: {value:.2f}".replace("-", "−")
+            figure.text(x + right, y + down, shown, f"{look} small")
+    left, top = 30 + 2 * 224, 56 + 268
+    for at, (name, look, alpha) in enumerate(
+        (("score 4", "accent", 0.85), ("score 2", "accent", 0.425), ("score −2", "second", 0.425))
+    ):
+        figure.rectangle(left, top + 34 * at, 24, 24, look, alpha)
+        figure.text(left + 34, top + 34 * at + 17, name, "small")
+    figure.text(left, top + 132, "Each plane shows keys with", "small soft")
+    figure.text(left, top + 150, "coordinates from −2 to 2.", "small soft")
+    return figure
+
+
+if __name__ == "__main__":
+    draw().save()

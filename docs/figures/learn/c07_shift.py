@@ -1,0 +1,70 @@
+"""The bundled model with shifted source positions: its loss, and a head's weight on the previous piece."""
+
+import numpy as np
+from drawing import Drawing
+
+import uwaga
+from uwaga.engine.interventions import Positions
+from uwaga.inspection import look_inside
+from uwaga.inspection.interventions import intervene
+
+PAIRS = [
+    ("A dog chases a cat.", "Ein Hund jagt eine Katze."),
+    ("A woman in a red coat is walking her dog.", "Eine Frau in einem roten Mantel führt ihren Hund aus."),
+    ("The boy throws the ball to his sister.", "Der Junge wirft seiner Schwester den Ball zu."),
+    ("If it rains tomorrow, we will stay at home.", "Wenn es morgen regnet, bleiben wir zu Hause."),
+    ("Nobody knows why he sold his house.", "Niemand weiß, warum er sein Haus verkauft hat."),
+]
+SHIFTS = [*range(11), *range(15, 101, 5)]
+
+
+def measure() -> list[tuple[float, float]]:
+    """Return for each shift the loss in nats per token, and the weight of head 4 of encoder layer 3."""
+    own, found = uwaga.load(), []
+    for shift in SHIFTS:
+        model = intervene(own, Positions("source", tuple(range(shift, shift + 40))))
+        scores = model.score(PAIRS)
+        mean = sum(one.log_prob for one in scores) / sum(len(one.token_scores) for one in scores)
+        behind = []
+        for text, _ in PAIRS:
+            weights = look_inside(model, text, names=["encoder.3.weights"]).arrays["encoder.3.weights"]
+            behind.append(np.diagonal(weights[3], -1))
+        found.append((-mean, float(np.concatenate(behind).mean())))
+    return [(loss - found[0][0], weight) for loss, weight in found]
+
+
+def draw() -> Drawing:
+    """Draw both over the shift, one above the other."""
+    found = measure()
+    figure = Drawing(
+        720,
+        400,
+        "The bundled model with shifted source positions: up to 3 cost nothing, 20 and more cost much",
+        model=True,
+    )
+    left, right = 70, 690
+    scale = (right - left) / 100
+    panels = (
+        (0, 40, "loss in nats per token, compared with no shift", (0, 0.5, 1), "second", 1.0),
+        (1, 225, "weight of encoder layer 3, head 4, on the previous piece", (0, 0.4, 0.8), "accent", 0.8),
+    )
+    for which, top, name, ticks, look, most in panels:
+        bottom = top + 125
+        figure.text(left, top - 14, name, "bold")
+        for tick in ticks:
+            y = bottom - tick / most * 120
+            figure.line((left, y), (right, y), look="grid")
+            figure.text(left - 8, y + 4, f"{tick:g}", "end small soft")
+        points = [
+            (left + scale * shift, bottom - one[which] / most * 120)
+            for shift, one in zip(SHIFTS, found, strict=True)
+        ]
+        figure.line(*points, look=f"{look}-line")
+        for shift in range(0, 101, 20):
+            figure.text(left + scale * shift, bottom + 20, str(shift), "middle small soft")
+    figure.text((left + right) / 2, 390, "shift of all source positions", "middle small soft")
+    return figure
+
+
+if __name__ == "__main__":
+    draw().save()

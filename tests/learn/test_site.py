@@ -1,0 +1,130 @@
+"""The built documentation: nothing from elsewhere, small pages, whole without a network or a script."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import http.server
+import os
+import re
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+
+import pytest
+from browser import chromium
+
+ROOT = Path(__file__).resolve().parents[2]
+RULED = "{include: ['article'], exclude: ['.md-typeset__scrollwrap', '.md-code__nav']}"
+"""What axe looks at: without two elements of the theme, wrappers of wide tables and of buttons that copy."""
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder]
+    subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
+    return folder
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *given):
+        pass
+
+
+@pytest.fixture(scope="module")
+def served(site, tmp_path_factory):
+    """The documentation out of its zip, as Python's own server shows it."""
+    archive, folder = tmp_path_factory.mktemp("zip") / "course.zip", tmp_path_factory.mktemp("opened")
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in site.rglob("*"):
+            file.write(path, path.relative_to(site))
+    with zipfile.ZipFile(archive) as file:
+        file.extractall(folder)
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_it_is_small_and_asks_for_nothing_elsewhere(site):
+    assert sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) < 40e6
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        asked = re.findall(r'<(?:script|img|iframe|source)[^>]*\ssrc="(https?:|//)', text)
+        asked += re.findall(r'<link[^>]*rel="(?:stylesheet|preconnect|icon)"[^>]*href="(https?:|//)', text)
+        assert asked == [], page
+    for page in (site / "learn").glob("*/index.html"):
+        text = page.read_text(encoding="utf-8")
+        assert len(gzip.compress(text.encode())) < 60_000
+        assert not re.search(r"<img(?![^>]*\balt=\"[^\"]+\")", text)
+        equations = text.count("<math ")
+        assert equations or page.parent.name in ("laboratory", "00-look-first")
+        assert "$$" not in text
+
+
+def test_a_page_and_the_laboratory_work_without_a_network_once_they_were_opened(served):
+    with chromium() as browser:
+        context = browser.new_context()
+        own = (served, "data:", "blob:")
+        asked: list[str] = []
+        context.on("request", lambda one: asked.append(one.url))
+        page = context.new_page()
+        page.goto(f"{served}/learn/laboratory/", wait_until="networkidle")
+        page.evaluate("navigator.serviceWorker.ready")
+        page.reload(wait_until="networkidle")
+        page.click(".lab-start")
+        page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+        context.set_offline(True)
+        page.reload(wait_until="load")  # the address holds the state, so the laboratory starts
+        page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+        assert "tokens, log-probability" in page.locator(".lab-status").inner_text()
+        assert [url for url in asked if not url.startswith(own)] == []
+        context.close()
+
+
+def test_a_chapter_is_whole_without_a_script(served):
+    with chromium() as browser:
+        context = browser.new_context(java_script_enabled=False, viewport={"width": 320, "height": 700})
+        page = context.new_page()
+        page.goto(f"{served}/learn/03-looking-back/")
+        text = page.locator("article").inner_text()
+        calculator = "Without a script this calculator"
+        for part in ("Predict first", "The context is", calculator, "Exercise 3.4", "Recap"):
+            assert part in text
+        page.locator("#exercise-3\\.1 summary", has_text="Solution").click()
+        assert "The largest weight is" in page.locator("#exercise-3\\.1").inner_text()
+        assert page.locator("uwaga-lab img").count() == 1
+        context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_the_course(served, site, scheme):
+    axe = ROOT / "page/node_modules/axe-core/axe.min.js"
+    if not axe.exists():
+        pytest.skip("axe-core is not installed: npm --prefix page ci")
+    with chromium() as browser:
+        page = browser.new_page(color_scheme=scheme)
+        for folder in sorted((site / "learn").glob("*/")):
+            page.goto(f"{served}/learn/{folder.name}/")
+            page.add_script_tag(content=axe.read_text(encoding="utf-8"))
+            found = page.evaluate(f"axe.run({RULED})")["violations"]
+            # A heading that is an equation has a text, which axe does not see.
+            told = [
+                (one["id"], node["html"][:160])
+                for one in found
+                for node in one["nodes"]
+                if one["id"] != "empty-table-header" or "<math" not in node["html"]
+            ]
+            assert told == [], folder.name
+        page.set_viewport_size({"width": 320, "height": 700})
+        for folder in sorted((site / "learn").glob("*/")):
+            page.goto(f"{served}/learn/{folder.name}/")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 320, folder.name
+        page.close()
