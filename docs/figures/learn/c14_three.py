@@ -1,0 +1,93 @@
+"""Three matrices of one translation: attention, words deleted one by one, and integrated gradients."""
+
+import numpy as np
+from drawing import Drawing
+from numpy.typing import NDArray
+
+import uwaga
+from uwaga.inspection.attribution import attribute
+from uwaga.translator import Translator
+
+TEXT = "The man reads the letter."
+TEXTS = [
+    TEXT,
+    "I want to buy a car.",
+    "A dog chases a cat.",
+    "Nobody knows why he sold his house.",
+    "We have to go home now.",
+    "She gave him the book.",
+    "The girl is standing behind the boy.",
+    "A man sleeps.",
+]
+"""Sentences of the count in the chapter; each word of a translation is one piece."""
+Matrix = NDArray[np.floating]
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a sentence and its full stop."""
+    return [*text[:-1].split(), "."]
+
+
+def deleted(translator: Translator, text: str, target: str) -> Matrix:
+    """Return (target, source word) the nats that each target token loses without a word of the source."""
+    words = words_of(text)
+    whole = np.array(translator.score([(text, target)])[0].token_scores)
+    lost = []
+    for at in range(len(words)):
+        rest = " ".join(words[:at] + words[at + 1 :]).replace(" .", ".")
+        lost.append(whole - np.array(translator.score([(rest, target)])[0].token_scores))
+    return np.array(lost).T
+
+
+def matrices(native: Translator, torch: Translator, text: str) -> tuple[list[str], list[Matrix]]:
+    """Return the target tokens, and attention, deletion and integrated gradients (target, source word)."""
+    found = native.translate(text, attention=True)
+    assert found.attention is not None
+    assert found.source_tokens is not None
+    pieces = found.source_tokens
+    first = [at for at, piece in enumerate(pieces) if piece.startswith("▁") or piece == "."]
+
+    def merged(values: Matrix) -> Matrix:  # pieces of a word are added; the end symbol is left out
+        return np.add.reduceat(values[:, : len(pieces)], first, axis=1)
+
+    gradients = attribute(torch, text, found.text).values
+    rows = [piece.replace("▁", "") for piece in found.tokens]
+    return rows, [merged(found.attention), deleted(native, text, found.text), merged(gradients)]
+
+
+def agreement() -> tuple[int, int, int]:
+    """Count target words, and those whose largest attention, and attribution, is on the costliest word."""
+    native, torch = uwaga.load(), Translator.load(engine="torch")
+    total, attended, attributed = 0, 0, 0
+    for text in TEXTS:
+        rows, (attention, lost, gradients) = matrices(native, torch, text)
+        for at in range(len(rows) - 1):  # without the full stop
+            total += 1
+            attended += int(attention[at].argmax() == lost[at].argmax())
+            attributed += int(gradients[at].argmax() == lost[at].argmax())
+    return total, attended, attributed
+
+
+def draw() -> Drawing:
+    """Draw the three matrices side by side."""
+    rows, found = matrices(uwaga.load(), Translator.load(engine="torch"), TEXT)
+    title = f"Attention, deletion and integrated gradients of the bundled model for “{TEXT}”, side by side"
+    figure = Drawing(745, 262, title, model=True)
+    cell, words = 36, words_of(TEXT)
+    names = ("attention", "word deleted", "integrated gradients")
+    units = ("mean of the heads of layer 2", "loss in nats", "contribution in nats")
+    for at, (values, name, unit) in enumerate(zip(found, names, units, strict=True)):
+        x = 58 + at * (cell * len(words) + 16)
+        digits = 1 if at else 2
+        # a number that rounds to zero has no sign
+        shown = (np.round(values[: len(rows)].astype(float), digits) + 0.0).tolist()
+        figure.text(x, 20, name, "bold")
+        figure.text(x, 38, unit, "small soft")
+        labels = rows if at == 0 else [""] * len(rows)
+        figure.table(x, 70, shown, labels, words, cell=cell, digits=digits, largest=(1, 10, 10)[at])
+    return figure
+
+
+if __name__ == "__main__":
+    draw().save()
+    print(agreement())  # noqa: T201
