@@ -117,7 +117,7 @@ def npm_tools() -> None:
 def test_what_is_committed_is_what_the_sources_make(tmp_path):
     npm_tools()
     subprocess.run(["node", SOURCES / "build.mjs", tmp_path], check=True, cwd=SOURCES)
-    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     kept = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
     assert made == kept, "the page is not what page/ makes: run `make page` and commit src/uwaga/server/page"
 

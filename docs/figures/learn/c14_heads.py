@@ -44,8 +44,8 @@ def draw() -> Drawing:
         right, down, end = BESIDE.get(name, (8, -4, ""))
         figure.text(x + right, y + down, name, f"small {end}".strip())
     for at, (name, look) in enumerate((("layer 1", "accent"), ("layer 2", "second"))):
-        figure.rectangle(520, 48 + 22 * at, 8, 8, look)
-        figure.text(536, 57 + 22 * at, name, "small")
+        figure.rectangle(520, 84 + 22 * at, 8, 8, look)
+        figure.text(536, 93 + 22 * at, name, "small")
     return figure
 
 
