@@ -1,20 +1,17 @@
 """The npm package in Node and in a browser: the answers of Python's portable kernels, to the bit."""
 
 import base64
-import functools
 import hashlib
-import http.server
 import json
 import shutil
 import subprocess
-import threading
 from dataclasses import replace
 
 import damaged_models
 import numpy as np
 import pytest
 import tiny_models as tiny
-from browser import chromium
+from browser import chromium, served
 from c_library import ROOT, check_answers, check_inside
 from marian_students import write_student
 from recurrent_variants import VARIANTS
@@ -270,26 +267,14 @@ def test_a_full_memory_is_an_error_and_an_open_model_still_translates():
     assert found == {"full": "memory", "refused": "memory", "text": "Ein Hund läuft.", "same": True}
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm"}
-
-    def log_message(self, *given):
-        pass
-
-
 @pytest.fixture
 def site(tmp_path):
     """The package, its example and the bundled model, on a server."""
     shutil.copytree(LIB, tmp_path / "lib")
     shutil.copytree(ROOT / "web" / "examples", tmp_path / "examples")
     shutil.copytree(BUNDLED, tmp_path / "examples" / "model")
-    handler = functools.partial(_Quiet, directory=str(tmp_path))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with served(tmp_path) as url:
+        yield url
 
 
 PAGE = """async (texts) => {

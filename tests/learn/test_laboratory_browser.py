@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import importlib.util
 import random
 import subprocess
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import chromium
+from browser import chromium, served
 from c_library import random_edits
 
 import uwaga
@@ -44,13 +41,6 @@ def hooks():
     return module
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {".wasm": "application/wasm"}
-
-    def log_message(self, *given):
-        pass
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The files that the documentation puts beside the laboratory, and a page of it alone."""
@@ -60,13 +50,8 @@ def site(tmp_path_factory):
         (folder / "lab" / name).write_bytes((ROOT / "docs/lab" / name).read_bytes())
     exercises = "".join(build._exercise(number) for number in ("3.1", "3.3", "3.4"))
     (folder / "index.html").write_text(PAGE.replace("EXERCISES", exercises), encoding="utf-8")
-    handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield folder, f"http://127.0.0.1:{server.server_port}/index.html"
-        server.shutdown()
-        thread.join()
+    with served(folder) as url:
+        yield folder, f"{url}/index.html"
 
 
 @pytest.fixture(scope="module")

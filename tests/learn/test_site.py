@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import gzip
-import http.server
 import os
 import re
 import subprocess
 import sys
-import threading
 import zipfile
 from pathlib import Path
 
 import pytest
 from browser import chromium
+from browser import served as served_files
 
 ROOT = Path(__file__).resolve().parents[2]
 RULED = "{include: ['article'], exclude: ['.md-typeset__scrollwrap', '.md-code__nav']}"
@@ -30,11 +28,6 @@ def site(tmp_path_factory):
     return folder
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *given):
-        pass
-
-
 @pytest.fixture(scope="module")
 def served(site, tmp_path_factory):
     """The documentation out of its zip, as Python's own server shows it."""
@@ -44,13 +37,8 @@ def served(site, tmp_path_factory):
             file.write(path, path.relative_to(site))
     with zipfile.ZipFile(archive) as file:
         file.extractall(folder)
-    handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with served_files(folder) as url:
+        yield url
 
 
 def test_it_is_small_and_asks_for_nothing_elsewhere(site):

@@ -1,6 +1,7 @@
 """The bundled model with shifted source positions: its loss, and a head's weight on the previous piece."""
 
 import numpy as np
+from c08_loss import PAIRS, mean
 from drawing import Drawing
 
 import uwaga
@@ -8,13 +9,6 @@ from uwaga.engine.interventions import Positions
 from uwaga.inspection import look_inside
 from uwaga.inspection.interventions import intervene
 
-PAIRS = [
-    ("A dog chases a cat.", "Ein Hund jagt eine Katze."),
-    ("A woman in a red coat is walking her dog.", "Eine Frau in einem roten Mantel führt ihren Hund aus."),
-    ("The boy throws the ball to his sister.", "Der Junge wirft seiner Schwester den Ball zu."),
-    ("If it rains tomorrow, we will stay at home.", "Wenn es morgen regnet, bleiben wir zu Hause."),
-    ("Nobody knows why he sold his house.", "Niemand weiß, warum er sein Haus verkauft hat."),
-]
 SHIFTS = [*range(11), *range(15, 101, 5)]
 
 
@@ -23,13 +17,11 @@ def measure() -> list[tuple[float, float]]:
     own, found = uwaga.load(), []
     for shift in SHIFTS:
         model = intervene(own, Positions("source", tuple(range(shift, shift + 40))))
-        scores = model.score(PAIRS)
-        mean = sum(one.log_prob for one in scores) / sum(len(one.token_scores) for one in scores)
         behind = []
         for text, _ in PAIRS:
             weights = look_inside(model, text, names=["encoder.3.weights"]).arrays["encoder.3.weights"]
             behind.append(np.diagonal(weights[3], -1))
-        found.append((-mean, float(np.concatenate(behind).mean())))
+        found.append((-mean(model), float(np.concatenate(behind).mean())))
     return [(loss - found[0][0], weight) for loss, weight in found]
 
 
