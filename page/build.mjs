@@ -26,10 +26,12 @@ async function buildPage(outdir) {
   for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, "src", name), join(outdir, name));
 }
 
-/** The engine and the view of attention are modules of their own beside the script. */
+/** The engine and the view of attention are modules of their own beside the script, and so is each language but English. */
 async function buildLab(outdir) {
   const target = ["chrome123", "firefox120", "safari17.5"];
-  await build({ ...shared, entryPoints: { lab: "src/lab/main.ts" }, outdir, target, minify: true, legalComments: "none" });
+  const languages = ["es", "pl", "zh"].map((code) => [`messages/${code}`, `src/lab/messages/${code}.ts`]);
+  const entryPoints = { lab: "src/lab/main.ts", ...Object.fromEntries(languages) };
+  await build({ ...shared, entryPoints, outdir, target, minify: true, legalComments: "none" });
   await build({ ...shared, entryPoints: ["src/lab/lab.css"], outdir, target, minify: true });
 }
 

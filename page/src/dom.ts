@@ -1,6 +1,6 @@
 /** Elements made by hand. Text only ever becomes text nodes: nothing here reads HTML. */
 
-import { say, type Key } from "./messages";
+import { say, type Key } from "./say";
 
 type Child = Node | string;
 interface Settings {

@@ -5,8 +5,9 @@ import { en, type Messages } from "./messages/en";
 import { es } from "./messages/es";
 import { pl } from "./messages/pl";
 import { zh } from "./messages/zh";
+import { use } from "./say";
 
-export type Key = keyof Messages;
+export { type Key, say } from "./say";
 export const LANGUAGES: Record<string, Messages> = { en, pl, zh, de, es };
 export const OWN_NAMES: Array<[code: string, name: string]> = [
   ["en", "English"],
@@ -17,6 +18,7 @@ export const OWN_NAMES: Array<[code: string, name: string]> = [
 ];
 
 let chosen = "en";
+use(chosen, en);
 
 /** The first of the browser's languages that the page speaks; English where there is none. */
 export function preferred(languages: readonly string[]): string {
@@ -26,13 +28,7 @@ export function preferred(languages: readonly string[]): string {
 
 export function speak(code: string): void {
   chosen = Object.hasOwn(LANGUAGES, code) ? code : "en";
+  use(chosen, LANGUAGES[chosen]!);
 }
 
 export const spoken = (): string => chosen;
-
-/** A message; `{name}` in it becomes the value of that name. */
-export function say(key: Key, values: Record<string, string | number> = {}): string {
-  return LANGUAGES[chosen]![key].replace(/\{(\w+)\}/g, (whole, name: string) =>
-    Object.hasOwn(values, name) ? String(values[name]) : whole,
-  );
-}

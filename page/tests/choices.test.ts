@@ -4,7 +4,6 @@ import test from "node:test";
 import { named } from "../src/document_name";
 import { AUTO, direction, hasPair, nameOf, type Offer, settle, swapped, targetsOf } from "../src/languages";
 import { isBlank, linesOf, missing, Recent, spread } from "../src/lines";
-import { LANGUAGES, preferred, say, speak } from "../src/messages";
 import { problemOf, readAnswer } from "../src/problem";
 import { fromFragment, toFragment } from "../src/share";
 import { type Entry, readGlossary, readHistory, readSettings, withEntry } from "../src/store";
@@ -71,22 +70,6 @@ test("what is shared is opened", () => {
     assert.deepEqual(fromFragment(toFragment(shared)), shared);
   });
   assert.deepEqual(fromFragment("#%E0%A4%A"), {});
-});
-
-test("every language says everything, with the same values", () => {
-  const values = (message: string) => [...message.matchAll(/\{\w+\}/g)].map(String).sort();
-  for (const messages of Object.values(LANGUAGES)) {
-    assert.deepEqual(Object.keys(messages).sort(), Object.keys(LANGUAGES.en!).sort());
-    for (const [key, message] of Object.entries(messages)) {
-      assert.ok(message.trim());
-      assert.deepEqual(values(message), values(LANGUAGES.en![key as keyof typeof messages]), key);
-    }
-  }
-  assert.equal(preferred(["fr-FR", "zh-TW", "de"]), "zh");
-  assert.equal(preferred(["fr", "constructor"]), "en");
-  speak("de");
-  assert.equal(say("errorBusy", { seconds: 3 }), "Der Server ist ausgelastet. Er wird in 3 Sekunden noch einmal gefragt.");
-  speak("en");
 });
 
 test("answers mean something to the reader", () => {

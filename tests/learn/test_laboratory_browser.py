@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -33,6 +35,14 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>The labora
  "w": [[1, 0], [0, 1]], "u": [[1, 0], [0, 1]], "v": [1, 1]}'>still</uwaga-toy>
 <h2>Exercises</h2>EXERCISES</main></html>"""
 
+LANGUAGES = ("es", "pl", "zh")
+
+
+def messages(language):
+    """The messages of the laboratory by their keys."""
+    text = (ROOT / f"page/src/lab/messages/{language}.ts").read_text(encoding="utf-8")
+    return dict(re.findall(r'^  (\w+): "(.*)",$', text, re.MULTILINE))
+
 
 def hooks():
     spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
@@ -46,10 +56,13 @@ def site(tmp_path_factory):
     """The files that the documentation puts beside the laboratory, and a page of it alone."""
     folder, build = tmp_path_factory.mktemp("site"), hooks()
     build.on_post_build({"site_dir": str(folder)})
-    for name in ("lab.js", "lab.css"):
-        (folder / "lab" / name).write_bytes((ROOT / "docs/lab" / name).read_bytes())
+    shutil.copytree(ROOT / "docs/lab", folder / "lab", dirs_exist_ok=True)
     exercises = "".join(build._exercise(number) for number in ("3.1", "3.3", "3.4"))
-    (folder / "index.html").write_text(PAGE.replace("EXERCISES", exercises), encoding="utf-8")
+    page = PAGE.replace("EXERCISES", exercises)
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    for language in LANGUAGES:
+        spoken = page.replace('lang="en"', f'lang="{language}"')
+        (folder / f"{language}.html").write_text(spoken, encoding="utf-8")
     with served(folder) as url:
         yield folder, f"{url}/index.html"
 
@@ -192,6 +205,31 @@ def test_the_calculator_computes_the_example_by_hand(browser, site):
     page.close()
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_laboratory_speaks_the_language_of_its_page(browser, site, language):
+    said, english = messages(language), messages("en")
+    page = started(browser, site[1].replace("index", language))
+    shown = ""
+    for key in ("labNumbers", "labChoose", "labSteps", "labChange", "labAttention"):
+        page.get_by_role("tab", name=said[key], exact=True).click()
+        page.wait_for_timeout(200)
+        if key == "labChange":
+            page.get_by_role("button", name=said["changeAdd"]).first.click()
+            page.wait_for_selector(".lab-effect")
+        shown += page.locator("uwaga-lab").inner_text()
+    heads = {"es": "cabezas", "pl": "głowy", "zh": "注意力头"}[language]
+    page.locator(".uwaga-attention").get_by_text(heads).first.wait_for()
+    shown += page.locator("uwaga-lab").inner_text() + page.locator("uwaga-toy").inner_text()
+    page.locator("#exercise-3\\.1 input").fill("0.5")
+    page.get_by_role("button", name=said["exerciseCheck"]).first.click()
+    assert page.locator("#exercise-3\\.1 .lab-remark").inner_text() == said["exerciseRight"]
+    for key, text in english.items():
+        if " " in text and "{" not in text and text != said[key]:
+            assert text not in shown, key
+    assert page.complaints == []
+    page.close()
+
+
 def test_exercises_are_checked_by_keyboard_and_kept(browser, site):
     page = opened(browser, site[1])
     first = page.locator("#exercise-3\\.1")
@@ -232,9 +270,9 @@ def test_the_committed_script_is_what_its_source_makes(tmp_path):
     if not (ROOT / "page/node_modules/esbuild").exists():
         pytest.skip("esbuild is not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "page/build.mjs", tmp_path], check=True, cwd=ROOT / "page")
-    total = 0
-    for name in ("lab.js", "lab.css"):
-        made, kept = (tmp_path / "lab" / name).read_bytes(), (ROOT / "docs/lab" / name).read_bytes()
-        assert made == kept, f"docs/lab/{name} is not what page/src/lab makes: run `make page` and commit it"
-        total += len(kept)
-    assert total <= 90_000
+    names = [path.relative_to(tmp_path) for path in sorted((tmp_path / "lab").rglob("*.*"))]
+    assert len(names) == 2 + len(LANGUAGES)
+    for name in names:
+        made, kept = (tmp_path / name).read_bytes(), (ROOT / "docs" / name).read_bytes()
+        assert made == kept, f"docs/{name} is not what page/src/lab makes: run `make page` and commit it"
+    assert sum((ROOT / "docs/lab" / name).stat().st_size for name in ("lab.js", "lab.css")) <= 90_000

@@ -3,6 +3,7 @@
 import { make } from "../dom";
 import type { Table, Translation } from "./engine";
 import type { Tab } from "./lab";
+import { phrases } from "./messages";
 import { axesOf } from "./state";
 
 interface Kind {
@@ -15,7 +16,7 @@ interface Kind {
 }
 interface ViewModule {
   style: string;
-  attentionView(root: HTMLElement, data: { style: string; kinds: Kind[] }): { update(kinds: Kind[]): Promise<void> };
+  attentionView(root: HTMLElement, data: { style: string; kinds: Kind[] }, phrases?: Record<string, string>): { update(kinds: Kind[]): Promise<void> };
 }
 
 let module_: Promise<ViewModule> | undefined;
@@ -32,7 +33,7 @@ export function attentionTab(): Tab {
       const kinds = kindsOf(made);
       if (view) return view.update(kinds);
       root.append(make("div", { attributes: { "data-still": "" } }));
-      view = attentionView(root, { style, kinds });
+      view = attentionView(root, { style, kinds }, phrases);
     },
   };
 }

@@ -2,6 +2,7 @@
 
 import { make } from "../dom";
 import { dot, softmax } from "./math";
+import { say } from "./messages";
 import { editTable, numberTable } from "./tables";
 
 export interface Gru {
@@ -44,11 +45,11 @@ export function gruToy(given: Gru): HTMLElement {
   const compute = (): void => {
     const [w = 1, u = 1] = weights[0] ?? [];
     const steps = gruSteps({ inputs: inputs[0] ?? [], w, u });
-    results.replaceChildren(numberTable(steps, steps.map((_, at) => `step ${at + 1}`), ["reset r", "update z", "candidate", "state h"], "gates and states"));
+    results.replaceChildren(numberTable(steps, steps.map((_, at) => say("toyStep", { step: at + 1 })), [say("toyReset"), say("toyUpdate"), say("toyCandidate"), say("toyState")], say("toyGates")));
   };
   compute();
   return make("div", {},
-    make("div", { class: "lab-inputs" }, editTable(inputs, ["x"], given.inputs.map((_, at) => `step ${at + 1}`), "inputs", compute), editTable(weights, ["weight"], ["w", "u"], "weights", compute)),
+    make("div", { class: "lab-inputs" }, editTable(inputs, ["x"], given.inputs.map((_, at) => say("toyStep", { step: at + 1 })), say("toyInputs"), compute), editTable(weights, [say("toyWeight")], ["w", "u"], say("toyWeights"), compute)),
     results);
 }
 
@@ -59,8 +60,8 @@ export function positionsToy(given: Positions): HTMLElement {
     const rows = Array.from({ length: chosen.count }, (_, at) => sinusoid(at, chosen.width));
     const names = rows.map((_, at) => String(at));
     results.replaceChildren(
-      numberTable(rows, names, Array.from({ length: chosen.width }, (_, at) => String(at + 1)), "sinusoids: a row for each position"),
-      numberTable(rows.map((row) => rows.map((other) => dot(row, other))), names, names, "dot products of positions"),
+      numberTable(rows, names, Array.from({ length: chosen.width }, (_, at) => String(at + 1)), say("toySinusoids")),
+      numberTable(rows.map((row) => rows.map((other) => dot(row, other))), names, names, say("toyDots")),
     );
   };
   const slider = (name: "count" | "width", least: number, most: number, step: number): HTMLElement => {
@@ -71,7 +72,7 @@ export function positionsToy(given: Positions): HTMLElement {
       shown.textContent = input.value;
       compute();
     });
-    return make("label", {}, `${name === "count" ? "positions" : "width"} `, input, " ", shown);
+    return make("label", {}, `${say(name === "count" ? "toyCount" : "toyWidth")} `, input, " ", shown);
   };
   compute();
   return make("div", {}, make("div", { class: "lab-bar" }, slider("count", 2, 32, 1), slider("width", 2, 32, 2)), results);
@@ -85,7 +86,7 @@ export function softmaxToy(given: Softmax): HTMLElement {
   const input = make("input", { attributes: { type: "range", min: "0.1", max: "5", step: "0.1", value: "1" } });
   const compute = (): void => {
     const probabilities = softmax((scores[0] ?? []).map((one) => one / temperature));
-    results.replaceChildren(numberTable([probabilities, probabilities.map(Math.log)], ["probability", "log-probability"], given.names, "softmax of the scores"));
+    results.replaceChildren(numberTable([probabilities, probabilities.map(Math.log)], [say("toyProbability"), say("toyLogProbability")], given.names, say("toySoftmax")));
   };
   input.addEventListener("input", () => {
     temperature = input.valueAsNumber;
@@ -94,6 +95,6 @@ export function softmaxToy(given: Softmax): HTMLElement {
   });
   compute();
   return make("div", {},
-    make("div", { class: "lab-inputs" }, editTable(scores, ["score"], given.names, "scores", compute)),
-    make("div", { class: "lab-bar" }, make("label", {}, "temperature ", input, " ", shown)), results);
+    make("div", { class: "lab-inputs" }, editTable(scores, [say("toyScore")], given.names, say("toyScores"), compute)),
+    make("div", { class: "lab-bar" }, make("label", {}, `${say("toyTemperature")} `, input, " ", shown)), results);
 }

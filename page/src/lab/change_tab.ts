@@ -3,29 +3,37 @@
 import { make, options } from "../dom";
 import type { Edit, HeadsEdit, Translation } from "./engine";
 import type { Lab, Tab } from "./lab";
+import { type Key, say } from "./messages";
 import { axesOf, type Axes } from "./state";
 import { maskTable, short } from "./tables";
 
-const DONE: Record<string, string> = {
-  silent: "silence", uniform: "spread evenly", diagonal: "look at the own position", alone: "silence the other heads", scale: "leave out the scale 1/√d_k", mask: "mask",
+const KINDS: Record<string, Key> = { cross: "changeCross", encoder: "changeEncoder", decoder: "changeDecoder" };
+const DONE: Record<string, Key> = {
+  silent: "changeSilent", uniform: "changeUniform", diagonal: "changeDiagonal", alone: "changeAlone", scale: "changeScale", mask: "changeMask",
 };
 const ROOM = 21; // steps of a translation besides three for each source token: as many as the model makes
-const PLACES: Record<string, string> = { swap: "exchange the first two positions", first: "all positions 0", reverse: "positions backwards" };
+const SIDES: Record<string, Key> = { source: "changeSource", target: "changeTarget" };
+const PLACES: Record<string, Key> = { swap: "changeSwap", first: "changeFirst", reverse: "changeReverse" };
 
 export function describe(edit: Edit): string {
-  if ("side" in edit) return `positions of the ${edit.side}: ${edit.places.join(", ")}`;
-  const where = `${edit.kind ?? "cross"} attention, ${edit.layer ? `layer ${edit.layer}` : "all layers"}, ${edit.head ? `head ${edit.head}` : "all heads"}`;
-  const what = typeof edit.weights === "string" ? DONE[edit.weights] : edit.mask ? DONE.mask : edit.scale !== undefined ? `scale ${edit.scale}` : "other weights";
-  return `${where}: ${what}`;
+  if ("side" in edit) return `${say(SIDES[edit.side] as Key)}: ${edit.places.join(", ")}`;
+  const { kind = "cross", layer, head, scale, weights } = edit;
+  const where = [
+    say(KINDS[kind] as Key),
+    layer ? say("changeLayerOf", { layer }) : say("changeAllLayers"),
+    head ? say("changeHeadOf", { head }) : say("changeAllHeads"),
+  ].join(", ");
+  const known = typeof weights === "string" ? DONE[weights] : edit.mask ? DONE.mask : undefined;
+  return `${where}: ${known ? say(known) : scale !== undefined ? say("changeScaleOf", { scale }) : say("changeWeights")}`;
 }
 
 export function changeTab(): Tab {
-  const kind = choice("kind", [["cross", "cross"], ["encoder", "encoder"], ["decoder", "decoder"]]);
-  const layer = choice("layer", [["", "all layers"]]);
-  const head = choice("head", [["", "all heads"]]);
-  const what = choice("change", Object.entries(DONE));
-  const places = choice("positions", Object.entries(PLACES));
-  const side = choice("side", [["source", "source"], ["target", "target"]]);
+  const kind = choice("changeKind", KINDS);
+  const layer = choice("changeLayer", { "": "changeAllLayers" });
+  const head = choice("changeHead", { "": "changeAllHeads" });
+  const what = choice("changeWhat", DONE);
+  const places = choice("changePositions", PLACES);
+  const side = choice("changeSide", SIDES);
   const list = make("ul", { class: "lab-edits" });
   const effect = make("div", { attributes: { role: "status" } });
   const mask = make("div");
@@ -33,7 +41,7 @@ export function changeTab(): Tab {
   let axes: Axes | undefined;
 
   const add = (edit: Edit): void => void lab?.change({ edits: [...lab.state.edits, edit] });
-  const heads = make("button", { class: "lab-button", attributes: { type: "button" } }, "Add");
+  const heads = make("button", { class: "lab-button", attributes: { type: "button" } }, say("changeAdd"));
   heads.addEventListener("click", () => {
     const edit: HeadsEdit = { kind: kind.value as "cross" };
     if (layer.value) edit.layer = Number(layer.value);
@@ -43,13 +51,13 @@ export function changeTab(): Tab {
     else edit.weights = what.value as "silent";
     add(edit);
   });
-  const positions = make("button", { class: "lab-button", attributes: { type: "button" } }, "Add");
+  const positions = make("button", { class: "lab-button", attributes: { type: "button" } }, say("changeAdd"));
   positions.addEventListener("click", () => {
     const count = (side.value === "source" ? axes?.source : axes?.fed)?.length ?? 2;
     const all = Array.from({ length: count }, (_, at) => at);
     add({ side: side.value as "source", places: places.value === "swap" ? [1, 0] : places.value === "first" ? all.map(() => 0) : all.reverse() });
   });
-  const clear = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => void lab?.change({ edits: [] }) } }, "Remove all");
+  const clear = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => void lab?.change({ edits: [] }) } }, say("changeClear"));
 
   // With room for a longer translation, of which the first rows are shown.
   function open(of: string): boolean[][] {
@@ -69,8 +77,8 @@ export function changeTab(): Tab {
 
   return {
     element: make("div", {},
-      make("div", { class: "lab-bar" }, named("attention", kind), layer, head, what, heads),
-      make("div", { class: "lab-bar" }, named("positions of the", side), places, positions, clear),
+      make("div", { class: "lab-bar" }, kind, layer, head, what, heads),
+      make("div", { class: "lab-bar" }, side, places, positions, clear),
       list, effect, mask),
     wants: () => ({}),
     async show(made, plain, own) {
@@ -78,17 +86,17 @@ export function changeTab(): Tab {
       axes = axesOf(made);
       const { info } = own.own.model;
       const count = kind.value === "encoder" ? info.encoder_layers : info.decoder_layers;
-      options(layer, [["", "all layers"], ...numbered("layer", count)], layer.value);
-      options(head, [["", "all heads"], ...numbered("head", kind.value === "encoder" ? info.encoder_heads : info.decoder_heads)], head.value);
+      options(layer, [["", say("changeAllLayers")], ...numbered(count, (one) => say("changeLayerOf", { layer: one }))], layer.value);
+      options(head, [["", say("changeAllHeads")], ...numbered(kind.value === "encoder" ? info.encoder_heads : info.decoder_heads, (one) => say("changeHeadOf", { head: one }))], head.value);
       list.replaceChildren(...own.state.edits.map((edit, at) => {
-        const remove = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": `Remove: ${describe(edit)}` } }, "✕");
+        const remove = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say("changeRemove", { change: describe(edit) }) } }, "✕");
         remove.addEventListener("click", () => void own.change({ edits: own.state.edits.filter((_, one) => one !== at) }));
         return make("li", {}, remove, ` ${describe(edit)}`);
       }));
       const masks = own.state.edits.flatMap((edit) => ("side" in edit ? [] : painted(edit)));
       if (!mask.contains(document.activeElement)) mask.replaceChildren(...masks);
       if (own.state.edits.length === 0) {
-        effect.replaceChildren(make("p", {}, "Add a change: the translation without it and with it appear side by side."));
+        effect.replaceChildren(make("p", {}, say("changeNone")));
         return;
       }
       const forced = await own.own.model.translate(own.state.text, { targets: [plain.text], edits: own.state.edits });
@@ -103,19 +111,19 @@ const total = (made: Translation): number => Array.from(made.logProbs).reduce((s
 function told(before: Translation, after: Translation, own: number, changed: number): HTMLElement[] {
   const lost = own - changed;
   const per = lost / Math.max(before.logProbs.length, 1);
-  const words = Math.abs(per) < 0.01 ? "hardly changes" : per < 0.1 ? "changes a little" : per < 1 ? "loses some of its probability" : "is no longer expected";
+  const change: Key = Math.abs(per) < 0.01 ? "changeHardly" : per < 0.1 ? "changeLittle" : per < 1 ? "changeSome" : "changeMuch";
   const row = (name: string, text: string, number: string): HTMLElement => make("tr", {}, make("th", { attributes: { scope: "row" } }, name), make("td", { attributes: { lang: "de" } }, text), make("td", {}, number));
   return [
-    make("table", { class: "lab-effect" }, make("caption", {}, "before and after"), make("thead", {}, make("tr", {}, make("td"), make("th", { attributes: { scope: "col" } }, "translation"), make("th", { attributes: { scope: "col" } }, "log p of the first"))),
-      make("tbody", {}, row("without the changes", before.text, short(own)), row("with them", after.text, short(changed)))),
-    make("p", {}, `${before.text === after.text ? "The translation stays the same" : "The translation changes"}; the first one ${words}: ${short(lost)} nats are lost, ${short(per)} for each token.`),
+    make("table", { class: "lab-effect" }, make("caption", {}, say("changeTable")), make("thead", {}, make("tr", {}, make("td"), make("th", { attributes: { scope: "col" } }, say("changeTranslation")), make("th", { attributes: { scope: "col" } }, say("changeLogp")))),
+      make("tbody", {}, row(say("changeWithout"), before.text, short(own)), row(say("changeWith"), after.text, short(changed)))),
+    make("p", {}, `${say(before.text === after.text ? "changeSame" : "changeOther")} ${say(change, { lost: short(lost), each: short(per) })}`),
   ];
 }
 
-function choice(name: string, values: Array<readonly [string, string]>): HTMLSelectElement {
-  const select = make("select", { attributes: { "aria-label": name } });
-  options(select, values, values[0]?.[0] ?? "");
+function choice(name: Key, values: Record<string, Key>): HTMLSelectElement {
+  const select = make("select", { label: name });
+  const named = Object.entries(values).map(([value, key]) => [value, say(key)] as const);
+  options(select, named, named[0]?.[0] ?? "");
   return select;
 }
-const named = (name: string, select: HTMLElement): HTMLElement => make("label", {}, `${name} `, select);
-const numbered = (name: string, count: number): Array<[string, string]> => Array.from({ length: count }, (_, at) => [String(at + 1), `${name} ${at + 1}`]);
+const numbered = (count: number, name: (one: number) => string): Array<[string, string]> => Array.from({ length: count }, (_, at) => [String(at + 1), name(at + 1)]);

@@ -4,6 +4,7 @@ import { make } from "../dom";
 import type { Table, Translation } from "./engine";
 import type { Lab, Tab } from "./lab";
 import { softmax } from "./math";
+import { type Key, say } from "./messages";
 import { label } from "./state";
 import { short } from "./tables";
 
@@ -21,30 +22,30 @@ export function chooseTab(): Tab {
   let penalty = 1;
   const sampling: Sampling = { temperature: 1, topK: 0, topP: 1, seed: 1 };
   let lab: Lab | undefined;
-  const tree = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": "The search as a tree" } });
+  const tree = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("chooseTree") } });
   const best = make("ol", { class: "lab-best" });
   const sampled = make("p", { attributes: { role: "status" } });
-  const draw = make("button", { class: "lab-button", attributes: { type: "button" } }, "Draw a translation");
+  const draw = make("button", { class: "lab-button", attributes: { type: "button" } }, say("chooseDraw"));
   draw.addEventListener("click", () => void drawOne());
   async function drawOne(): Promise<void> {
     if (!lab) return;
     const text = await sample(lab, sampling);
-    sampled.textContent = `seed ${sampling.seed}: ${text}`;
+    sampled.textContent = say("chooseDrawn", { seed: sampling.seed, text });
     sampling.seed += 1;
   }
   return {
     element: make("div", {},
-      make("div", { class: "lab-bar" }, slider("length penalty", 0, 3, 0.1, 1, (value) => { penalty = value; void lab?.change({}); })),
+      make("div", { class: "lab-bar" }, slider("choosePenalty", 0, 3, 0.1, 1, (value) => { penalty = value; void lab?.change({}); })),
       best, tree,
       make("div", { class: "lab-bar" },
-        slider("temperature", 0.1, 3, 0.1, 1, (value) => (sampling.temperature = value)),
-        slider("top-k (0: all)", 0, 50, 1, 0, (value) => (sampling.topK = value)),
-        slider("top-p", 0.05, 1, 0.05, 1, (value) => (sampling.topP = value)), draw),
+        slider("chooseTemperature", 0.1, 3, 0.1, 1, (value) => (sampling.temperature = value)),
+        slider("chooseTopK", 0, 50, 1, 0, (value) => (sampling.topK = value)),
+        slider("chooseTopP", 0.05, 1, 0.05, 1, (value) => (sampling.topP = value)), draw),
       sampled),
     wants: (state) => (state.target === undefined ? { tree: true, nbest: state.beam, length_penalty: penalty } : { tree: true }),
     show(made, _plain, own) {
       lab = own;
-      best.replaceChildren(...made.candidates.map((one) => make("li", {}, make("span", { attributes: { lang: "de" } }, one.text), make("span", { class: "lab-faint" }, ` score ${short(one.score)}`))));
+      best.replaceChildren(...made.candidates.map((one) => make("li", {}, make("span", { attributes: { lang: "de" } }, one.text), make("span", { class: "lab-faint" }, ` ${say("chooseScore", { score: short(one.score) })}`))));
       tree.replaceChildren(made.tree ? drawn(made.tree, made, own) : "");
     },
   };
@@ -95,7 +96,7 @@ function drawn(table: Table, made: Translation, lab: Lab): SVGSVGElement {
   });
   const deepest = Math.max(0, ...nodes.map((one) => one.depth));
   const svg = element("svg", { width: String(PITCH.x * (deepest + 1) + 20), height: String(PITCH.y * (rows + 1) + 10), role: "img" });
-  svg.append(element("title", {}, `Beam search as a tree: ${place.size} candidates were followed or ended; the marked path is ${made.text}`));
+  svg.append(element("title", {}, say("chooseTreeOf", { count: place.size, text: made.text })));
   for (const [at, row] of place) {
     const one = nodes[at] as Node;
     const [x, y] = [10 + PITCH.x * one.depth, 16 + PITCH.y * row];
@@ -103,7 +104,7 @@ function drawn(table: Table, made: Translation, lab: Lab): SVGSVGElement {
     const look = best.has(at) ? "lab-tree-best" : "lab-tree-other";
     if (from !== undefined) svg.append(element("path", { d: `M${x - 22} ${16 + PITCH.y * from - 4}L${x - 4} ${y - 4}`, class: look }));
     const text = element("text", { x: String(x), y: String(y), class: look }, label(lab.own.pieces[one.token] ?? "").slice(0, 10));
-    text.append(element("title", {}, `${lab.own.pieces[one.token]}: log p ${short(one.logProb)}, of the path ${short(one.total)}`));
+    text.append(element("title", {}, say("chooseNode", { piece: lab.own.pieces[one.token] ?? "", logp: short(one.logProb), total: short(one.total) })));
     svg.append(text);
   }
   return svg;
@@ -154,12 +155,12 @@ export function pick(probabilities: number[], topK: number, topP: number, place:
   return kept[kept.length - 1] as number;
 }
 
-function slider(name: string, least: number, most: number, step: number, value: number, set: (value: number) => void): HTMLElement {
+function slider(name: Key, least: number, most: number, step: number, value: number, set: (value: number) => void): HTMLElement {
   const shown = make("output", {}, String(value));
   const input = make("input", { attributes: { type: "range", min: String(least), max: String(most), step: String(step), value: String(value) } });
   input.addEventListener("input", () => {
     set(input.valueAsNumber);
     shown.textContent = input.value;
   });
-  return make("label", {}, `${name} `, input, " ", shown);
+  return make("label", {}, `${say(name)} `, input, " ", shown);
 }

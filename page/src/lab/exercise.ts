@@ -1,6 +1,7 @@
 /** The exercises of a page: answers checked, progress kept in the browser. src/uwaga/learn/check.py checks the same. */
 
 import { make } from "../dom";
+import { say } from "./messages";
 
 interface Shared {
   number: string;
@@ -17,7 +18,7 @@ export interface Verdict {
   right: boolean;
   remark: string;
 }
-const RIGHT: Verdict = { right: true, remark: "Right." };
+const right = (): Verdict => ({ right: true, remark: say("exerciseRight") });
 
 const near = (one: number[], other: number[], tolerance: number): boolean => one.every((value, at) => Math.abs(value - (other[at] ?? NaN)) <= tolerance);
 
@@ -25,14 +26,14 @@ const near = (one: number[], other: number[], tolerance: number): boolean => one
 export function check(exercise: Exercise, answer: number[] | string[]): Verdict {
   if (exercise.kind === "choice") {
     const remark = exercise.options[answer[0] as number]?.remark;
-    return remark === undefined ? RIGHT : { right: false, remark };
+    return remark === undefined ? right() : { right: false, remark };
   }
   if (exercise.kind === "code") return { right: false, remark: "" };
   const equal = (wanted: number | number[][] | string[]): boolean =>
     exercise.kind === "order"
       ? (wanted as string[]).every((item, at) => item === answer[at])
       : near([wanted].flat(2) as number[], answer as number[], exercise.tolerance);
-  if (equal(rightOf(exercise))) return RIGHT;
+  if (equal(rightOf(exercise))) return right();
   const wrong = (exercise.wrong as Array<{ answer: number | number[][] | string[]; remark: string }>).find((one) => equal(one.answer));
   return { right: false, remark: wrong?.remark ?? exercise.otherwise };
 }
@@ -72,7 +73,7 @@ function bind(section: HTMLElement, exercise: Exercise): void {
   };
   mark();
   if (exercise.kind === "code") {
-    const tick = make("button", { class: "lab-button", attributes: { type: "button" } }, "Mark as done");
+    const tick = make("button", { class: "lab-button", attributes: { type: "button" } }, say("exerciseDone"));
     tick.addEventListener("click", () => {
       remember(exercise.number);
       mark();
@@ -81,11 +82,11 @@ function bind(section: HTMLElement, exercise: Exercise): void {
     return;
   }
   if (exercise.kind === "order") sortable(section);
-  const button = make("button", { class: "lab-button", attributes: { type: "button" } }, "Check");
+  const button = make("button", { class: "lab-button", attributes: { type: "button" } }, say("exerciseCheck"));
   const run = (): void => {
     const answer = answerOf(section, exercise);
     if (answer === null) {
-      said.textContent = "Fill in a number everywhere, or choose an answer.";
+      said.textContent = say("exerciseFill");
       return;
     }
     const verdict = check(exercise, answer);
@@ -114,8 +115,8 @@ function answerOf(section: HTMLElement, exercise: Exercise): number[] | string[]
 /** Buttons that move the items of a list up and down. */
 function sortable(section: HTMLElement): void {
   for (const item of section.querySelectorAll<HTMLElement>("li[data-item]")) {
-    const move = (name: string, by: -1 | 1): HTMLButtonElement => {
-      const button = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": `${name}: ${item.dataset.item}` } }, by < 0 ? "↑" : "↓");
+    const move = (by: -1 | 1): HTMLButtonElement => {
+      const button = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say(by < 0 ? "exerciseUp" : "exerciseDown", { item: item.dataset.item ?? "" }) } }, by < 0 ? "↑" : "↓");
       button.addEventListener("click", () => {
         const other = by < 0 ? item.previousElementSibling : item.nextElementSibling;
         if (by < 0) other?.before(item);
@@ -124,6 +125,6 @@ function sortable(section: HTMLElement): void {
       });
       return button;
     };
-    item.prepend(move("up", -1), move("down", 1), " ");
+    item.prepend(move(-1), move(1), " ");
   }
 }

@@ -5,6 +5,7 @@ import { attentionTab } from "./attention_tab";
 import { changeTab } from "./change_tab";
 import { chooseTab } from "./choose_tab";
 import { type LabModel, load, type TranslateOptions, type Translation } from "./engine";
+import { type Key, say } from "./messages";
 import { numbersTab } from "./numbers_tab";
 import { FIRST, fromHash, type LabState, python, toHash, type View, VIEWS } from "./state";
 import { stepsTab } from "./steps_tab";
@@ -26,7 +27,7 @@ const EXAMPLES = [
   "She gave him the book that he had lost.",
   "Two young women are playing football in the park.",
 ];
-const NAMES: Record<View, string> = { attention: "Attention", steps: "Step by step", numbers: "Every number", change: "Change", choose: "Choose words" };
+const NAMES: Record<View, Key> = { attention: "labAttention", steps: "labSteps", numbers: "labNumbers", change: "labChange", choose: "labChoose" };
 let labs = 0;
 
 export class Lab extends HTMLElement {
@@ -47,7 +48,7 @@ export class Lab extends HTMLElement {
     if (this.dataset.started !== undefined) return;
     this.dataset.started = "";
     Object.assign(this.state, JSON.parse(this.dataset.lab ?? "{}"), this.dataset.address === undefined ? {} : fromHash(location.hash));
-    const start = make("button", { class: "lab-button lab-start", attributes: { type: "button" }, on: { click: () => void this.start() } }, "Start the laboratory (6 MB)");
+    const start = make("button", { class: "lab-button lab-start", attributes: { type: "button" }, on: { click: () => void this.start() } }, say("labStart"));
     const still = make("div", { class: "lab-still" }, ...this.childNodes);
     this.replaceChildren(still, start, this.status);
     if (this.dataset.address !== undefined) {
@@ -66,9 +67,9 @@ export class Lab extends HTMLElement {
   async start(): Promise<void> {
     this.querySelector<HTMLButtonElement>(".lab-start")?.setAttribute("disabled", "");
     try {
-      this.own = await load((share) => (this.status.textContent = `Loading the model: ${Math.round(100 * share)} %`));
+      this.own = await load((share) => (this.status.textContent = say("labLoading", { percent: Math.round(100 * share) })));
     } catch (error) {
-      this.status.textContent = `The model cannot be loaded: ${error instanceof Error ? error.message : String(error)}`;
+      this.status.textContent = say("labFailed", { detail: error instanceof Error ? error.message : String(error) });
       this.querySelector(".lab-start")?.removeAttribute("disabled");
       return;
     }
@@ -92,7 +93,7 @@ export class Lab extends HTMLElement {
 
   private build(): void {
     const made: Record<View, () => Tab> = { attention: attentionTab, steps: stepsTab, numbers: numbersTab, change: changeTab, choose: chooseTab };
-    const examples = make("select", { attributes: { "aria-label": "Example sentences" } }, make("option", { attributes: { value: "" } }, "Examples …"), ...EXAMPLES.map((one) => make("option", {}, one)));
+    const examples = make("select", { attributes: { "aria-label": say("labExamples") } }, make("option", { attributes: { value: "" } }, say("labExamplesChoose")), ...EXAMPLES.map((one) => make("option", {}, one)));
     examples.addEventListener("change", () => {
       if (examples.value) this.source.value = examples.value;
       examples.value = "";
@@ -104,12 +105,12 @@ export class Lab extends HTMLElement {
       this.target.readOnly = !this.forced.checked;
       void this.change(this.forced.checked ? { target: this.target.value } : ({ target: undefined } as unknown as Partial<LabState>));
     });
-    const beam = make("select", { attributes: { "aria-label": "Beam" } }, ...[1, 2, 3, 5, 8, 12].map((one) => make("option", { attributes: { value: String(one) } }, one === 1 ? "greedy" : `beam ${one}`)));
+    const beam = make("select", { attributes: { "aria-label": say("labBeam") } }, ...[1, 2, 3, 5, 8, 12].map((one) => make("option", { attributes: { value: String(one) } }, one === 1 ? say("labGreedy") : say("labBeamOf", { size: one }))));
     beam.value = String(this.state.beam);
     beam.addEventListener("change", () => void this.change({ beam: Number(beam.value) }));
-    const list = make("div", { class: "lab-tabs", attributes: { role: "tablist", "aria-label": "Views" } });
+    const list = make("div", { class: "lab-tabs", attributes: { role: "tablist", "aria-label": say("labViews") } });
     for (const view of VIEWS) {
-      const button = make("button", { attributes: { type: "button", role: "tab", "aria-controls": this.stage.id } }, NAMES[view]);
+      const button = make("button", { attributes: { type: "button", role: "tab", "aria-controls": this.stage.id } }, say(NAMES[view]));
       button.addEventListener("click", () => this.open(view));
       this.buttons.set(view, button);
       list.append(button);
@@ -122,21 +123,21 @@ export class Lab extends HTMLElement {
       this.open(to);
       this.buttons.get(to)?.focus();
     });
-    const keep = make("details", { class: "lab-keep" }, make("summary", {}, "Keep"));
+    const keep = make("details", { class: "lab-keep" }, make("summary", {}, say("labKeep")));
     const shown = make("pre", { attributes: { tabindex: "0" } });
     keep.append(
-      this.button("Copy the address", () => void navigator.clipboard.writeText(this.address()).then(() => (this.status.textContent = "The address is in the clipboard."))),
+      this.button(say("labAddress"), () => void navigator.clipboard.writeText(this.address()).then(() => (this.status.textContent = say("labAddressCopied")))),
       this.button("JSON", () => save("laboratory.json", new Blob([JSON.stringify({ state: this.state, made: plainOf(this.last) }, null, 1)], { type: "application/json" }))),
       this.button("CSV", () => save("laboratory.csv", new Blob([this.csv()], { type: "text/csv" }))),
       this.button("SVG", () => save("laboratory.svg", new Blob([this.svg()], { type: "image/svg+xml" }))),
-      this.button("Show me the Python", () => (shown.textContent = python(this.state))),
+      this.button(say("labPython"), () => (shown.textContent = python(this.state))),
       shown,
     );
     this.replaceChildren(
       make("div", { class: "lab-texts" },
-        make("div", {}, make("label", { attributes: { for: this.source.id } }, "English"), this.source),
-        make("div", {}, make("label", { attributes: { for: this.target.id } }, "German"), this.target)),
-      make("div", { class: "lab-bar" }, examples, beam, make("label", { attributes: { for: this.forced.id } }, this.forced, " force this translation")),
+        make("div", {}, make("label", { attributes: { for: this.source.id } }, say("labEnglish")), this.source),
+        make("div", {}, make("label", { attributes: { for: this.target.id } }, say("labGerman")), this.target)),
+      make("div", { class: "lab-bar" }, examples, beam, make("label", { attributes: { for: this.forced.id } }, this.forced, ` ${say("labForce")}`)),
       this.status, list, this.stage, keep,
     );
   }
@@ -190,7 +191,7 @@ export class Lab extends HTMLElement {
     const tab = this.tabs.get(this.state.view) as Tab;
     if (this.dataset.address !== undefined) history.replaceState(null, "", toHash(this.state));
     if (!this.state.text.trim()) {
-      this.status.textContent = "Type a sentence.";
+      this.status.textContent = say("labEmpty");
       return;
     }
     try {
@@ -200,8 +201,8 @@ export class Lab extends HTMLElement {
       this.last = made;
       if (this.state.target === undefined) this.target.value = made.text;
       const logProb = Array.from(made.logProbs).reduce((sum, one) => sum + one, 0);
-      const edited = this.state.edits.length ? `, with ${this.state.edits.length} ${this.state.edits.length === 1 ? "change" : "changes"}` : "";
-      this.status.textContent = `${made.tokens.length} tokens, log-probability ${logProb.toFixed(2)}${edited}`;
+      const changes = this.state.edits.length;
+      this.status.textContent = say(changes ? "labStatusChanged" : "labStatus", { tokens: made.tokens.length, logp: logProb.toFixed(2), changes });
       await tab.show(made, plain, this);
       this.dataset.milliseconds = (performance.now() - began).toFixed(1);
     } catch (error) {
@@ -250,5 +251,5 @@ function heatMap(values: number[][], rows: string[], columns: string[]): string 
   const left = values.map((_, y) => `<text x="94" y="${118 + 28 * y}" text-anchor="end">${escaped(rows[y] ?? "")}</text>`);
   const top = (values[0] ?? []).map((_, x) => `<text transform="translate(${118 + 28 * x} 94) rotate(-60)">${escaped(columns[x] ?? "")}</text>`);
   const [width, height] = [120 + 28 * columns.length, 110 + 28 * rows.length];
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui" font-size="13"><title>Cross-attention, mean of the last layer's heads</title>${cells.join("")}${left.join("")}${top.join("")}</svg>`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui" font-size="13"><title>${say("labPicture")}</title>${cells.join("")}${left.join("")}${top.join("")}</svg>`;
 }

@@ -2,6 +2,7 @@
 
 import { make, options } from "../dom";
 import type { Lab, Tab } from "./lab";
+import { say } from "./messages";
 import { axesOf, labelsOf } from "./state";
 import { numberTable } from "./tables";
 
@@ -21,14 +22,14 @@ function names(lab: Lab): string[] {
 }
 
 export function numbersTab(): Tab {
-  const array = make("select", { attributes: { "aria-label": "Array" } });
-  const head = make("select", { attributes: { "aria-label": "Head" } });
+  const array = make("select", { attributes: { "aria-label": say("numbersArray") } });
+  const head = make("select", { attributes: { "aria-label": say("numbersHead") } });
   const table = make("div");
   let lab: Lab | undefined;
   array.addEventListener("change", () => void lab?.change({ array: array.value }));
   head.addEventListener("change", () => void lab?.change({ head: Number(head.value) }));
   return {
-    element: make("div", {}, make("div", { class: "lab-bar" }, make("label", {}, "array ", array), make("label", {}, "head ", head)), table),
+    element: make("div", {}, make("div", { class: "lab-bar" }, make("label", {}, `${say("numbersArray")} `, array), make("label", {}, `${say("numbersHead")} `, head)), table),
     wants: (state) => ({ insight: [state.array] }),
     show(made, _plain, own) {
       lab = own;
@@ -41,7 +42,8 @@ export function numbersTab(): Tab {
       options(head, Array.from({ length: heads }, (_, one) => [String(one), String(one + 1)] as const), String(at));
       head.disabled = heads < 2;
       const { rows, columns, values } = labelsOf(state.array, found, axesOf(made), at);
-      table.replaceChildren(numberTable(values, rows, columns, `${state.array}${heads > 1 ? `, head ${at + 1}` : ""}: (${found.shape.join(", ")})`));
+      const caption = heads > 1 ? say("numbersOfHead", { array: state.array, head: at + 1 }) : state.array;
+      table.replaceChildren(numberTable(values, rows, columns, `${caption}: (${found.shape.join(", ")})`));
     },
   };
 }

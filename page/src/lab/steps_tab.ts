@@ -3,6 +3,7 @@
 import { make } from "../dom";
 import type { Lab, Tab } from "./lab";
 import { softmax } from "./math";
+import { say } from "./messages";
 import { axesOf, label } from "./state";
 import { numberTable, short } from "./tables";
 
@@ -13,7 +14,7 @@ export function stepsTab(): Tab {
   const detail = make("div", { attributes: { role: "status" } });
   let chosen = 0;
   return {
-    element: make("div", {}, make("p", {}, "At each step the decoder reads the token before and scores its whole vocabulary. Choose a step to see what is cached and where each head looks."), list, detail),
+    element: make("div", {}, make("p", {}, say("stepsIntro")), list, detail),
     wants: () => ({ insight: ["logits"], attention: true }),
     show(made, _plain, lab) {
       const { source, fed, predicted } = axesOf(made);
@@ -25,7 +26,7 @@ export function stepsTab(): Tab {
       const rows = predicted.map((piece, step) => {
         const probabilities = softmax(Array.from(logits.data.subarray(step * width, (step + 1) * width)));
         const best = largest(probabilities, CANDIDATES);
-        const open = make("button", { class: "lab-button", attributes: { type: "button", "aria-expanded": String(step === chosen) } }, `reads ${fed[step]}`);
+        const open = make("button", { class: "lab-button", attributes: { type: "button", "aria-expanded": String(step === chosen) } }, say("stepsReads", { token: fed[step] ?? "" }));
         open.addEventListener("click", () => {
           chosen = step;
           list.querySelectorAll("button").forEach((one, at) => one.setAttribute("aria-expanded", String(at === step)));
@@ -36,12 +37,12 @@ export function stepsTab(): Tab {
       });
       const cached = (step: number): void => {
         const cross = made.attention?.cross;
-        const parts: HTMLElement[] = [make("p", {}, `Step ${step + 1}: keys and values of ${source.length} source tokens and of ${step} earlier target tokens are cached; one row of each matrix is new.`)];
+        const parts: HTMLElement[] = [make("p", {}, say("stepsCached", { step: step + 1, source: source.length, target: step }))];
         if (cross) {
           const [layers, heads, steps, keys] = cross.shape as [number, number, number, number];
           const rows = Array.from({ length: layers * heads }, (_, at) => cross.data.subarray((at * steps + step) * keys, (at * steps + step + 1) * keys));
           const names = rows.map((_, at) => `${Math.floor(at / heads) + 1}.${(at % heads) + 1}`);
-          parts.push(numberTable(rows, names, source, `cross-attention of step ${step + 1}, a row for each head (layer.head)`));
+          parts.push(numberTable(rows, names, source, say("stepsHeads", { step: step + 1 })));
         }
         detail.replaceChildren(...parts);
       };

@@ -1,6 +1,7 @@
 /** Tables of numbers: shown, edited, shaded. */
 
 import { make } from "../dom";
+import { say } from "./messages";
 
 export const short = (value: number): string => (Number.isFinite(value) ? String(Number(value.toFixed(3))) : value === -Infinity ? "−∞" : "–").replace("-", "−");
 
@@ -28,7 +29,7 @@ export function editTable(values: number[][], rows: string[], columns: string[],
   const head = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
   const body = values.map((row, at) =>
     make("tr", {}, ...(rows[at] ? [make("th", { attributes: { scope: "row" } }, rows[at])] : []), ...row.map((one, column) => {
-      const label = `${caption}, ${rows[at] || `row ${at + 1}`}, ${columns[column] || `column ${column + 1}`}`;
+      const label = `${caption}, ${rows[at] || say("tableRow", { row: at + 1 })}, ${columns[column] || say("tableColumn", { column: column + 1 })}`;
       const input = make("input", { attributes: { type: "number", step: "0.1", value: String(one), "aria-label": label } });
       input.addEventListener("input", () => {
         if (!Number.isFinite(input.valueAsNumber)) return;
@@ -48,7 +49,7 @@ export function maskTable(mask: boolean[][], rows: string[], columns: string[], 
   const head = make("tr", {}, make("td"), ...columns.map((name) => make("th", { attributes: { scope: "col" } }, name)));
   const body = mask.slice(0, rows.length).map((row, at) =>
     make("tr", {}, make("th", { attributes: { scope: "row" } }, rows[at] ?? ""), ...row.slice(0, columns.length).map((open, column) => {
-      const box = make("input", { attributes: { type: "checkbox", "aria-label": `${caption}: ${rows[at]} may look at ${columns[column]}` } });
+      const box = make("input", { attributes: { type: "checkbox", "aria-label": `${caption}: ${say("tableOpen", { row: rows[at] ?? "", column: columns[column] ?? "" })}` } });
       box.checked = open;
       box.addEventListener("change", () => {
         row[column] = box.checked;

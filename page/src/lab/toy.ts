@@ -3,6 +3,7 @@
 import { make } from "../dom";
 import { type Gru, gruToy, type Positions, positionsToy, type Softmax, softmaxToy } from "./calculators";
 import { attention, type Attention, type Calculation, type Matrix, normal, product, type Score, steepest } from "./math";
+import { type Key, say } from "./messages";
 import { editTable, maskTable, numberTable, short } from "./tables";
 
 interface Settings {
@@ -31,7 +32,7 @@ interface Settings {
   softmax?: Softmax;
 }
 
-const NAMES: Record<Score, string> = { dot: "dot product", scaled: "dot product / √d", general: "general: qᵀ W k", additive: "additive: vᵀ tanh(W q + U k)", location: "location: W q" };
+const NAMES: Record<Score, Key> = { dot: "toyDot", scaled: "toyScaled", general: "toyGeneral", additive: "toyAdditive", location: "toyLocation" };
 const DRAWN = 8; // keys of random vectors
 
 export class Toy extends HTMLElement {
@@ -58,8 +59,8 @@ export class Toy extends HTMLElement {
     const controls = make("div", { class: "lab-bar" });
     if (this.settings.scores) controls.append(this.scoreChoice(this.settings.scores));
     if (this.settings.width) controls.append(this.slider("d_k", this.settings.width[0], this.settings.width[1], 1, 64, (value) => (this.dimension = value)));
-    if (this.settings.temperature) controls.append(this.slider("temperature", 0.1, 5, 0.1, 1, (value) => (this.temperature = value)));
-    const again = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => this.restart() } }, "Start over");
+    if (this.settings.temperature) controls.append(this.slider(say("toyTemperature"), 0.1, 5, 0.1, 1, (value) => (this.temperature = value)));
+    const again = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => this.restart() } }, say("toyAgain"));
     controls.append(again);
     this.fill();
     this.replaceChildren(controls, this.inputs, this.results);
@@ -74,13 +75,13 @@ export class Toy extends HTMLElement {
   }
 
   private scoreChoice(scores: Score[]): HTMLElement {
-    const select = make("select", {}, ...scores.map((one) => make("option", { attributes: { value: one } }, NAMES[one])));
+    const select = make("select", {}, ...scores.map((one) => make("option", { attributes: { value: one } }, say(NAMES[one]))));
     select.addEventListener("change", () => {
       this.score = select.value as Score;
       this.fill();
       this.compute();
     });
-    return make("label", {}, "score ", select);
+    return make("label", {}, `${say("toyScore")} `, select);
   }
 
   private slider(name: string, least: number, most: number, step: number, value: number, set: (value: number) => void): HTMLElement {
@@ -112,10 +113,10 @@ export class Toy extends HTMLElement {
     this.inputs.replaceChildren(
       ...(width ? [] : x
         ? [...table(x, this.names("keys"), "X"), ...table(wq, blank(wq), "W_q"), ...table(wk, blank(wk), "W_k"), ...table(wv, blank(wv), "W_v")]
-        : [...table(queries, this.names("queries"), "queries"), ...table(keys, this.names("keys"), values ? "keys" : "keys = values"), ...table(values, this.names("keys"), "values")]),
+        : [...table(queries, this.names("queries"), say("toyQueries")), ...table(keys, this.names("keys"), say(values ? "toyKeys" : "toyKeysValues")), ...table(values, this.names("keys"), say("toyValues"))]),
       ...(usesW ? table(w, blank(w), "W") : []),
       ...(this.score === "additive" ? [...table(u, blank(u), "U"), ...table(this.v, ["v"], "v")] : []),
-      ...(mask ? [maskTable(mask, this.names("queries"), this.names("keys"), "mask", change)] : []),
+      ...(mask ? [maskTable(mask, this.names("queries"), this.names("keys"), say("toyMask"), change)] : []),
     );
   }
 
@@ -147,10 +148,10 @@ export class Toy extends HTMLElement {
       }
     }
     const parts = Array.from({ length: heads }, (_, head) => this.ofHead(whole, head, heads));
-    parts.forEach((part, head) => shown.push(...this.tables(part, heads > 1 ? `, head ${head + 1}` : "")));
+    parts.forEach((part, head) => shown.push(...this.tables(part, (table) => (heads > 1 ? say("toyOfHead", { table: say(table), head: head + 1 }) : say(table)))));
     if (heads > 1) {
       const joined = this.names("queries").map((_, row) => parts.flatMap((part) => part.contexts[row] ?? []));
-      shown.push(numberTable(joined, this.names("queries"), (joined[0] ?? []).map((_, at) => String(at + 1)), "heads side by side"));
+      shown.push(numberTable(joined, this.names("queries"), (joined[0] ?? []).map((_, at) => String(at + 1)), say("toyHeads")));
     }
     this.results.replaceChildren(...shown);
   }
@@ -163,19 +164,19 @@ export class Toy extends HTMLElement {
     return attention({ ...whole, queries: cut(whole.queries), keys: cut(whole.keys), values: cut(whole.values) });
   }
 
-  private tables({ scores, weights, contexts }: Attention, of: string): HTMLElement[] {
+  private tables({ scores, weights, contexts }: Attention, named: (table: Key) => string): HTMLElement[] {
     const [queries, keys] = [this.names("queries"), this.names("keys")];
     const places = (contexts[0] ?? []).map((_, at) => String(at + 1));
-    return [numberTable(scores, queries, keys, `scores${of}`), numberTable(weights, queries, keys, `weights${of}`), numberTable(contexts, queries, places, `contexts${of}`)];
+    return [numberTable(scores, queries, keys, named("toyScores")), numberTable(weights, queries, keys, named("toyWeights")), numberTable(contexts, queries, places, named("toyContexts"))];
   }
 
   private showDrawn(whole: Calculation): void {
     const rows = (["dot", "scaled"] as const).map((score) => ({ score, ...attention({ ...whole, score }) }));
     const keys = this.names("keys");
-    const text = rows.map(({ score, weights }) => `${NAMES[score]}: gradient of the softmax at most ${short(steepest(weights[0] ?? [0]))}`);
+    const text = rows.map(({ score, weights }) => say("toyGradient", { score: say(NAMES[score]), gradient: short(steepest(weights[0] ?? [0])) }));
     this.results.replaceChildren(
-      numberTable(rows.map((row) => row.scores[0] ?? []), rows.map((row) => NAMES[row.score]), keys, "scores of one random query"),
-      numberTable(rows.map((row) => row.weights[0] ?? []), rows.map((row) => NAMES[row.score]), keys, "weights"),
+      numberTable(rows.map((row) => row.scores[0] ?? []), rows.map((row) => say(NAMES[row.score])), keys, say("toyRandom")),
+      numberTable(rows.map((row) => row.weights[0] ?? []), rows.map((row) => say(NAMES[row.score])), keys, say("toyWeights")),
       make("p", { attributes: { role: "status" } }, text.join("; ")),
     );
   }

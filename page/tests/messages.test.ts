@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { en } from "../src/lab/messages/en";
+import { messages as es } from "../src/lab/messages/es";
+import { messages as pl } from "../src/lab/messages/pl";
+import { messages as zh } from "../src/lab/messages/zh";
+import { LANGUAGES, preferred, speak } from "../src/messages";
+import * as attention from "../src/messages/attention";
+import { say, use } from "../src/say";
+
+const LAB: Record<string, Record<string, string>> = { en, es, pl, zh };
+const FORMS: Record<string, number> = { en: 2, de: 2, es: 2, pl: 3, zh: 1 };
+const values = (message: string) => [...new Set([...message.matchAll(/\{(\w+)(?::[^}]*)?\}/g)].map((found) => found[1]))].sort();
+
+for (const [name, languages] of [["page", LANGUAGES], ["laboratory", LAB]] as const) {
+  test(`every language of the ${name} says everything, with the same values`, () => {
+    const english: Record<string, string> = languages.en!;
+    for (const [language, messages] of Object.entries(languages)) {
+      assert.deepEqual(Object.keys(messages).sort(), Object.keys(english).sort());
+      for (const [key, message] of Object.entries<string>(messages)) {
+        assert.ok(message.trim(), `${language} ${key}`);
+        assert.deepEqual(values(message), values(english[key]!), `${language} ${key}`);
+        for (const [, forms] of message.matchAll(/\{\w+:([^}]*)\}/g)) assert.equal(forms!.split("|").length, FORMS[language], `${language} ${key}`);
+      }
+    }
+  });
+}
+
+test("page and laboratory have no key in common, since both may be used together", () => {
+  assert.deepEqual(Object.keys(en).filter((key) => key in LANGUAGES.en!), []);
+});
+
+test("every language of the view of attention has the same texts", () => {
+  const languages = Object.values(attention.ATTENTION);
+  for (const one of languages) assert.deepEqual(Object.keys(one), Object.keys(languages[0]!));
+  for (const one of languages) for (const [english, text] of Object.entries(one)) assert.deepEqual(values(text), values(english));
+});
+
+test("a language is the first of the browser's that there is, else English", () => {
+  assert.equal(preferred(["fr-FR", "zh-TW", "de"]), "zh");
+  assert.equal(preferred(["fr", "constructor"]), "en");
+  speak("de");
+  assert.equal(say("errorBusy", { seconds: 3 }), "Der Server ist ausgelastet. Er wird in 3 Sekunden noch einmal gefragt.");
+  speak("en");
+});
+
+test("a number takes its form of a word", () => {
+  const said = (language: string, tokens: number) => {
+    use(language, LAB[language]!);
+    return say("labStatus", { tokens, logp: "−1" }).split(/[,，]/)[0];
+  };
+  const found = [1, 2, 5, 12, 22, 25].map((count) => said("pl", count));
+  assert.deepEqual(found, ["1 token", "2 tokeny", "5 tokenów", "12 tokenów", "22 tokeny", "25 tokenów"]);
+  assert.deepEqual([said("zh", 1), said("zh", 2), said("es", 1), said("es", 2)], ["1 个词元", "2 个词元", "1 token", "2 tokens"]);
+  assert.deepEqual([said("en", 0), said("en", 1)], ["0 tokens", "1 token"]);
+});
