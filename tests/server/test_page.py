@@ -44,7 +44,7 @@ def test_the_view_of_attention_is_translated_in_whole():
     messages = (SOURCES / "src/messages/attention.ts").read_text(encoding="utf-8")
     assert len(phrases) > 20
     for phrase in phrases:
-        translations = re.findall(rf'^    "?{re.escape(phrase)}"?: "(.+)",$', messages, re.MULTILINE)
+        translations = re.findall(rf'^  "?{re.escape(phrase)}"?: "(.+)",$', messages, re.MULTILINE)
         fields = sorted(re.findall(r"\{\w+\}", phrase))
         assert len(translations) == 4 and all(
             sorted(re.findall(r"\{\w+\}", text)) == fields for text in translations
