@@ -42,6 +42,10 @@ class SettingsError(UwagaError):
     """A settings file or argument has an unknown key or an invalid value."""
 
 
+class NotInspectableError(SettingsError):
+    """The model cannot be inspected: it is a chain, an ensemble, recurrent, or not on the native engine."""
+
+
 class DataError(UwagaError):
     """A corpus, sentence or text file is invalid."""
 

@@ -4,9 +4,9 @@ import { readFileSync } from "node:fs";
 const { lib, folder, texts, options, open } = JSON.parse(readFileSync(0, "utf8"));
 const { Uwaga } = await import(`${lib}/index.js`);
 const base64 = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
-const arrays = ({ alignment, attention = {}, insight = {} }) => {
+const arrays = ({ alignment, tree, attention = {}, insight = {} }) => {
   const named = Object.entries(attention).map(([kind, one]) => [`attention.${kind}`, one]);
-  const all = [...(alignment ? [["alignment", alignment]] : []), ...named, ...Object.entries(insight)];
+  const all = [...(alignment ? [["alignment", alignment]] : []), ...(tree ? [["tree", tree]] : []), ...named, ...Object.entries(insight)];
   return Object.fromEntries(all.map(([name, one]) => [name, { shape: one.shape, data: base64(one.data) }]));
 };
 try {

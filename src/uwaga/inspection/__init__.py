@@ -15,6 +15,7 @@ from uwaga.inspection.interventions import HeadImportance, draw_importance, meas
 from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length, read_length_table
 from uwaga.inspection.matrices import KINDS, Alignment, Selection, align, matrices
 from uwaga.inspection.systems import align_systems, translate_systems
+from uwaga.inspection.trace import Trace, TracedTranslation, trace
 
 __all__ = [
     "KINDS",
@@ -26,6 +27,8 @@ __all__ = [
     "Insight",
     "LengthTable",
     "Selection",
+    "Trace",
+    "TracedTranslation",
     "align",
     "align_systems",
     "by_length",
@@ -42,5 +45,6 @@ __all__ = [
     "measure_heads",
     "read_length_table",
     "save_figure",
+    "trace",
     "translate_systems",
 ]

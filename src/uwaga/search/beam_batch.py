@@ -95,6 +95,19 @@ class Trellis:
             for i, depth in enumerate(depths.tolist())
         ]
 
+    def tree(self) -> Floats:
+        """Return all nodes of a batch of one sentence, in the order of the search.
+
+        Returns:
+            (nodes, 3) float32: the number of the node before, -1 for none; the token; its log-probability.
+        """
+        rows, first, size = [np.zeros((0, 3))], 0, 0
+        for layer in self._layers:
+            parents = layer.parents + first if size else np.full_like(layer.parents, -1)
+            rows.append(np.stack([parents, layer.tokens, layer.log_probs], axis=1))
+            first, size = first + size, len(layer.tokens)
+        return np.concatenate(rows).astype(np.float32)
+
     def _attention(self, rows: Ids, start: int, source: int) -> Floats | None:
         """Return the attention (target, source) of a path."""
         weights = []
@@ -258,6 +271,10 @@ class BeamBatch:
             candidates.log_probs[extended, 0],
             indices[~stay],
         )
+
+    def tree(self) -> Floats:
+        """Return what was considered for the only sentence; see :meth:`Trellis.tree`."""
+        return self._trellis.tree()
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """Return the n-best list of each sentence."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from uwaga.documents.document import DocumentOptions
 from uwaga.documents.job import DocumentReport
 from uwaga.documents.translating import translate_file
-from uwaga.errors import DataError, MissingExtraError
+from uwaga.errors import DataError, MissingExtraError, NotInspectableError
 from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
 from uwaga.server.api_errors import ApiError, UnknownLanguageError, api_error
@@ -179,6 +179,49 @@ class Service:
                 async with aclosing(stream) as pieces:
                     async for piece in pieces:
                         yield piece
+            except Exception as error:
+                raise api_error(error) from error
+
+    async def inspect(
+        self,
+        request: Request,
+        work: Callable[[str, str, str, Translator], Result],
+        *,
+        client: str = "",
+        deadline: float | None = None,
+    ) -> Result:
+        """Call a function with the model of a request's languages; such calls take turns.
+
+        Args:
+            request: with public codes of languages.
+            work: called in a thread with the model's name, the public codes of its source and target
+                language, and its translator, which does not share the model's batch.
+            client: name of the client, for fairness.
+            deadline: the time limit in seconds.
+
+        Raises:
+            ApiError: no single model translates between the languages, or the function fails.
+        """
+        target = self.language(request.target or "", "target")
+        [source] = await self.sources([request])
+        if source is None:
+            raise api_error(self._unknown_language())
+        route = self.route(source.code, target)
+        if len(route) > 1:
+            names = " and ".join(step.model.name for step in route)
+            message = f"{names} translate one after the other here: only a single model can be inspected"
+            raise api_error(NotInspectableError(message))
+        languages = _languages(route)
+        async with self.pool.translator(route) as loaded:
+
+            def inspected(_: Translator) -> Result:
+                own = loaded.translator
+                if languages:
+                    own = own.between(languages["source"], languages["target"])
+                return work(route[0].model.name, source.code, target, own)
+
+            try:
+                return await loaded.call(inspected, client=client, deadline=deadline, long=True)
             except Exception as error:
                 raise api_error(error) from error
 

@@ -18,6 +18,7 @@ from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import BEARER, Dialect, ServerContext
 from uwaga.server.dialects import v1_schema as schema
+from uwaga.server.dialects.v1_inside import inside_routes
 from uwaga.server.dialects.v1_schema import ERRORS, NOT_FOUND, DetectBody, TranslateBody
 from uwaga.server.dialects.v1_stored import document_routes, glossary_routes
 from uwaga.server.http import (
@@ -43,6 +44,7 @@ def routes(context: ServerContext) -> Routes:
     """Return the routes of the dialect."""
     routes = Routes("v1", ERRORS, PREFIX)
     _add_translate(routes, context)
+    inside_routes(context, routes)
     _add_lists(routes, context)
     routes.routes += [*glossary_routes(context).routes, *document_routes(context).routes]
     return routes

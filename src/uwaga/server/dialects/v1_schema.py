@@ -28,6 +28,8 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+Integral = BeforeValidator(_whole)
+"""After the bounds of an integer, so that the schema states them."""
 Closed = ConfigDict(extra="forbid", strict=True)
 
 
@@ -84,7 +86,7 @@ class TextBody(BaseModel):
         return given
 
 
-def _search_fields() -> dict[str, Any]:
+def search_fields() -> dict[str, Any]:
     """Return the fields of a body for the search options, each with its type and description."""
     fields = option_fields(SearchOptions).values()
     return {
@@ -108,7 +110,7 @@ def _body_type(option: OptionField) -> Any:
         least, most = option.option.minimum, option.option.maximum
         limit = WIDEST if option.name in ("beam", "nbest", "mbr") else LONGEST if most is None else most
         bounds = Field(ge=max(int(least or 0), -EXACT), le=min(int(limit), EXACT))
-        kind = Annotated[int, bounds, BeforeValidator(_whole)]
+        kind = Annotated[int, bounds, Integral]
     elif option.kinds == (float,):
         kind = Annotated[float, Field(ge=option.option.minimum, le=option.option.maximum)]
     else:
@@ -120,7 +122,7 @@ if TYPE_CHECKING:
     TranslateBody = TextBody
 else:
     TranslateBody = create_model(
-        "TranslateBody", __base__=TextBody, __doc__="A request for translations.", **_search_fields()
+        "TranslateBody", __base__=TextBody, __doc__="A request for translations.", **search_fields()
     )
 
 

@@ -1,0 +1,262 @@
+"""The trace of a translation: its search, the candidates of each step, attention, and the arrays inside.
+
+The same as the npm package and the C library return, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+import numpy as np
+
+from uwaga.decoder import Choice, State
+from uwaga.engine import NativeModel
+from uwaga.engine.insight import MAX_BYTES
+from uwaga.engine.interventions import Intervention
+from uwaga.engine.layout import Sizes
+from uwaga.errors import DataError, ModelError, NotInspectableError, SettingsError
+from uwaga.inspection.interventions import intervene
+from uwaga.results.attention import Attentions, Floats
+from uwaga.results.translation import Hypothesis
+from uwaga.scheduling.call_context import while_active
+from uwaga.search import SearchOptions
+from uwaga.search.beam_batch import BeamBatch
+from uwaga.search.constraints import check_sources, start_token, starts_with_first, step_limit
+from uwaga.settings import TransformerSettings
+from uwaga.settings.options import check_whole
+from uwaga.translator import Translator
+from uwaga.translator.search_sentences import sentence_text
+from uwaga.translator.split import within
+
+MAX_CANDIDATES = 64
+"""Maximum candidates of a step."""
+
+
+@dataclass(frozen=True, eq=False)
+class TracedTranslation:
+    """A translation of the n-best list.
+
+    Attributes:
+        text: the translation.
+        score: what ranks it.
+        truncated: True if a limit of length cut it.
+        tokens: ids, without start and end symbols.
+        pieces: of the tokens.
+        log_probs: of the tokens and, unless it is truncated, of the end symbol.
+        attentions: all attention matrices; None if not requested.
+        arrays: the arrays that were requested of the best translation, by name
+            (:mod:`uwaga.engine.insight`).
+    """
+
+    text: str
+    score: float
+    truncated: bool
+    tokens: tuple[int, ...]
+    pieces: tuple[str, ...]
+    log_probs: tuple[float, ...]
+    attentions: Attentions | None = None
+    arrays: Mapping[str, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A translation with its search.
+
+    Attributes:
+        source: the tokens that the encoder reads, with the end symbol.
+        source_pieces: of these tokens.
+        translations: the n-best list, the best first.
+        tree: (candidates, 3) float32: the number of the candidate before or -1, the token, its
+            log-probability, for each candidate that the search considered; None if not requested.
+        steps: for each step of the best translation, the most probable tokens with their log-probabilities;
+            empty if not requested.
+    """
+
+    source: tuple[int, ...]
+    source_pieces: tuple[str, ...]
+    translations: tuple[TracedTranslation, ...]
+    tree: Floats | None = None
+    steps: tuple[tuple[tuple[int, float], ...], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self.source)} source tokens, {self.translations[0].text!r})"
+
+
+def trace(
+    translator: Translator,
+    text: str,
+    target: str | None = None,
+    *,
+    edits: Sequence[Intervention] = (),
+    options: SearchOptions | None = None,
+    attention: bool = False,
+    names: Sequence[str] | None = None,
+    tree: bool = False,
+    candidates: int = 0,
+    max_bytes: int = MAX_BYTES,
+) -> Trace:
+    """Translate a text as one sentence and return what happened.
+
+    Args:
+        translator: a Transformer with an encoder, on the native engine.
+        text: the text to translate.
+        target: the translation that the decoder is forced along; None for the model's own.
+        edits: changes of attention heads and positions, made in their order.
+        options: how to search; None for the model's own options. The beam is 1 with a ``target``.
+        attention: return all attention matrices.
+        names: names of arrays inside the best translation, or their beginnings such as ``cross.2``; empty for
+            all, None for no arrays.
+        tree: return the candidates of all steps of the search.
+        candidates: number of candidates of each step to return, 0 to 64.
+        max_bytes: bound of the bytes of all matrices and arrays.
+
+    Raises:
+        NotInspectableError: the translator is not a single Transformer with an encoder on the native engine.
+        SettingsError: an invalid option, edit or name, or the arrays exceed ``max_bytes``.
+        TextTooLongError: a side is longer than the model accepts.
+        DataError: there is nothing to read in the text.
+    """
+    native_transformer(translator)
+    check_whole("candidates", candidates, 0, MAX_CANDIDATES)
+    edited = intervene(translator, *edits) if edits else translator
+    try:
+        return _Tracer(edited, text, target, options or edited.decoding).trace(
+            attention, names, tree, candidates, max_bytes
+        )
+    except ModelError as error:
+        if not edits:
+            raise
+        raise SettingsError(f"with these edits the model cannot translate: {error}") from None
+
+
+def native_transformer(translator: Translator) -> NativeModel:
+    """Return the model of a translator that can be traced.
+
+    Raises:
+        NotInspectableError: the translator is not a single Transformer with an encoder on the native engine.
+    """
+    if len(translator.models) > 1:
+        raise NotInspectableError(
+            f"{len(translator.models)} models translate one after the other here: inspect one of them"
+        )
+    decoder = translator.decoder
+    if not isinstance(decoder, NativeModel):
+        raise NotInspectableError(
+            "only models on the native engine can be inspected: load the model with engine='native', and not "
+            "as an ensemble"
+        )
+    if not isinstance(decoder.settings, TransformerSettings):
+        kind = str(getattr(decoder.settings, "family", "")) or "recurrent"
+        raise NotInspectableError(f"only a Transformer with an encoder can be inspected, and this is {kind}")
+    return decoder
+
+
+class _Tracer:
+    """The trace of one text, part by part."""
+
+    def __init__(self, translator: Translator, text: str, target: str | None, options: SearchOptions) -> None:
+        self._translator, self._options = translator, options
+        self._model = native_transformer(translator)
+        self._forced: Sequence[int] | None = None
+        self._source = within(
+            translator.model.segmenter().ids(text), self._model.max_source, "the text", "source"
+        )
+        if not self._source:
+            raise DataError("there is nothing to read in the text: give a sentence")
+        if target is not None:
+            side = translator.target
+            given = tuple(side.add_special_tokens(side.encode(target.strip())))
+            given = within(given, self._model.max_target, "the forced translation", "target")
+            self._forced = starts_with_first(given, options)
+            self._options = options.changed({"beam": 1, "nbest": 1, "sample": False})
+        self._start = start_token(self._options, self._model.symbols)
+
+    def trace(
+        self,
+        attention: bool,
+        names: Sequence[str] | None,
+        tree: bool,
+        candidates: int,
+        max_bytes: int,
+    ) -> Trace:
+        """Search, then compute what is requested; see :func:`trace`."""
+        hypotheses, tried = self._search()
+        best = hypotheses[0]
+        room = max_bytes - (tried.nbytes if tree else 0)
+        found: Sequence[Attentions | None] = [None] * len(hypotheses)
+        if attention:
+            room -= sum(map(self._attention_bytes, hypotheses))
+            if room < 0:
+                raise SettingsError(
+                    f"the attention of {len(self._source)} source and {len(best.token_scores)} target tokens "
+                    f"exceeds {max_bytes} bytes: leave out attention, or request arrays of single layers"
+                )
+            fed = list(map(self._fed, hypotheses))
+            found = self._model.attentions([self._source] * len(fed), fed)
+        arrays = {}
+        if names is not None:
+            arrays = self._model.insight(self._source, self._fed(best), names, max(room, 1))
+        translations = [self._translation(one, of) for one, of in zip(hypotheses, found, strict=True)]
+        translations[0] = replace(translations[0], arrays=arrays)
+        return Trace(
+            tuple(self._source),
+            tuple(self._translator.source.pieces(self._source)),
+            tuple(translations),
+            tried if tree else None,
+            self._steps(best, candidates) if candidates else (),
+        )
+
+    def _search(self) -> tuple[list[Hypothesis], Floats]:
+        """Return the n-best hypotheses, and the tree of the search."""
+        model, options = self._model, self._options
+        check_sources(model, [self._source])
+        if self._forced is None:
+            prefix: Sequence[int] = starts_with_first((), options)
+            limit = step_limit(options, model.max_target, len(self._source), len(prefix), "the text")
+        else:
+            prefix, limit = self._forced, len(self._forced)
+        enough = options.nbest if options.sample else options.beam
+        batch = BeamBatch(model, options, [self._source], [prefix], [limit], enough)
+        batch.admit(1)
+        for _ in while_active(count()):
+            if not batch.running.size:
+                break
+            batch.step()
+        return batch.hypotheses(np.zeros(1, dtype=np.int64))[0], batch.tree()
+
+    def _fed(self, one: Hypothesis) -> list[int]:
+        """Return what the decoder reads: the start symbol and the tokens, an input for each prediction."""
+        fed = [self._start, *one.tokens][: max(len(one.token_scores), 1)]
+        return fed if self._model.max_target is None else fed[: self._model.max_target]
+
+    def _attention_bytes(self, one: Hypothesis) -> int:
+        settings = self._model.settings
+        assert isinstance(settings, TransformerSettings)
+        sizes, source, target = Sizes.of(settings), len(self._source), len(self._fed(one))
+        encoder = sizes.encoder_layers * settings.heads * source * source
+        return 4 * (encoder + sizes.decoder_layers * sizes.decoder_heads * target * (source + target))
+
+    def _translation(self, one: Hypothesis, attentions: Attentions | None) -> TracedTranslation:
+        target = self._translator.target
+        return TracedTranslation(
+            sentence_text(one.tokens, target),
+            one.score,
+            one.truncated,
+            one.tokens,
+            tuple(target.pieces(one.tokens)),
+            one.token_scores,
+            attentions,
+        )
+
+    def _steps(self, best: Hypothesis, candidates: int) -> tuple[tuple[tuple[int, float], ...], ...]:
+        """Return the most probable tokens of each step along the best translation."""
+        model, made = self._model, list[tuple[tuple[int, float], ...]]()
+        state: State = model.start(model.encode([self._source]), 1)
+        choice = Choice(count=min(candidates, model.vocabulary))
+        for token in while_active(self._fed(best)):
+            step = model.step(np.array([token], dtype=np.int64), state, choice)
+            state = step.state
+            made.append(tuple(zip(step.tokens[0].tolist(), step.log_probs[0].tolist(), strict=True)))
+        return tuple(made)
