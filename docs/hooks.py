@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import markdown
+from languages import DOCS, folder_of, language_of
 from latex2mathml.converter import convert
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
@@ -29,11 +30,45 @@ from pygments.lexers import PythonLexer
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.learn.exercises import Exercise, find_exercise
+from uwaga.learn.translations import read_texts, translate
 from uwaga.results.views import view_script
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = DOCS.parent
 FAILED: list[str] = []
 """Fences that could not be made."""
+WORDS = {
+    "en": {
+        "exercise": "Exercise {number}",
+        "answer": "Answer to exercise {number}",
+        "hint": "Hint",
+        "solution": "Solution",
+        "program": "Write it to a file and run {command}.",
+    },
+    "es": {
+        "exercise": "Ejercicio {number}",
+        "answer": "Respuesta al ejercicio {number}",
+        "hint": "Pista",
+        "solution": "Solución",
+        "program": "Escríbelo en un archivo y ejecuta {command}.",
+    },
+    "pl": {
+        "exercise": "Ćwiczenie {number}",
+        "answer": "Odpowiedź do ćwiczenia {number}",
+        "hint": "Wskazówka",
+        "solution": "Rozwiązanie",
+        "program": "Zapisz to w pliku i uruchom {command}.",
+    },
+    "zh": {
+        "exercise": "习题 {number}",
+        "answer": "习题 {number} 的答案",
+        "hint": "提示",
+        "solution": "解答",
+        "program": "把它写进一个文件，然后运行 {command}。",
+    },
+}
+"""Words around an exercise, by language."""
+_page = {"language": "en"}
+"""The language of the page whose fences are made."""
 ENGINE = ("index.js", "shared.js", "worker.js", "uwaga.wasm")
 
 
@@ -80,13 +115,21 @@ def _block(source: str) -> str:
 
 def _exercise(source: str) -> str:
     """Return an exercise: its question, a form that a script checks, and hint and solution folded away."""
-    found = find_exercise(source.strip())
-    data = html.escape(json.dumps(found.model_dump(mode="json", exclude_none=True)), quote=True)
+    english = found = find_exercise(source.strip())
+    language = _page["language"]
+    if language != "en":
+        chapter = found.number.partition(".")[0]
+        path = DOCS / folder_of(language) / "exercises" / f"{chapter:0>2}.yaml"
+        found = translate(english, read_texts(path))
+    said = {key: text.replace("{number}", found.number) for key, text in WORDS[language].items()}
+    shown = {"question", "hint", "solution"}  # by the page itself
+    values = found.model_dump(mode="json", exclude_none=True, exclude=shown)
+    data = html.escape(json.dumps(values, ensure_ascii=False), quote=True)
     return (
         f'<section class="exercise" id="exercise-{found.number}" data-exercise="{data}">'
-        f"<h3>Exercise {found.number}</h3>{_text(found.question)}{_form(found)}"
-        f"<details><summary>Hint</summary>{_text(found.hint)}</details>"
-        f"<details><summary>Solution</summary>{_text(found.solution)}</details></section>"
+        f"<h3>{said['exercise']}</h3>{_text(found.question)}{_form(found, english, said)}"
+        f"<details><summary>{said['hint']}</summary>{_text(found.hint)}</details>"
+        f"<details><summary>{said['solution']}</summary>{_text(found.solution)}</details></section>"
     )
 
 
@@ -99,11 +142,10 @@ def _line(source: str) -> str:
     return _text(html.escape(source, quote=False)).removeprefix("<p>").removesuffix("</p>")
 
 
-def _form(one: Exercise) -> str:
+def _form(one: Exercise, english: Exercise, said: dict[str, str]) -> str:
     """Return what the reader fills in; without a script it can be filled in on paper."""
-    label = f"Answer to exercise {one.number}"
     if one.kind == "number":
-        return f"<p>{_cell(label)}</p>"
+        return f"<p>{_cell(said['answer'])}</p>"
     if one.kind == "choice":
         button = f'<input type="radio" name="exercise-{one.number}"'
         ways = [
@@ -112,11 +154,11 @@ def _form(one: Exercise) -> str:
             for at, option in enumerate(one.options)
         ]
         return f"<ul>{''.join(ways)}</ul>"
-    if one.kind == "order":
-        shown = sorted(one.items)
+    if one.kind == "order" and english.kind == "order":
+        shown = sorted(zip(english.items, one.items, strict=True))  # in the English order in every language
         rows = [
             f'<li data-item="{html.escape(item, quote=True)}"><span>{_line(item)}</span></li>'
-            for item in shown
+            for _, item in shown
         ]
         return f"<ol>{''.join(rows)}</ol>"
     if one.kind == "table":
@@ -128,10 +170,10 @@ def _form(one: Exercise) -> str:
             for name in one.rows
         )
         return f"<table><tr><td></td>{head}</tr>{body}</table>"
-    return (
-        f"<pre><code>{html.escape(one.start)}</code></pre>"
-        f"<p>Write it to a file and run <code>uwaga learn check {one.number} FILE.py</code>.</p>"
-    )
+    assert one.kind == "code"
+    command = f"<code>uwaga learn check {one.number} FILE.py</code>"
+    told = said["program"].replace("{command}", command)
+    return f"<pre><code>{html.escape(one.start)}</code></pre><p>{told}</p>"
 
 
 def _cell(label: str) -> str:
@@ -168,6 +210,12 @@ def on_config(config: Any) -> Any:
         for name, make in {"math": _block, "exercise": _exercise, "source": _source}.items()
     ]
     return config
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Make the fences of a page in its language."""
+    _page["language"] = language_of(page.file.src_uri)
+    return markdown
 
 
 def on_page_content(content: str, **_: Any) -> str:

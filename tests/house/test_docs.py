@@ -32,7 +32,8 @@ def samples(page: Path) -> tuple[str, str]:
     return "\n".join(program), "".join(shown)
 
 
-PROGRAMS = [page for page in PAGES if samples(page)[0]]
+PROGRAMS = [*{samples(page): page for page in reversed(PAGES) if samples(page)[0]}.values()]
+"""Pages with samples; of a page and its translations, which have the same samples, the English one."""
 
 
 @pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))

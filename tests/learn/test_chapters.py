@@ -73,10 +73,8 @@ def test_a_figure_is_what_its_script_draws(script):
     assert re.sub(r"\d[\d.]*", "#", drawn) == re.sub(r"\d[\d.]*", "#", kept)
 
 
-def test_every_figure_has_a_script_and_every_chapter_is_in_the_navigation():
+def test_every_figure_has_a_script_and_every_chapter_is_in_the_index():
     assert {path.stem for path in FIGURES.glob("*.svg")} == {path.stem for path in SCRIPTS}
-    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     index = (LEARN / "index.md").read_text(encoding="utf-8")
     for page in CHAPTERS:
-        assert f"learn/{page.name}" in navigation
         assert f"({page.name})" in index

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import random
 import re
 import shutil
@@ -44,17 +44,13 @@ def messages(language):
     return dict(re.findall(r'^  (\w+): "(.*)",$', text, re.MULTILINE))
 
 
-def hooks():
-    spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs/hooks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The files that the documentation puts beside the laboratory, and a page of it alone."""
-    folder, build = tmp_path_factory.mktemp("site"), hooks()
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "docs"))
+        build = importlib.import_module("hooks")
     build.on_post_build({"site_dir": str(folder)})
     shutil.copytree(ROOT / "docs/lab", folder / "lab", dirs_exist_ok=True)
     exercises = "".join(build._exercise(number) for number in ("3.1", "3.3", "3.4"))
