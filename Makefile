@@ -123,7 +123,7 @@ format: $(DEV_INSTALLED)
 	$(BIN)/ruff format .
 
 docs: $(DEV_INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The documentation with the course and its laboratory as one file: `python -m http.server` in it is enough to read it.
 course: docs
