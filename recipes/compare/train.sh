@@ -17,3 +17,6 @@ done
 for model in ${MODELS:-cho bahdanau luong transformer}; do
   uwaga train "$here/$model.yaml"
 done
+
+python "$here/publish.py" # int8 models for the laboratory
+python "$here/frames.py"  # their attention during training

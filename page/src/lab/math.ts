@@ -69,14 +69,19 @@ export function attention(given: Calculation): Attention {
 /** The largest gradient of a softmax: w (1 - w) of its weights, the most of which is 1/4. */
 export const steepest = (weights: number[]): number => Math.max(...weights.map((one) => one * (1 - one)));
 
-/** Numbers of a normal distribution, the same for a seed (mulberry32 and Box and Muller's transform). */
-export function normal(seed: number): () => number {
+/** Numbers from 0 to below 1, the same for a seed (mulberry32). */
+export function uniform(seed: number): () => number {
   let state = seed >>> 0;
-  const uniform = (): number => {
+  return () => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
   };
-  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+}
+
+/** Numbers of a normal distribution, the same for a seed (Box and Muller's transform). */
+export function normal(seed: number): () => number {
+  const draw = uniform(seed);
+  return () => Math.sqrt(-2 * Math.log(1 - draw())) * Math.cos(2 * Math.PI * draw());
 }

@@ -1,0 +1,222 @@
+"""Record what training does to the attention of the four models, as JSON.
+
+    python frames.py [--runs DIR] [--out FILE]
+
+A frame is one checkpoint of a run. All are forced along the same three translations, and their cross-attention
+is kept in 8 bits. A frame also has the loss on dev pairs, the number of source positions that a row looks at
+(e to the power of its entropy), and the share of the target's pieces whose largest weight is on a piece of the
+right word.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from uwaga.models.base import Seq2Seq
+from uwaga.settings import load_settings
+from uwaga.tokenizers.tokeniser import Tokeniser
+from uwaga.training.base import open_base
+from uwaga.training.checkpoint import average_checkpoints, checkpoint_path
+from uwaga.training.initial_model import start_model
+from uwaga.training.run import load_weights
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("cho", "bahdanau", "luong", "transformer")
+FRAMES = 40
+DEV = 200
+"""Dev pairs of the loss and of the number of positions."""
+SENTENCES = (
+    ("I want to buy a car.", "Ich möchte ein Auto kaufen.", "0-0 1-1 4-2 5-3 3-4 2-4 6-5"),
+    (
+        "The old man sits on the bench and reads a newspaper.",
+        "Der alte Mann sitzt auf der Bank und liest eine Zeitung.",
+        "0-0 1-1 2-2 3-3 4-4 5-5 6-6 7-7 8-8 9-9 10-10 11-11",
+    ),
+    (
+        "She said that she had lost her keys.",
+        "Sie sagte, dass sie ihre Schlüssel verloren hatte.",
+        "0-0 1-1 2-2 2-3 3-4 6-5 7-6 5-7 4-8 8-9",
+    ),
+)
+"""Source, target, and links from source to target words; a punctuation mark is a word."""
+
+
+def words_of(pieces: list[str]) -> list[int]:
+    """Return the number of the word of each piece, the end symbol included."""
+    found, at = [], -1
+    for piece in pieces:
+        mark = piece.lstrip("▁") in (".", ",", "</s>")
+        if piece.startswith("▁") or mark or at < 0:
+            at += 1
+        found.append(at)
+    return found
+
+
+def framed(tokeniser: Tokeniser, text: str) -> list[int]:
+    """Return the tokens of a text with the end symbol."""
+    return list(tokeniser.add_special_tokens(tokeniser.encode(text)))
+
+
+def updates_of(folder: Path) -> list[int]:
+    """Return about 40 updates with checkpoints, close together at the beginning; 0 is the untrained model."""
+    there = sorted(int(path.stem.removeprefix("step-")) for path in folder.glob("step-*.safetensors"))
+    there = [step for step in there if step % 50 == 0]
+    wanted = np.geomspace(there[0], there[-1], 2 * FRAMES)
+    spaced = {min(there, key=lambda step: abs(step - one)) for one in wanted}
+    return [0, *sorted(spaced | {step for step in there if step % 500 == 0})]
+
+
+@torch.no_grad()
+def dev_loss(model: Seq2Seq, pairs: list[tuple[list[int], list[int]]]) -> float:
+    """Return the mean loss of a target token in nats, end symbols included."""
+    total = count = 0.0
+    for first in range(0, len(pairs), 50):
+        part = pairs[first : first + 50]
+        start, pad = model.symbols.start, model.symbols.pad
+        source = padded([one for one, _ in part], pad)
+        fed = padded([[start, *target[:-1]] for _, target in part], pad)
+        wanted = padded([target for _, target in part], pad)
+        scores = model(source, fed).gather(-1, wanted.unsqueeze(-1)).squeeze(-1)
+        total -= scores[wanted != pad].sum().item()
+        count += (wanted != pad).sum().item()
+    return total / count
+
+
+def padded(rows: list[list[int]], pad: int) -> Tensor:
+    """Return rows as an array (rows, longest)."""
+    longest = max(map(len, rows))
+    return torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
+
+
+def crosses(model: Seq2Seq, pairs: list[tuple[list[int], list[int]]]) -> list[np.ndarray]:
+    """Return the cross-attention (layers, heads, target, source) of each pair."""
+    fed = [[model.symbols.start, *target[:-1]] for _, target in pairs]
+    found = [each.cross for each in model.attentions([source for source, _ in pairs], fed)]
+    return [cross for cross in found if cross is not None]
+
+
+def positions_seen(weights: list[np.ndarray]) -> float:
+    """Return the mean of e to the power of a row's entropy: 1 looks at one position, n at all alike."""
+    rows = [row for matrix in weights for row in matrix]
+    return float(np.mean([math.exp(-float((row * np.log(np.maximum(row, 1e-30))).sum())) for row in rows]))
+
+
+class Recorder:
+    """The sentences as tokens, and what is measured of a model."""
+
+    def __init__(self, tokeniser: Tokeniser, dev: Path, head: tuple[int, int]) -> None:
+        self.head = head
+        pairs = [line.split("\t")[:2] for line in dev.read_text(encoding="utf-8").splitlines()[:DEV]]
+        self.dev = [(framed(tokeniser, source), framed(tokeniser, target)) for source, target in pairs]
+        self.shown = [
+            (framed(tokeniser, source), framed(tokeniser, target)) for source, target, _ in SENTENCES
+        ]
+        self.pieces = [
+            {"source": tokeniser.pieces(source), "target": tokeniser.pieces(target)}
+            for source, target in self.shown
+        ]
+        self.links = []
+        for (_, _, links), pieces in zip(SENTENCES, self.pieces, strict=True):
+            pairs_ = {tuple(map(int, link.split("-"))) for link in links.split()}
+            source, target = words_of(pieces["source"]), words_of(pieces["target"])
+            ends = (source[-1], target[-1])
+            rows = [[(one, other) in pairs_ for one in source] for other in target if other != ends[1]]
+            self.links.append(np.array(rows))
+
+    def linked(self, weights: list[np.ndarray]) -> float:
+        """Return the share of pieces of the three targets whose largest weight is on the right word."""
+        right = [
+            bool(links[at, row.argmax()])
+            for links, matrix in zip(self.links, weights, strict=True)
+            for at, row in enumerate(matrix[: len(links)])
+        ]
+        return sum(right) / len(right)
+
+    def frame(self, model: Seq2Seq) -> dict[str, Any]:
+        """Measure one checkpoint: its loss and, if it has attention, each view of its matrices."""
+        shown, dev = crosses(model, self.shown), crosses(model, self.dev)
+        views = {}
+        if shown:
+            heads = shown[0].shape[1]
+            layer, head = self.head if heads > 1 else (1, 1)
+            chosen = {"head": slice(head - 1, head)} | ({"mean": slice(0, heads)} if heads > 1 else {})
+            for name, part in chosen.items():
+                matrices = [cross[layer - 1, part].mean(axis=0) for cross in shown]
+                seen = positions_seen([cross[layer - 1, part].mean(axis=0) for cross in dev])
+                views[name] = {"seen": seen, "linked": self.linked(matrices), "weights": matrices}
+        return {"loss": dev_loss(model, self.dev), "views": views}
+
+
+def record(run: Path, recorder: Recorder, tokeniser: Tokeniser) -> dict[str, object]:
+    """Return the frames of a run: a list for each measure, and matrices as base64 of bytes."""
+    settings, base = open_base(load_settings(run / "settings.yaml"))
+    model = start_model(settings, base, tokeniser, tokeniser)
+    model.eval()
+    updates = updates_of(run / "checkpoints")
+    frames = []
+    for update in updates:
+        if update:
+            path = checkpoint_path(run / "checkpoints", update)
+            load_weights(model, average_checkpoints([path]), path)
+        frames.append(recorder.frame(model))
+        told = {
+            name: (round(view["seen"], 2), round(view["linked"], 3))
+            for name, view in frames[-1]["views"].items()
+        }
+        print(run.name, update, round(frames[-1]["loss"], 3), told)
+    return {
+        "updates": updates,
+        "loss": [round(frame["loss"], 3) for frame in frames],
+        "bleu": bleu_of(run),
+        "views": {name: together([frame["views"][name] for frame in frames]) for name in frames[0]["views"]},
+    }
+
+
+def together(frames: list[dict[str, Any]]) -> dict[str, object]:
+    """Join the frames of a view; the weights become base64 of bytes, frame by frame and row by row."""
+    shades = [
+        np.rint(255 * matrix).astype(np.uint8).tobytes() for frame in frames for matrix in frame["weights"]
+    ]
+    return {
+        "seen": [round(frame["seen"], 2) for frame in frames],
+        "linked": [round(frame["linked"], 3) for frame in frames],
+        "weights": base64.b64encode(b"".join(shades)).decode(),
+    }
+
+
+def bleu_of(run: Path) -> list[list[float]]:
+    """Return the updates at which dev BLEU was measured, each with the BLEU."""
+    lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return [[one["step"], round(one["bleu"], 2)] for one in lines if one["part"] == "dev"]
+
+
+def main() -> None:
+    """Record all runs that have checkpoints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=Path, default=Path("runs/compare"))
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/learn/models/frames.json")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    entries = json.loads((ROOT / "docs/learn/models/models.json").read_text(encoding="utf-8"))
+    head = next((one["head"] for one in entries if "head" in one), {"layer": 1, "head": 1})
+    runs = [given.runs / name for name in NAMES if (given.runs / name / "checkpoints").is_dir()]
+    tokeniser = Tokeniser.load(runs[0] / "text" / "joint.spm")
+    recorder = Recorder(tokeniser, given.runs / "dev.tsv", (head["layer"], head["head"]))
+    found = {run.name: record(run, recorder, tokeniser) for run in runs}
+    given.out.write_text(
+        json.dumps({"sentences": recorder.pieces, "runs": found}, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    print(f"{given.out}: {given.out.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Convert finished runs to the int8 models that the laboratory loads.
+
+    python publish.py [--runs DIR] [--out DIR]
+
+Each finished run of ``train.sh`` becomes a folder ``docs/learn/models/NAME``. ``models.json`` beside the
+folders lists the models with BLEU on the test pairs, number of weights and size. The tokenisers must be equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import sacrebleu
+
+import uwaga
+from uwaga.checkpoints.registry import describe
+from uwaga.conversion.quantise import quantise
+from uwaga.inspection.head_selection import head_errors
+
+ROOT = Path(__file__).resolve().parents[2]
+TITLES = {
+    "cho": "Cho 2014: one vector",
+    "bahdanau": "Bahdanau 2014",
+    "luong": "Luong 2015",
+    "transformer": "Transformer",
+}
+LARGEST = 3_000_000
+"""Bytes of a model's weights."""
+SAMPLE = 300
+"""Test pairs that int8 is compared with float32 on, and that choose the Transformer's aligning head."""
+
+
+def pairs_of(path: Path) -> list[tuple[str, list[str]]]:
+    """Return each source with its references."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [(source, references) for source, *references in (line.split("\t") for line in lines)]
+
+
+def aligning_head(folder: Path, pairs: list[tuple[str, str]]) -> dict[str, int]:
+    """Return layer and head, from 1, whose links are nearest to those of uwaga's own aligner."""
+    errors = head_errors(uwaga.load(folder, device="cpu"), pairs)
+    single = [one for one in errors if one.head is not None and one.step == "predicting"]
+    best = min(single, key=errors.__getitem__)
+    print(f"  aligning head: layer {best.layer}, head {best.head}, error {errors[best]:.3f}")
+    return {"layer": best.layer, "head": best.head or 1}
+
+
+def publish(run: Path, out: Path, test: list[tuple[str, list[str]]]) -> dict[str, object]:
+    """Write the int8 folder of a finished run, measure it, and return its entry of ``models.json``."""
+    name = run.name
+    with tempfile.TemporaryDirectory() as folder:
+        agreement = quantise(
+            run / "model", Path(folder) / name, sample=[source for source, _ in test[:SAMPLE]]
+        )
+        shutil.rmtree(out / name, ignore_errors=True)
+        shutil.copytree(Path(folder) / name, out / name)
+    weights = describe(run / "model").weights.parameters
+    size = sum(path.stat().st_size for path in (out / name).iterdir())
+    if (out / name / "engine.safetensors").stat().st_size > LARGEST:
+        sys.exit(f"error: {out / name} has more than {LARGEST} bytes of weights")
+    translator = uwaga.load(out / name, device="cpu")
+    made = [one.text for one in translator.translate([source for source, _ in test])]
+    most = max(len(references) for _, references in test)
+    columns = [[row[at] if at < len(row) else None for _, row in test] for at in range(most)]
+    bleu = sacrebleu.corpus_bleu(made, columns).score
+    print(f"{name}: {weights} weights, {size} bytes, BLEU {bleu:.2f}, {agreement.tokens:.1%} as in float32")
+    entry: dict[str, object] = {
+        "name": name,
+        "title": TITLES[name],
+        "weights": weights,
+        "bytes": size,
+        "bleu": round(bleu, 2),
+    }
+    if name == "transformer":
+        entry["head"] = aligning_head(run / "model", [(source, row[0]) for source, row in test[:SAMPLE]])
+    return entry
+
+
+def main() -> None:
+    """Publish all finished runs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=Path, default=Path("runs/compare"))
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/learn/models")
+    given = parser.parse_args()
+    test = pairs_of(given.runs / "test.tsv")
+    index = given.out / "models.json"
+    entries = {one["name"]: one for one in json.loads(index.read_text())} if index.exists() else {}
+    for name in TITLES:
+        if (given.runs / name / "finished.json").exists():
+            entries[name] = publish(given.runs / name, given.out, test)
+        elif name not in entries:
+            print(f"{name}: not finished")
+    if len({(given.out / name / "source.spm").read_bytes() for name in entries}) > 1:
+        sys.exit("error: the tokenisers of the models differ; train all on the same train.tsv")
+    index.write_text(json.dumps([entries[name] for name in TITLES if name in entries], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
