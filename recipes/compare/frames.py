@@ -2,10 +2,9 @@
 
     python frames.py [--runs DIR] [--out FILE]
 
-A frame is one checkpoint of a run. All are forced along the same three translations, and their cross-attention
-is kept in 8 bits. A frame also has the loss on dev pairs, the number of source positions that a row looks at
-(e to the power of its entropy), and the share of the target's pieces whose largest weight is on a piece of the
-right word.
+A frame is one checkpoint of a run. All are forced along the same three translations. A frame has the
+cross-attention in 8 bits, the loss on dev pairs, the number of source positions that a row looks at (e to the
+power of its entropy), and the share of target pieces whose largest weight is on a piece of the right word.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python publish.py [--runs DIR] [--out DIR]
 
 Each finished run of ``train.sh`` becomes a folder ``docs/learn/models/NAME``. ``models.json`` beside the
-folders lists the models with BLEU on the test pairs, number of weights and size. The tokenisers must be equal.
+folders lists the models with BLEU on the test pairs, weights and size. The tokenisers must be equal.
 """
 
 from __future__ import annotations
