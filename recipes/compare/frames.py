@@ -13,6 +13,8 @@ import argparse
 import base64
 import json
 import math
+from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,10 @@ NAMES = ("cho", "bahdanau", "luong", "transformer")
 FRAMES = 40
 DEV = 200
 """Dev pairs of the loss and of the number of positions."""
+COUNTED = 40_000
+"""Training pairs whose target tokens are counted."""
+FROM_SINGLE = 20
+"""Weight of a token's own frequency where it is predicted from the token before it, as a count."""
 SENTENCES = (
     ("I want to buy a car.", "Ich möchte ein Auto kaufen.", "0-0 1-1 4-2 5-3 3-4 2-4 6-5"),
     (
@@ -47,6 +53,26 @@ SENTENCES = (
     ),
 )
 """Source, target, and links from source to target words; a punctuation mark is a word."""
+
+
+def losses_without_source(tokeniser: Tokeniser, train: Path, dev: list[list[int]]) -> dict[str, float]:
+    """Return the mean loss of a dev token by how frequent it is, alone and after the token before it."""
+    start = tokeniser.symbols.start
+    single, pairs = np.full(tokeniser.size, 0.5), Counter[tuple[int, int]]()
+    for line in train.read_text(encoding="utf-8").splitlines()[:COUNTED]:
+        target = framed(tokeniser, line.split("\t")[1])
+        np.add.at(single, target, 1)
+        pairs.update(pairwise([start, *target]))
+    first = Counter[int]()
+    for (before, _), count in pairs.items():
+        first[before] += count
+    shares = single / single.sum()
+    alone, after = [], []
+    for before, token in (pair for target in dev for pair in pairwise([start, *target])):
+        alone.append(-math.log(shares[token]))
+        mixed = (pairs[before, token] + FROM_SINGLE * shares[token]) / (first[before] + FROM_SINGLE)
+        after.append(-math.log(mixed))
+    return {"alone": round(float(np.mean(alone)), 3), "after": round(float(np.mean(after)), 3)}
 
 
 def words_of(pieces: list[str]) -> list[int]:
@@ -199,7 +225,7 @@ def bleu_of(run: Path) -> list[list[float]]:
 
 
 def main() -> None:
-    """Record all runs that have checkpoints."""
+    """Record all finished runs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs/compare"))
     parser.add_argument("--out", type=Path, default=ROOT / "docs/learn/models/frames.json")
@@ -207,13 +233,15 @@ def main() -> None:
     torch.set_num_threads(1)
     entries = json.loads((ROOT / "docs/learn/models/models.json").read_text(encoding="utf-8"))
     head = next((one["head"] for one in entries if "head" in one), {"layer": 1, "head": 1})
-    runs = [given.runs / name for name in NAMES if (given.runs / name / "checkpoints").is_dir()]
+    runs = [given.runs / name for name in NAMES if (given.runs / name / "finished.json").exists()]
     tokeniser = Tokeniser.load(runs[0] / "text" / "joint.spm")
     recorder = Recorder(tokeniser, given.runs / "dev.tsv", (head["layer"], head["head"]))
     found = {run.name: record(run, recorder, tokeniser) for run in runs}
-    given.out.write_text(
-        json.dumps({"sentences": recorder.pieces, "runs": found}, ensure_ascii=False) + "\n", encoding="utf-8"
+    without = losses_without_source(
+        tokeniser, given.runs / "train.tsv", [target for _, target in recorder.dev]
     )
+    made = {"sentences": recorder.pieces, "without": without, "runs": found}
+    given.out.write_text(json.dumps(made, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{given.out}: {given.out.stat().st_size} bytes")
 
 
