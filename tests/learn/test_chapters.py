@@ -41,7 +41,7 @@ def test_a_chapter_has_every_part(page):
     prose = re.sub(r"```.*?```|<uwaga[^>]*>|^!\[.*?\)$", "", text, flags=re.DOTALL | re.MULTILINE)
     assert 700 <= len(prose.split()) <= 1900
     assert len(re.findall(r"^ *!\[", text, re.MULTILINE)) >= 2
-    assert re.search(r"<uwaga-(toy|lab) data-", text)
+    assert re.search(r"<uwaga-(toy|lab|frames|train) data-", text)
     assert len(re.findall(r"^\d\. ", text.split("## Recap")[1], re.MULTILINE)) == 5
     assert "numbers.md#m" in text or "numbers.md#e" in text
 

@@ -2,8 +2,8 @@
 
 import math
 
-from course_frames import recorded
 from drawing import Drawing
+from recorded import whole
 
 NAMES = {"cho": "Cho", "bahdanau": "Bahdanau", "luong": "Luong", "transformer": "Transformer"}
 LOOKS = {
@@ -45,12 +45,12 @@ def curve(figure: Drawing, name: str, points: list[tuple[float, float]]) -> None
 
 def draw() -> Drawing:
     """Draw both panels with a legend below."""
-    found = recorded()
+    found = whole()
     figure = Drawing(
         680,
         350,
-        "Loss on dev pairs, and share of pieces that look at the right word, by update: the loss falls first, and "
-        "the share rises after it",
+        "Loss on dev pairs by update, and share of pieces that look at the right word: the loss falls first, "
+        "then the share rises",
     )
     other = LEFT + WIDTH + 90
     panel(figure, LEFT, "loss in nats per piece", (0, 2, 4, 8), 9, percent=False)

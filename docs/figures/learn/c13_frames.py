@@ -2,8 +2,8 @@
 
 import html
 
-from course_frames import matrices, run, sentence
 from drawing import Drawing
+from recorded import matrices, run, sentence
 
 UPDATES = (0, 50, 100, 350, 450, 4000)
 CELL, ACROSS, DOWN = 17, 205, 190

@@ -14,7 +14,7 @@ FILE = Path(__file__).resolve().parents[2] / "learn/models/frames.json"
 
 
 @cache
-def recorded() -> dict[str, Any]:
+def whole() -> dict[str, Any]:
     """Return the whole file."""
     found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     return found
@@ -22,13 +22,13 @@ def recorded() -> dict[str, Any]:
 
 def run(name: str) -> dict[str, Any]:
     """Return the frames of a model."""
-    found: dict[str, Any] = recorded()["runs"][name]
+    found: dict[str, Any] = whole()["runs"][name]
     return found
 
 
 def sentence(number: int) -> tuple[list[str], list[str]]:
     """Return the labels of a sentence's source and target."""
-    pieces = recorded()["sentences"][number]
+    pieces = whole()["sentences"][number]
     shown = [[piece.removeprefix("▁") for piece in pieces[side]] for side in ("source", "target")]
     return shown[0], shown[1]
 
@@ -36,7 +36,7 @@ def sentence(number: int) -> tuple[list[str], list[str]]:
 def matrices(of: dict[str, Any], view: str, number: int) -> dict[int, np.ndarray]:
     """Return the weights (target, source) of a sentence by update, from 0 to 1."""
     values = np.frombuffer(base64.b64decode(of["views"][view]["weights"]), np.uint8)
-    shapes = [(len(one["target"]), len(one["source"])) for one in recorded()["sentences"]]
+    shapes = [(len(one["target"]), len(one["source"])) for one in whole()["sentences"]]
     sizes = [rows * columns for rows, columns in shapes]
     first = sum(sizes[:number])
     frames = values.reshape(len(of["updates"]), -1)[:, first : first + sizes[number]]
