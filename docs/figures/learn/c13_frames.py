@@ -18,9 +18,10 @@ def draw() -> Drawing:
         "Cross-attention of a Transformer for I want to buy a car at six updates: spread evenly at 0 and 50; "
         "at 100 only the first row is dark, and at 450 the row kaufen looks at buy",
     )
+    figure.text(79, 17, "update", "end small bold")
     for number, update in enumerate(UPDATES):
         left, top = 85 + ACROSS * (number % 3), 65 + DOWN * (number // 3)
-        figure.text(left + CELL * len(source) / 2, top - 48, f"update {update:,}", "middle small bold")
+        figure.text(left + CELL * len(source) / 2, top - 48, f"{update:,}", "middle small bold")
         for at, name in enumerate(source):
             x = left + CELL * (at + 0.7)
             where = f'x="{x:g}" y="{top - 5}" transform="rotate(-60 {x:g} {top - 5})"'
