@@ -31,7 +31,7 @@ from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
 from uwaga.learn.exercises import Exercise, find_exercise
 from uwaga.learn.translations import read_texts, translate
-from uwaga.results.views import view_script
+from uwaga.results.views import view_module
 
 ROOT = DOCS.parent
 FAILED: list[str] = []
@@ -235,9 +235,7 @@ def on_post_build(config: Any) -> None:
     (lab / "uwaga").mkdir(parents=True, exist_ok=True)
     for name in ENGINE:
         shutil.copyfile(ROOT / "web" / "lib" / name, lab / "uwaga" / name)
-    style = (ROOT / "src/uwaga/results/attention_view.css").read_text(encoding="utf-8")
-    view = f"{view_script()}\nexport const style = {json.dumps(style)};\nexport {{ attentionView }};\n"
-    (lab / "attention.js").write_text(view, encoding="utf-8")
+    (lab / "attention.js").write_text(view_module(), encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         quantise(BUNDLED, Path(folder) / "model")
         shutil.copytree(Path(folder) / "model", lab / "model", dirs_exist_ok=True)

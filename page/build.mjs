@@ -1,6 +1,6 @@
 // Builds the page into src/uwaga/server/page and the laboratory of the course into docs/lab, or, with --tests, the tests
 // of their functions into build/tests. With a folder: the page and, in lab/, the laboratory into that one.
-import { copyFile, mkdir, readdir, rm } from "node:fs/promises";
+import { copyFile, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -17,12 +17,26 @@ async function buildTests() {
   await build({ ...shared, entryPoints, outdir, platform: "node", outExtension: { ".js": ".mjs" } });
 }
 
+/** The page leaves out what only the course says: it has no calculators, exercises and examples. */
+const withoutCourse = {
+  name: "without the course",
+  setup(building) {
+    building.onLoad({ filter: /lab\/messages\/\w+\.ts$/ }, async ({ path }) => ({
+      loader: "ts",
+      contents: (await readFile(path, "utf8")).replace(/^  (toy|exercise|lab(Start|Loading|Failed|Examples|Address|English|German))\w*: .*\n/gm, ""),
+    }));
+  },
+};
+
+/** The laboratory and its languages are modules of their own, loaded with the tab Inside. */
 async function buildPage(outdir) {
   await mkdir(outdir, { recursive: true });
   const target = ["chrome123", "firefox120", "safari17.5"];
-  const entryPoints = { page: "src/main.ts" };
-  await build({ ...shared, entryPoints, outdir, target, minify: true, legalComments: "none" });
-  await build({ ...shared, entryPoints: ["src/page.css"], outdir, target, minify: true });
+  const languages = ["de", "es", "pl", "zh"].map((code) => [`messages/${code}`, `src/lab/messages/${code}.ts`]);
+  const entryPoints = { page: "src/main.ts", lab: "src/lab/embedded.ts", ...Object.fromEntries(languages) };
+  await build({ ...shared, entryPoints, outdir, target, minify: true, legalComments: "none", plugins: [withoutCourse] });
+  const styles = { page: "src/page.css", lab: "src/lab/views.css" };
+  await build({ ...shared, entryPoints: styles, outdir, target, minify: true });
   for (const name of ["index.html", "icon.svg"]) await copyFile(join(here, "src", name), join(outdir, name));
 }
 

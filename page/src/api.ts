@@ -80,6 +80,12 @@ export class Api {
     }
   }
 
+  /** What happens inside a translation: see docs/guides/serve.md. */
+  async inside(text: string, { source, target }: Asked, options: Options): Promise<unknown> {
+    this.said = { from: source, to: target };
+    return this.json("POST", "v1/inside", { text, source, target, ...options });
+  }
+
   async detect(text: string, signal: AbortSignal): Promise<string | undefined> {
     const answer = (await this.json("POST", "v1/detect", { text }, signal)) as {
       detections: Array<{ code: string } | null>;

@@ -38,6 +38,7 @@ function build(app: App): void {
     text.refresh();
     glossary.shown();
     history.shown();
+    if (inside.element.offsetParent) inside.shown();
   };
   text.focus();
 }

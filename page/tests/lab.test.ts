@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { gruSteps, sinusoid } from "../src/lab/calculators";
-import { pick } from "../src/lab/choose_tab";
+import { pick } from "../src/lab/engine";
 import { check, numberOf } from "../src/lab/exercise";
 import { attention, dot, normal, softmax, steepest } from "../src/lab/math";
 import { FIRST, fromHash, python, toHash } from "../src/lab/state";
@@ -84,7 +84,7 @@ test("edits of an address that are none are left out", () => {
 
 test("Python of a state names its changes", () => {
   const mask = [[true, false], [true, true]];
-  const shown = python({ ...FIRST, edits: [{ kind: "encoder", head: 2, mask }, { side: "target", places: [0] }] });
+  const shown = python({ ...FIRST, edits: [{ kind: "encoder", head: 2, mask }, { side: "target", places: [0] }] }, "uwaga.load()");
   for (const line of ["mask = np.ones((2, 2), dtype=bool)", "mask[0, 1] = False", 'Heads("encoder", head=2, mask=mask)', 'Positions("target", (0,))']) assert.ok(shown.includes(line), line);
 });
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
+import { messages as de } from "../src/lab/messages/de";
 import { en } from "../src/lab/messages/en";
 import { messages as es } from "../src/lab/messages/es";
 import { messages as pl } from "../src/lab/messages/pl";
@@ -9,7 +10,7 @@ import { LANGUAGES, preferred, speak } from "../src/messages";
 import * as attention from "../src/messages/attention";
 import { say, use } from "../src/say";
 
-const LAB: Record<string, Record<string, string>> = { en, es, pl, zh };
+const LAB: Record<string, Record<string, string>> = { de, en, es, pl, zh };
 const FORMS: Record<string, number> = { en: 2, de: 2, es: 2, pl: 3, zh: 1 };
 const values = (message: string) => [...new Set([...message.matchAll(/\{(\w+)(?::[^}]*)?\}/g)].map((found) => found[1]))].sort();
 
@@ -32,7 +33,7 @@ test("page and laboratory have no key in common, since both may be used together
 });
 
 test("every language of the view of attention has the same texts", () => {
-  const languages = Object.values(attention.ATTENTION);
+  const languages = Object.values({ ...attention });
   for (const one of languages) assert.deepEqual(Object.keys(one), Object.keys(languages[0]!));
   for (const one of languages) for (const [english, text] of Object.entries(one)) assert.deepEqual(values(text), values(english));
 });

@@ -53,7 +53,7 @@ def test_the_view_of_attention_is_translated_in_whole():
 
 def test_the_first_load_is_small():
     files = page_files()
-    first = [file for path, file in files.items() if not path.endswith("attention.js")]
+    first = [file for path, file in files.items() if not re.search(r"attention|lab|messages", path)]
     assert sum(len(file.plain) for file in first) <= FIRST_LOAD
     assert sum(len(file.compressed) for file in first) <= FIRST_LOAD // 3
 
@@ -114,11 +114,17 @@ def npm_tools() -> None:
         pytest.skip("the page's tools are not installed: npm --prefix page ci")
 
 
+def contents(folder: Path, wanted) -> dict[str, bytes]:
+    """The files below a folder by their paths."""
+    files = [path for path in folder.rglob("*") if path.is_file() and wanted(path)]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
 def test_what_is_committed_is_what_the_sources_make(tmp_path):
     npm_tools()
     subprocess.run(["node", SOURCES / "build.mjs", tmp_path], check=True, cwd=SOURCES)
-    made = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    kept = {path.name: path.read_bytes() for path in FOLDER.iterdir()}
+    made = contents(tmp_path, lambda path: path.relative_to(tmp_path).parts[0] != "lab")
+    kept = contents(FOLDER, lambda path: True)
     assert made == kept, "the page is not what page/ makes: run `make page` and commit src/uwaga/server/page"
 
 

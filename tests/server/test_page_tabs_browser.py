@@ -50,14 +50,14 @@ def test_inside_shows_every_head_of_each_sentence(page, translator):
         page.locator(f"input[value={kind}]").check()
         eventually(page, lambda: page.locator("canvas").evaluate(INK) > 100)
         layers, heads = getattr(made.attentions, kind).shape[:2]
-        expect(page.locator(".inside select option")).to_have_count(layers)
+        expect(page.locator(".uwaga-attention select option")).to_have_count(layers)
         expect(page.locator("button.head")).to_have_count(heads)
     page.locator("input[value=cross]").check()
     page.locator("input[value=model]").check()
     eventually(page, lambda: page.locator("canvas").evaluate(INK) > 500)
     page.get_by_label("Sentence").select_option(label="It is not expensive.")
     second = translator.translate("It is not expensive.").text
-    expect(page.locator(".sentence strong")).to_have_text(second)
+    expect(page.locator("uwaga-lab").get_by_label("German")).to_have_value(second)
     expect(page.locator(".lines li", has_text=re.compile("^teuer$"))).to_be_visible()
 
 
@@ -69,7 +69,7 @@ def test_inside_shows_what_was_chosen(page):
     chosen = output(page)
     tab(page, "Inside")
     page.wait_for_selector("[data-milliseconds]")
-    expect(page.locator(".sentence strong")).to_have_text(chosen)
+    expect(page.locator("uwaga-lab").get_by_label("German")).to_have_value(chosen)
 
 
 def send(page, *files: tuple[str, str]) -> None:

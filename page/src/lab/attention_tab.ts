@@ -1,9 +1,9 @@
 /** Lines, heat map and all heads: the library's own view of attention. */
 
 import { make } from "../dom";
-import type { Table, Translation } from "./engine";
 import type { Tab } from "./lab";
 import { phrases } from "./messages";
+import type { Table, Translation } from "./model";
 import { axesOf } from "./state";
 
 interface Kind {

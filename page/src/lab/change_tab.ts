@@ -1,9 +1,9 @@
 /** Edits of heads and positions: before and after side by side, with the change of log p, and in words. */
 
 import { make, options } from "../dom";
-import type { Edit, HeadsEdit, Translation } from "./engine";
 import type { Lab, Tab } from "./lab";
 import { type Key, say } from "./messages";
+import { type Edit, type HeadsEdit, total, type Translation } from "./model";
 import { axesOf, type Axes } from "./state";
 import { maskTable, short } from "./tables";
 
@@ -84,7 +84,7 @@ export function changeTab(): Tab {
     async show(made, plain, own) {
       lab = own;
       axes = axesOf(made);
-      const { info } = own.own.model;
+      const { info } = own.own;
       const count = kind.value === "encoder" ? info.encoder_layers : info.decoder_layers;
       options(layer, [["", say("changeAllLayers")], ...numbered(count, (one) => say("changeLayerOf", { layer: one }))], layer.value);
       options(head, [["", say("changeAllHeads")], ...numbered(kind.value === "encoder" ? info.encoder_heads : info.decoder_heads, (one) => say("changeHeadOf", { head: one }))], head.value);
@@ -99,20 +99,18 @@ export function changeTab(): Tab {
         effect.replaceChildren(make("p", {}, say("changeNone")));
         return;
       }
-      const forced = await own.own.model.translate(own.state.text, { targets: [plain.text], edits: own.state.edits });
-      const itself = await own.own.model.translate(own.state.text, { targets: [plain.text] });
-      effect.replaceChildren(...told(plain, made, total(itself), total(forced)));
+      const forced = await own.own.translate(own.state.text, { forced: plain.text, edits: own.state.edits });
+      const itself = await own.own.translate(own.state.text, { forced: plain.text });
+      effect.replaceChildren(...told(plain, made, total(itself), total(forced), info.target_language));
     },
   };
 }
 
-const total = (made: Translation): number => Array.from(made.logProbs).reduce((sum, one) => sum + one, 0);
-
-function told(before: Translation, after: Translation, own: number, changed: number): HTMLElement[] {
+function told(before: Translation, after: Translation, own: number, changed: number, language: string): HTMLElement[] {
   const lost = own - changed;
   const per = lost / Math.max(before.logProbs.length, 1);
   const change: Key = Math.abs(per) < 0.01 ? "changeHardly" : per < 0.1 ? "changeLittle" : per < 1 ? "changeSome" : "changeMuch";
-  const row = (name: string, text: string, number: string): HTMLElement => make("tr", {}, make("th", { attributes: { scope: "row" } }, name), make("td", { attributes: { lang: "de" } }, text), make("td", {}, number));
+  const row = (name: string, text: string, number: string): HTMLElement => make("tr", {}, make("th", { attributes: { scope: "row" } }, name), make("td", { attributes: { lang: language } }, text), make("td", {}, number));
   return [
     make("table", { class: "lab-effect" }, make("caption", {}, say("changeTable")), make("thead", {}, make("tr", {}, make("td"), make("th", { attributes: { scope: "col" } }, say("changeTranslation")), make("th", { attributes: { scope: "col" } }, say("changeLogp")))),
       make("tbody", {}, row(say("changeWithout"), before.text, short(own)), row(say("changeWith"), after.text, short(changed)))),

@@ -1,22 +1,13 @@
 /** The search as a tree, the n best translations, and sampling with temperature, top-k and top-p. */
 
 import { make } from "../dom";
-import type { Table, Translation } from "./engine";
 import type { Lab, Tab } from "./lab";
-import { softmax } from "./math";
 import { type Key, say } from "./messages";
+import type { Sampling, Table, Translation } from "./model";
 import { label } from "./state";
 import { short } from "./tables";
 
-const MOST_STEPS = 40; // of a sampled translation
 const PITCH = { x: 96, y: 22 };
-
-interface Sampling {
-  temperature: number;
-  topK: number;
-  topP: number;
-  seed: number;
-}
 
 export function chooseTab(): Tab {
   let penalty = 1;
@@ -29,7 +20,8 @@ export function chooseTab(): Tab {
   draw.addEventListener("click", () => void drawOne());
   async function drawOne(): Promise<void> {
     if (!lab) return;
-    const text = await sample(lab, sampling);
+    const { text: source, edits } = lab.state;
+    const text = await lab.own.sample(source, sampling, edits);
     sampled.textContent = say("chooseDrawn", { seed: sampling.seed, text });
     sampling.seed += 1;
   }
@@ -45,7 +37,7 @@ export function chooseTab(): Tab {
     wants: (state) => (state.target === undefined ? { tree: true, nbest: state.beam, length_penalty: penalty } : { tree: true }),
     show(made, _plain, own) {
       lab = own;
-      best.replaceChildren(...made.candidates.map((one) => make("li", {}, make("span", { attributes: { lang: "de" } }, one.text), make("span", { class: "lab-faint" }, ` ${say("chooseScore", { score: short(one.score) })}`))));
+      best.replaceChildren(...made.candidates.map((one) => make("li", {}, make("span", { attributes: { lang: own.own.info.target_language } }, one.text), make("span", { class: "lab-faint" }, ` ${say("chooseScore", { score: short(one.score) })}`))));
       tree.replaceChildren(made.tree ? drawn(made.tree, made, own) : "");
     },
   };
@@ -69,7 +61,7 @@ function drawn(table: Table, made: Translation, lab: Lab): SVGSVGElement {
     nodes.push({ parent, token, logProb, total: (before?.total ?? 0) + logProb, depth: before ? before.depth + 1 : 0, children: [] });
     if (before && Number.isFinite(logProb)) before.children.push(at);
   }
-  const end = lab.own.pieces.indexOf("</s>");
+  const end = lab.own.end;
   const kept = nodes.map((one) => Number.isFinite(one.logProb) && (one.children.length > 0 || one.token === end));
   const best = new Set<number>();
   const wanted = [...made.tokens, ...(made.truncated ? [] : [end])];
@@ -103,8 +95,8 @@ function drawn(table: Table, made: Translation, lab: Lab): SVGSVGElement {
     const from = place.get(one.parent);
     const look = best.has(at) ? "lab-tree-best" : "lab-tree-other";
     if (from !== undefined) svg.append(element("path", { d: `M${x - 22} ${16 + PITCH.y * from - 4}L${x - 4} ${y - 4}`, class: look }));
-    const text = element("text", { x: String(x), y: String(y), class: look }, label(lab.own.pieces[one.token] ?? "").slice(0, 10));
-    text.append(element("title", {}, say("chooseNode", { piece: lab.own.pieces[one.token] ?? "", logp: short(one.logProb), total: short(one.total) })));
+    const text = element("text", { x: String(x), y: String(y), class: look }, label(lab.own.piece(one.token)).slice(0, 10));
+    text.append(element("title", {}, say("chooseNode", { piece: lab.own.piece(one.token), logp: short(one.logProb), total: short(one.total) })));
     svg.append(text);
   }
   return svg;
@@ -115,44 +107,6 @@ function element<Name extends keyof SVGElementTagNameMap>(name: Name, attributes
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   made.textContent = text;
   return made;
-}
-
-/** Draw a translation token by token; the same for a seed. */
-async function sample(lab: Lab, { temperature, topK, topP, seed }: Sampling): Promise<string> {
-  const tokens: number[] = [];
-  const end = lab.own.pieces.indexOf("</s>");
-  let random = seed >>> 0;
-  for (let step = 0; step < MOST_STEPS; ++step) {
-    const made = await lab.own.model.translate(lab.state.text, { targets: [tokens], insight: ["logits"], edits: lab.state.edits });
-    const logits = made.insight?.logits;
-    if (!logits) break;
-    const width = logits.shape[1] as number;
-    const row = Array.from(logits.data.subarray(tokens.length * width, (tokens.length + 1) * width), (one) => one / temperature);
-    random = (Math.imul(random, 1664525) + 1013904223) >>> 0;
-    const token = pick(softmax(row), topK, topP, random / 4294967296);
-    if (token === end) break;
-    tokens.push(token);
-  }
-  const made = await lab.own.model.translate(lab.state.text, { targets: [tokens], edits: lab.state.edits });
-  return made.text;
-}
-
-/** The token at a place, 0 to 1, of the distribution over the best k tokens with at least the share p together. */
-export function pick(probabilities: number[], topK: number, topP: number, place: number): number {
-  const order = probabilities.map((_, at) => at).sort((one, other) => (probabilities[other] as number) - (probabilities[one] as number));
-  const kept: number[] = [];
-  let sum = 0;
-  for (const token of order) {
-    if ((topK > 0 && kept.length === topK) || sum >= topP) break;
-    kept.push(token);
-    sum += probabilities[token] as number;
-  }
-  let left = place * sum;
-  for (const token of kept) {
-    left -= probabilities[token] as number;
-    if (left < 0) return token;
-  }
-  return kept[kept.length - 1] as number;
 }
 
 function slider(name: Key, least: number, most: number, step: number, value: number, set: (value: number) => void): HTMLElement {

@@ -6,7 +6,7 @@ import { en, type Messages } from "./messages/en";
 export { type Key, say } from "../say";
 
 /** The languages besides English: each a file beside the script, loaded only where it is needed. */
-const LANGUAGES = ["es", "pl", "zh"];
+const LANGUAGES = ["de", "es", "pl", "zh"];
 /** The texts of the view of attention, by its English ones. */
 export let phrases: Record<string, string> | undefined;
 
@@ -15,6 +15,8 @@ use("en", en);
 /** Say everything in the language of a code, such as `pl` or `zh-CN`; English where there is none. */
 export async function speak(code: string): Promise<void> {
   const found = LANGUAGES.find((one) => one === code.toLowerCase().split("-")[0]);
+  use("en", en);
+  phrases = undefined;
   if (!found) return;
   const file = new URL(`messages/${found}.js`, import.meta.url).href;
   try {

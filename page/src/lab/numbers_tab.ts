@@ -9,14 +9,14 @@ import { numberTable } from "./tables";
 const OF_BLOCKS = ["query", "key", "value", "scores", "weights", "context", "attention"];
 
 function names(lab: Lab): string[] {
-  const { encoder_layers: encoder, decoder_layers: decoder } = lab.own.model.info;
+  const { encoder_layers: encoder, decoder_layers: decoder, decoder_attention: attends } = lab.own.info;
   const layers = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1);
   return [
     "encoder.embedding",
     ...layers(encoder).flatMap((layer) => [...OF_BLOCKS, "feed_forward"].map((what) => `encoder.${layer}.${what}`)),
     "encoder.output",
     "decoder.embedding",
-    ...layers(decoder).flatMap((layer) => [...OF_BLOCKS.map((what) => `decoder.${layer}.${what}`), ...OF_BLOCKS.map((what) => `cross.${layer}.${what}`), `decoder.${layer}.feed_forward`]),
+    ...layers(decoder).flatMap((layer) => [...(attends ? OF_BLOCKS : ["recurrence"]).map((what) => `decoder.${layer}.${what}`), ...OF_BLOCKS.map((what) => `cross.${layer}.${what}`), `decoder.${layer}.feed_forward`]),
     "decoder.output",
   ];
 }

@@ -1,6 +1,6 @@
 /** What a laboratory shows: kept in the address after #, so that it can be shared. */
 
-import type { Edit, Table, Translation } from "./engine";
+import type { Edit, Table, Translation } from "./model";
 
 export const VIEWS = ["attention", "steps", "numbers", "change", "choose"] as const;
 export type View = (typeof VIEWS)[number];
@@ -89,8 +89,8 @@ export function labelsOf(name: string, table: Table, axes: Axes, head: number): 
   return { rows, columns, values };
 }
 
-/** Lines of Python that compute what a laboratory shows. */
-export function python(state: LabState): string {
+/** Lines of Python that compute what a laboratory shows; `loaded` is the expression that loads the model. */
+export function python(state: LabState, loaded: string): string {
   const text = (value: unknown): string => JSON.stringify(value);
   const value = (given: unknown): string => JSON.stringify(given).replaceAll("true", "True").replaceAll("false", "False").replaceAll(",", ", ");
   const masks: string[] = [];
@@ -120,7 +120,7 @@ export function python(state: LabState): string {
     "from uwaga.inspection import look_inside",
     ...(names.length ? ["from uwaga.inspection.interventions import intervene"] : []),
     "",
-    'translator = uwaga.load(dtype="int8")',
+    `translator = ${loaded}`,
     ...masks,
     ...(names.length ? ["translator = intervene(", "    translator,", ...heads, ")"] : []),
     `text = ${text(state.text)}`,

@@ -2,7 +2,6 @@
 
 import { make } from "../dom";
 import type { Lab, Tab } from "./lab";
-import { softmax } from "./math";
 import { say } from "./messages";
 import { axesOf, label } from "./state";
 import { numberTable, short } from "./tables";
@@ -15,24 +14,19 @@ export function stepsTab(): Tab {
   let chosen = 0;
   return {
     element: make("div", {}, make("p", {}, say("stepsIntro")), list, detail),
-    wants: () => ({ insight: ["logits"], attention: true }),
+    wants: () => ({ steps: CANDIDATES, attention: true }),
     show(made, _plain, lab) {
       const { source, fed, predicted } = axesOf(made);
-      const logits = made.insight?.logits;
-      if (!logits) return;
-      const width = logits.shape[1] as number;
       chosen = Math.min(chosen, predicted.length - 1);
-      const chosenToken = (step: number): number => made.tokens[step] ?? lab.own.pieces.indexOf("</s>");
+      const chosenToken = (step: number): number => made.tokens[step] ?? lab.own.end;
       const rows = predicted.map((piece, step) => {
-        const probabilities = softmax(Array.from(logits.data.subarray(step * width, (step + 1) * width)));
-        const best = largest(probabilities, CANDIDATES);
         const open = make("button", { class: "lab-button", attributes: { type: "button", "aria-expanded": String(step === chosen) } }, say("stepsReads", { token: fed[step] ?? "" }));
         open.addEventListener("click", () => {
           chosen = step;
           list.querySelectorAll("button").forEach((one, at) => one.setAttribute("aria-expanded", String(at === step)));
           cached(step);
         });
-        const bars = best.map((token) => bar(name(token, lab), probabilities[token] ?? 0, token === chosenToken(step)));
+        const bars = (made.steps?.[step] ?? []).map(({ token, probability }) => bar(name(token, lab), probability, token === chosenToken(step)));
         return make("li", {}, open, make("span", { class: "lab-bars" }, ...bars), make("strong", {}, ` → ${piece} (log p ${short(made.logProbs[step] ?? NaN)})`));
       });
       const cached = (step: number): void => {
@@ -53,20 +47,9 @@ export function stepsTab(): Tab {
 }
 
 const name = (token: number, lab: Lab): string => {
-  const piece = lab.own.pieces[token] ?? "";
+  const piece = lab.own.piece(token);
   return piece.startsWith("\u2581") ? `␣${label(piece)}` : piece;
 };
-
-function largest(values: number[], count: number): number[] {
-  const best: number[] = [];
-  values.forEach((value, at) => {
-    if (best.length === count && value <= (values[best[count - 1] as number] as number)) return;
-    const place = best.findIndex((one) => (values[one] as number) < value);
-    best.splice(place < 0 ? best.length : place, 0, at);
-    best.length = Math.min(best.length, count);
-  });
-  return best;
-}
 
 export function bar(piece: string, probability: number, isChosen: boolean): HTMLElement {
   const made = make("span", { class: isChosen ? "lab-candidate chosen" : "lab-candidate" }, make("span", {}, piece), make("span", { class: "lab-share" }), make("span", {}, probability.toFixed(3)));

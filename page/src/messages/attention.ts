@@ -119,4 +119,3 @@ export const zh = {
   "{kind} attention, layer {layer}, head {head}: click or Enter opens it. Each in a scale of its own.": "注意力（{kind}），第 {layer} 层，头 {head}：单击或按 Enter 打开。每个头使用各自的刻度。",
 };
 
-export const ATTENTION: Record<string, Record<string, string>> = { de, es, pl, zh };

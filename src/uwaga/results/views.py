@@ -155,6 +155,12 @@ def view_script() -> str:
     return _file("attention_drawing.js") + _file("attention_view.js")
 
 
+def view_module() -> str:
+    """Return a JavaScript module that exports ``attentionView`` and ``style``, its style sheet."""
+    style = json.dumps(_file("attention_view.css"))
+    return f"{view_script()}\nexport const style = {style};\nexport {{ attentionView }};\n"
+
+
 def label(piece: str) -> str:
     """Return a piece without its word-boundary mark, ``␣`` for white space."""
     for mark in SPACES:

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.results.views import view_script
+from uwaga.results.views import view_module
 from uwaga.server.routing import Routes
 
 FOLDER = Path(__file__).parent / "page"
@@ -23,9 +23,15 @@ KINDS = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
+    "lab.css": "text/css; charset=utf-8",
+    "lab.js": "text/javascript; charset=utf-8",
+    "messages/de.js": "text/javascript; charset=utf-8",
+    "messages/es.js": "text/javascript; charset=utf-8",
+    "messages/pl.js": "text/javascript; charset=utf-8",
+    "messages/zh.js": "text/javascript; charset=utf-8",
 }
 VIEW = "attention.js"
-"""The library's attention view, loaded when it is opened."""
+"""The library's attention view, loaded when it is opened, like the laboratory (``lab.js``)."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -72,8 +78,7 @@ def page_files() -> dict[str, PageFile]:
     """Return the files of the page by path."""
     files = {f"page/{name}": PageFile.of((FOLDER / name).read_bytes(), kind) for name, kind in KINDS.items()}
     files[""] = files.pop("page/index.html")
-    view = f"{view_script()}\nexport {{ attentionView }};\n"
-    files[f"page/{VIEW}"] = PageFile.of(view.encode("utf-8"), KINDS["page.js"])
+    files[f"page/{VIEW}"] = PageFile.of(view_module().encode("utf-8"), KINDS["page.js"])
     return files
 
 

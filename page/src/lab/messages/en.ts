@@ -25,6 +25,9 @@ export const en = {
   labStatus: "{tokens} {tokens:token|tokens}, log-probability {logp}",
   labStatusChanged: "{tokens} {tokens:token|tokens}, log-probability {logp}, with {changes} {changes:change|changes}",
   labPicture: "Cross-attention, mean of the last layer's heads",
+  labLooks: "{token} looks most at {other} ({weight})",
+  labAlternative: "Text alternative of the picture: {text}",
+  labTooLarge: "The picture is too large for this browser.",
 
   stepsIntro: "At each step the decoder reads the token before and scores its whole vocabulary. Choose a step to see what is cached and where each head looks.",
   stepsReads: "reads {token}",

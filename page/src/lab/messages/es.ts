@@ -27,6 +27,9 @@ export const messages: Messages = {
   labStatus: "{tokens} {tokens:token|tokens}, log-probabilidad {logp}",
   labStatusChanged: "{tokens} {tokens:token|tokens}, log-probabilidad {logp}, con {changes} {changes:cambio|cambios}",
   labPicture: "Atención cruzada, media de las cabezas de la última capa",
+  labLooks: "{token} mira sobre todo a {other} ({weight})",
+  labAlternative: "Texto alternativo de la imagen: {text}",
+  labTooLarge: "La imagen es demasiado grande para este navegador.",
 
   stepsIntro: "En cada paso, el decodificador lee el token anterior y puntúa todo su vocabulario. Elige un paso para ver qué hay en la caché y adónde mira cada cabeza.",
   stepsReads: "lee {token}",

@@ -27,6 +27,9 @@ export const messages: Messages = {
   labStatus: "{tokens} {tokens:token|tokeny|tokenów}, logarytm prawdopodobieństwa {logp}",
   labStatusChanged: "{tokens} {tokens:token|tokeny|tokenów}, logarytm prawdopodobieństwa {logp}, {changes} {changes:zmiana|zmiany|zmian}",
   labPicture: "Uwaga krzyżowa, średnia głów ostatniej warstwy",
+  labLooks: "{token} patrzy najbardziej na {other} ({weight})",
+  labAlternative: "Tekst alternatywny obrazu: {text}",
+  labTooLarge: "Obraz jest za duży dla tej przeglądarki.",
 
   stepsIntro: "W każdym kroku dekoder czyta poprzedni token i ocenia cały słownik. Wybierz krok, aby zobaczyć, co jest w pamięci podręcznej i gdzie patrzy każda głowa.",
   stepsReads: "czyta {token}",

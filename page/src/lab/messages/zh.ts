@@ -27,6 +27,9 @@ export const messages: Messages = {
   labStatus: "{tokens} 个词元，对数概率 {logp}",
   labStatusChanged: "{tokens} 个词元，对数概率 {logp}，{changes} 处修改",
   labPicture: "交叉注意力，最后一层各头的平均",
+  labLooks: "{token} 最关注 {other}（{weight}）",
+  labAlternative: "图片的替代文字：{text}",
+  labTooLarge: "图片对此浏览器来说太大。",
 
   stepsIntro: "每一步，解码器读入前一个词元，并给整个词表打分。选择一步，看看缓存里有什么，以及每个头关注哪里。",
   stepsReads: "读入 {token}",

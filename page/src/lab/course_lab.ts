@@ -1,0 +1,54 @@
+/** <uwaga-lab> in the course: the bundled model, loaded when the reader starts it. */
+
+import { make } from "../dom";
+import { load } from "./engine";
+import { Lab } from "./lab";
+import { say } from "./messages";
+import { FIRST, fromHash, type LabState, toHash } from "./state";
+
+const EXAMPLES = [
+  "I want to buy a car.",
+  "A dog chases a cat.",
+  "The old man sits on the bench and reads a newspaper.",
+  "I thought it would be a good concert, but it wasn't.",
+  "She gave him the book that he had lost.",
+  "Two young women are playing football in the park.",
+];
+
+export class CourseLab extends Lab {
+  connectedCallback(): void {
+    if (this.dataset.started !== undefined) return;
+    this.dataset.started = "";
+    if (this.dataset.address === undefined) this.dataset.page ??= new URL("../learn/laboratory/", import.meta.url).href;
+    Object.assign(this.state, JSON.parse(this.dataset.lab ?? "{}"), this.dataset.address === undefined ? {} : fromHash(location.hash));
+    const start = make("button", { class: "lab-button lab-start", attributes: { type: "button" }, on: { click: () => void this.start() } }, say("labStart"));
+    const still = make("div", { class: "lab-still" }, ...this.childNodes);
+    this.replaceChildren(still, start, this.status);
+    if (this.dataset.address !== undefined) {
+      if (fromHash(location.hash)) void this.start();
+      addEventListener("hashchange", () => {
+        const given = fromHash(location.hash);
+        if (!given || toHash({ ...FIRST, ...given } as LabState) === toHash(this.state)) return;
+        Object.assign(this.state, given);
+        if (this.own) this.put();
+        else void this.start();
+      });
+    }
+  }
+
+  /** Load the model and show the views. */
+  async start(): Promise<void> {
+    const start = this.querySelector<HTMLButtonElement>(".lab-start");
+    const wasFocused = start !== null && start === document.activeElement;
+    start?.setAttribute("aria-disabled", "true");
+    try {
+      const model = await load((share) => (this.status.textContent = say("labLoading", { percent: Math.round(100 * share) })));
+      this.show(model, { examples: EXAMPLES, source: say("labEnglish"), target: say("labGerman") });
+    } catch (error) {
+      this.status.textContent = say("labFailed", { detail: error instanceof Error ? error.message : String(error) });
+      start?.removeAttribute("aria-disabled");
+      return;
+    }
+    if (wasFocused && (document.activeElement === document.body || document.activeElement === null)) this.focusText();
+  }
+}

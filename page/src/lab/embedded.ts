@@ -1,0 +1,9 @@
+/** The laboratory as the server's page loads it, when its tab is opened. */
+
+import { Lab } from "./lab";
+import { speak } from "./messages";
+
+customElements.define("uwaga-lab", Lab);
+
+export { phrases } from "./messages";
+export { Lab, speak };
