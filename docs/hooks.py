@@ -224,7 +224,7 @@ def on_page_content(content: str, **_: Any) -> str:
 
 
 def on_post_build(config: Any) -> None:
-    """Put the engine, the view of attention and the bundled model in int8 beside the laboratory's script.
+    """Put the engine, the view of attention, and the models in int8 beside the laboratory's script.
 
     Raises:
         ValueError: a fence of a page failed.
@@ -239,3 +239,6 @@ def on_post_build(config: Any) -> None:
     with tempfile.TemporaryDirectory() as folder:
         quantise(BUNDLED, Path(folder) / "model")
         shutil.copytree(Path(folder) / "model", lab / "model", dirs_exist_ok=True)
+    models = ROOT / "docs/learn/models"
+    shutil.copytree(models, lab / "models", dirs_exist_ok=True, ignore=shutil.ignore_patterns("source.spm"))
+    shutil.copyfile(next(models.glob("*/source.spm")), lab / "models" / "source.spm")  # one for all

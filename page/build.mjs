@@ -23,7 +23,7 @@ const withoutCourse = {
   setup(building) {
     building.onLoad({ filter: /lab\/messages\/\w+\.ts$/ }, async ({ path }) => ({
       loader: "ts",
-      contents: (await readFile(path, "utf8")).replace(/^  (toy|exercise|lab(Start|Loading|Failed|Examples|Address|English|German))\w*: .*\n/gm, ""),
+      contents: (await readFile(path, "utf8")).replace(/^  (toy|exercise|compare|frames|train|picture|lab(Compare|Start|Loading|Failed|Examples|Address|English|German))\w*: .*\n/gm, ""),
     }));
   },
 };
@@ -43,9 +43,11 @@ async function buildPage(outdir) {
 /** The engine and the view of attention are modules of their own beside the script, and so is each language but English. */
 async function buildLab(outdir) {
   const target = ["chrome123", "firefox120", "safari17.5"];
-  const languages = ["es", "pl", "zh"].map((code) => [`messages/${code}`, `src/lab/messages/${code}.ts`]);
-  const entryPoints = { lab: "src/lab/main.ts", ...Object.fromEntries(languages) };
-  await build({ ...shared, entryPoints, outdir, target, minify: true, legalComments: "none" });
+  const languages = Object.fromEntries(["es", "pl", "zh"].map((code) => [`messages/${code}`, `src/lab/messages/${code}.ts`]));
+  // What is used on few pages is loaded there alone: more.js, and in chunk.js what it shares with lab.js.
+  const parts = { splitting: true, chunkNames: "[name]" };
+  await build({ ...shared, ...parts, entryPoints: { lab: "src/lab/main.ts" }, outdir, target, minify: true, legalComments: "none" });
+  await build({ ...shared, entryPoints: languages, outdir, target, minify: true, legalComments: "none" });
   await build({ ...shared, entryPoints: ["src/lab/lab.css"], outdir, target, minify: true });
 }
 

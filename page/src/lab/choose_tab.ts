@@ -1,6 +1,7 @@
 /** The search as a tree, the n best translations, and sampling with temperature, top-k and top-p. */
 
 import { make } from "../dom";
+import { svgElement } from "./drawing";
 import type { Lab, Tab } from "./lab";
 import { type Key, say } from "./messages";
 import type { Sampling, Table, Translation } from "./model";
@@ -87,26 +88,19 @@ function drawn(table: Table, made: Translation, lab: Lab): SVGSVGElement {
     put(at);
   });
   const deepest = Math.max(0, ...nodes.map((one) => one.depth));
-  const svg = element("svg", { width: String(PITCH.x * (deepest + 1) + 20), height: String(PITCH.y * (rows + 1) + 10), role: "img" });
-  svg.append(element("title", {}, say("chooseTreeOf", { count: place.size, text: made.text })));
+  const svg = svgElement("svg", { width: String(PITCH.x * (deepest + 1) + 20), height: String(PITCH.y * (rows + 1) + 10), role: "img" });
+  svg.append(svgElement("title", {}, say("chooseTreeOf", { count: place.size, text: made.text })));
   for (const [at, row] of place) {
     const one = nodes[at] as Node;
     const [x, y] = [10 + PITCH.x * one.depth, 16 + PITCH.y * row];
     const from = place.get(one.parent);
     const look = best.has(at) ? "lab-tree-best" : "lab-tree-other";
-    if (from !== undefined) svg.append(element("path", { d: `M${x - 22} ${16 + PITCH.y * from - 4}L${x - 4} ${y - 4}`, class: look }));
-    const text = element("text", { x: String(x), y: String(y), class: look }, label(lab.own.piece(one.token)).slice(0, 10));
-    text.append(element("title", {}, say("chooseNode", { piece: lab.own.piece(one.token), logp: short(one.logProb), total: short(one.total) })));
+    if (from !== undefined) svg.append(svgElement("path", { d: `M${x - 22} ${16 + PITCH.y * from - 4}L${x - 4} ${y - 4}`, class: look }));
+    const text = svgElement("text", { x: String(x), y: String(y), class: look }, label(lab.own.piece(one.token)).slice(0, 10));
+    text.append(svgElement("title", {}, say("chooseNode", { piece: lab.own.piece(one.token), logp: short(one.logProb), total: short(one.total) })));
     svg.append(text);
   }
   return svg;
-}
-
-function element<Name extends keyof SVGElementTagNameMap>(name: Name, attributes: Record<string, string>, text = ""): SVGElementTagNameMap[Name] {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.textContent = text;
-  return made;
 }
 
 function slider(name: Key, least: number, most: number, step: number, value: number, set: (value: number) => void): HTMLElement {

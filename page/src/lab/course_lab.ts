@@ -2,9 +2,9 @@
 
 import { make } from "../dom";
 import { load } from "./engine";
-import { Lab } from "./lab";
+import { Lab, type Tab } from "./lab";
 import { say } from "./messages";
-import { FIRST, fromHash, type LabState, toHash } from "./state";
+import { FIRST, fromHash, type LabState, toHash, type View } from "./state";
 
 const EXAMPLES = [
   "I want to buy a car.",
@@ -14,6 +14,24 @@ const EXAMPLES = [
   "She gave him the book that he had lost.",
   "Two young women are playing football in the park.",
 ];
+
+/** The view that compares models, whose script is loaded when it is opened. */
+function compareTab(): Tab {
+  const element = make("div");
+  let opened: Tab | undefined;
+  return {
+    element,
+    wants: () => ({}),
+    async show(...shown) {
+      if (!opened) {
+        opened = (await import("./more")).compareTab();
+        element.append(opened.element);
+      }
+      await opened.show(...shown);
+    },
+    python: (state) => opened?.python?.(state) ?? "",
+  };
+}
 
 export class CourseLab extends Lab {
   connectedCallback(): void {
@@ -34,6 +52,10 @@ export class CourseLab extends Lab {
         else void this.start();
       });
     }
+  }
+
+  protected override views(): Partial<Record<View, () => Tab>> {
+    return { ...super.views(), compare: compareTab };
   }
 
   /** Load the model and show the views. */

@@ -18,6 +18,8 @@ export interface Tab {
   wants(state: LabState): Wanted;
   /** Show a translation; `plain` is the one without edits, which is the same where there are none. */
   show(made: Translation, plain: Translation, lab: Lab): void | Promise<void>;
+  /** Lines of Python that compute what it shows, where these are other ones than of the laboratory's model. */
+  python?(state: LabState): string;
 }
 
 /** Where a laboratory stands: example sentences, and the names of the languages. */
@@ -27,7 +29,7 @@ export interface Place {
   target: string;
 }
 
-const NAMES: Record<View, Key> = { attention: "labAttention", steps: "labSteps", numbers: "labNumbers", change: "labChange", choose: "labChoose" };
+const NAMES: Record<View, Key> = { attention: "labAttention", steps: "labSteps", numbers: "labNumbers", change: "labChange", choose: "labChoose", compare: "labCompare" };
 const BEAMS = [1, 2, 3, 5, 8, 12];
 let labs = 0;
 
@@ -117,22 +119,28 @@ export class Lab extends HTMLElement {
     return beam;
   }
 
+  /** The views that there are here. */
+  protected views(): Partial<Record<View, () => Tab>> {
+    return { attention: attentionTab, steps: stepsTab, numbers: numbersTab, change: changeTab, choose: chooseTab };
+  }
+
   private tabList(): HTMLElement {
-    const made: Record<View, () => Tab> = { attention: attentionTab, steps: stepsTab, numbers: numbersTab, change: changeTab, choose: chooseTab };
+    const made = this.views();
+    const views = VIEWS.filter((view) => made[view]);
     const list = make("div", { class: "lab-tabs", attributes: { role: "tablist", "aria-label": say("labViews") } });
-    for (const view of VIEWS) {
+    for (const view of views) {
       const button = make("button", { id: `${this.id_}-${view}`, attributes: { type: "button", role: "tab", "aria-controls": this.stage.id } }, say(NAMES[view]));
       button.addEventListener("click", () => this.open(view));
       this.buttons.set(view, button);
       list.append(button);
-      this.tabs.set(view, made[view]());
+      this.tabs.set(view, (made[view] as () => Tab)());
     }
     list.addEventListener("keydown", (event) => {
-      const at = VIEWS.indexOf(this.state.view);
-      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: VIEWS.length - 1 }[event.key];
+      const at = views.indexOf(this.state.view);
+      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: views.length - 1 }[event.key];
       if (to === undefined) return;
       event.preventDefault();
-      const view = VIEWS[(to + VIEWS.length) % VIEWS.length] as View;
+      const view = views[(to + views.length) % views.length] as View;
       this.open(view);
       this.buttons.get(view)?.focus();
     });
@@ -155,8 +163,14 @@ export class Lab extends HTMLElement {
       button("CSV", () => save("laboratory.csv", new Blob([this.csv()], { type: "text/csv" }))),
       button("SVG", () => void this.tell(picture("svg", (of) => new Blob([svgOf(of)], { type: "image/svg+xml" })))),
       button("PNG", () => void this.tell(picture("png", pngOf))),
-      button(say("labPython"), () => (shown.textContent = python(this.state, this.own.python))),
+      button(say("labPython"), () => (shown.textContent = this.tabs.get(this.state.view)?.python?.(this.state) ?? python(this.state, this.own.python))),
       shown);
+  }
+
+  /** Put a text into the source, as if the reader had typed it. */
+  type(text: string): void {
+    this.source.value = text;
+    this.typed();
   }
 
   private typed(): void {

@@ -1,4 +1,4 @@
-/** What the pages of the course load: the laboratory, the calculator, the exercises. */
+/** What the pages of the course load: the laboratory, the calculator, the exercises, and what shows training. */
 
 import { bindExercises } from "./exercise";
 import { CourseLab } from "./course_lab";
@@ -9,3 +9,8 @@ await speak(document.documentElement.lang);
 customElements.define("uwaga-lab", CourseLab);
 customElements.define("uwaga-toy", Toy);
 bindExercises(document);
+if (document.querySelector("uwaga-frames, uwaga-train")) {
+  const { Frames, Training } = await import("./more");
+  customElements.define("uwaga-frames", Frames);
+  customElements.define("uwaga-train", Training);
+}

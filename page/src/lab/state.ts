@@ -2,7 +2,8 @@
 
 import type { Edit, Table, Translation } from "./model";
 
-export const VIEWS = ["attention", "steps", "numbers", "change", "choose"] as const;
+export const VIEWS = ["attention", "steps", "numbers", "change", "choose", "compare"] as const;
+export const COMPARED = ["cho", "bahdanau", "luong", "transformer"];
 export type View = (typeof VIEWS)[number];
 
 export interface LabState {
@@ -15,9 +16,13 @@ export interface LabState {
   /** The array of the view "numbers", and its head, from 0. */
   array: string;
   head: number;
+  /** The models of the view "compare"; all if there are none. */
+  models: string[];
+  /** The heads of its Transformer: the mean of the last layer's, or the aligning one. */
+  heads: "mean" | "head";
 }
 
-export const FIRST: LabState = { text: "I want to buy a car.", view: "attention", beam: 1, edits: [], array: "cross.2.weights", head: 0 };
+export const FIRST: LabState = { text: "I want to buy a car.", view: "attention", beam: 1, edits: [], array: "cross.2.weights", head: 0, models: [], heads: "mean" };
 
 export const toHash = (state: LabState): string => `#lab=${encodeURIComponent(JSON.stringify(state))}`;
 
@@ -43,6 +48,8 @@ function checked(given: Record<string, unknown>): Partial<LabState> {
   if (Array.isArray(given.edits)) state.edits = given.edits.filter(isEdit).slice(0, 50);
   if (typeof given.array === "string") state.array = given.array.slice(0, 60);
   if (Number.isInteger(given.head) && (given.head as number) >= 0) state.head = given.head as number;
+  if (Array.isArray(given.models)) state.models = given.models.filter((one) => COMPARED.includes(one as string)).slice(0, 4) as string[];
+  if (given.heads === "mean" || given.heads === "head") state.heads = given.heads;
   return state;
 }
 

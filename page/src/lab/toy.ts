@@ -32,7 +32,7 @@ interface Settings {
   softmax?: Softmax;
 }
 
-const NAMES: Record<Score, Key> = { dot: "toyDot", scaled: "toyScaled", general: "toyGeneral", additive: "toyAdditive", location: "toyLocation" };
+export const SCORES: Record<Score, Key> = { dot: "toyDot", scaled: "toyScaled", general: "toyGeneral", additive: "toyAdditive", location: "toyLocation" };
 const DRAWN = 8; // keys of random vectors
 
 export class Toy extends HTMLElement {
@@ -75,7 +75,7 @@ export class Toy extends HTMLElement {
   }
 
   private scoreChoice(scores: Score[]): HTMLElement {
-    const select = make("select", {}, ...scores.map((one) => make("option", { attributes: { value: one } }, say(NAMES[one]))));
+    const select = make("select", {}, ...scores.map((one) => make("option", { attributes: { value: one } }, say(SCORES[one]))));
     select.addEventListener("change", () => {
       this.score = select.value as Score;
       this.fill();
@@ -173,10 +173,10 @@ export class Toy extends HTMLElement {
   private showDrawn(whole: Calculation): void {
     const rows = (["dot", "scaled"] as const).map((score) => ({ score, ...attention({ ...whole, score }) }));
     const keys = this.names("keys");
-    const text = rows.map(({ score, weights }) => say("toyGradient", { score: say(NAMES[score]), gradient: short(steepest(weights[0] ?? [0])) }));
+    const text = rows.map(({ score, weights }) => say("toyGradient", { score: say(SCORES[score]), gradient: short(steepest(weights[0] ?? [0])) }));
     this.results.replaceChildren(
-      numberTable(rows.map((row) => row.scores[0] ?? []), rows.map((row) => say(NAMES[row.score])), keys, say("toyRandom")),
-      numberTable(rows.map((row) => row.weights[0] ?? []), rows.map((row) => say(NAMES[row.score])), keys, say("toyWeights")),
+      numberTable(rows.map((row) => row.scores[0] ?? []), rows.map((row) => say(SCORES[row.score])), keys, say("toyRandom")),
+      numberTable(rows.map((row) => row.weights[0] ?? []), rows.map((row) => say(SCORES[row.score])), keys, say("toyWeights")),
       make("p", { attributes: { role: "status" } }, text.join("; ")),
     );
   }
