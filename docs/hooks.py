@@ -231,6 +231,8 @@ def on_post_build(config: Any) -> None:
     """
     if FAILED:
         raise ValueError("; ".join(FAILED))
+    for path in Path(config["site_dir"]).glob("assets/javascripts/*.map"):
+        path.unlink()  # a megabyte that only a debugger of the theme reads
     lab = Path(config["site_dir"]) / "lab"
     (lab / "uwaga").mkdir(parents=True, exist_ok=True)
     for name in ENGINE:
