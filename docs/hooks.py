@@ -2,7 +2,8 @@
 
 ``$…$`` is an equation in a line, and a fence ``math`` one of its own. A fence ``exercise`` holds a number
 such as ``3.1``, an exercise of :mod:`uwaga.learn`; a fence ``source`` the file and the name of a function, as
-``src/uwaga/models/layers/attention.py::attend``, whose code it shows.
+``src/uwaga/models/layers/attention.py::attend``, whose code it shows. A fence ``glossary`` holds the name of
+a file of terms.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import markdown
-from languages import DOCS, folder_of, language_of
+from languages import COURSE, DOCS, NAMES, folder_of, language_of
 from latex2mathml.converter import convert
 from markdown.extensions import Extension
+from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -201,13 +203,37 @@ def _source(source: str) -> str:
     return f'<div class="source" tabindex="0"><p><code>{html.escape(name)}</code></p>{code}</div>'
 
 
+def _glossary(source: str) -> str:
+    """Return the table of a file of terms: an anchor for each, its chapter, and the term in each language."""
+    lines = (DOCS / source.strip()).read_text(encoding="utf-8").splitlines()
+    chapters = {int(path.name[:2]): path.stem for path in (DOCS / COURSE).glob("[0-9]*.md")}
+    rows = []
+    for line in lines[1:]:
+        term, also, chapter, *words = map(html.escape, line.split("\t"))
+        lesson = chapters.get(int(chapter))
+        number = f'<a href="../{lesson}/">{chapter}</a>' if lesson else chapter
+        cells = [f'<th scope="row" id="{slugify(term, "-")}">{term}</th>', f"<td>{also}</td>"]
+        for language, word, remark in zip(("es", "pl", "zh"), words[::2], words[1::2], strict=True):
+            small = f"<br><small>{remark}</small>" if remark else ""
+            cells.append(f'<td lang="{language}">{word}{small}</td>')
+        rows.append(f"<tr>{''.join(cells)}<td>{number}</td></tr>")
+    names = ("English", "also called", *list(NAMES.values())[1:], "chapter")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
 def on_config(config: Any) -> Any:
     """Add equations and exercises to Markdown."""
     config["markdown_extensions"].append(_Equations())
     fences = config["mdx_configs"].setdefault("pymdownx.superfences", {}).setdefault("custom_fences", [])
     fences += [
         {"name": name, "class": name, "format": _fence(make)}
-        for name, make in {"math": _block, "exercise": _exercise, "source": _source}.items()
+        for name, make in {
+            "math": _block,
+            "exercise": _exercise,
+            "source": _source,
+            "glossary": _glossary,
+        }.items()
     ]
     return config
 
@@ -231,8 +257,6 @@ def on_post_build(config: Any) -> None:
     """
     if FAILED:
         raise ValueError("; ".join(FAILED))
-    for path in Path(config["site_dir"]).glob("assets/javascripts/*.map"):
-        path.unlink()  # a megabyte that only a debugger of the theme reads
     lab = Path(config["site_dir"]) / "lab"
     (lab / "uwaga").mkdir(parents=True, exist_ok=True)
     for name in ENGINE:
@@ -244,3 +268,7 @@ def on_post_build(config: Any) -> None:
     models = ROOT / "docs/learn/models"
     shutil.copytree(models, lab / "models", dirs_exist_ok=True, ignore=shutil.ignore_patterns("source.spm"))
     shutil.copyfile(next(models.glob("*/source.spm")), lab / "models" / "source.spm")  # one for all
+    assets = Path(config["site_dir"]) / "assets"  # of the theme: without what no page asks for
+    for path in assets.rglob("*.map"):
+        path.unlink()
+    shutil.rmtree(assets / "javascripts/lunr", ignore_errors=True)  # searches in languages besides English

@@ -23,6 +23,8 @@ DOCS = Path(__file__).resolve().parent
 COURSE = "learn"
 NAMES = {"en": "English", "es": "Español", "pl": "Polski", "zh": "中文"}
 """Languages of the course by their codes, as the theme has them; English is in no folder of its own."""
+GLOSSARY = {"es": "Glosario", "pl": "Słowniczek", "zh": "术语表"}
+"""Names of the glossary, which is one page for all languages."""
 _shown: dict[str, list[Any]] = {}  # the course's part of the navigation by language
 
 
@@ -130,6 +132,8 @@ def on_nav(nav: Any, **_: Any) -> Any:
         if language != "en":
             pages[0].previous_page = pages[-1].next_page = None
     for language, pages in chapters.items():
+        if language != "en":
+            pages = [*pages, Link(GLOSSARY[language], f"{COURSE}/glossary/")]
         others = [Link(NAMES[one], chapters[one][0].url) for one in chapters if one != language]
         _shown[language] = [*pages, *others]
     return nav

@@ -82,7 +82,7 @@ export const messages: Messages = {
   changeSome: "La primera traducción pierde parte de su probabilidad: {lost} nats, {each} por token.",
   changeMuch: "El modelo ya no espera la primera traducción: se pierden {lost} nats, {each} por token.",
 
-  choosePenalty: "penalización por longitud",
+  choosePenalty: "penalización de longitud",
   chooseTemperature: "temperatura",
   chooseTopK: "top-k (0: todos)",
   chooseTopP: "top-p",
@@ -109,7 +109,7 @@ export const messages: Messages = {
   toySinusoids: "sinusoides: una fila por posición",
   toyDots: "productos escalares de las posiciones",
   toyCount: "posiciones",
-  toyWidth: "dimensión",
+  toyWidth: "anchura",
   toyProbability: "probabilidad",
   toyLogProbability: "log-probabilidad",
   toySoftmax: "softmax de las puntuaciones",
