@@ -79,7 +79,8 @@ def test_M15_residuals_add_a_layers_input_to_its_output() -> None:
     below, _ = first.run(torch.cat([x, beside], dim=-1))
     above, _ = second.run(torch.cat([below, beside], dim=-1))
     torch.testing.assert_close(stack.run(x, beside=beside)[0], below + above)
-    assert [len(LstmStack(6, 6, layers, SequenceDropout(0.0, False)).layers) for layers in (0, 1, 3)] == [0, 1, 3]
+    empty = LstmStack(6, 6, 0, SequenceDropout(0.0, False))
+    assert len(empty.layers) == 0
 
 
 @pytest.mark.parametrize("kind", [Gru, Lstm])
