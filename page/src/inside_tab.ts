@@ -13,9 +13,9 @@ import type { Session } from "./session";
 interface LabModule {
   Lab: typeof Lab;
   speak: typeof speak;
-  phrases: Record<string, string> | undefined;
 }
 interface ViewModule {
+  phrases: Record<string, Record<string, string>>;
   attentionView(root: HTMLElement, data: unknown, phrases?: Record<string, string>): void;
 }
 interface Line extends Sentence {
@@ -80,7 +80,7 @@ export class InsideTab {
     try {
       const made = await load<LabModule>("lab.js");
       await made.speak(spoken());
-      if ((await this.opened(made, line, asked, signal)) || (await this.attended(made, line, asked, signal))) this.drawn = wanted;
+      if ((await this.opened(made, line, asked, signal)) || (await this.attended(line, asked, signal))) this.drawn = wanted;
     } catch (error) {
       if (isAborted(error) || signal.aborted) return;
       this.write(this.message(error));
@@ -108,9 +108,9 @@ export class InsideTab {
   }
 
   /** Show the library's view of attention; false for a model that has none. */
-  private async attended({ phrases }: LabModule, line: Line, asked: Asked, signal: AbortSignal): Promise<boolean> {
+  private async attended(line: Line, asked: Asked, signal: AbortSignal): Promise<boolean> {
     const forced = line.isForced ? { prefix: line.target } : {};
-    const [[made], { attentionView }] = await Promise.all([
+    const [[made], { attentionView, phrases }] = await Promise.all([
       this.app.api.translate([line.source], asked, { ...forced, split: "never", attention: "view" }, signal),
       load<ViewModule>("attention.js"),
     ]);
@@ -121,7 +121,7 @@ export class InsideTab {
     this.sentence.append(make("span", { attributes: { dir: "auto" } }, line.source), " → ", make("strong", { attributes: { dir: "auto" } }, made.text));
     const root = make("div", { class: "uwaga-attention" }, make("div", { attributes: { "data-still": "" } }));
     this.view.append(root);
-    attentionView(root, data, phrases);
+    attentionView(root, data, phrases[spoken()]);
     return true;
   }
 

@@ -8,6 +8,8 @@ export type Key = keyof Page | keyof Laboratory;
 let language = "en";
 const messages: Partial<Record<Key, string>> = {};
 
+export const spoken = (): string => language;
+
 /** Say these messages, of a language, from now on. */
 export function use(code: string, added: Partial<Record<Key, string>>): void {
   language = code;

@@ -7,7 +7,6 @@ import { messages as es } from "../src/lab/messages/es";
 import { messages as pl } from "../src/lab/messages/pl";
 import { messages as zh } from "../src/lab/messages/zh";
 import { LANGUAGES, preferred, speak } from "../src/messages";
-import * as attention from "../src/messages/attention";
 import { say, use } from "../src/say";
 
 const LAB: Record<string, Record<string, string>> = { de, en, es, pl, zh };
@@ -30,12 +29,6 @@ for (const [name, languages] of [["page", LANGUAGES], ["laboratory", LAB]] as co
 
 test("page and laboratory have no key in common, since both may be used together", () => {
   assert.deepEqual(Object.keys(en).filter((key) => key in LANGUAGES.en!), []);
-});
-
-test("every language of the view of attention has the same texts", () => {
-  const languages = Object.values({ ...attention });
-  for (const one of languages) assert.deepEqual(Object.keys(one), Object.keys(languages[0]!));
-  for (const one of languages) for (const [english, text] of Object.entries(one)) assert.deepEqual(values(text), values(english));
 });
 
 test("a language is the first of the browser's that there is, else English", () => {

@@ -119,6 +119,13 @@ def test_matrices_that_do_not_fit_the_tokens_are_refused(shape):
         attention_view(Attentions(cross=np.zeros(shape, np.float32)), samples.pieces(3), samples.pieces(3))
 
 
+def test_a_language_that_is_missing_is_refused():
+    made, tokens = samples.attentions(1, 1, 3, 3), samples.pieces(3)
+    assert data_of(attention_view(made, tokens, tokens, language="pl"))["language"] == "pl"
+    with pytest.raises(SettingsError, match="choose one of en, de, es, pl, zh"):
+        attention_view(made, tokens, tokens, language="fr")
+
+
 def test_the_example_of_the_docs_is_of_this_version():
     example = (ROOT / "docs/figures/attention-view.html").read_text(encoding="utf-8")
     scripts = [path.read_text(encoding="utf-8") for path in (ROOT / "src/uwaga/results").glob("*.js")]

@@ -64,6 +64,22 @@ def test_hostile_tokens_are_shown_and_do_nothing(page):
     assert page.locator("img").count() == 0
 
 
+@pytest.mark.parametrize(
+    ("document", "language", "wanted"),
+    [
+        ("pl-PL", None, "warstwa 3"),
+        ("pl", "de", "Schicht 3"),
+        ("de", "en", "layer 3"),
+        ("fr", None, "layer 3"),
+        ("", "zh", "第 3 层"),
+    ],
+)
+def test_it_speaks_the_language_of_the_document_or_the_call(show, document, language, wanted):
+    head = f'<script>document.documentElement.lang = "{document}"</script>'
+    page = show(attention_view(MADE, SOURCE, TARGET, language=language), head)
+    assert wanted in said(page)
+
+
 def test_every_kind_view_and_layer_is_drawn(page):
     for kind in ("cross", "encoder", "decoder"):
         page.locator(f"input[value={kind}]").check()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import shutil
 import subprocess
@@ -41,14 +42,13 @@ def test_the_index_asks_for_files_that_are_there(client, paths):
 def test_the_view_of_attention_is_translated_in_whole():
     view = (ROOT / "src/uwaga/results/attention_view.js").read_text(encoding="utf-8")
     phrases = set(re.findall(r'phrase\("([^"]+)"', view)) | {"cross", "encoder", "decoder", "matrix", "model"}
-    messages = (SOURCES / "src/messages/attention.ts").read_text(encoding="utf-8")
-    assert len(phrases) > 20
-    for phrase in phrases:
-        translations = re.findall(rf'^  "?{re.escape(phrase)}"?: "(.+)",$', messages, re.MULTILINE)
-        fields = sorted(re.findall(r"\{\w+\}", phrase))
-        assert len(translations) == 4 and all(
-            sorted(re.findall(r"\{\w+\}", text)) == fields for text in translations
-        ), phrase
+    phrases |= set(re.findall(r'const label = "([^"]+)"', view))
+    translations = json.loads((ROOT / "src/uwaga/results/attention_phrases.json").read_text(encoding="utf-8"))
+    assert len(phrases) > 20 and set(translations) == {"de", "es", "pl", "zh"}
+    for texts in translations.values():
+        assert set(texts) == phrases
+        for english, text in texts.items():
+            assert sorted(re.findall(r"\{\w+\}", text)) == sorted(re.findall(r"\{\w+\}", english))
 
 
 def test_the_first_load_is_small():

@@ -2,7 +2,7 @@
 
 import { make } from "../dom";
 import type { Tab } from "./lab";
-import { phrases } from "./messages";
+import { spoken } from "./messages";
 import type { Table, Translation } from "./model";
 import { axesOf } from "./state";
 
@@ -16,6 +16,7 @@ interface Kind {
 }
 interface ViewModule {
   style: string;
+  phrases: Record<string, Record<string, string>>;
   attentionView(root: HTMLElement, data: { style: string; kinds: Kind[] }, phrases?: Record<string, string>): { update(kinds: Kind[]): Promise<void> };
 }
 
@@ -29,11 +30,11 @@ export function attentionTab(): Tab {
     wants: () => ({ attention: true }),
     async show(made) {
       module_ ??= import(new URL("attention.js", import.meta.url).href) as Promise<ViewModule>;
-      const { attentionView, style } = await module_;
+      const { attentionView, phrases, style } = await module_;
       const kinds = kindsOf(made);
       if (view) return view.update(kinds);
       root.append(make("div", { attributes: { "data-still": "" } }));
-      view = attentionView(root, { style, kinds }, phrases);
+      view = attentionView(root, { style, kinds }, phrases[spoken()]);
     },
   };
 }

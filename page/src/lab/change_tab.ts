@@ -90,7 +90,10 @@ export function changeTab(): Tab {
       options(head, [["", say("changeAllHeads")], ...numbered(kind.value === "encoder" ? info.encoder_heads : info.decoder_heads, (one) => say("changeHeadOf", { head: one }))], head.value);
       list.replaceChildren(...own.state.edits.map((edit, at) => {
         const remove = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say("changeRemove", { change: describe(edit) }) } }, "✕");
-        remove.addEventListener("click", () => void own.change({ edits: own.state.edits.filter((_, one) => one !== at) }));
+        remove.addEventListener("click", () => {
+          heads.focus(); // the button goes with its edit
+          void own.change({ edits: own.state.edits.filter((_, one) => one !== at) });
+        });
         return make("li", {}, remove, ` ${describe(edit)}`);
       }));
       const masks = own.state.edits.flatMap((edit) => ("side" in edit ? [] : painted(edit)));

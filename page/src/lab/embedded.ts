@@ -5,5 +5,4 @@ import { speak } from "./messages";
 
 customElements.define("uwaga-lab", Lab);
 
-export { phrases } from "./messages";
 export { Lab, speak };

@@ -72,6 +72,7 @@ export class Toy extends HTMLElement {
     this.temperature = 1;
     this.dimension = 64;
     this.connectedCallback();
+    this.querySelector<HTMLButtonElement>("button")?.focus(); // the one that was pressed is gone
   }
 
   private scoreChoice(scores: Score[]): HTMLElement {

@@ -20,6 +20,7 @@ from uwaga.errors import DataError, ModelError, NotInspectableError, SettingsErr
 from uwaga.inspection.interventions import intervene
 from uwaga.results.attention import Attentions, Floats
 from uwaga.results.translation import Hypothesis
+from uwaga.results.views import attention_view
 from uwaga.scheduling.call_context import while_active
 from uwaga.search import SearchOptions
 from uwaga.search.beam_batch import BeamBatch
@@ -82,6 +83,13 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"Trace({len(self.source)} source tokens, {self.translations[0].text!r})"
+
+    def _repr_html_(self) -> str | None:
+        """Return the attention of the best translation for notebooks; None if it was not requested."""
+        best = self.translations[0]
+        if not best.attentions:
+            return None
+        return attention_view(best.attentions, self.source_pieces, best.pieces)
 
 
 def trace(

@@ -23,12 +23,19 @@ function rove(items, item) {
   item.focus();
 }
 
-async function unpack(kind) {
-  if (kind.weights instanceof Uint8Array) return kind.weights;
-  const text = atob(kind.weights);
-  const packed = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+async function unpack(packed) {
+  if (packed instanceof Uint8Array) return packed;
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/* The texts of a language by the English ones; undefined for English and for languages that are missing. */
+async function phrasesOf(packed, language) {
+  const code = language.toLowerCase().split("-")[0];
+  if (!packed || !code || code === "en") return undefined;
+  const all = JSON.parse(new TextDecoder().decode(await unpack(packed)));
+  return Object.hasOwn(all, code) ? all[code] : undefined;
 }
 
 /* The page's own text colour says whether it is dark. */

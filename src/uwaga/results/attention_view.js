@@ -1,7 +1,8 @@
 /* The live part of uwaga.results.views: root holds the still picture, data is what Python made.
    data: {style, kinds: [{kind, layers, heads, rows, columns, weights}]}; weights are base64 of zlib of bytes
-   (layers, heads, rows, columns), 255 for a weight of 1, or the bytes themselves. Rows are queries, columns keys. phrases holds the
-   texts of another language by the English ones, if there is one. */
+   (layers, heads, rows, columns), 255 for a weight of 1, or the bytes themselves. Rows are queries, columns keys. phrases holds
+   the texts of another language by the English ones; without it, data.phrases has those of all languages, packed like the weights,
+   and data.language or the document says which. */
 function attentionView(root, data, phrases) {
   "use strict";
   const began = performance.now();
@@ -396,7 +397,7 @@ function attentionView(root, data, phrases) {
   }
 
   async function showKind(kind) {
-    if (!unpacked.has(kind)) unpacked.set(kind, await unpack(kind));
+    if (!unpacked.has(kind)) unpacked.set(kind, await unpack(kind.weights));
     state.kind = kind;
     state.layer = kind.layers - 1;
     state.heads = new Set(Array(kind.heads).keys());
@@ -428,6 +429,7 @@ function attentionView(root, data, phrases) {
 
   async function start() {
     const still = root.querySelector("[data-still]");
+    phrases ??= await phrasesOf(data.phrases, data.language ?? document.documentElement.lang).catch(() => undefined);
     build();
     root.append(live);
     try {
@@ -460,7 +462,7 @@ function attentionView(root, data, phrases) {
     data = { ...data, kinds };
     const kind = kinds.find((one) => one.kind === state.kind.kind) ?? kinds[0];
     unpacked.clear();
-    unpacked.set(kind, await unpack(kind));
+    unpacked.set(kind, await unpack(kind.weights));
     state.kind = kind;
     if (current) show(state.view);
   }

@@ -86,6 +86,8 @@ def _short(text: str) -> str:
     return escape(text if len(text) <= MAX_LABEL else text[: MAX_LABEL - 1] + "…")
 
 
+LANGUAGES = ("en", "de", "es", "pl", "zh")
+"""Languages of the view: English and those of ``attention_phrases.json``."""
 LEVELS = 255
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 
@@ -96,6 +98,7 @@ def attention_view(
     target_tokens: Sequence[str],
     *,
     name: str | None = None,
+    language: str | None = None,
 ) -> str:
     """Return HTML that shows attention matrices: a self-contained ``div``.
 
@@ -104,16 +107,22 @@ def attention_view(
         source_tokens: pieces of the source; the end symbol may be left out.
         target_tokens: pieces of the target; the end symbol may be left out.
         name: ``id`` of the ``div``, letters, digits and hyphens, unique in the page; None for a random one.
+        language: code of the language of labels and explanations: ``en``, ``de``, ``es``, ``pl`` or ``zh``;
+            None for that of the document (``<html lang>``), English if it has no such language.
 
     Raises:
-        SettingsError: the shape of a matrix does not match the tokens, there is no matrix, or the name is
-            invalid.
+        SettingsError: the shape of a matrix does not match the tokens, there is no matrix, or the name or
+            the language is invalid.
     """
+    if language is not None and language not in LANGUAGES:
+        raise SettingsError(f"language {shown(language)}: choose one of {', '.join(LANGUAGES)}")
     name = f"uwaga-{secrets.token_hex(6)}" if name is None else name
     if not NAME.fullmatch(name):
         raise SettingsError(f"name must consist of letters, digits and hyphens, not {shown(name)}")
     kinds = _kinds(attentions, source_tokens, target_tokens)
-    data = _view_data(kinds)
+    data = _view_data(kinds) | {"phrases": _packed_phrases()}
+    if language is not None:
+        data["language"] = language
     # ASCII JSON without "<" is a JavaScript value that cannot close the script element.
     value = json.dumps(data).replace("<", "\\u003c")
     first = kinds[0]
@@ -156,9 +165,10 @@ def view_script() -> str:
 
 
 def view_module() -> str:
-    """Return a JavaScript module that exports ``attentionView`` and ``style``, its style sheet."""
-    style = json.dumps(_file("attention_view.css"))
-    return f"{view_script()}\nexport const style = {style};\nexport {{ attentionView }};\n"
+    """Return a JavaScript module: ``attentionView``, its ``style`` sheet, its ``phrases`` by language."""
+    style, phrases = json.dumps(_file("attention_view.css")), _file("attention_phrases.json").rstrip()
+    constants = f"export const style = {style};\nexport const phrases = {phrases};\n"
+    return f"{view_script()}\n{constants}export {{ attentionView }};\n"
 
 
 def label(piece: str) -> str:
@@ -230,6 +240,12 @@ def _packed(kind: _Kind) -> dict[str, object]:
 def _shown(text: str) -> str:
     """Return a label without lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _packed_phrases() -> str:
+    phrases = json.dumps(json.loads(_file("attention_phrases.json")), ensure_ascii=False)
+    return base64.b64encode(zlib.compress(phrases.encode("utf-8"), 9)).decode("ascii")
 
 
 @cache

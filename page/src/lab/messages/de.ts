@@ -1,6 +1,5 @@
 import type { Messages } from "./en";
 
-export { de as attention } from "../../messages/attention";
 export const messages: Messages = {
   labStart: "Labor starten (6 MB)",
   labLoading: "Das Modell wird geladen: {percent} %",

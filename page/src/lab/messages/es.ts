@@ -1,6 +1,5 @@
 import type { Messages } from "./en";
 
-export { es as attention } from "../../messages/attention";
 export const messages: Messages = {
   labStart: "Abrir el laboratorio (6 MB)",
   labLoading: "Cargando el modelo: {percent} %",

@@ -1,6 +1,5 @@
 import type { Messages } from "./en";
 
-export { pl as attention } from "../../messages/attention";
 export const messages: Messages = {
   labStart: "Uruchom laboratorium (6 MB)",
   labLoading: "Wczytywanie modelu: {percent} %",

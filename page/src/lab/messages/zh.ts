@@ -1,6 +1,5 @@
 import type { Messages } from "./en";
 
-export { zh as attention } from "../../messages/attention";
 export const messages: Messages = {
   labStart: "启动实验室（6 MB）",
   labLoading: "正在加载模型：{percent}%",

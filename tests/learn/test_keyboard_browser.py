@@ -1,0 +1,263 @@
+"""The widgets of the course by the keyboard alone: everything is reached and operated, and focus is seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from test_laboratory_browser import AXE, PAGE, ROOT, browser, hooks, opened  # noqa: F401 (a fixture)
+
+from browser import served
+
+KINDS = ("1.1", "3.1", "3.3", "3.4")
+TOYS = (
+    '{"score": "dot", "scores": ["dot", "scaled"], "temperature": true, "queries": [[1, 0]], "keys": [[1, 0], [0, 1]]}',
+    '{"queries": [[1, 0], [0, 1]], "keys": [[1, 0], [0, 1]], "mask": [[true, false], [true, true]]}',
+    '{"gru": {"inputs": [1, 0, 0], "w": 1, "u": 1}}',
+    '{"positions": {"count": 4, "width": 4}}',
+    '{"softmax": {"names": ["a", "b"], "scores": [1, 2]}}',
+    '{"width": [1, 128]}',
+)
+FOCUSED = """() => {
+  let one = document.activeElement;
+  while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+  if (!one || one === document.body) return null;
+  const style = getComputedStyle(one);
+  const box = one.getBoundingClientRect();
+  return {
+    name: one.tagName.toLowerCase() + " " + (one.getAttribute("aria-label") || one.labels?.[0]?.textContent || one.textContent).trim().slice(0, 60),
+    seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1 && box.width > 0 && box.height > 0,
+    inside: box.bottom > 0 && box.top < innerHeight,
+  };
+}"""
+FOCUSABLE = """() => {
+  const found = [];
+  const walk = (root) => {
+    for (const one of root.querySelectorAll("*")) {
+      if (one.shadowRoot) walk(one.shadowRoot);
+      const inert = one.disabled || one.tabIndex < 0 || !one.checkVisibility();
+      const radio = one.matches("input[type=radio]");
+      const isFirst = !radio || one === (root.querySelector(`input[name="${one.name}"]:checked`) ?? root.querySelector(`input[name="${one.name}"]`));
+      if (!inert && isFirst && one.matches("button, input, select, textarea, summary, a[href], [tabindex]")) found.push(one);
+    }
+  };
+  walk(document);
+  return found.length;
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Iterator[str]:
+    """A page with the laboratory, every calculator, an exercise of each kind."""
+    folder, build = tmp_path_factory.mktemp("site"), hooks()
+    build.on_post_build({"site_dir": str(folder)})
+    for path in (ROOT / "docs/lab").rglob("*.*"):
+        to = folder / "lab" / path.relative_to(ROOT / "docs/lab")
+        to.parent.mkdir(exist_ok=True)
+        to.write_bytes(path.read_bytes())
+    exercises = "".join(build._exercise(number) for number in KINDS)
+    toys = "".join(f"<uwaga-toy data-toy='{toy}'>still</uwaga-toy>" for toy in TOYS)
+    page = re.sub(r"<uwaga-toy.*</uwaga-toy>", toys, PAGE, flags=re.DOTALL)
+    (folder / "index.html").write_text(page.replace("EXERCISES", exercises), encoding="utf-8")
+    with served(folder) as url:
+        yield f"{url}/index.html"
+
+
+@pytest.fixture
+def page(browser, site):  # noqa: F811
+    found = opened(browser, site, viewport={"width": 1000, "height": 900}, reduced_motion="reduce")
+    found.keyboard.press("Tab")
+    assert found.evaluate(FOCUSED)["name"].startswith("button Start the laboratory")
+    found.keyboard.press("Enter")
+    found.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
+    yield found
+    assert found.complaints == []
+    found.close()
+
+
+def walk(page, most: int = 400) -> list[dict]:
+    """Press Tab until the focus leaves the page; what it was on."""
+    page.evaluate("document.activeElement.blur(); getSelection().removeAllRanges(); scrollTo(0, 0)")
+    page.evaluate("document.querySelector('h1').tabIndex = -1; document.querySelector('h1').focus()")
+    stops = []
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        found = page.evaluate(FOCUSED)
+        if found is None:
+            return stops
+        stops.append(found)
+    raise AssertionError(f"the focus is trapped: {[stop['name'] for stop in stops[-6:]]}")
+
+
+def arrow_to(page, name: str) -> None:
+    """Move in the laboratory's list of tabs with the arrow keys."""
+    for _ in range(5):
+        if page.evaluate(FOCUSED)["name"] == f"button {name}":
+            page.wait_for_timeout(300)
+            return
+        page.keyboard.press("ArrowRight")
+    raise AssertionError(f"no arrow reaches {name}")
+
+
+def tab_to(page, name: str, key: str = "Tab") -> None:
+    """Press Tab until the focus is on what has this name."""
+    seen = []
+    for _ in range(120):
+        page.keyboard.press(key)
+        found = page.evaluate(FOCUSED)
+        if found is not None:
+            assert found["seen"], found
+            if re.search(name, found["name"]):
+                return
+            seen.append(found["name"])
+    raise AssertionError(f"{name} is not reached: {seen[-12:]}")
+
+
+def test_the_focus_is_not_lost_when_the_laboratory_starts(page):
+    assert page.evaluate(FOCUSED)["name"] == "textarea English"
+
+
+@pytest.mark.parametrize("view", ["Attention", "Step by step", "Every number", "Change", "Choose words"])
+def test_everything_is_reached_and_seen_and_nothing_traps(page, view):
+    tab_to(page, "^button Attention$")
+    arrow_to(page, view)
+    stops = walk(page)
+    assert len(stops) == page.evaluate(FOCUSABLE), [stop["name"] for stop in stops]
+    assert [stop["name"] for stop in stops if not (stop["seen"] and stop["inside"])] == []
+
+
+def test_every_view_is_operated(page):
+    keys = page.keyboard
+    tab_to(page, "^button Attention$")
+    keys.press("End")
+    assert page.evaluate(FOCUSED)["name"] == "button Choose words"
+    keys.press("Home")
+    arrow_to(page, "Step by step")
+    tab_to(page, "^button reads Ein$|^button reads Hund$|^button reads")
+    keys.press("Tab")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-steps li:nth-child(2) [aria-expanded=true]")
+    tab_to(page, "^button Step by step$", "Shift+Tab")
+    arrow_to(page, "Every number")
+    tab_to(page, "^select array")
+    keys.press("Home")
+    page.wait_for_selector(".lab-numbers caption:text('encoder.embedding')")
+    tab_to(page, "^button Every number$", "Shift+Tab")
+    arrow_to(page, "Change")
+    tab_to(page, "^select change$")
+    keys.press("End")
+    tab_to(page, "^button Add$")
+    keys.press("Enter")
+    page.wait_for_selector(".lab-mask input")
+    tab_to(page, "^button Remove: ")
+    tab_to(page, "may look at")
+    keys.press("Space")
+    page.wait_for_function("JSON.stringify(document.querySelector('uwaga-lab').state).includes('false')")
+    tab_to(page, "^button Remove: ", "Shift+Tab")
+    keys.press("Enter")
+    page.wait_for_function("document.querySelector('uwaga-lab').state.edits.length === 0")
+    assert page.evaluate(FOCUSED)["name"] == "button Add"
+    tab_to(page, "^button Change$", "Shift+Tab")
+    arrow_to(page, "Choose words")
+    tab_to(page, "^input temperature")
+    keys.press("ArrowRight")
+    tab_to(page, "^button Draw a translation$")
+    keys.press("Enter")
+    page.wait_for_function("/seed 1: ./.test(document.querySelector('uwaga-lab').textContent)")
+    tab_to(page, "^summary Keep$")
+    keys.press("Enter")
+    for name in ("JSON", "CSV", "SVG", "PNG"):
+        tab_to(page, f"^button {name}$")
+        with page.expect_download():
+            keys.press("Enter")
+    tab_to(page, "^button Show me the Python$")
+    keys.press("Enter")
+    page.wait_for_function("/look_inside/.test(document.querySelector('.lab-keep pre').textContent)")
+
+
+def test_the_view_of_attention_is_operated(page):
+    keys = page.keyboard
+    tab_to(page, "^input ?.*(cross|encoder)")
+    keys.press("ArrowRight")
+    page.wait_for_function(
+        "document.querySelector('.uwaga-attention div:last-child').shadowRoot"
+        ".querySelector('output').textContent.startsWith('encoder')"
+    )
+    tab_to(page, "^button head 1$")
+    keys.press("ArrowRight")
+    assert page.evaluate(FOCUSED)["name"] == "button head 2"
+    tab_to(page, "^li ")
+    keys.press("ArrowDown")
+    keys.press("Enter")
+    output = "document.querySelector('.uwaga-attention div:last-child').shadowRoot.querySelector('output')"
+    page.wait_for_function(f"/looks most at/.test({output}.textContent)")
+
+
+def test_calculators_are_operated(page):
+    keys, toys = page.keyboard, page.locator("uwaga-toy")
+    tab_to(page, "^select score")
+    before = toys.nth(0).inner_text()
+    keys.press("ArrowDown")
+    tab_to(page, "^input temperature")
+    keys.press("ArrowRight")
+    assert toys.nth(0).inner_text() != before
+    tab_to(page, "^button Start over$")
+    keys.press("Enter")
+    assert page.evaluate(FOCUSED)["name"] == "button Start over"
+    assert toys.nth(0).inner_text() == before
+    tab_to(page, "may look at")
+    before = toys.nth(1).inner_text()
+    keys.press("Space")
+    assert toys.nth(1).inner_text() != before
+    for at, name in ((2, "inputs, x, step 1"), (3, "^input positions"), (4, "scores, score, a"), (5, "d_k")):
+        tab_to(page, name)
+        before = toys.nth(at).inner_text()
+        keys.press("ArrowUp")
+        assert toys.nth(at).inner_text() != before, name
+
+
+def test_every_kind_of_exercise_is_answered(page):
+    keys = page.keyboard
+    for number in KINDS:
+        section = page.locator(f"section.exercise[id='exercise-{number}']")
+        section.evaluate(
+            "(one) => { one.querySelector('h3').tabIndex = -1; one.querySelector('h3').focus() }"
+        )
+        if section.locator("li[data-item]").count():
+            first = section.locator("li[data-item]").first.inner_text()
+            tab_to(page, "^button down: ")
+            keys.press("Enter")
+            assert section.locator("li[data-item]").nth(1).inner_text() == first
+            assert page.evaluate(FOCUSED)["name"].startswith("button down: ")
+        elif section.locator("input[type=radio]").count():
+            keys.press("Tab")
+            keys.press("Space")
+            assert section.locator("input:checked").count() == 1
+        else:
+            for _ in range(section.locator("input").count()):
+                keys.press("Tab")
+                keys.type("1")
+        tab_to(page, "^button (Check|Mark as done)$")
+        keys.press("Enter")
+        if section.locator(".lab-remark").count():
+            assert section.locator(".lab-remark").inner_text()
+        tab_to(page, "^summary Hint$")
+        keys.press("Enter")
+        assert section.locator("details").first.get_attribute("open") is not None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_and_a_narrow_screen(page, scheme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: npm --prefix page ci")
+    page.set_viewport_size({"width": 320, "height": 700})
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_timeout(300)
+    page.add_script_tag(content=AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document)")["violations"]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    moving = "[...document.querySelectorAll('uwaga-lab *, uwaga-toy *')].filter((one) =>"
+    moving += " parseFloat(getComputedStyle(one).transitionDuration) > 0 || getComputedStyle(one).animationName !== 'none').length"
+    assert page.evaluate(moving) == 0
