@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from test_laboratory_browser import AXE, PAGE, ROOT, browser, hooks, opened  # noqa: F401 (a fixture)
-
 from browser import served
+from test_laboratory_browser import AXE, PAGE, browser, laboratory_in, opened  # noqa: F401 (a fixture)
 
 KINDS = ("1.1", "3.1", "3.3", "3.4")
 TOYS = (
-    '{"score": "dot", "scores": ["dot", "scaled"], "temperature": true, "queries": [[1, 0]], "keys": [[1, 0], [0, 1]]}',
+    '{"score": "dot", "scores": ["dot", "scaled"], "temperature": true, '
+    '"queries": [[1, 0]], "keys": [[1, 0], [0, 1]]}',
     '{"queries": [[1, 0], [0, 1]], "keys": [[1, 0], [0, 1]], "mask": [[true, false], [true, true]]}',
     '{"gru": {"inputs": [1, 0, 0], "w": 1, "u": 1}}',
     '{"positions": {"count": 4, "width": 4}}',
@@ -25,21 +25,24 @@ FOCUSED = """() => {
   if (!one || one === document.body) return null;
   const style = getComputedStyle(one);
   const box = one.getBoundingClientRect();
+  const named = one.getAttribute("aria-label") || one.labels?.[0]?.textContent || one.textContent;
   return {
-    name: one.tagName.toLowerCase() + " " + (one.getAttribute("aria-label") || one.labels?.[0]?.textContent || one.textContent).trim().slice(0, 60),
-    seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1 && box.width > 0 && box.height > 0,
+    name: one.tagName.toLowerCase() + " " + named.trim().slice(0, 60),
+    seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1 && box.width * box.height > 0,
     inside: box.bottom > 0 && box.top < innerHeight,
   };
 }"""
 FOCUSABLE = """() => {
+  const KINDS = "button, input, select, textarea, summary, a[href], [tabindex]";
   const found = [];
   const walk = (root) => {
     for (const one of root.querySelectorAll("*")) {
       if (one.shadowRoot) walk(one.shadowRoot);
       const inert = one.disabled || one.tabIndex < 0 || !one.checkVisibility();
       const radio = one.matches("input[type=radio]");
-      const isFirst = !radio || one === (root.querySelector(`input[name="${one.name}"]:checked`) ?? root.querySelector(`input[name="${one.name}"]`));
-      if (!inert && isFirst && one.matches("button, input, select, textarea, summary, a[href], [tabindex]")) found.push(one);
+      const group = `input[name="${one.name}"]`;
+      const first = radio && (root.querySelector(`${group}:checked`) ?? root.querySelector(group));
+      if (!inert && (!radio || one === first) && one.matches(KINDS)) found.push(one);
     }
   };
   walk(document);
@@ -50,12 +53,8 @@ FOCUSABLE = """() => {
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Iterator[str]:
     """A page with the laboratory, every calculator, an exercise of each kind."""
-    folder, build = tmp_path_factory.mktemp("site"), hooks()
-    build.on_post_build({"site_dir": str(folder)})
-    for path in (ROOT / "docs/lab").rglob("*.*"):
-        to = folder / "lab" / path.relative_to(ROOT / "docs/lab")
-        to.parent.mkdir(exist_ok=True)
-        to.write_bytes(path.read_bytes())
+    folder = tmp_path_factory.mktemp("site")
+    build = laboratory_in(folder)
     exercises = "".join(build._exercise(number) for number in KINDS)
     toys = "".join(f"<uwaga-toy data-toy='{toy}'>still</uwaga-toy>" for toy in TOYS)
     page = re.sub(r"<uwaga-toy.*</uwaga-toy>", toys, PAGE, flags=re.DOTALL)
@@ -92,7 +91,7 @@ def walk(page, most: int = 400) -> list[dict]:
 
 def arrow_to(page, name: str) -> None:
     """Move in the laboratory's list of tabs with the arrow keys."""
-    for _ in range(5):
+    for _ in range(6):
         if page.evaluate(FOCUSED)["name"] == f"button {name}":
             page.wait_for_timeout(300)
             return
@@ -118,7 +117,9 @@ def test_the_focus_is_not_lost_when_the_laboratory_starts(page):
     assert page.evaluate(FOCUSED)["name"] == "textarea English"
 
 
-@pytest.mark.parametrize("view", ["Attention", "Step by step", "Every number", "Change", "Choose words"])
+@pytest.mark.parametrize(
+    "view", ["Attention", "Step by step", "Every number", "Change", "Choose words", "Compare"]
+)
 def test_everything_is_reached_and_seen_and_nothing_traps(page, view):
     tab_to(page, "^button Attention$")
     arrow_to(page, view)
@@ -131,7 +132,7 @@ def test_every_view_is_operated(page):
     keys = page.keyboard
     tab_to(page, "^button Attention$")
     keys.press("End")
-    assert page.evaluate(FOCUSED)["name"] == "button Choose words"
+    assert page.evaluate(FOCUSED)["name"] == "button Compare"
     keys.press("Home")
     arrow_to(page, "Step by step")
     tab_to(page, "^button reads Ein$|^button reads Hund$|^button reads")
@@ -259,5 +260,6 @@ def test_axe_and_a_narrow_screen(page, scheme):
     assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     moving = "[...document.querySelectorAll('uwaga-lab *, uwaga-toy *')].filter((one) =>"
-    moving += " parseFloat(getComputedStyle(one).transitionDuration) > 0 || getComputedStyle(one).animationName !== 'none').length"
+    moving += " parseFloat(getComputedStyle(one).transitionDuration) > 0"
+    moving += " || getComputedStyle(one).animationName !== 'none').length"
     assert page.evaluate(moving) == 0

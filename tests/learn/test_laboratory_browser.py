@@ -44,15 +44,21 @@ def messages(language):
     return dict(re.findall(r'^  (\w+): "(.*)",$', text, re.MULTILINE))
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The files that the documentation puts beside the laboratory, and a page of it alone."""
-    folder = tmp_path_factory.mktemp("site")
+def laboratory_in(folder):
+    """Put the files that the documentation puts beside the laboratory into a folder; its hooks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(ROOT / "docs"))
         build = importlib.import_module("hooks")
     build.on_post_build({"site_dir": str(folder)})
     shutil.copytree(ROOT / "docs/lab", folder / "lab", dirs_exist_ok=True)
+    return build
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A page of the laboratory alone, in every language."""
+    folder = tmp_path_factory.mktemp("site")
+    build = laboratory_in(folder)
     exercises = "".join(build._exercise(number) for number in ("3.1", "3.3", "3.4"))
     page = PAGE.replace("EXERCISES", exercises)
     (folder / "index.html").write_text(page, encoding="utf-8")
