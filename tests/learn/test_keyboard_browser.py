@@ -9,6 +9,7 @@ import pytest
 from browser import served
 from test_laboratory_browser import AXE, PAGE, browser, laboratory_in, opened  # noqa: F401 (a fixture)
 
+pytestmark = pytest.mark.slow
 KINDS = ("1.1", "3.1", "3.3", "3.4")
 TOYS = (
     '{"score": "dot", "scores": ["dot", "scaled"], "temperature": true, '
