@@ -178,7 +178,7 @@ export const messages: Messages = {
   trainStart: "Entrenar",
   trainStop: "Parar",
   trainStatus: "Actualización {update} de {updates}, {seconds} s: pérdida {loss}; el {right} % de 200 secuencias reservadas es correcto, y el {symbols} % de sus símbolos.",
-  trainExample: "Una secuencia reservada: {source} da {made}; lo correcto es {target}.",
+  trainExample: "Una secuencia reservada: {source} se convierte en {made}; lo correcto es {target}.",
   trainPicture: "Atención del modelo de juguete tras {update} {update:actualización|actualizaciones}",
   trainRight: "secuencias correctas",
   trainSymbols: "símbolos correctos",
