@@ -50,7 +50,7 @@ export interface Axes {
 /** Curves over updates, each with its name at its end. */
 export function curves(shown: Curve[], { x, marks, log, most, at }: Axes, title: string): SVGSVGElement {
   const [width, height, left, top] = [250, 120, 34, 8];
-  const svg = picture(width + left + 90, height + top + 24, title);
+  const svg = picture(width + left + 134, height + top + 24, title);
   const scaled = (value: number): number => (log ? Math.log(Math.max(value, x[0])) : value);
   const across = (value: number): number => left + (width * (scaled(value) - scaled(x[0]))) / (scaled(x[1]) - scaled(x[0]) || 1);
   const down = (value: number): number => top + height * (1 - Math.min(value, most) / most);
