@@ -73,6 +73,14 @@ def test_a_figure_is_what_its_script_draws(script):
     assert re.sub(r"\d[\d.]*", "#", drawn) == re.sub(r"\d[\d.]*", "#", kept)
 
 
+def test_every_mechanism_and_worked_example_is_taught_in_a_chapter():
+    numbers = (ROOT / "docs/mechanisms/numbers.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r'<a id="(\w+)">', numbers))
+    taught = {one for page in CHAPTERS for one in re.findall(r"numbers\.md#(\w+)", page.read_text("utf-8"))}
+    assert len(listed) >= 43
+    assert listed - taught == set()
+
+
 def test_every_figure_has_a_script_and_every_chapter_is_in_the_index():
     assert {path.stem for path in FIGURES.glob("*.svg")} == {path.stem for path in SCRIPTS}
     index = (LEARN / "index.md").read_text(encoding="utf-8")

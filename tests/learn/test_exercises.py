@@ -73,6 +73,12 @@ def test_every_chapter_has_at_least_three_and_many_wrong_answers():
         assert kinds >= 9, page
 
 
+def test_the_course_has_enough_exercises_and_wrong_answers():
+    wrong = sum(len(one.wrong if hasattr(one, "wrong") else answers(one)[1]) for one in ALL)
+    assert len(list((ROOT / "docs/learn").glob("[0-9]*.md"))) == 17
+    assert len(ALL) >= 60 and wrong >= 180
+
+
 def test_the_command_line_shows_and_checks():
     def run(*given):
         done = CliRunner().invoke(app, ["learn", *given])
