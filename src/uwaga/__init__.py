@@ -9,6 +9,7 @@ from uwaga.results.attention import Attentions
 from uwaga.results.translation import Hypothesis, Translation, WordAlignment
 
 if TYPE_CHECKING:
+    from uwaga.compat.pipelines import pipeline
     from uwaga.translator import (
         AttendedText,
         Continuation,
@@ -44,6 +45,7 @@ __all__ = [
     "WordAlignment",
     "__version__",
     "load",
+    "pipeline",
 ]
 
 
@@ -53,6 +55,10 @@ def __getattr__(name: str) -> object:
         from uwaga.translator.asynchronous import AsyncTranslator
 
         return AsyncTranslator
+    if name == "pipeline":
+        from uwaga.compat.pipelines import pipeline
+
+        return pipeline
     if name in __all__:
         from uwaga import translator
 

@@ -1,0 +1,220 @@
+"""Pipelines: called and answering as those of transformers 4, which runs beside them in its own folder."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gpt2_folders
+import marian_folders
+import pretrained_tokenisers
+import pytest
+import torch
+
+import uwaga
+from uwaga.compat.pipelines import search_options
+from uwaga.errors import DataError, ModelError, SettingsError
+
+transformers = pytest.importorskip("transformers")
+PEER = Path(__file__).with_name("pipelines_peer.py")
+VERSIONS = ("transformers==4.57.3", "huggingface-hub==0.36.2", "tokenizers==0.22.2")
+TEXTS = ["the dog sees the cat", "Where is the station?", "a car"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Random models of three kinds, by name."""
+    place = tmp_path_factory.mktemp("pipelines")
+    marian_folders.make(place / "marian", shared=False, **marian_folders.SEPARATE)
+    words = pretrained_tokenisers.older("bert")
+    words.peer.save_pretrained(place / "bert")
+    torch.manual_seed(2)
+    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 30}
+    config = transformers.BertConfig(
+        vocab_size=words.ids.vocabulary, pad_token_id=words.peer.pad_token_id, **sizes
+    )
+    bert = transformers.BertForMaskedLM(config).eval()
+    with torch.no_grad():
+        for weight in bert.parameters():
+            weight.add_(torch.randn_like(weight) * 0.3)
+    bert.save_pretrained(place / "bert")
+    pieces = pretrained_tokenisers.older("gpt2")
+    end = pieces.peer.eos_token_id
+    gpt2_folders.make(place / "gpt2", vocab_size=pieces.ids.vocabulary, bos_token_id=end, eos_token_id=end)
+    pieces.peer.save_pretrained(place / "gpt2")
+    return {name: str(place / name) for name in ("marian", "bert", "gpt2")}
+
+
+def calls(models):
+    """Calls of every task: names, inputs and arguments, 60 or more in all."""
+    found = []
+    for task in ("translation", "summarization", "text2text-generation", "translation_en_to_de"):
+        for options in (
+            {},
+            {"num_beams": 1},
+            {"num_beams": 3, "num_return_sequences": 2},
+            {"max_length": 8},
+            {"max_new_tokens": 5, "num_beams": 2, "length_penalty": 0.5},
+            {"no_repeat_ngram_size": 2, "early_stopping": True, "min_length": 4},
+        ):
+            for inputs in (TEXTS[0], TEXTS):
+                found.append((task, models["marian"], inputs, options))
+        found.append((task, models["marian"], {"each": TEXTS}, {"num_beams": 1}))
+    for options in (
+        {"max_new_tokens": 4, "do_sample": False},
+        {"max_new_tokens": 6, "do_sample": False, "return_full_text": False},
+        {"max_new_tokens": 5, "num_beams": 3, "num_return_sequences": 2, "do_sample": False},
+    ):
+        for inputs in (TEXTS[0], TEXTS, {"each": TEXTS}):
+            found.append(("text-generation", models["gpt2"], inputs, options))
+    gaps = ["The [MASK] is here.", "[MASK] sees the dog"]
+    for options in ({}, {"top_k": 2}, {"targets": ["the", "a"]}):
+        for inputs in (gaps[0], gaps, gaps[:1], "[MASK] sees the [MASK] of a car"):
+            found.append(("fill-mask", models["bert"], inputs, options))
+    return found
+
+
+def answer(task, model, inputs, options, made):
+    """The result of uwaga's pipeline."""
+    if (task, model) not in made:
+        made[task, model] = uwaga.pipeline(task, model=model, device="cpu")
+    given = (text for text in inputs["each"]) if isinstance(inputs, dict) else inputs
+    found = made[task, model](given, **options)
+    return list(found) if isinstance(inputs, dict) else found
+
+
+def shape(value):
+    """A result without its texts and numbers."""
+    if isinstance(value, list):
+        return [shape(one) for one in value]
+    return {key: type(one).__name__ for key, one in value.items()}
+
+
+def texts(value):
+    """The texts and token ids of a result, in order."""
+    if isinstance(value, list):
+        return [text for one in value for text in texts(one)]
+    return [one for key, one in value.items() if key != "score"]
+
+
+@pytest.mark.slow
+def test_calls_answer_as_those_of_transformers_4(models, tmp_path):
+    """The same structures, texts and token ids; scores of `fill-mask` to float32."""
+    folder = tmp_path / "peer"
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, *VERSIONS]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("transformers 4 cannot be installed")
+    asked = calls(models)
+    assert len(asked) >= 60
+    environment = os.environ | {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, PEER], input=json.dumps(asked), capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    version, wanted = json.loads(done.stdout)
+    assert version.startswith("4.57")
+    made = {}
+    differing = []
+    for (task, model, inputs, options), theirs in zip(asked, wanted, strict=True):
+        ours = answer(task, model, inputs, options, made)
+        assert shape(ours) == shape(theirs), (task, inputs, options)
+        if texts(ours) != texts(theirs):
+            differing.append((task, inputs, options, ours, theirs))
+    assert differing == []
+
+
+def test_results_have_the_structures_of_version_4(models):
+    pipe = uwaga.pipeline("translation", model=models["marian"], device=-1)
+    one = pipe(TEXTS[0])
+    assert list(one[0]) == ["translation_text"] and len(one) == 1
+    assert pipe(TEXTS) == [pipe(text)[0] for text in TEXTS]
+    assert list(pipe(text for text in TEXTS)) == [pipe(text) for text in TEXTS]
+    assert pipe([]) == []
+    several = pipe(TEXTS, num_beams=3, num_return_sequences=2)
+    assert [len(some) for some in several] == [2, 2, 2]
+    assert list(uwaga.pipeline("summarization", model=models["marian"])(TEXTS[0])[0]) == ["summary_text"]
+    grown = uwaga.pipeline(model=models["gpt2"])(TEXTS[0], max_new_tokens=3, do_sample=False)
+    assert grown[0]["generated_text"].startswith(TEXTS[0])
+    [filled, *_] = uwaga.pipeline("fill-mask", models["bert"])("The [MASK] is here.")
+    assert list(filled) == ["score", "token", "token_str", "sequence"]
+
+
+def test_arguments_of_a_pipeline_are_defaults_of_its_calls(models):
+    pipe = uwaga.pipeline("translation", model=models["marian"], num_beams=1, max_new_tokens=4)
+    plain = uwaga.pipeline("translation", model=models["marian"])
+    assert pipe(TEXTS) == plain(TEXTS, num_beams=1, max_new_tokens=4)
+    assert pipe(TEXTS, num_beams=3) == plain(TEXTS, num_beams=3, max_new_tokens=4)
+
+
+def test_the_bundled_model_translates_without_a_name():
+    assert uwaga.pipeline("translation_en_to_de")("Hello.") == [{"translation_text": "Hallo."}]
+
+
+def test_task_specific_parameters_are_defaults(models, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for path in Path(models["marian"]).iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    config = json.loads((folder / "config.json").read_text())
+    config["task_specific_params"] = {"summarization": {"num_beams": 1, "max_length": 6, "prefix": "a "}}
+    (folder / "config.json").write_text(json.dumps(config))
+    plain = uwaga.pipeline("summarization", model=models["marian"])
+    wanted = plain("a the dog", num_beams=1, max_length=6)
+    assert uwaga.pipeline("summarization", model=folder)("the dog") == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"return_tensors": True}, "return_tensors=True: the result is text"),
+        ({"truncation": True}, "truncation=True: a text is never cut"),
+        ({"num_beam": 2}, "unknown argument 'num_beam'; did you mean 'num_beams'"),
+        ({"repetition_penalty": 1.5}, "repetition_penalty=1.5"),
+        ({"do_sample": True, "num_beams": 4}, "do_sample and num_beams"),
+        ({"bad_words_ids": [[1, 2]]}, "bad_words_ids"),
+        ({"early_stopping": "now"}, "early_stopping='now'"),
+        ({"num_beams": "four"}, "beam"),
+    ],
+)
+def test_what_uwaga_lacks_is_refused_by_name(models, arguments, complaint):
+    pipe = uwaga.pipeline("translation", model=models["marian"])
+    with pytest.raises(SettingsError, match=complaint):
+        pipe(TEXTS[0], **arguments)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "complaint"),
+    [
+        ("sentiment-analysis", {}, "task 'sentiment-analysis': uwaga has translation"),
+        ("translation", {"trust_remote_code": True}, "no code of a model is run"),
+        ("translation", {"framework": "tf"}, "framework='tf'"),
+        ("translation", {"tokenizer": "another"}, "tokenizer: a model's own tokeniser is used"),
+        ("translation", {"num_beam": 2}, "unknown argument 'num_beam'"),
+        ("summarization", {"model": None}, "model: name one for the task summarization"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(models, task, options, complaint):
+    with pytest.raises(SettingsError, match=complaint):
+        uwaga.pipeline(task, **{"model": models["marian"], **options})
+    with pytest.raises(ModelError):
+        uwaga.pipeline("fill-mask", model=models["gpt2"])
+
+
+def test_inputs_that_are_no_texts_are_refused_by_their_number(models):
+    pipe = uwaga.pipeline("translation", model=models["marian"])
+    with pytest.raises(DataError, match="text 2 is not a string but int"):
+        pipe(["a", 3])
+    with pytest.raises(DataError, match="text 3 is not a string but dict"):
+        list(pipe(iter(["a", "b", {"text": "c"}])))
+    with pytest.raises(DataError, match="not int"):
+        pipe(3)
+    generator = uwaga.pipeline("text-generation", model=models["gpt2"])
+    with pytest.raises(DataError, match="max_length=2 counts them"):
+        generator("the dog sees the cat", max_length=2)
+
+
+def test_lengths_count_what_generate_counts():
+    assert search_options({"max_length": 9, "min_length": 3}, before=1) == {"max_length": 8, "min_length": 2}
+    assert search_options({"max_new_tokens": 9, "max_length": 3}, before=1) == {"max_length": 9}
+    assert search_options({"min_length": 2}, before=5) == {"min_length": 0}
