@@ -92,15 +92,34 @@ def test_a_chapter_is_whole_without_a_script(served):
         context.close()
 
 
+LANGUAGES = ("es", "pl", "zh")
+
+
+def test_a_page_says_its_language_and_leads_to_the_others(site):
+    for language in LANGUAGES:
+        pages = {path.parent.name for path in (site / "learn" / language).glob("*/index.html")}
+        assert len(pages) == 18  # 17 chapters and the laboratory
+        for name in pages:
+            text = (site / "learn" / language / name / "index.html").read_text(encoding="utf-8")
+            assert f'<html lang="{language}"' in text
+            others = {"en", *LANGUAGES} - {language}
+            assert {other for other in others if f'hreflang="{other}"' in text} == others, (language, name)
+    english = (site / "learn/03-looking-back/index.html").read_text(encoding="utf-8")
+    assert '<html lang="en"' in english and all(f'hreflang="{one}"' in english for one in LANGUAGES)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_the_course(served, site, scheme):
+    """All English pages, and a chapter of each language; nothing is wider than a small telephone."""
     axe = ROOT / "page/node_modules/axe-core/axe.min.js"
     if not axe.exists():
         pytest.skip("axe-core is not installed: npm --prefix page ci")
+    english = [folder.name for folder in sorted((site / "learn").glob("*/")) if folder.name not in LANGUAGES]
+    pages = [*english, *(f"{language}/03-looking-back" for language in LANGUAGES)]
     with chromium() as browser:
         page = browser.new_page(color_scheme=scheme)
-        for folder in sorted((site / "learn").glob("*/")):
-            page.goto(f"{served}/learn/{folder.name}/")
+        for name in pages:
+            page.goto(f"{served}/learn/{name}/")
             page.add_script_tag(content=axe.read_text(encoding="utf-8"))
             found = page.evaluate(f"axe.run({RULED})")["violations"]
             # A heading that is an equation has a text, which axe does not see.
@@ -110,9 +129,9 @@ def test_axe_finds_nothing_in_the_course(served, site, scheme):
                 for node in one["nodes"]
                 if one["id"] != "empty-table-header" or "<math" not in node["html"]
             ]
-            assert told == [], folder.name
+            assert told == [], name
         page.set_viewport_size({"width": 320, "height": 700})
-        for folder in sorted((site / "learn").glob("*/")):
-            page.goto(f"{served}/learn/{folder.name}/")
-            assert page.evaluate("document.documentElement.scrollWidth") <= 320, folder.name
+        for name in pages:
+            page.goto(f"{served}/learn/{name}/")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 320, name
         page.close()
