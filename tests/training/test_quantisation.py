@@ -55,4 +55,4 @@ def test_M36_what_int8_costs_shrinks(tmp_path: Path) -> None:
         made = train(parse(Settings, settings, "toy"))
         assert made is not None
         losses[kind] = gap(made, tmp_path / "dev.tsv")
-    assert losses["int8"][0] < max(0.5 * losses["none"][0], 1e-4), losses
+    assert losses["int8"][0] < max(0.5 * losses["none"][0], 5e-4), losses  # or next to nothing

@@ -220,7 +220,7 @@ class LstmStack(nn.Module):
         extra: int = 0,
     ) -> None:
         super().__init__()
-        widths = [inputs, *[units] * (layers - 1)][:layers]
+        widths = [inputs] + [units] * (layers - 1)
         self.layers = nn.ModuleList(Lstm(width + extra, units) for width in widths)
         self.dropout = dropout
         self.residual_from = layers if residual_from is None else residual_from
