@@ -7,12 +7,12 @@ Of deepl-python 1.30, deepl-node 1.27, LibreTranslate 1.9's tests and page, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import httpx
 import pytest
 from running_server import RunningServer, running_server
+from shapes import fits
 
 PYTHON = {
     "target_lang": "DE",
@@ -53,19 +53,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     stored = {"state": str(folder / "state"), "suggestions": str(folder / "suggestions.jsonl")}
     with running_server(folder, **stored) as running:
         yield running
-
-
-def fits(value: Any, shape: Any) -> bool:
-    """Return whether JSON has a shape: of types, equal values, predicates, and lists and objects of them."""
-    if isinstance(shape, type):
-        return isinstance(value, shape)
-    if callable(shape):
-        return bool(shape(value))
-    if isinstance(shape, Mapping):
-        return set(value) == set(shape) and all(fits(value[key], part) for key, part in shape.items())
-    if isinstance(shape, list):
-        return len(value) == len(shape) and all(map(fits, value, shape))
-    return bool(value == shape)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,10 @@ def run(
         list[str] | None,
         typer.Option(help="Origin whose pages may call the server; * for any."),
     ] = None,
+    dialect: Annotated[
+        list[str] | None,
+        typer.Option(help="API to serve, by its name; repeatable.", show_default="v1, libretranslate, deepl"),
+    ] = None,
     show: Annotated[
         bool, typer.Option("--show-settings", help="Print all settings as YAML and exit.")
     ] = False,
@@ -69,6 +73,8 @@ def run(
         uwaga serve --settings server.yaml --workers 4
 
         uwaga serve keys add ann && uwaga serve --keys keys.json
+
+        uwaga serve --dialect v1 --dialect immersive    # see "Dialects" in the documentation
     """
     if context.invoked_subcommand is not None:
         return
@@ -77,6 +83,7 @@ def run(
         from uwaga.server.settings import read_server_settings
     said = {"models": model or None, "host": host, "port": port, "workers": workers, "threads": threads}
     said |= {"keys": None if keys_file is None else str(keys_file), "cors": cors or None}
+    said |= {"dialects": dialect or None}
     given = {key: value for key, value in said.items() if value is not None}
     found = read_server_settings(settings, given)
     if show:

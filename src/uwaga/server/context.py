@@ -12,13 +12,14 @@ from starlette.responses import Response
 from uwaga.server.api_errors import ApiError, QuotaError, api_error, in_thread
 from uwaga.server.auth import Client, KeyRing
 from uwaga.server.document_worker import DocumentWorker
-from uwaga.server.http import address_of
+from uwaga.server.http import address_of, while_connected
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
 from uwaga.server.routing import Routes
-from uwaga.server.service import Service
+from uwaga.server.service import Service, TextAnswer
 from uwaga.server.settings import ServerSettings
 from uwaga.server.store import Stores
+from uwaga.translator.request import Request as TextRequest
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,27 @@ class ServerContext:
             self.limiter.take(client, characters)
         return characters
 
+    async def translate(
+        self, request: Request, client: Client, texts: Sequence[TextRequest], parameter: str = "text"
+    ) -> TextAnswer:
+        """Translate the texts of a request, whose body has been read, within the limits of its client.
+
+        Args:
+            request: cancels the translation when its client disconnects.
+            client: who is charged.
+            texts: as for :meth:`Service.translate`.
+            parameter: the request's parameter with the texts.
+
+        Raises:
+            ApiError: a limit is exceeded, or a text cannot be translated.
+        """
+        characters = self.charge(client, [text.text for text in texts], parameter)
+        deadline = self.settings.limits.deadline
+        async with self.spending(client, characters), while_connected(request):
+            answer = await self.service.translate(texts, client=client.name, deadline=deadline)
+        answer.raise_first()
+        return answer
+
 
 @dataclass(frozen=True)
 class Dialect:
@@ -137,10 +159,18 @@ class Dialect:
 
 
 @dataclass(frozen=True)
-class HeaderAuth:
-    """Authentication by ``Authorization: SCHEME KEY``; ``scheme`` in lower case."""
+class KeyPlace:
+    """Where the requests of a dialect have their key.
 
-    scheme: str
+    Attributes:
+        schemes: in lower case, of ``Authorization: SCHEME KEY``.
+        header: another header, which holds the key alone; empty for none.
+        parameter: a parameter of the query; empty for none.
+    """
+
+    schemes: tuple[str, ...]
+    header: str = ""
+    parameter: str = ""
 
     def client(self, context: ServerContext, request: Request) -> Client:
         """Return the client of a request, and count the request.
@@ -148,8 +178,13 @@ class HeaderAuth:
         Raises:
             ApiError: as :meth:`ServerContext.admit`.
         """
-        stated, _, key = request.headers.get("authorization", "").partition(" ")
-        return context.admit(key.strip() if stated.lower() == self.scheme else None, address_of(request))
+        scheme, _, stated = request.headers.get("authorization", "").partition(" ")
+        key = stated.strip() if scheme.lower() in self.schemes else ""
+        if not key and self.header:
+            key = request.headers.get(self.header, "")
+        if not key and self.parameter:
+            key = request.query_params.get(self.parameter, "")
+        return context.admit(key or None, address_of(request))
 
     def owner(self, context: ServerContext, request: Request) -> str:
         """Return the owner of a request's glossaries and documents, and count the request.
@@ -160,5 +195,5 @@ class HeaderAuth:
         return context.owner(self.client(context, request))
 
 
-BEARER = HeaderAuth("bearer")
-DEEPL = HeaderAuth("deepl-auth-key")
+BEARER = KeyPlace(("bearer",))
+DEEPL = KeyPlace(("deepl-auth-key",))

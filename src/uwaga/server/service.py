@@ -310,13 +310,13 @@ class Service:
             return [Detected(code, 1.0)] * len(requests)
         target = Detected(self.language(requests[0].target or "", "target"), 0.0)
 
-        def detected(text: str) -> Detected | None:
-            text = text if requests[0].format == "text" else MARKUP.sub(" ", text)
+        def detected(request: Request) -> Detected | None:
+            text = request.text if request.format == "text" else MARKUP.sub(" ", request.text)
             if not any(map(str.isalpha, text)):
                 return target
             return next(iter(self._detect(text, target.code)), None)
 
-        return await asyncio.to_thread(lambda: [detected(request.text) for request in requests])
+        return await asyncio.to_thread(lambda: [detected(request) for request in requests])
 
     def _unknown_language(self) -> UnknownLanguageError:
         codes = ", ".join(self.languages.codes[:20])

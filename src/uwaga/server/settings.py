@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
@@ -13,7 +13,9 @@ from uwaga.settings import parse
 from uwaga.settings.parsing import StrictModel
 from uwaga.settings.yaml_text import read_yaml
 
-DialectName = Literal["v1", "libretranslate", "deepl"]
+DialectName = Literal["v1", "libretranslate", "deepl", "immersive"]
+USUAL_DIALECTS: tuple[DialectName, ...] = ("v1", "libretranslate", "deepl")
+"""Served unless the settings name others."""
 LogLevel = Literal["debug", "info", "warning", "error"]
 Port = Annotated[int, Field(ge=0, le=65535)]
 
@@ -120,7 +122,7 @@ class ServerSettings(StrictModel):
     state: Path | None = None
     database: str | None = None
     suggestions: Path | None = None
-    dialects: list[DialectName] = Field(default_factory=lambda: list(get_args(DialectName)))
+    dialects: list[DialectName] = list(USUAL_DIALECTS)  # noqa: RUF012
     page: bool = True
     public_url: str | None = None
     log_level: LogLevel = "info"

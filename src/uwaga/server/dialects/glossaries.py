@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga.server.api_errors import ApiError, in_thread
-from uwaga.server.context import HeaderAuth, ServerContext
+from uwaga.server.context import KeyPlace, ServerContext
 from uwaga.server.http import json_response
 from uwaga.server.routing import BodyKind, Routes
 from uwaga.server.store.glossary import Dictionary, StoredGlossary
@@ -34,7 +34,7 @@ class GlossaryApi:
         merge: a change adds entries to a dictionary rather than replacing it.
     """
 
-    auth: HeaderAuth
+    auth: KeyPlace
     kind: BodyKind
     read: Callable[[Request, type[Any]], Awaitable[Any]]
     create: type[BaseModel]
@@ -90,7 +90,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
     add_deletion(routes, context, prefix, api.auth)
 
 
-def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: HeaderAuth) -> None:
+def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: KeyPlace) -> None:
     """Add the route that deletes a glossary."""
 
     @routes.add("DELETE", f"{prefix}/{{glossary_id}}", "Delete a glossary", status=NO_CONTENT)

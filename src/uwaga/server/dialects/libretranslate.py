@@ -271,7 +271,6 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         texts = _texts(q)
         alternatives = _alternatives(fields)
         kind = _format(fields)
-        characters = context.charge(client, texts, "q")
         options: SearchOverrides = {}
         if alternatives:
             options = {"nbest": alternatives + 1, "beam": max(USUAL_BEAM, alternatives + 1)}
@@ -280,10 +279,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
             "target": _served(context, target, "target"),
         }
         asked = build_requests(texts, {**named, "format": kind, **options})
-        deadline = context.settings.limits.deadline
-        async with context.spending(client, characters), while_connected(request):
-            answer = await context.service.translate(asked, client=client.name, deadline=deadline)
-        answer.raise_first()
+        answer = await context.translate(request, client, asked, "q")
         return json_response(_response(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 
     @routes.add(
