@@ -146,7 +146,7 @@ RecurrentSettings read_recurrent(Fields& fields, const std::string& family) {
         s.paper = fields.choice("gru", {"paper", "fused"}) == 0;
     } else if (gnmt) {
         s.encoder_layers = fields.whole("encoder_layers", 2, most_units, 8);
-        s.decoder_layers = std::max<int64_t>(fields.whole("decoder_layers", 1, most_units, 8), 2);  // as in layout_recurrent.py
+        s.decoder_layers = fields.whole("decoder_layers", 2, most_units, 8);
     } else {
         s.encoder_layers = s.decoder_layers = fields.whole("layers", 1, most_units, 4);
     }

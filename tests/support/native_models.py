@@ -86,7 +86,7 @@ def recurrent_shapes(draw):
         values |= {"decoder": draw(st.sampled_from(["paper", "conditional"]))}
         values |= {"score": draw(st.sampled_from(scores))}
     elif family is GnmtSettings:
-        values |= {"encoder_layers": draw(st.integers(2, 4)), "decoder_layers": draw(st.integers(1, 4))}
+        values |= {"encoder_layers": draw(st.integers(2, 4)), "decoder_layers": draw(st.integers(2, 4))}
         values |= {"score": draw(st.sampled_from([*scores, "dot", "scaled_dot"]))}
     else:
         values |= {"reverse": draw(st.booleans())}

@@ -38,7 +38,6 @@ VARIANTS: dict[str, RecurrentSettings] = {
         **SMALL, layers=1, attention="local-p", window=2, input_feeding=False
     ),
     "gnmt": GnmtSettings(**SMALL, encoder_layers=3, decoder_layers=3),
-    "gnmt-one-layer": GnmtSettings(**SMALL, encoder_layers=2, decoder_layers=1, score="dot"),
 }
 
 

@@ -108,7 +108,7 @@ def _layers(settings: RecurrentSettings) -> tuple[int, int]:
     if isinstance(settings, SutskeverSettings | LuongSettings):
         return settings.layers, settings.layers
     if isinstance(settings, GnmtSettings):
-        return settings.encoder_layers, max(settings.decoder_layers, 2)  # the upper stack has at least one
+        return settings.encoder_layers, settings.decoder_layers
     return 1, 2 if isinstance(settings, BahdanauSettings) and settings.decoder == "conditional" else 1
 
 

@@ -156,7 +156,7 @@ class GnmtSettings(RecurrentSettings):
     embedding: PositiveInt = Field(1024, description="width of the word vectors")
     hidden: PositiveInt = Field(1024, description="units of each recurrent layer")
     encoder_layers: int = Field(8, ge=2, description="the first of two directions")
-    decoder_layers: PositiveInt = Field(8, description="the first of which queries the attention")
+    decoder_layers: int = Field(8, ge=2, description="the first of which queries the attention")
     dropout: Probability = Field(0.2, description="on embeddings, between layers and before the output")
     score: str = Field("additive", description=_SCORE)
 
