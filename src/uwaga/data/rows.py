@@ -58,7 +58,7 @@ class Column:
         """``maps`` are the mapped files of the arrays."""
         self.values = values
         self.offsets = offsets
-        self._maps = [mapped for mapped in maps if len(mapped) > LARGE and hasattr(mapped, "madvise")]
+        self._maps = [mapped for mapped in maps if len(mapped) > LARGE and hasattr(mmap, "MADV_DONTNEED")]
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int] | NDArray[Any]]) -> Column:

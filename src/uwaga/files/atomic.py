@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from uwaga.errors import DataError, ModelError, UwagaError
-from uwaga.files.lock import try_lock
+from uwaga.files.handles import BINARY, NO_FOLLOW, is_own, set_mode, sync, try_lock
 
 _EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 _HERE = -100  # AT_FDCWD
@@ -47,7 +47,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
         temporary, handle = _open_beside(target, mode)
         with open(temporary, "wb", opener=lambda *_: handle) as file:
             yield file
-        _sync(temporary)  # by name: libraries such as safetensors replace the file itself
+        sync(temporary)  # by name: libraries such as safetensors replace the file itself
         os.replace(temporary, target)
     except RuntimeError as error:  # circular links
         raise OSError(errno.ELOOP, str(error), str(path)) from None
@@ -93,7 +93,7 @@ def _open_beside(target: Path, mode: int | None) -> tuple[Path, int]:
         mode = stat.S_IMODE(target.stat().st_mode)
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY
     while True:
         temporary = target.with_name(f".{target.name[:LONGEST_STEM]}.{os.urandom(8).hex()}.part")
         try:
@@ -105,7 +105,7 @@ def _open_beside(target: Path, mode: int | None) -> tuple[Path, int]:
             break
         os.close(handle)
     if mode is not None:
-        os.fchmod(handle, mode)
+        set_mode(handle, temporary, mode)
     return temporary, handle
 
 
@@ -116,9 +116,9 @@ def _remove_abandoned(target: Path) -> None:
     name = re.compile(re.escape(f".{target.name[:LONGEST_STEM]}.") + r"[0-9a-f]{16}\.part")
     for path in [path for path in target.parent.iterdir() if name.fullmatch(path.name)]:
         with contextlib.suppress(OSError):
-            if not stat.S_ISREG(path.lstat().st_mode) or path.lstat().st_uid != os.geteuid():
+            if not stat.S_ISREG(path.lstat().st_mode) or not is_own(path):
                 continue
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            handle = os.open(path, os.O_RDONLY | NO_FOLLOW)
             try:
                 if try_lock(handle):
                     path.unlink()
@@ -135,7 +135,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     with new_folder(folder) as fresh:
         for name, content in files.items():
             (fresh / name).write_bytes(content)
-            _sync(fresh / name)
+            sync(fresh / name)
 
 
 @contextlib.contextmanager
@@ -163,9 +163,9 @@ def new_folder(folder: Path, error: type[UwagaError] = ModelError) -> Iterator[P
         handle, fresh = _make_sibling(folder)
         remove_leftovers(folder)
         yield fresh
-        _sync(fresh)
+        sync(fresh)
         _swap(fresh, folder, fresh.with_suffix(".old"))
-        _sync(folder.parent)
+        sync(folder.parent)
     except OSError as failure:
         raise error(f"{folder}: cannot be written: {_reason(failure)}; nothing was changed") from None
     finally:
@@ -229,21 +229,12 @@ def _make_sibling(folder: Path) -> tuple[int, Path]:
 
 def _lock_folder(folder: Path) -> int:
     """Return a handle that holds the lock of a folder; the kernel releases it when the process ends."""
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    handle = os.open(folder, os.O_RDONLY)
     held = try_lock(handle)
     if not held:
         os.close(handle)
         raise BlockingIOError if held is False else OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
     return handle
-
-
-def _sync(path: Path) -> None:
-    """Write a file or a folder through to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _swap(fresh: Path, folder: Path, aside: Path) -> None:

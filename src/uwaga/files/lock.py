@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -20,26 +19,13 @@ from pathlib import Path
 from types import TracebackType
 
 from uwaga.errors import RunInUseError
+from uwaga.files.handles import BINARY, NO_FOLLOW, try_lock
 
 LOCK = "lock"
 POLL = 0.2
 """Seconds between two attempts to take a lock that another process holds."""
 _UNNAMED_JOBS = ("", "none")  # the run id of torchrun without --rdzv-id
 _STAT_START = 21  # place of the start time, in clock ticks since boot, in /proc/PID/stat (proc(5): 22nd)
-
-
-def try_lock(handle: int) -> bool | None:
-    """Take the exclusive lock of an open file or folder, which closing the handle releases.
-
-    Returns:
-        True if this process holds the lock now, False if another one does, None where there are no such
-        locks.
-    """
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as failure:
-        return False if failure.errno in (errno.EWOULDBLOCK, errno.EACCES) else None
-    return True
 
 
 @contextlib.contextmanager
@@ -57,7 +43,7 @@ def file_lock(path: Path, waiting: Callable[[], None] | None = None, wait: bool 
         BlockingIOError: another process holds the lock and ``wait`` is false.
         OSError: the file cannot be opened.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW | BINARY, 0o600)
     try:
         waited = False
         while try_lock(handle) is False:
@@ -70,24 +56,6 @@ def file_lock(path: Path, waiting: Callable[[], None] | None = None, wait: bool 
         yield
     finally:
         os.close(handle)
-
-
-@contextlib.contextmanager
-def range_lock(handle: int, start: int, length: int) -> Iterator[None]:
-    """Hold the exclusive lock of some bytes of an open file within the block, after waiting for it.
-
-    The lock is the process's: its threads do not exclude each other.
-
-    Args:
-        handle: a handle of the file, open for writing.
-        start: position of the first byte.
-        length: number of bytes.
-    """
-    fcntl.lockf(handle, fcntl.LOCK_EX, length, start)
-    try:
-        yield
-    finally:
-        fcntl.lockf(handle, fcntl.LOCK_UN, length, start)
 
 
 @dataclass(frozen=True)
@@ -131,7 +99,7 @@ class RunLock:
 
     def __enter__(self) -> RunLock:
         while True:
-            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT | BINARY, 0o644)
             try:
                 self._take(handle)
                 if self._is_at_path(handle):
@@ -157,7 +125,8 @@ class RunLock:
         content = json.dumps(asdict(this_process())).encode()
         try:
             os.ftruncate(handle, 0)
-            os.pwrite(handle, content, 0)
+            os.lseek(handle, 0, os.SEEK_SET)
+            os.write(handle, content)
         except OSError as failure:
             failure.filename = str(self.path)
             raise
@@ -211,13 +180,14 @@ def is_stale(owner: LockOwner, held: bool) -> bool:
         return False
     if not one_kernel:
         return True  # this host has been rebooted since
-    return _born(owner.pid) != owner.born if owner.born else not _exists(owner.pid)
+    return _born(owner.pid) != owner.born if owner.born else not process_exists(owner.pid)
 
 
 def _read_owner(handle: int) -> LockOwner | None:
     """Return the owner in the file; None while there is none, or if its writer was killed while writing."""
     try:
-        values = json.loads(os.pread(handle, 1 << 16, 0))
+        os.lseek(handle, 0, os.SEEK_SET)
+        values = json.loads(os.read(handle, 1 << 16))
         return LockOwner(
             int(values["pid"]),
             str(values["host"]),
@@ -245,7 +215,10 @@ def _born(pid: int) -> str:
     return stat.rpartition(")")[2].split()[_STAT_START - 2]  # after the name, which may contain spaces
 
 
-def _exists(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
+    """Return whether a process of this machine runs; True where that is not known."""
+    if os.name == "nt":  # where os.kill(pid, 0) ends the process
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

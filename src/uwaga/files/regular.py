@@ -8,6 +8,8 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
+from uwaga.files.handles import BINARY, NO_WAIT
+
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading; a pipe or a device, which may never end, is refused without waiting.
@@ -15,8 +17,7 @@ def open_regular(path: Path) -> BinaryIO:
     Raises:
         OSError: it is missing, unreadable, or not a regular file.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    number = os.open(path, flags)
+    number = os.open(path, os.O_RDONLY | NO_WAIT | BINARY)
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(errno.EINVAL, "not a file", str(path))

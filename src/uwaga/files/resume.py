@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from uwaga.errors import DataError, RunInUseError, SettingsError, shown
-from uwaga.files.lock import try_lock
+from uwaga.files.handles import BINARY, NO_FOLLOW, NO_WAIT, try_lock
 
 JOURNAL_FORMAT = 1
 LONGEST_NAME = 200
@@ -108,12 +108,11 @@ def open_journal(target: Path, work: Mapping[str, Any], resume: bool = True) -> 
     """
     path = journal_path(target)
     try:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        handle = os.open(path, flags, 0o600)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW | NO_WAIT | BINARY, 0o600)
     except OSError as error:
         raise DataError(f"{target}: cannot be written: {error.strerror or error} ({path.name})") from None
     with os.fdopen(handle, "r+b") as file:
-        if not try_lock(handle):
+        if try_lock(handle) is False:
             raise RunInUseError(f"{target}: another process writes it; wait, or choose another file")
         if not resume:
             file.truncate(0)

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from uwaga.errors import CatalogueError
+from uwaga.files.handles import BINARY, NO_FOLLOW
 from uwaga.files.http import (
     CHUNK,
     BrokenTransferError,
@@ -286,7 +287,7 @@ def _check_total(file: RemoteFile, location: str, total: int | None) -> None:
 def _receive(
     web: HttpClient, answer: Response, file: RemoteFile, part: Part, begin: int, seen: Callable[[int], None]
 ) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_FOLLOW | BINARY
     now = begin
     with os.fdopen(os.open(part.path, flags, 0o644), "wb") as target:
         for chunk in answer.chunks():

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from uwaga.files.lock import range_lock
+from uwaga.files.handles import BINARY, range_lock
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
 
@@ -47,7 +47,7 @@ class RateLimiter:
         self._groups, self._clock, self._file = groups, clock, -1
         size = SLOT.size * SLOTS * groups
         if path is not None:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | BINARY, 0o600)
             os.ftruncate(self._file, size)
         self._table = mmap.mmap(self._file, size)
 

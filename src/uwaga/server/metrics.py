@@ -11,6 +11,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from uwaga.files.lock import process_exists
+
 if TYPE_CHECKING:
     from uwaga.translator.asynchronous import Outcome
 
@@ -134,6 +136,6 @@ def forget_dead_workers() -> None:
     folder = os.environ.get(FOLDER)
     for path in Path(folder).glob("gauge_live*.db") if folder else ():
         pid = path.stem.rpartition("_")[2]
-        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+        if pid.isdecimal() and not process_exists(int(pid)):
             with contextlib.suppress(OSError):
                 mark_process_dead(int(pid), folder)  # type: ignore[no-untyped-call]

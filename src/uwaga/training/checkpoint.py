@@ -26,6 +26,7 @@ from torch import Tensor
 
 from uwaga.errors import CheckpointError, reason
 from uwaga.files.atomic import replacing
+from uwaga.files.handles import BINARY
 from uwaga.settings import TrainingSettings
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -73,7 +74,7 @@ def append(path: Path, content: bytes) -> None:
     Raises:
         OSError: with the file's name.
     """
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o644)
     try:
         before = os.fstat(handle).st_size
         try:

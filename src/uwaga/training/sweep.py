@@ -106,7 +106,10 @@ class TrialRun:
     def interrupt(self) -> None:
         """Make the run write a checkpoint and exit."""
         if not self.ended and not self._interrupted:
-            self._process.send_signal(signal.SIGINT)
+            if os.name == "nt":  # which has no signals between processes
+                self._process.terminate()
+            else:
+                self._process.send_signal(signal.SIGINT)
         self._interrupted = True
 
     def stop(self) -> None:

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from uwaga import __version__
+from uwaga.files.handles import BINARY
 from uwaga.languages.detection import AUTO
 from uwaga.languages.names import language_name
 from uwaga.markup.formats import Format
@@ -55,7 +56,7 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
     text = json.dumps({"time": int(time.time()), **suggestion}, ensure_ascii=False) + "\n"
     line = text.encode("utf-8", "replace")
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o600)
         try:
             if os.fstat(handle).st_size + len(line) > LARGEST_SUGGESTIONS:
                 raise ApiError(507, "storage_full", "the file of suggestions is full")

@@ -1,0 +1,99 @@
+"""Take from uwaga what only Linux or POSIX has, in processes that have :func:`environment`.
+
+The standard library and the dependencies keep it, for they have their own builds for other systems.
+"""
+
+from __future__ import annotations
+
+import builtins
+import fnmatch
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+MODULES = ("fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "tty")
+NAMES = {
+    "ctypes": ("CDLL",),
+    "mmap": ("MADV_*", "MAP_*", "PROT_*"),
+    "os": (
+        *("O_CLOEXEC", "O_DIRECTORY", "O_DSYNC", "O_NOFOLLOW", "O_NONBLOCK", "O_SYNC", "O_TMPFILE", "PRIO_*"),
+        *(
+            "chown",
+            "copy_file_range",
+            "fchmod",
+            "fchown",
+            "fork*",
+            "getegid",
+            "geteuid",
+            "getgid",
+            "getgroups",
+        ),
+        *("getloadavg", "getpgid", "getpriority", "getuid", "killpg", "mkfifo", "nice", "posix_*", "pread*"),
+        *("pwrite*", "register_at_fork", "sched_*", "sendfile", "setpriority", "setsid", "statvfs", "sync"),
+        *("sysconf", "uname", "wait*"),
+    ),
+    "signal": ("SIGALRM", "SIGCHLD", "SIGHUP", "SIGKILL", "SIGPIPE", "SIGQUIT", "SIGUSR*", "pthread_*"),
+    "socket": ("AF_UNIX", "SO_REUSEPORT"),
+}
+"""Names that are missing there, as patterns, by module."""
+VALUES = {"sys": {"platform": "other"}}
+FOLDERS = ("/proc/", "/sys/")
+
+
+class Stripped(ModuleType):
+    """A module without some of its names; what is set in it is set in the module itself."""
+
+    def __init__(self, whole: ModuleType) -> None:
+        super().__init__(whole.__name__)
+        self.__dict__.update(_whole=whole)
+
+    def __getattr__(self, name: str) -> object:
+        if name in VALUES.get(self.__name__, {}):
+            return VALUES[self.__name__][name]
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in NAMES.get(self.__name__, ())):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} here")
+        return getattr(self.__dict__["_whole"], name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self.__dict__["_whole"], name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__dict__["_whole"], name)
+
+
+def take_away() -> None:
+    """Take it all from the modules of uwaga that are imported from now on."""
+    whole_import = builtins.__import__
+    stripped: dict[str, ModuleType] = {}
+
+    def importing(
+        name: str,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
+        fromlist: Sequence[str] = (),
+        level: int = 0,
+    ) -> ModuleType:
+        importer = str((globals or {}).get("__name__", ""))
+        ours = level == 0 and importer.partition(".")[0] == "uwaga"
+        if ours and name in MODULES:
+            raise ModuleNotFoundError(f"No module named {name!r} here", name=name)
+        module = whole_import(name, globals, locals, fromlist, level)
+        if ours and module.__name__ in {*NAMES, *VALUES}:
+            return stripped.setdefault(module.__name__, Stripped(module))
+        return module
+
+    def opening(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and str(arguments[0]).startswith(FOLDERS):
+            raise FileNotFoundError(2, "there is none here", arguments[0])
+
+    builtins.__import__ = importing
+    sys.addaudithook(opening)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """The environment of a process from which it is all taken; ``folder`` is for what Python reads first."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text("import without_linux\nwithout_linux.take_away()\n")
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parent), *sys.path])}
