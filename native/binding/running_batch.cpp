@@ -3,25 +3,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <utility>
-#ifdef _WIN32
-#include <process.h>
-#else
-#include <unistd.h>
-#endif
+
+#include "runtime/process.h"
 
 namespace uwaga {
-
-namespace {
-
-int this_process() {
-#ifdef _WIN32
-    return _getpid();
-#else
-    return static_cast<int>(getpid());
-#endif
-}
-
-}  // namespace
 
 PyRunningBatch::PyRunningBatch(std::unique_ptr<RunningBatch> made, std::shared_ptr<Handle> of, nb::object lists)
     : batch(std::move(made)), handle(std::move(of)), shortlist(std::move(lists)), process(this_process()) {}

@@ -5,13 +5,16 @@
 
 #if defined(__x86_64__) && !defined(UWAGA_PORTABLE)
 #define UWAGA_X86 1
+#if defined(__linux__)
+#define UWAGA_AMX 1
+#endif
 #elif defined(__aarch64__) && !defined(UWAGA_PORTABLE)
 #define UWAGA_ARM 1
 #endif
 #if UWAGA_X86
 #include <cpuid.h>
 #endif
-#if defined(__linux__)
+#if UWAGA_AMX
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -23,7 +26,10 @@ namespace uwaga {
 
 extern const Kernels portable_kernels;
 #if UWAGA_X86
-extern const Kernels avx2_kernels, avxvnni_kernels, avx512vnni_kernels, amx_kernels;
+extern const Kernels avx2_kernels, avxvnni_kernels, avx512vnni_kernels;
+#if UWAGA_AMX
+extern const Kernels amx_kernels;
+#endif
 #elif UWAGA_ARM
 extern const Kernels neon_kernels;
 #elif defined(__wasm__)
@@ -46,7 +52,7 @@ uint64_t enabled_states() {  // XCR0: the register states that the operating sys
 
 // AMX tiles need permission, requested once per process; threads started later have it too.
 bool tiles_permitted() {
-#if defined(__linux__)
+#if UWAGA_AMX
     constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 #else
@@ -118,7 +124,9 @@ const Kernels& kernels_of(Isa isa) {
         case Isa::avx2: return avx2_kernels;
         case Isa::avxvnni: return avxvnni_kernels;
         case Isa::avx512vnni: return avx512vnni_kernels;
+#if UWAGA_AMX
         case Isa::amx: return amx_kernels;
+#endif
 #elif UWAGA_ARM
         case Isa::neon: return neon_kernels;
 #elif defined(__wasm__)

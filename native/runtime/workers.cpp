@@ -1,13 +1,12 @@
 #include "runtime/workers.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <stdexcept>
 #include <system_error>
-#include <time.h>
-#include <unistd.h>
 #include <utility>
+
+#include "runtime/process.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -26,18 +25,6 @@ inline void pause() {
 #else
     std::this_thread::yield();
 #endif
-}
-
-// Nanoseconds on a clock that all threads share.
-int64_t now() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// CPU time of the calling thread in nanoseconds.
-int64_t thread_time() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return int64_t{1000000000} * time.tv_sec + time.tv_nsec;
 }
 
 // Thrown by a wait in a team in which another member has failed; that member reports the error.
@@ -62,7 +49,7 @@ int64_t spin_wait(const Done& done) {
 struct Workers::ThreadPool {
     static constexpr uint64_t open = uint64_t{1} << 16, inside = open - 1, round = 2 * open;
 
-    pid_t process = 0;
+    int process = 0;
     std::vector<std::thread> helpers;
     std::mutex mutex;
     std::condition_variable changed;
@@ -104,7 +91,7 @@ Workers::Workers() = default;
 
 Workers::~Workers() {
     if (!pool_) return;
-    if (pool_->process != getpid()) {
+    if (pool_->process != this_process()) {
         pool_.release();  // after a fork: the threads exist in the parent only, there is nothing to join
         return;
     }
@@ -136,10 +123,10 @@ void Workers::run_helper(ThreadPool& pool) {
 // Take the helpers for as long as `owner` is locked. False if another caller has them or there are none.
 bool Workers::acquire_helpers(std::unique_lock<std::mutex>& owner) {
     if (threads() < 2 || !owner.try_lock()) return false;
-    if (pool_ && pool_->process != getpid()) pool_.release();
+    if (pool_ && pool_->process != this_process()) pool_.release();
     if (!pool_) {
         pool_ = std::make_unique<ThreadPool>();
-        pool_->process = getpid();
+        pool_->process = this_process();
         try {
             for (int64_t i = 1; i < threads_; ++i) pool_->helpers.emplace_back([this, pool = pool_.get()] { run_helper(*pool); });
         } catch (const std::system_error&) {

@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -419,6 +420,28 @@ def test_the_example_compiles_and_translates(built, tmp_path, compiler):
     assert run(program, BUNDLED, input=TEXTS[0] + "\n") == expected
     by_ctypes = [sys.executable, example.with_suffix(".py"), built / "libuwaga.so", BUNDLED]
     assert run(*by_ctypes, input=TEXTS[0] + "\n") == expected
+
+
+def test_a_windows_program_translates(tmp_path):
+    """The library and the example, cross-compiled and linked; Wine runs them."""
+    tools = "x86_64-w64-mingw32"
+    gcc, gxx = f"{tools}-gcc-posix", f"{tools}-g++-posix"
+    if shutil.which(gxx) is None:
+        pytest.skip(f"no {gxx} here")
+    system = ["-DCMAKE_SYSTEM_NAME=Windows", "-DCMAKE_SYSTEM_PROCESSOR=AMD64"]
+    built = build("c-library-windows", *system, f"-DCMAKE_C_COMPILER={gcc}", f"-DCMAKE_CXX_COMPILER={gxx}")
+    assert (built / "libuwaga.dll").exists()
+    example, program = ROOT / "native" / "c" / "examples" / "translate.c", tmp_path / "translate.exe"
+    objects = tmp_path / "translate.o"
+    run(
+        gcc, "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'native/c'}", "-c", example, "-o", objects
+    )
+    run(gxx, "-static", objects, built / "libuwaga.a", "-o", program)
+    if shutil.which("wine") is None:
+        pytest.skip("no wine here: compiled and linked, not run")
+    wine = os.environ | {"WINEPREFIX": str(ROOT / "build" / "wine"), "WINEDEBUG": "-all"}
+    (expected,) = uwaga.load(threads=1).translate([TEXTS[0]])
+    assert run("wine", program, f"Z:{BUNDLED}", input=TEXTS[0] + "\n", env=wine) == expected.text + "\n"
 
 
 def test_cmake_and_pkg_config_find_the_library(built, tmp_path):

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ARM_COMPILER, ARM_EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64-static"
+WINDOWS_COMPILER = "x86_64-w64-mingw32-g++-posix"
 
 
 def needed(*programs):
@@ -67,10 +68,22 @@ def test_every_kernel_is_right_in_webassembly_and_has_the_bits_of_the_portable_o
 
 @pytest.mark.compiled
 @pytest.mark.slow
-@pytest.mark.parametrize("compiler", ["x86_64-w64-mingw32-g++-posix", "em++"])
-def test_the_engine_compiles_without_linux(compiler):
-    needed("make", compiler)
-    command = ["make", "-C", ROOT / "native" / "tests", "syntax", f"CXX={compiler}"]
+def test_every_kernel_is_right_on_windows(monkeypatch):
+    """Cross-compiled, and run by Wine, with the instructions of this processor but AMX."""
+    needed("make", WINDOWS_COMPILER, "wine")
+    engine = pytest.importorskip("uwaga.engine.cpu")
+    monkeypatch.setenv("WINEPREFIX", str(ROOT / "build" / "wine"))
+    monkeypatch.setenv("WINEDEBUG", "-all")
+    tables = passed("kernels-windows", f"CXX={WINDOWS_COMPILER}", "RUN=wine")
+    emulated = {one for one in tables if one.endswith(" (emulated)")}
+    assert tables - emulated == set(engine.usable()) - {"amx"}
+
+
+@pytest.mark.compiled
+@pytest.mark.slow
+def test_the_engine_compiles_without_linux():
+    needed("make", "em++")
+    command = ["make", "-C", ROOT / "native" / "tests", "syntax", "CXX=em++"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -42,14 +43,14 @@ struct Random {  // xorshift64*, the same numbers everywhere
 // Starts at a multiple of 64 bytes and ends where the allocation ends, so that the sanitizer detects reads beyond it.
 template <class T>
 class Aligned {
+    static constexpr std::align_val_t line{64};
+    static void release(void* p) { ::operator delete(p, line); }
+
     std::unique_ptr<void, void (*)(void*)> memory;
 
 public:
     int64_t size;
-    explicit Aligned(int64_t n, T fill = T{}) : memory(nullptr, std::free), size(n) {
-        void* p = nullptr;
-        if (posix_memalign(&p, 64, static_cast<size_t>(n > 0 ? n : 1) * sizeof(T)) != 0) std::abort();
-        memory.reset(p);
+    explicit Aligned(int64_t n, T fill = T{}) : memory(::operator new(static_cast<size_t>(n > 0 ? n : 1) * sizeof(T), line), release), size(n) {
         for (int64_t i = 0; i < n; ++i) get()[i] = fill;
     }
     T* get() const { return static_cast<T*>(memory.get()); }
