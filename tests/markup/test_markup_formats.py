@@ -46,6 +46,11 @@ def test_blocks_part_sentences_and_inline_tags_do_not() -> None:
     assert units(fragment) == ["One [o]two[c].", "Three", "four [k]"]
 
 
+def test_numbered_elements_are_inside_sentences() -> None:
+    fragment = read_fragment("<h1>One <b0>two</b0></h1>, three <x-1>four</x-1>", "html")
+    assert units(fragment) == ["One [o]two[c]", ", three", "four"]
+
+
 def test_what_is_left_alone() -> None:
     text = '<p class="a notranslate">x</p><b translate=no>y</b> z <q>w</q> <kbd>k</kbd><style>s</style>'
     assert units(read_fragment(text, "html", frozenset(["q"]))) == ["[k] z [k] [k]"]

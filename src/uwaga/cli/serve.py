@@ -74,7 +74,7 @@ def run(
 
         uwaga serve keys add ann && uwaga serve --keys keys.json
 
-        uwaga serve --dialect v1 --dialect immersive    # see "Dialects" in the documentation
+        uwaga serve --dialect v1 --dialect google       # see "Dialects" in the documentation
     """
     if context.invoked_subcommand is not None:
         return

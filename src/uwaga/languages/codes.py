@@ -110,6 +110,24 @@ def same_language(first: str, second: str) -> bool:
     return not all(scripts) or scripts[0] == scripts[1]
 
 
+SCRIPTS_OF_CHINESE = {
+    **dict.fromkeys(("zh-cn", "zh-sg", "zh-my"), "zh-Hans"),
+    **dict.fromkeys(("zh-tw", "zh-hk", "zh-mo"), "zh-Hant"),
+}
+
+
+def with_script(code: str) -> str:
+    """Return the code of Chinese with its script: ``zh-TW`` as ``zh-Hant``; any other code as it is."""
+    return SCRIPTS_OF_CHINESE.get(code.lower().replace("_", "-"), code)
+
+
+def with_region(code: str) -> str:
+    """Return the code of Chinese with a region, ``zh-CN`` or ``zh-TW``; any other code as it is."""
+    if base_language(code) != "zh":
+        return code
+    return "zh-TW" if with_script(code).lower().endswith("hant") else "zh-CN"
+
+
 ROMAN = (
     "en de fr es it pt nl sv da no nb nn fi et lv lt pl cs sk sl hr ro hu "
     "tr sq is ga id ms vi tl ca gl eu mt cy af sw eng deu fra spa ita por nld pol ces"

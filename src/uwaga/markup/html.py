@@ -28,6 +28,8 @@ BLOCKS = frozenset(
     "section select summary table tbody td tfoot th thead title tr ul".split()
 )
 """Elements that separate texts in messages; all others are inside sentences."""
+NUMBERED = re.compile(r"[a-z]+[0-9]+")
+"""The name of no element but a heading: tools write it for a tag, which is then inside a sentence."""
 VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())
 KEPT = frozenset("code kbd samp var tt math svg object canvas".split())
 """Elements inside a sentence that are never translated."""
@@ -143,7 +145,9 @@ class _Page:
 
     def _inside(self, name: str) -> bool:
         """Return whether an element is inside sentences."""
-        return name not in BLOCKS | SKIPPED if self._message else name in INLINE
+        if self._message or NUMBERED.fullmatch(name):
+            return name not in BLOCKS | SKIPPED
+        return name in INLINE
 
     def _end_of_untranslated(self, token: Token, raw: str, number: int, closes: dict[int, int]) -> int | None:
         """Return the number of the token that ends an untranslated element; None for all other tokens."""

@@ -172,14 +172,21 @@ class KeyPlace:
     header: str = ""
     parameter: str = ""
 
-    def client(self, context: ServerContext, request: Request) -> Client:
+    def client(self, context: ServerContext, request: Request, given: object = None) -> Client:
         """Return the client of a request, and count the request.
+
+        Args:
+            context: the server's.
+            request: without a key on an open server.
+            given: the key in the path or the body, for a dialect that allows one there.
 
         Raises:
             ApiError: as :meth:`ServerContext.admit`.
         """
         scheme, _, stated = request.headers.get("authorization", "").partition(" ")
         key = stated.strip() if scheme.lower() in self.schemes else ""
+        if not key and isinstance(given, str):
+            key = given
         if not key and self.header:
             key = request.headers.get(self.header, "")
         if not key and self.parameter:

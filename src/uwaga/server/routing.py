@@ -50,6 +50,32 @@ class Answer:
     content: Mapping[str, Any] = field(default_factory=dict)
 
 
+REASONS = {
+    400: "Not JSON, an invalid parameter, or a language that is not served",
+    401: "No key, or a wrong one",
+    403: "A wrong key, or its characters are used up",
+    404: "No such path",
+    408: "The body came too slowly",
+    413: "Too much for one request",
+    422: "A field is missing or invalid",
+    429: "Too much for a minute; see `Retry-After`",
+    501: "A library is not installed",
+    503: "Busy or starting; see `Retry-After`",
+    504: "The time is over",
+}
+"""Reasons of errors, by status."""
+
+
+def error_answers(model: Model, without: Sequence[int] = ()) -> dict[int, Answer]:
+    """Return the error responses of a dialect.
+
+    Args:
+        model: the model of an error.
+        without: statuses that the dialect does not use.
+    """
+    return {status: Answer(reason, model) for status, reason in REASONS.items() if status not in without}
+
+
 DOWNLOAD = Answer("The document", content={"application/octet-stream": {"schema": {"type": "string"}}})
 
 

@@ -1,0 +1,173 @@
+"""DeepLX's dialect, version 1.2, under ``/deeplx``: its own paths are LibreTranslate's and DeepL's, too."""
+
+from __future__ import annotations
+
+import time
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.languages.detection import AUTO
+from uwaga.markup.formats import Format
+from uwaga.server.api_errors import ApiError
+from uwaga.server.auth import Client
+from uwaga.server.context import Dialect, KeyPlace, ServerContext
+from uwaga.server.dialects.deepl.account import listed_code
+from uwaga.server.http import Parameters, Several, json_response, parse_json, read_fields
+from uwaga.server.routing import Routes, error_answers
+from uwaga.server.service import TextAnswer
+from uwaga.translator.request import build_requests
+
+PREFIX = "/deeplx"
+KEY = KeyPlace(("bearer", "deepl-auth-key"), parameter="token")
+TAGS: dict[str, Format] = {"": "text", "html": "html", "xml": "xml"}
+STATUS = {415: 400, 422: 400}
+"""DeepLX's statuses of some errors."""
+TAG_HANDLING = Field("", json_schema_extra={"enum": list(TAGS)})
+
+
+class DeepLXBody(BaseModel):
+    """A text to translate."""
+
+    text: str = Field("", examples=["A man sleeps."])
+    target_lang: str = Field(min_length=1, examples=["DE"])
+    source_lang: str | None = Field(AUTO, description="Detected if `auto` or empty.")
+    tag_handling: str | None = TAG_HANDLING
+
+
+class DeepLXTexts(Parameters):
+    """Texts to translate, as in DeepL's own API."""
+
+    text: Several = Field(min_length=1, examples=[["A man sleeps."]])
+    target_lang: str = Field(min_length=1, examples=["DE"])
+    source_lang: str | None = AUTO
+    tag_handling: str | None = TAG_HANDLING
+
+
+class DeepLXAnswer(BaseModel):
+    """A translation; there are no ``alternatives``, as in DeepLX since version 1.2."""
+
+    code: int
+    id: int
+    data: str
+    alternatives: None
+    source_lang: str
+    target_lang: str
+    method: str
+
+
+class DeepLXTranslation(BaseModel):
+    """A translation, as in DeepL's own API."""
+
+    detected_source_language: str
+    text: str
+
+
+class DeepLXTranslations(BaseModel):
+    """Translations in the order of the texts."""
+
+    translations: list[DeepLXTranslation]
+
+
+class DeepLXMessage(BaseModel):
+    """An error, or the greeting: an HTTP status and a text."""
+
+    code: int
+    message: str
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return the routes of the dialect."""
+    routes = Routes("DeepLX", error_answers(DeepLXMessage, without=[422]), PREFIX)
+
+    @routes.add("GET", "", "Greeting", answer=DeepLXMessage)
+    async def greeting(request: Request) -> Response:
+        """Return where to send texts."""
+        return json_response({"code": 200, "message": f"uwaga: send texts to {PREFIX}/translate by POST"})
+
+    async def one(request: Request, method: str, token: str = "") -> Response:
+        client = KEY.client(context, request, token)
+        body = parse_json(await request.body(), DeepLXBody)
+        answer = await _translated(context, request, client, [body.text], body)
+        return json_response(
+            {
+                "code": 200,
+                "id": time.time_ns() // 1_000_000,
+                "data": answer.translations[0].text,
+                "alternatives": None,
+                "source_lang": listed_code(answer.sources[0]),
+                "target_lang": body.target_lang,
+                "method": method,
+            }
+        )
+
+    @routes.add("POST", "/translate", "Translate a text", body=DeepLXBody, answer=DeepLXAnswer)
+    async def translate(request: Request) -> Response:
+        """Translate a text."""
+        return await one(request, "Free")
+
+    @routes.add("POST", "/{token}/translate", "Translate a text", body=DeepLXBody, answer=DeepLXAnswer)
+    async def translate_with_token(request: Request, token: str) -> Response:
+        """Translate a text, with the key in the path, as the hosted DeepLX has it."""
+        return await one(request, "Free", token)
+
+    @routes.add("POST", "/v1/translate", "Translate a text", body=DeepLXBody, answer=DeepLXAnswer)
+    async def translate_pro(request: Request) -> Response:
+        """Translate a text; the same as ``/translate`` but for the method of the response."""
+        return await one(request, "Pro")
+
+    @routes.add(
+        "POST", "/v2/translate", "Translate texts", body=DeepLXTexts, kind="json or form",
+        answer=DeepLXTranslations,
+    )  # fmt: skip
+    async def translate_texts(request: Request) -> Response:
+        """Translate texts, each on its own; DeepLX makes one of them."""
+        client = KEY.client(context, request)
+        body = await read_fields(request, DeepLXTexts)
+        answer = await _translated(context, request, client, body.text, body)
+        return json_response(
+            {
+                "translations": [
+                    {"detected_source_language": listed_code(source), "text": translation.text}
+                    for source, translation in zip(answer.sources, answer.translations, strict=True)
+                ]
+            }
+        )
+
+    return routes
+
+
+async def _translated(
+    context: ServerContext,
+    request: Request,
+    client: Client,
+    texts: list[str],
+    body: DeepLXBody | DeepLXTexts,
+) -> TextAnswer:
+    """Return the translations of texts.
+
+    Raises:
+        ApiError: there is no text, an unknown way to handle tags, or as :meth:`ServerContext.translate`.
+    """
+    tags = TAGS.get(body.tag_handling or "")
+    if tags is None:
+        message = "Invalid tag_handling value. Allowed values are 'html' and 'xml'."
+        raise ApiError(400, "invalid_request", message, "tag_handling")
+    if not any(texts):
+        raise ApiError(404, "no_text", "No text to translate", "text")
+    languages = {"source": body.source_lang or AUTO, "target": body.target_lang}
+    return await context.translate(request, client, build_requests(texts, {**languages, "format": tags}))
+
+
+def render(problem: ApiError, number: str) -> Response:
+    """Return an error in DeepLX's form: its status and a message."""
+    status, message = STATUS.get(problem.status, problem.status), problem.message
+    if problem.code in ("key_missing", "key_wrong"):
+        status, message = 401, "Invalid access token"
+    elif problem.code == "not_found":
+        message = "Path not found"
+    return json_response({"code": status, "message": message}, status)
+
+
+DIALECT = Dialect("deeplx", lambda path: f"{path}/".startswith(f"{PREFIX}/"), routes, render)

@@ -1,0 +1,248 @@
+"""The dialect of Google's Cloud Translation API, basic edition (version 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.languages.codes import with_region
+from uwaga.languages.detection import AUTO
+from uwaga.languages.names import language_name
+from uwaga.server.api_errors import ApiError
+from uwaga.server.auth import Client
+from uwaga.server.context import Dialect, KeyPlace, ServerContext
+from uwaga.server.http import Names, Parameters, Several, checked, json_response, read_parameters
+from uwaga.server.routing import Routes, error_answers
+from uwaga.server.service import Detected
+from uwaga.translator.request import build_requests
+
+PREFIX = "/language/translate/v2"
+KEY = KeyPlace(("bearer",), header="x-goog-api-key", parameter="key")
+UNDETERMINED = Detected("und", 0.0)
+
+
+class GoogleKey(Parameters):
+    """The key, which a request can also have as ``X-Goog-Api-Key`` or ``Authorization: Bearer``."""
+
+    key: str | None = None
+
+
+class GoogleTexts(GoogleKey):
+    """Texts to translate."""
+
+    q: Several = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
+    target: str = Field(min_length=1, max_length=32, examples=["de"])
+    source: str = Field("", max_length=32, description="Detected for each text if omitted.")
+    format: Literal["html", "text"] = "html"
+    model: Literal["", "base", "nmt"] = Field("", description="Without effect.")
+    cid: Names = Field([], description="Refused: there are no customised models.")
+
+
+class GoogleDetect(GoogleKey):
+    """Texts whose languages to detect."""
+
+    q: Several = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
+
+
+class GoogleLanguages(GoogleKey):
+    """The language of the names to list, which are English."""
+
+    target: str = Field("", max_length=32, description="Names are listed if this is a served language.")
+    model: Literal["", "base", "nmt"] = Field("", description="Without effect.")
+
+
+class GoogleTranslation(BaseModel):
+    """A translation; the language only if the request did not name it, the model only if it did."""
+
+    translatedText: str  # noqa: N815 (as its clients read it)
+    detectedSourceLanguage: str | None = None  # noqa: N815
+    model: str | None = None
+
+
+class GoogleTranslations(BaseModel):
+    """Translations in the order of the texts."""
+
+    translations: list[GoogleTranslation]
+
+
+class GoogleTranslationsAnswer(BaseModel):
+    """Translations."""
+
+    data: GoogleTranslations
+
+
+class GoogleDetection(BaseModel):
+    """A language and its probability; ``und`` for a text without letters."""
+
+    language: str
+    confidence: float
+    isReliable: bool  # noqa: N815
+
+
+class GoogleDetections(BaseModel):
+    """A list for each text, of one language."""
+
+    detections: list[list[GoogleDetection]]
+
+
+class GoogleDetectionsAnswer(BaseModel):
+    """Detected languages."""
+
+    data: GoogleDetections
+
+
+class GoogleLanguage(BaseModel):
+    """A language, and its name if the request asked for names."""
+
+    language: str
+    name: str | None = None
+
+
+class GoogleLanguageList(BaseModel):
+    """The served languages."""
+
+    languages: list[GoogleLanguage]
+
+
+class GoogleLanguagesAnswer(BaseModel):
+    """Served languages."""
+
+    data: GoogleLanguageList
+
+
+class GoogleReason(BaseModel):
+    """The reason of an error."""
+
+    message: str
+    domain: str
+    reason: str
+
+
+class GoogleProblem(BaseModel):
+    """The HTTP status of an error, and its reason."""
+
+    code: int
+    message: str
+    errors: list[GoogleReason]
+    status: str
+
+
+class GoogleError(BaseModel):
+    """An error."""
+
+    error: GoogleProblem
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return the routes of the dialect, each as GET and as POST."""
+    routes = Routes("Google Translate", error_answers(GoogleError, without=[401, 422]), PREFIX)
+
+    @routes.add("GET", "", "Translate texts", body=GoogleTexts, kind="query", answer=GoogleTranslationsAnswer)
+    @routes.add(
+        "POST", "", "Translate texts", body=GoogleTexts, kind="json or form", answer=GoogleTranslationsAnswer
+    )
+    async def translate(request: Request) -> Response:
+        """Translate one text or several."""
+        client, given = await _admitted(context, request)
+        fields = checked(given, GoogleTexts)
+        if fields.cid:
+            raise ApiError(400, "not_supported", "Parameter 'cid' is not supported by this server.", "cid")
+        options = {"source": fields.source or AUTO, "target": fields.target, "format": fields.format}
+        answer = await context.translate(request, client, build_requests(fields.q, options), "q")
+        asked = {"model": fields.model} if fields.model else {}
+        detected = [
+            {} if language is None else {"detectedSourceLanguage": with_region(language.code)}
+            for language in answer.detected
+        ]
+        translations = [
+            {"translatedText": translation.text, **language, **asked}
+            for translation, language in zip(answer.translations, detected, strict=True)
+        ]
+        return json_response({"data": {"translations": translations}})
+
+    @routes.add(
+        "GET", "/detect", "Detect languages", body=GoogleDetect, kind="query", answer=GoogleDetectionsAnswer
+    )
+    @routes.add(
+        "POST", "/detect", "Detect languages", body=GoogleDetect, kind="json or form",
+        answer=GoogleDetectionsAnswer,
+    )  # fmt: skip
+    async def detect(request: Request) -> Response:
+        """Detect the language of each text among those of the server."""
+        client, given = await _admitted(context, request)
+        texts = checked(given, GoogleDetect).q
+        context.charge(client, texts, "q")
+        found = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in texts]
+        detections = [
+            [{"language": with_region(one.code), "confidence": one.confidence, "isReliable": False}]
+            for one in found
+        ]
+        return json_response({"data": {"detections": detections}})
+
+    @routes.add(
+        "GET", "/languages", "List languages", body=GoogleLanguages, kind="query",
+        answer=GoogleLanguagesAnswer,
+    )  # fmt: skip
+    @routes.add(
+        "POST", "/languages", "List languages", body=GoogleLanguages, kind="json or form",
+        answer=GoogleLanguagesAnswer,
+    )  # fmt: skip
+    async def languages(request: Request) -> Response:
+        """List the languages, with English names if a target language is named."""
+        _, given = await _admitted(context, request)
+        fields = checked(given, GoogleLanguages)
+        if fields.target:
+            context.service.language(fields.target, "target")
+        listed = [
+            {"language": with_region(code), **({"name": language_name(code)} if fields.target else {})}
+            for code in sorted(context.service.languages.codes)
+        ]
+        return json_response({"data": {"languages": listed}})
+
+    return routes
+
+
+async def _admitted(context: ServerContext, request: Request) -> tuple[Client, Mapping[str, Any]]:
+    """Return the client of a request, and its parameters; null means that one is not given."""
+    given = {name: value for name, value in (await read_parameters(request)).items() if value is not None}
+    return KEY.client(context, request, given.get("key")), given
+
+
+STATUS = {401: 403, 408: 400, 415: 400, 422: 400}
+"""Google's statuses of some errors."""
+KINDS = {
+    400: ("global", "invalid", "INVALID_ARGUMENT"),
+    403: ("global", "forbidden", "PERMISSION_DENIED"),
+    404: ("global", "notFound", "NOT_FOUND"),
+    405: ("global", "httpMethodNotAllowed", "UNIMPLEMENTED"),
+    413: ("global", "uploadTooLarge", "INVALID_ARGUMENT"),
+    429: ("usageLimits", "rateLimitExceeded", "RESOURCE_EXHAUSTED"),
+    500: ("global", "backendError", "INTERNAL"),
+    501: ("global", "notImplemented", "UNIMPLEMENTED"),
+    503: ("global", "backendError", "UNAVAILABLE"),
+    504: ("global", "backendError", "DEADLINE_EXCEEDED"),
+}
+"""Domain, reason and status word of errors, by HTTP status."""
+REASONS = {"missing": "required", "key_wrong": "badRequest", "quota_exceeded": "dailyLimitExceeded"}
+"""Reasons of some errors, by code."""
+
+
+def render(problem: ApiError, number: str) -> Response:
+    """Return an error in Google's form."""
+    status, message = STATUS.get(problem.status, problem.status), problem.message
+    if problem.code == "key_missing":
+        message = "The request is missing a valid API key."
+    elif problem.code == "key_wrong":
+        status, message = 400, "API key not valid. Please pass a valid API key."
+    domain, reason, word = KINDS.get(status, KINDS[500])
+    errors = [{"message": message, "domain": domain, "reason": REASONS.get(problem.code, reason)}]
+    return json_response(
+        {"error": {"code": status, "message": message, "errors": errors, "status": word}}, status
+    )
+
+
+DIALECT = Dialect("google", lambda path: f"{path}/".startswith(f"{PREFIX}/"), routes, render)

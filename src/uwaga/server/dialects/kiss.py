@@ -1,0 +1,75 @@
+"""kiss-translator's custom API, for its browser extension: one text, or a list of texts."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from uwaga.languages.codes import with_region
+from uwaga.languages.detection import AUTO
+from uwaga.server.api_errors import ApiError
+from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.dialects.extensions import ERRORS, KEY, page_requests, render
+from uwaga.server.dialects.v1_schema import LanguageCode
+from uwaga.server.http import json_response, parse_json
+from uwaga.server.routing import Answer, Routes
+
+PATH = "/kiss"
+
+
+class KissBody(BaseModel):
+    """A text, or several if the extension's option to combine requests is on."""
+
+    text: str | None = Field(None, examples=["A man sleeps."])
+    texts: list[str] | None = Field(None, examples=[["A man sleeps."]])
+    source: str = Field(AUTO, alias="from", description="Detected for each text if `auto` or empty.")
+    target: LanguageCode = Field(alias="to", examples=["de"])
+
+
+class KissTranslation(BaseModel):
+    """The translation of a text, and its languages."""
+
+    text: str
+    source: str = Field(alias="from")
+    target: str = Field(alias="to")
+
+
+KISS_ITEM = {
+    "type": "object",
+    "required": ["text", "src"],
+    "properties": {"text": {"type": "string"}, "src": {"type": "string"}},
+}
+TRANSLATIONS = {"anyOf": [KissTranslation.model_json_schema(), {"type": "array", "items": KISS_ITEM}]}
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return the routes of the dialect."""
+    routes = Routes("kiss-translator", ERRORS)
+    success = Answer(
+        "A translation, or a list of them", content={"application/json": {"schema": TRANSLATIONS}}
+    )
+
+    @routes.add("POST", PATH, "Translate texts", body=KissBody, answers={200: success})
+    async def translate(request: Request) -> Response:
+        """Translate a text, or a list of texts."""
+        client = KEY.client(context, request)
+        body = parse_json(await request.body(), KissBody)
+        texts = body.texts
+        if texts is None:
+            if body.text is None:
+                raise ApiError(422, "invalid_request", "name a `text`, or a list of `texts`", "text")
+            texts = [body.text]
+        requests = page_requests(texts, body.source, body.target)
+        answer = await context.translate(request, client, requests)
+        sources = [with_region(source) for source in answer.sources]
+        if body.texts is None:
+            text = answer.translations[0].text
+            return json_response({"text": text, "from": sources[0], "to": body.target})
+        pairs = zip(answer.translations, sources, strict=True)
+        return json_response([{"text": translation.text, "src": source} for translation, source in pairs])
+
+    return routes
+
+
+DIALECT = Dialect("kiss", lambda path: path == PATH, routes, render)
