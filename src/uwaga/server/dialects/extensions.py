@@ -1,4 +1,4 @@
-"""What the APIs of browser extensions share: texts with placeholders, keys in the URL, errors.
+"""Common parts of browser extensions' APIs: texts with placeholders, keys in the URL, errors.
 
 Their documentation names the fields of a request and a response, and neither a path nor the form of an error.
 """
