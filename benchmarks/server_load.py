@@ -25,6 +25,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import get_args
 
 from peers.http_load import Crowd, Load, cancelled, post, run, run_at, run_clients
 from peers.processes import PeakMemory, command_line, handles, memory, tree
@@ -227,9 +228,12 @@ def described(arguments: argparse.Namespace) -> None:
     """Requests made from the server's own OpenAPI: no 5xx, and nothing that it does not say."""
     import httpx
 
+    from uwaga.server.settings import DialectName
+
     main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
     with tempfile.TemporaryDirectory() as folder:
-        kept = {name: str(Path(folder) / name) for name in ("suggestions", "state")}
+        kept: dict[str, object] = {name: str(Path(folder) / name) for name in ("suggestions", "state")}
+        kept["dialects"] = list(get_args(DialectName))
         with uwaga_server(arguments, limits={"characters": 2000, "deadline": 60}, **kept) as (url, _):
             paths = httpx.get(f"{url}/openapi.json").json()["paths"]
             each = -(-arguments.count * 11 // (10 * sum(map(len, paths.values()))))  # some make fewer

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import httpx
@@ -21,6 +22,7 @@ import pytest
 from running_server import RunningServer, running_server
 from shapes import fits
 
+from uwaga.server.auth import add_key
 from uwaga.server.settings import DialectName
 
 TEXT = "A man sleeps."
@@ -81,7 +83,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         ("POST", "/kiss", {"json": {"texts": ["The <i0>car</i0> is very fast."], "from": "en", "to": "de"}}, 200, [{"text": CAR, "src": "en"}]),
         ("POST", "/kiss", {"json": {"texts": ["The <a i=0>car</a> is very fast."], "from": "en", "to": "de"}}, 200, [{"text": has("<a i=0>Auto</a>"), "src": "en"}]),
         ("POST", "/kiss", {"json": {"text": TEXT, "from": "", "to": "de"}}, 200, {"text": GERMAN, "from": "en", "to": "de"}),
-        ("POST", "/kiss", {"json": {"from": "en", "to": "de"}}, 422, {"code": "invalid_request", "message": has("`texts`")}),
+        ("POST", "/kiss", {"json": {"from": "en", "to": "de"}}, 400, {"code": "missing", "message": has("`texts`")}),
         # google-cloud-translate for Python
         ("POST", PYTHON, {"json": GOOGLE}, 200, data({"translatedText": GERMAN, "detectedSourceLanguage": "en"})),
         ("POST", PYTHON, {"json": GOOGLE | {"q": [TEXT, "<b>A man</b> sleeps."], "source": "en", "model": "nmt"}}, 200,
@@ -110,6 +112,30 @@ def test_answers_have_the_shape_that_the_client_reads(server, method, path, sent
     answer = httpx.request(method, f"{server.url}{path}", timeout=60, **sent)
     assert answer.status_code == status, answer.text
     assert fits(answer.json(), shape), answer.text
+
+
+def test_keys_where_clients_send_them(tmp_path: Path):
+    file = tmp_path / "keys.json"
+    key = add_key(file, "ann")
+    deeplx, google = {"text": TEXT, "target_lang": "DE"}, {"q": TEXT, "target": "de"}
+    with running_server(tmp_path, dialects=list(get_args(DialectName)), keys=str(file)) as server:
+        for path, sent, status in (
+            (f"/deeplx/{key}/translate", {"json": deeplx}, 200),
+            (
+                "/deeplx/v2/translate",
+                {"json": deeplx, "headers": {"authorization": f"DeepL-Auth-Key {key}"}},
+                200,
+            ),
+            ("/deeplx/translate", {"json": deeplx}, 401),
+            ("/deeplx/wrong/translate", {"json": deeplx}, 401),
+            ("/language/translate/v2", {"data": google | {"key": key}}, 200),
+            ("/language/translate/v2", {"json": google, "headers": {"x-goog-api-key": key}}, 200),
+            ("/language/translate/v2", {"json": google}, 403),
+            ("/language/translate/v2?key=wrong", {"json": google}, 400),
+        ):
+            answer = httpx.post(f"{server.url}{path}", timeout=60, **sent)
+            assert answer.status_code == status, answer.text
+        assert key not in server.log.read_text(encoding="utf-8")
 
 
 def test_googles_own_client(server: RunningServer):

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from running_server import RunningServer, running_server
+
+from uwaga.server.settings import DialectName
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("server")
     kept = {name: str(folder / name) for name in ("suggestions", "state")}
-    with running_server(folder, limits={"characters": 2000, "deadline": 30}, **kept) as running:
+    limits = {"characters": 2000, "deadline": 30}
+    with running_server(folder, limits=limits, dialects=list(get_args(DialectName)), **kept) as running:
         yield running
 
 

@@ -245,12 +245,13 @@ def _operation(route: Route, references: References, schemas: dict[str, Any]) ->
         ]
     elif route.body is not None:
         schema = references[route.body, "validation"]
+        whole = schemas[schema["$ref"].removeprefix(SCHEMAS)]
         if route.kind == "upload":
-            whole = schemas[schema["$ref"].removeprefix(SCHEMAS)]
             properties = {**whole["properties"], "file": FILE}
             schema = {**whole, "properties": properties, "required": [*whole.get("required", ()), "file"]}
         content = {media: {"schema": schema} for media in _IN_BODY[route.kind]}
-        operation["requestBody"] = {"required": True, "content": content}
+        needed = route.kind != "json or form" or "required" in whole
+        operation["requestBody"] = {"required": needed, "content": content}
     if parameters:
         operation["parameters"] = parameters
     operation["responses"] = {

@@ -36,10 +36,10 @@ class GoogleTexts(GoogleKey):
 
     q: Several = Field(min_length=1, description="A text, or several.", examples=[["A man sleeps."]])
     target: str = Field(min_length=1, max_length=32, examples=["de"])
-    source: str = Field("", max_length=32, description="Detected for each text if omitted.")
-    format: Literal["html", "text"] = "html"
-    model: Literal["", "base", "nmt"] = Field("", description="Without effect.")
-    cid: Names = Field([], description="Refused: there are no customised models.")
+    source: str | None = Field(None, max_length=32, description="Detected for each text if omitted.")
+    format: Literal["html", "text"] | None = "html"
+    model: Literal["", "base", "nmt"] | None = Field(None, description="Without effect.")
+    cid: Names | None = Field(None, description="Refused: there are no customised models.")
 
 
 class GoogleDetect(GoogleKey):
@@ -51,8 +51,10 @@ class GoogleDetect(GoogleKey):
 class GoogleLanguages(GoogleKey):
     """The language of the names to list, which are English."""
 
-    target: str = Field("", max_length=32, description="Names are listed if this is a served language.")
-    model: Literal["", "base", "nmt"] = Field("", description="Without effect.")
+    target: str | None = Field(
+        None, max_length=32, description="Names are listed if this is a served language."
+    )
+    model: Literal["", "base", "nmt"] | None = Field(None, description="Without effect.")
 
 
 class GoogleTranslation(BaseModel):
@@ -151,7 +153,11 @@ def routes(context: ServerContext) -> Routes:
         fields = checked(given, GoogleTexts)
         if fields.cid:
             raise ApiError(400, "not_supported", "Parameter 'cid' is not supported by this server.", "cid")
-        options = {"source": fields.source or AUTO, "target": fields.target, "format": fields.format}
+        options = {
+            "source": fields.source or AUTO,
+            "target": fields.target,
+            "format": fields.format or "html",
+        }
         answer = await context.translate(request, client, build_requests(fields.q, options), "q")
         asked = {"model": fields.model} if fields.model else {}
         detected = [
@@ -207,8 +213,8 @@ def routes(context: ServerContext) -> Routes:
 
 
 async def _admitted(context: ServerContext, request: Request) -> tuple[Client, Mapping[str, Any]]:
-    """Return the client of a request, and its parameters; null means that one is not given."""
-    given = {name: value for name, value in (await read_parameters(request)).items() if value is not None}
+    """Return the client of a request, and its parameters."""
+    given = await read_parameters(request)
     return KEY.client(context, request, given.get("key")), given
 
 

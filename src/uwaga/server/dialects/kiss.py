@@ -58,7 +58,7 @@ def routes(context: ServerContext) -> Routes:
         texts = body.texts
         if texts is None:
             if body.text is None:
-                raise ApiError(422, "invalid_request", "name a `text`, or a list of `texts`", "text")
+                raise ApiError(400, "missing", "name a `text`, or a list of `texts`", "text")
             texts = [body.text]
         requests = page_requests(texts, body.source, body.target)
         answer = await context.translate(request, client, requests)
