@@ -1,0 +1,138 @@
+"""Requests of OPUS-CAT's clients, replayed as they send them.
+
+- Helsinki-NLP/OPUS-CAT: ``OmegaTPlugin``, ``OpusCatTranslator.java``; ``Trados2019Plugin``,
+  ``OpusCatMtServiceConnection.cs`` and ``ConnectionControl.xaml.cs``; ``memoQPlugin``, ``OpusCatMTSession.cs`` and
+  ``OpusCatMTOptionsForm.cs``; ``OpusCatChromeExtension/connector.js``; its documentation of Wordfast Pro and Classic.
+- briacp's plugin for OmegaT, ``OpusMT.java``; LoopCAT's bridge to OPUS-CAT.
+"""
+
+# ruff: noqa: E501 (a table of requests)
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from running_server import RunningServer, running_server
+from shapes import fits
+
+from uwaga.server.dialects.opuscat import translation_pair
+from uwaga.translator import Translator
+
+pytest_plugins = "server_fixtures"
+
+TEXT = "The weather is nice; isn't it?"
+TRADOS = {
+    "content-type": "application/json",
+    "accept": "application/json, text/json, text/x-json, text/javascript",
+}
+PAIR = {
+    "translation": str,
+    "Translation": str,
+    "SegmentedSourceSentence": ["▁The", "▁weather", "▁is", "▁nice", ";", "▁isn't", "▁it", "?"],
+    "SegmentedTranslation": list,
+    "SegmentedAlignmentSourceToTarget": dict,
+    "SegmentedAlignmentTargetToSource": dict,
+    "AlignmentString": str,
+    "RawTranslation": str,
+    "Segmentation": 1,
+    "AutoEditedTranslation": False,
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("server"), dialects=["opuscat"]) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "params"),
+    [
+        ("GET", "/MTRestService/TranslateJson", {"input": TEXT, "modelTag": "", "srcLangCode": "en", "tokenCode": "0", "trgLangCode": "de"}),
+        ("GET", "/MTRestService/TranslateJson", {"input": TEXT, "srcLangCode": "en", "trgLangCode": "de"}),
+        ("GET", "/MtRestService/TranslateJson", {"tokenCode": "0", "input": TEXT, "srcLangCode": "en", "trgLangCode": "de", "modelTag": "law"}),
+        ("GET", "/MtRestService/TranslateJson", {"tokenCode": "0", "input": TEXT, "srcLangCode": "eng", "trgLangCode": "ger", "modelTag": '""'}),
+        ("GET", "/MTRestService/TranslateJson", {"tokenCode": "0", "input": TEXT, "modelTag": ""}),
+        ("GET", "/MTRestService/TranslateJson", {"tokenCode": "", "input": TEXT, "srcLangCode": "EN", "trgLangCode": "DE"}),
+        ("POST", "/MTRestService/TranslatePost", {"tokenCode": "0", "input": TEXT, "srcLangCode": "en", "trgLangCode": "de", "modelTag": ""}),
+        ("GET", "/MTRestService/TranslateJson", {"tokenCode": "0", "input": TEXT, "srcLangCode": "en-GB", "trgLangCode": "de", "modelTag": "", "inputIsSingleSentence": "true"}),
+    ],
+    ids=["OmegaT", "OmegaT by briacp", "Trados", "memoQ", "Chrome", "Wordfast Classic", "Wordfast Pro", "LoopCAT"],
+)  # fmt: skip
+def test_a_segment_is_translated(
+    server: RunningServer, translator: Translator, method: str, path: str, params: dict[str, str]
+):
+    answer = httpx.request(method, f"{server.url}{path}", params=params, headers=TRADOS, timeout=60)
+    pair = answer.json()
+    assert answer.status_code == 200 and fits(pair, PAIR), answer.text
+    assert pair["translation"] == pair["Translation"] == translator.translate(TEXT).text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "shape"),
+    [
+        ("GET", "ListSupportedLanguagePairs", None, 200, ["en-de"]),
+        ("GET", "ListSupportedLanguagePairs?tokenCode=0", None, 200, ["en-de"]),
+        ("GET", "GetLanguagePairModelTags?tokenCode=0&srcLangCode=en&trgLangCode=de", None, 200, []),
+        ("GET", "CheckModelStatus?tokenCode=0&srcLangCode=en&trgLangCode=de&modelTag=", None, 200, "Primary model bundled for en-de will be used."),
+        ("GET", "CheckModelStatus?tokenCode=0&srcLangCode=en&trgLangCode=fi&modelTag=", None, 200, "No model available for en-fi."),
+        ("POST", "PreOrderBatch?tokenCode=0&srcLangCode=en&trgLangCode=de&modelTag=", [TEXT, "Hello"], 200, None),
+        ("POST", "PreOrderBatch?tokenCode=0&srcLangCode=en&trgLangCode=de&modelTag=", [], 400, {"Message": str}),
+        ("POST", "PreOrderBatch?tokenCode=0&srcLangCode=en&trgLangCode=fi&modelTag=", [TEXT], 400, {"Message": str}),
+        ("POST", "PreOrderBatch?tokenCode=0&srcLangCode=en&trgLangCode=de&modelTag=", {"a": 1}, 422, {"Message": str}),
+        ("POST", "Customize?tokenCode=0&srcLangCode=en&trgLangCode=de&modelTag=a", {"input": []}, 404, {"Message": str}),
+        ("GET", "TranslateJson?input=Hello&srcLangCode=en&trgLangCode=fi", None, 400, {"Message": lambda text: "'fi' is not available" in text}),
+        ("GET", "TranslateJson?input=Hello&srcLangCode=en&inputIsSingleSentence=maybe", None, 400, {"Message": str}),
+        ("DELETE", "TranslateJson", None, 405, {"Message": str}),
+    ],
+)  # fmt: skip
+def test_pairs_and_refusals(
+    server: RunningServer, method: str, path: str, body: Any, status: int, shape: Any
+):
+    sent = {} if body is None else {"json": body}
+    for prefix in ("MTRestService", "MtRestService"):
+        answer = httpx.request(method, f"{server.url}/{prefix}/{path}", timeout=60, **sent)
+        assert answer.status_code == status, answer.text
+        assert not answer.content if shape is None else fits(answer.json(), shape), answer.text
+
+
+def test_a_translation_as_plain_text(server: RunningServer, translator: Translator):
+    for name in ("Translate", "TranslateStream"):
+        answer = httpx.get(f"{server.url}/MTRestService/{name}", params={"input": TEXT}, timeout=60)
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        assert answer.text == translator.translate(TEXT).text
+
+
+def test_the_target_may_be_missing_only_if_there_is_one(tmp_path):
+    models = [{"name": "bundled"}, {"name": "bundled", "source": "en", "target": "fr"}]
+    with running_server(tmp_path, dialects=["opuscat"], models=models) as server:
+        answer = httpx.get(f"{server.url}/MTRestService/TranslateJson", params={"input": TEXT}, timeout=60)
+        assert (answer.status_code, "de, fr" in answer.json()["Message"]) == (400, True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from([TEXT, "A man sleeps.", "🙂", "a  b", "\n", "我", "", " ", "«Hello»"])))
+def test_segments_and_links_are_as_the_tag_restorers_of_the_plugins_read_them(
+    translator: Translator, parts: list[str]
+):
+    """``TagRestorer.cs``: the segments are the text, and the links are pairs of their numbers."""
+    translation = translator.translate(" ".join(parts), alignment=True)
+    pair: Any = translation_pair(translation)
+    for text, segments in (
+        (translation.source, pair["SegmentedSourceSentence"]),
+        (translation.text, pair["SegmentedTranslation"]),
+    ):
+        assert "".join(segments).replace("▁", " ").split() == text.split()
+    links = [tuple(map(int, link.split("-"))) for link in pair["AlignmentString"].split()]
+    forward, back = pair["SegmentedAlignmentSourceToTarget"], pair["SegmentedAlignmentTargetToSource"]
+    assert [(int(one), other) for one, several in forward.items() for other in several] == links
+    assert sorted((other, int(one)) for one, several in back.items() for other in several) == links
+    assert all(
+        one < len(pair["SegmentedSourceSentence"]) and other < len(pair["SegmentedTranslation"])
+        for one, other in links
+    )
