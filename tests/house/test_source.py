@@ -21,7 +21,7 @@ from uwaga.translator import Request
 SOURCE = Path(__file__).parents[2] / "src"
 COMPILED = "uwaga.engine._core"
 MOST = 4
-WIRE = ("uwaga.server.dialects.",)
+WIRE = ("uwaga.server.dialects.", "uwaga.server.mcp.schema")
 """Bodies of requests, which convert to a Request in one function."""
 FORMATS = {"DecodingSettings", "ModelSettings", "BeamRules"}
 """Schemas of settings files, and what the native engine is told of a search."""

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,13 +31,15 @@ class RunningServer:
 
 
 @contextlib.contextmanager
-def running_server(folder: Path, **settings: object) -> Iterator[RunningServer]:
+def running_server(
+    folder: Path, command: Sequence[str] = ("serve",), **settings: object
+) -> Iterator[RunningServer]:
     """A server with these settings until the end of the block; its models are loaded."""
     file, log = folder / "server.yaml", folder / "server.log"
     file.write_text(yaml.safe_dump({"port": 0, "threads": 1, **settings}), encoding="utf-8")
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "uwaga", "serve", "--settings", str(file)],
+            [sys.executable, "-m", "uwaga", *command, "--settings", str(file)],
             stderr=output,
             stdout=output,
             env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -15,7 +15,7 @@ from uwaga.cli.errors import INTERRUPTED, guarded_output, reported, terminable
 from uwaga.cli.verb import Verb, VerbGroup
 
 HEADINGS = {
-    "Translate": ("translate", "translate-file", "batch", "serve", "models"),
+    "Translate": ("translate", "translate-file", "batch", "serve", "mcp", "models"),
     "Train": ("train", "clean", "distil", "backtranslate", "average", "merge", "convert", "shortlist"),
     "Evaluate": ("evaluate", "score", "lengths", "report"),
     "Look inside": ("attend", "align", "heads", "info"),

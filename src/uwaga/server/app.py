@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
@@ -86,6 +86,7 @@ def create_app(
     settings: ServerSettings,
     metrics: Metrics | None = None,
     limiter: RateLimiter | None = None,
+    dialects: Sequence[Dialect] | None = None,
 ) -> Application:
     """Create the application, which starts and closes the service.
 
@@ -94,12 +95,14 @@ def create_app(
         settings: the settings of the server.
         metrics: its own if None.
         limiter: counts requests and characters per minute; its own if None.
+        dialects: the APIs to serve; those of the settings if None.
 
     Raises:
         SettingsError: the file of keys is damaged, or a store cannot be written.
     """
     context = _context(service, settings, metrics or Metrics(), limiter or RateLimiter())
-    dialects = [dialect for dialect in DIALECTS if dialect.name in settings.dialects]
+    if dialects is None:
+        dialects = [dialect for dialect in DIALECTS if dialect.name in settings.dialects]
 
     def render(path: str, error: ApiError, request_id: str) -> Response:
         """Return an error in the form of a path's dialect."""
@@ -125,7 +128,7 @@ def create_app(
             http, allow_origins=settings.cors, allow_methods=["*"], allow_headers=["*"],
             expose_headers=["x-request-id", "retry-after"],
         )  # fmt: skip
-    return Application(http, _lifespan(context))
+    return Application(http, _lifespan(context, dialects))
 
 
 def _context(
@@ -147,7 +150,9 @@ def _context(
     return replace(context, keys=KeyRing(settings.keys, context.visitor("")))
 
 
-def _lifespan(context: ServerContext) -> Callable[[object], AbstractAsyncContextManager[None]]:
+def _lifespan(
+    context: ServerContext, dialects: Sequence[Dialect]
+) -> Callable[[object], AbstractAsyncContextManager[None]]:
     @contextlib.asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
         """Load models while the server answers already; at the end, answer the requests that it has."""
@@ -162,7 +167,10 @@ def _lifespan(context: ServerContext) -> Callable[[object], AbstractAsyncContext
         tasks = [asyncio.ensure_future(work) for work in (service.start(), service.collect(), flush())]
         if documents is not None:
             documents.start()
-        yield
+        async with contextlib.AsyncExitStack() as running:
+            for dialect in dialects:
+                await running.enter_async_context(dialect.running())
+            yield
         if documents is not None:
             await documents.stop()
         for task in tasks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from starlette.requests import Request
@@ -150,12 +150,14 @@ class Dialect:
         owns: whether a path is the dialect's.
         routes: returns its routes.
         render: returns an error response in its form, from the error and the request's id.
+        running: a context that the server enters before the first request and leaves after the last.
     """
 
     name: str
     owns: Callable[[str], bool]
     routes: Callable[[ServerContext], Routes]
     render: Callable[[ApiError, str], Response]
+    running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from uwaga.documents import DocumentOptions, document_job, job_texts
 from uwaga.errors import UwagaError
@@ -143,22 +143,18 @@ class DocumentWorker:
         )
 
     async def _detect(self, claimed: ClaimedDocument) -> str:
-        detected = await self._service.detect(await in_thread(_sample, claimed))
+        detected = await self._service.detect(await in_thread(lambda: sample(_texts(claimed))))
         if not detected:
             message = "the language of the document cannot be detected; name it"
             raise ApiError(400, "unknown_language", message, "source")
         return detected[0].code
 
 
-def _sample(claimed: ClaimedDocument) -> str:
-    """The first texts of a document.
-
-    Raises:
-        DataError, MissingExtraError: it is not in its format, or a library is missing.
-    """
+def sample(document: Iterable[str]) -> str:
+    """Return the first texts of a document, as many as its language is detected from."""
     texts: list[str] = []
     size = 0
-    for text in _texts(claimed):
+    for text in document:
         texts.append(text)
         size += len(text)
         if size >= SAMPLE:

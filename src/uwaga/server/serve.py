@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +25,7 @@ from uwaga.engine.cpu import usable_cores
 from uwaga.errors import SettingsError
 from uwaga.server.app import Application, create_app
 from uwaga.server.connection import KEEP_ALIVE, WatchedConnection
+from uwaga.server.context import Dialect
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import FOLDER, Metrics, forget_dead_workers
 from uwaga.server.models import ModelPool, loader
@@ -83,8 +84,12 @@ STUCK = 30
 """Seconds after which an unresponsive worker is replaced; on a busy machine a healthy one takes a few."""
 
 
-def run_server(settings: ServerSettings) -> None:
+def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = None) -> None:
     """Serve until the process is told to stop, then finish the running requests.
+
+    Args:
+        settings: the settings of the server.
+        dialects: the APIs to serve; those of the settings if None.
 
     Raises:
         SettingsError: the server cannot listen on the address, no model can be served, or a store cannot be
@@ -103,7 +108,7 @@ def run_server(settings: ServerSettings) -> None:
             shared.enter_context(_shared_figures())
             folder = shared.enter_context(tempfile.TemporaryDirectory(prefix="uwaga-limits-"))
             buckets = Path(folder) / "buckets"
-        config = _http(settings, functools.partial(build_app, settings, buckets))
+        config = _http(settings, functools.partial(build_app, settings, buckets, dialects))
         host, port = bound.getsockname()[:2]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         LOG.info("listening", extra={"url": url, "workers": settings.workers})
@@ -131,12 +136,15 @@ def _http(settings: ServerSettings, app: Callable[[], Application]) -> uvicorn.C
     )
 
 
-def build_app(settings: ServerSettings, buckets: Path | None = None) -> Application:
+def build_app(
+    settings: ServerSettings, buckets: Path | None = None, dialects: Sequence[Dialect] | None = None
+) -> Application:
     """Create the application of one worker.
 
     Args:
         settings: the settings of the server.
         buckets: file in which workers share the limits per minute; None for a single worker.
+        dialects: as in :func:`run_server`.
 
     Raises:
         SettingsError: no model can be served, or the file of keys is damaged.
@@ -144,13 +152,20 @@ def build_app(settings: ServerSettings, buckets: Path | None = None) -> Applicat
     set_up_logs(settings.log_level)
     forget_dead_workers()
     sys.setswitchinterval(SWITCH)
+    metrics = Metrics()
+    return create_app(open_service(settings, metrics), settings, metrics, RateLimiter(buckets), dialects)
+
+
+def open_service(settings: ServerSettings, metrics: Metrics) -> Service:
+    """Return the service of one worker; it loads no model yet.
+
+    Raises:
+        SettingsError: no model can be served.
+    """
     threads = settings.threads or max(1, usable_cores() // settings.workers)
-    metrics, limits = Metrics(), settings.limits
     load = loader(threads, settings.workers > 1)
-    store = ModelPool(load, settings.memory, limits.waiting, metrics.of_model, settings.nice)
-    service = Service(read_served_models(settings.models), store, metrics.answered)
-    limiter = RateLimiter(buckets)
-    return create_app(service, settings, metrics, limiter)
+    pool = ModelPool(load, settings.memory, settings.limits.waiting, metrics.of_model, settings.nice)
+    return Service(read_served_models(settings.models), pool, metrics.answered)
 
 
 def _listen(host: str, port: int) -> socket.socket:

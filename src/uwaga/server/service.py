@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from uwaga.documents.document import DocumentOptions
-from uwaga.documents.job import DocumentReport
+from uwaga.documents.job import BATCH, NO_OPTIONS, DocumentReport
 from uwaga.documents.translating import translate_file
-from uwaga.errors import DataError, MissingExtraError, NotInspectableError
+from uwaga.errors import DataError, MissingExtraError, NotInspectableError, shown
 from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
 from uwaga.server.api_errors import ApiError, UnknownLanguageError, api_error
@@ -93,7 +93,22 @@ class Service:
         self._translated = translated
         self.served, self.pool, self.languages = list(models), pool, ServedLanguages(models)
         self.ready = False
+        self._alone: dict[str, Service] = {}
         self._thresholds = gc.get_threshold()
+
+    def only(self, name: str) -> Service:
+        """Return a service that translates with a single one of the models, and shares it.
+
+        Raises:
+            ApiError: no model of this name is served; names those that are.
+        """
+        usable = {model.name: model for model in self.served if not model.problem}
+        if name not in usable:
+            message = f"there is no model {shown(name)}; available: {', '.join(list(usable)[:20])}"
+            raise ApiError(400, "unknown_model", message, "model")
+        if name not in self._alone:
+            self._alone[name] = Service([usable[name]], self.pool, self._translated)
+        return self._alone[name]
 
     async def start(self) -> None:
         """Load the models to preload, then what detects languages."""
@@ -241,7 +256,9 @@ class Service:
         source: str | None,
         target: str,
         format: str | None = None,  # noqa: A002 (as in the library)
+        options: DocumentOptions = NO_OPTIONS,
         glossary: GivenTerms | None = None,
+        batch: int = BATCH,
         client: str = "",
         deadline: float | None = None,
         progress: Callable[[int, int], None] | None = None,
@@ -254,7 +271,9 @@ class Service:
             source: public code of the document's language.
             target: public code of the translation's language.
             format: name of the document's format; None to infer it from the file name.
+            options: how to read the document; its languages are set.
             glossary: required translations of terms.
+            batch: the number of texts that are translated together, after which ``progress`` is called.
             client: name of the client, for fairness.
             deadline: the time limit in seconds.
             progress: called from another thread with the number of translated segments and of all segments.
@@ -265,13 +284,20 @@ class Service:
         to = self.language(target, "target")
         route = self.route(self.language(source or "", "source"), to)
         languages = _languages(route)
-        options = DocumentOptions(source=route[0].source, target=route[-1].target)
+        options = replace(options, source=route[0].source, target=route[-1].target)
 
         def work(translator: Translator) -> DocumentReport:
             between = translator.between(languages.get("source"), languages.get("target"))
             terms = Request("", glossary=glossary)
             return translate_file(
-                between, document, output, format=format, options=options, request=terms, progress=progress
+                between,
+                document,
+                output,
+                format=format,
+                options=options,
+                request=terms,
+                batch=batch,
+                progress=progress,
             )
 
         async with self.pool.translator(route) as translator:

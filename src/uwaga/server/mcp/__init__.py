@@ -1,0 +1,1 @@
+"""A server of the Model Context Protocol: translation as tools for language models."""

@@ -1,0 +1,87 @@
+"""The protocol over standard input and output, for a client that starts the server."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator
+from typing import IO, cast
+
+import anyio
+from mcp.server.stdio import stdio_server
+
+from uwaga.errors import SettingsError
+from uwaga.server.auth import Client
+from uwaga.server.context import ServerContext
+from uwaga.server.mcp.folders import Folders
+from uwaga.server.mcp.protocol import mcp_server
+from uwaga.server.metrics import Metrics
+from uwaga.server.serve import open_service, set_up_logs
+from uwaga.server.settings import ServerSettings
+
+CLIENT = Client("stdio")
+
+
+def run_stdio(settings: ServerSettings, folders: Folders) -> None:
+    """Serve one client until it closes standard input.
+
+    Raises:
+        SettingsError: no model can be served, or standard input or output is closed.
+    """
+    set_up_logs(settings.log_level)
+    metrics = Metrics()
+    context = ServerContext(settings, open_service(settings, metrics), metrics=metrics)
+    received, sent = _streams()
+    try:
+        asyncio.run(_serve(context, folders, received, sent))
+    except* BrokenPipeError:
+        pass  # the client has gone
+
+
+def _streams() -> tuple[IO[str], IO[str]]:
+    """Return standard input and output as text; what else is printed goes to standard error.
+
+    Raises:
+        SettingsError: one is closed.
+    """
+    try:
+        received = os.fdopen(0, encoding="utf-8", errors="replace", newline="\n", closefd=False)
+        sent = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    except OSError:
+        raise SettingsError("standard input or output is closed; to serve over HTTP, add --http") from None
+    sys.stdout.flush()
+    os.dup2(2, 1)
+    return received, sent
+
+
+async def _serve(context: ServerContext, folders: Folders, received: IO[str], sent: IO[str]) -> None:
+    service = context.service
+    server = mcp_server(context, folders, lambda _: CLIENT)
+    lines = cast("anyio.AsyncFile[str]", _lines(received))
+    starting = asyncio.ensure_future(service.start())
+    try:
+        async with stdio_server(lines, anyio.wrap_file(cast("io.TextIOWrapper", sent))) as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+    finally:
+        starting.cancel()
+        await service.close()
+
+
+async def _lines(received: IO[str]) -> AsyncIterator[str]:
+    """Yield lines as they arrive; a signal ends the process although a thread waits for the next one."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[str] = asyncio.Queue(1)
+
+    def read() -> None:
+        while True:
+            line = received.readline()
+            asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
+            if not line:
+                return
+
+    threading.Thread(target=read, daemon=True).start()
+    while line := await queue.get():
+        yield line

@@ -1,0 +1,384 @@
+"""The tools: translate texts and documents, list languages, list, show and create glossaries."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mcp.types import Tool as ListedTool
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel
+
+from uwaga.documents import DocumentOptions, document_job, find_format, job_texts
+from uwaga.errors import DataError, SettingsError, shown
+from uwaga.files.atomic import new_file
+from uwaga.languages.detection import AUTO
+from uwaga.results.translation import shortened
+from uwaga.server.api_errors import ApiError, api_error, in_thread
+from uwaga.server.auth import Client
+from uwaga.server.context import ServerContext
+from uwaga.server.dialects.documents import document_suffixes
+from uwaga.server.document_worker import sample
+from uwaga.server.mcp import schema
+from uwaga.server.mcp.folders import Folders
+from uwaga.server.service import Service
+from uwaga.terms import Glossary, Term
+from uwaga.terms.files import SEPARATOR
+from uwaga.translator import Request
+
+BATCH = 32
+"""Texts of a document between two notifications of its progress."""
+MOST_DOUBTS = 20
+"""Doubtful translations of a document that are shown."""
+MOST_SHOWN_TERMS = 1000
+MOST_PAIRS = 1000
+"""Pairs of languages beyond which a list omits the targets."""
+GLOSSARIES = (".tsv", ".csv", ".tbx")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool.
+
+    Attributes:
+        context: the server's service, limits and counts.
+        folders: files that the client may name.
+        client: who calls.
+        progress: called from any thread with the number of texts that are done, and of all; None if the
+            client does not want it.
+    """
+
+    context: ServerContext
+    folders: Folders
+    client: Client
+    progress: Callable[[int, int], None] | None = None
+
+    def service(self, model: str | None) -> Service:
+        """Return the service, with only the model that the client names."""
+        service = self.context.service
+        return service if model is None else service.only(model)
+
+    async def terms(
+        self, name: str | None, terms: Mapping[str, str | list[str]] | None, languages: Languages
+    ) -> Glossary | None:
+        """Return the terms of a glossary file and of the call.
+
+        Raises:
+            ApiError: there is no such file, or terms contradict each other.
+        """
+
+        def read() -> Glossary:
+            stored = () if name is None else self.read_glossary(name, languages).terms
+            return Glossary([*stored, *Glossary.of(terms or {}).terms])
+
+        return None if name is None and not terms else await in_thread(read)
+
+    def read_glossary(self, name: str, languages: Languages) -> Glossary:
+        """Return the glossary of a file.
+
+        Raises:
+            ApiError: there is no such file.
+            DataError: it is not a glossary.
+        """
+        path = self.folders.existing(name, self.context.settings.limits.body_bytes, GLOSSARIES)
+        if path.suffix.lower() not in GLOSSARIES:  # a compressed file may expand without limit
+            raise DataError(f"{shown(name)}: a glossary must be a {', '.join(GLOSSARIES)} file")
+        source, target = languages
+        return Glossary.read(path, None if source is None or target is None else (source, target))
+
+
+Languages = tuple[str | None, str | None]
+"""Codes of source and target; None where the client names none."""
+
+
+async def translate(call: Call, asked: schema.TranslateArguments) -> schema.TranslateResult:
+    """Translate texts; each has its translation or its error.
+
+    Raises:
+        ApiError: the call as a whole, or each of its texts, cannot be translated.
+    """
+    texts = [asked.text] if isinstance(asked.text, str) else asked.text
+    characters = call.context.charge(call.client, texts)
+    service = call.service(asked.model)
+    common = Request(
+        "",
+        source=asked.source,
+        target=asked.target,
+        format=asked.format,
+        glossary=await call.terms(asked.glossary, asked.terms, (asked.source, asked.target)),
+        glossary_mode=asked.glossary_mode,
+        ignore_tags=asked.ignore_tags,
+        placeholders=asked.placeholders,
+    )
+    requests = [
+        replace(common, text=text, name="the text" if len(texts) == 1 else f"text {number}")
+        for number, text in enumerate(texts, start=1)
+    ]
+    async with call.context.spending(call.client, characters):
+        answer = await service.translate(
+            requests, client=call.client.name, deadline=call.context.settings.limits.deadline
+        )
+    if all(translation.error is not None for translation in answer.translations):
+        answer.raise_first()
+    return schema.TranslateResult(
+        translations=[
+            schema.TranslatedText(
+                text=translation.text,
+                source=source or None,
+                warnings=list(translation.warnings),
+                error=None if translation.error is None else api_error(translation.error).message,
+            )
+            for translation, source in zip(answer.translations, answer.sources, strict=True)
+        ],
+        model=answer.model,
+    )
+
+
+async def translate_file(call: Call, asked: schema.FileArguments) -> schema.FileResult:
+    """Translate a document into a new file; an interrupted call is resumed by the same call.
+
+    Raises:
+        ApiError: a file may not be used, or the document cannot be translated.
+    """
+    service = call.service(asked.model)
+    target = service.language(asked.target, "target")
+    document, output = await in_thread(_files, call, asked, target)
+    options = DocumentOptions(
+        columns=tuple(asked.columns), keys=tuple(asked.keys), retranslate=asked.retranslate, target=target
+    )
+
+    def texts() -> Iterator[str]:
+        return job_texts(document_job(document, output, None, options))
+
+    if asked.source in (None, AUTO):
+        detected = await service.detect(await in_thread(lambda: sample(texts())))
+        if not detected:
+            message = "the language of the document cannot be detected; name its source language"
+            raise ApiError(400, "unknown_language", message, "source")
+        source = detected[0].code
+    else:
+        source = service.language(asked.source or "", "source")
+    route = service.route(source, target)
+    terms = await call.terms(asked.glossary, asked.terms, (source, target))
+    characters = await in_thread(lambda: sum(map(len, texts())))
+    async with call.context.spending(call.client, characters, 1):
+        report = await service.run_document(
+            document,
+            output,
+            source=source,
+            target=target,
+            options=options,
+            glossary=terms,
+            batch=BATCH,
+            client=call.client.name,
+            progress=call.progress,
+        )
+    return schema.FileResult(
+        output=call.folders.name_of(output),
+        folder=call.folders.folder_of(output).name,
+        format=report.format,
+        source=source,
+        target=target,
+        model=" + ".join(step.model.name for step in route),
+        texts=report.texts,
+        resumed=report.resumed,
+        doubtful=len(report.doubtful),
+        doubts=[
+            schema.DoubtfulText(number=one.number, text=shortened(one.text), reasons=list(one.reasons))
+            for one in report.doubtful[:MOST_DOUBTS]
+        ],
+    )
+
+
+def _files(call: Call, asked: schema.FileArguments, target: str) -> tuple[Path, Path]:
+    """Return the paths of a document and of its translation, which have the same format.
+
+    Raises:
+        ApiError: one may not be used.
+    """
+    suffixes, most = document_suffixes(), call.context.settings.limits.document_bytes
+    document = call.folders.existing(asked.document, most, suffixes)
+    usual = document.with_name(f"{document.stem}.{target}{document.suffix}")
+    output = call.folders.new(asked.output or str(usual), asked.overwrite, document)
+    try:
+        same = find_format(document) is find_format(output)
+    except SettingsError:
+        message = f"{document.name} or {output.name}: unknown file format; supported: {', '.join(suffixes)}"
+        raise ApiError(400, "unsupported_format", message) from None
+    if not same:
+        message = (
+            f"{output.name}: the translation of {document.name} has the same format; name it {usual.name}"
+        )
+        raise ApiError(400, "other_format", message, "output")
+    return document, output
+
+
+async def languages(call: Call, asked: schema.LanguagesArguments) -> schema.LanguagesResult:
+    """List languages, and the models that translate them.
+
+    Raises:
+        ApiError: a language is not available.
+    """
+    service = call.context.service
+    source = None if asked.source is None else service.language(asked.source, "source")
+    target = None if asked.target is None else service.language(asked.target, "target")
+    listed = [
+        language
+        for language in service.languages.sources
+        if source in (None, language.code) and (target is None or target in language.targets)
+    ]
+    count = sum(len(language.targets) for language in listed)
+    brief = count > MOST_PAIRS and source is None
+    return schema.LanguagesResult(
+        languages=[
+            schema.SourceLanguage(
+                code=language.code, name=language.name, targets=None if brief else list(language.targets)
+            )
+            for language in listed
+        ],
+        models=[
+            schema.ModelLanguages(name=model.name, sources=list(model.sources), targets=list(model.targets))
+            for model in service.served
+            if not model.problem
+        ],
+        note=f"{count} pairs: name a source language to list its targets" if brief else None,
+    )
+
+
+async def glossary(call: Call, asked: schema.GlossaryArguments) -> schema.GlossaryResult:
+    """List the glossaries, show the terms of one, or create one.
+
+    Raises:
+        ApiError: a file may not be used, or its terms are impossible.
+    """
+    if asked.name is None and asked.terms is not None:
+        raise ApiError(400, "name_missing", "name the .tsv file of the glossary to create", "name")
+    return await in_thread(_glossary, call, asked)
+
+
+def _glossary(call: Call, asked: schema.GlossaryArguments) -> schema.GlossaryResult:
+    folders = call.folders
+    if asked.name is None:
+        folders.check()
+        listed = [schema.GlossaryTerms(name=name) for name in folders.files(GLOSSARIES)]
+        return schema.GlossaryResult(glossaries=listed)
+    if asked.terms is not None:
+        path = _create(call, asked.name, asked.terms, asked.overwrite)
+        created = schema.GlossaryTerms(name=folders.name_of(path), count=len(Glossary.read(path)))
+        return schema.GlossaryResult(glossaries=[created])
+    found = call.read_glossary(asked.name, (asked.source, asked.target))
+    terms = {term.source: list(term.targets) for term in found.terms[:MOST_SHOWN_TERMS]}
+    one = schema.GlossaryTerms(name=asked.name, count=len(found), terms=terms)
+    return schema.GlossaryResult(glossaries=[one])
+
+
+def _create(call: Call, name: str, terms: Mapping[str, str | list[str]], overwrite: bool) -> Path:
+    """Write a glossary to a file.
+
+    Raises:
+        ApiError: the file may not be written.
+        DataError: there are no terms, or one is impossible.
+    """
+    path = call.folders.new(name, overwrite)
+    if path.suffix.lower() != ".tsv":
+        raise ApiError(
+            400, "other_format", f"{shown(name)}: the name of a new glossary ends with .tsv", "name"
+        )
+    found = Glossary.of(terms).terms
+    if not found:
+        raise DataError("there are no terms; give at least one with its translation")
+    with new_file(path) as file:
+        file.write("\n".join(["source\ttarget", *map(_line, found), ""]).encode())
+    return path
+
+
+def _line(term: Term) -> str:
+    if term.source.startswith("#"):
+        raise DataError(f"{shown(term.source)}: a term may not begin with #, which begins a comment")
+    return f"{term.source}\t{SEPARATOR.join(term.targets)}"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool.
+
+    Attributes:
+        run: takes a call and its arguments, and returns the result.
+        title: for people.
+        description: for language models.
+        arguments: the model of its arguments.
+        result: the model of its result.
+        writes: whether it may write files.
+    """
+
+    run: Callable[[Call, Any], Awaitable[BaseModel]]
+    title: str
+    description: str
+    arguments: type[BaseModel]
+    result: type[BaseModel]
+    writes: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name by which it is called."""
+        return self.run.__name__
+
+    def listed(self) -> ListedTool:
+        """Return the tool as the protocol lists it."""
+        return ListedTool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            inputSchema=self.arguments.model_json_schema(),
+            outputSchema=self.result.model_json_schema(),
+            annotations=ToolAnnotations(
+                title=self.title,
+                readOnlyHint=not self.writes,
+                destructiveHint=self.writes,  # a file is replaced if the client asks for it
+                idempotentHint=True,
+                openWorldHint=False,
+            ),
+        )
+
+
+_ALL: Sequence[Tool] = (
+    Tool(
+        translate,
+        "Translate texts",
+        "Translate a text or a list of texts with a machine translation model on this server. Tags, "
+        "placeholders and required terms are preserved. The translation of each text is independent of the "
+        "others.",
+        schema.TranslateArguments,
+        schema.TranslateResult,
+    ),
+    Tool(
+        translate_file,
+        "Translate a document",
+        "Translate a document in a folder of this server into a new file, preserving layout and markup: txt, "
+        "Markdown, HTML, SRT, VTT, PO, XLIFF, Android and Apple strings, JSON, ARB, YAML, CSV, docx, pptx, "
+        "xlsx, OpenDocument and EPUB. An existing file is replaced only with `overwrite`. The same call "
+        "resumes one that was interrupted.",
+        schema.FileArguments,
+        schema.FileResult,
+        writes=True,
+    ),
+    Tool(
+        languages,
+        "List languages",
+        "List the source languages with the languages they are translated to, and the models.",
+        schema.LanguagesArguments,
+        schema.LanguagesResult,
+    ),
+    Tool(
+        glossary,
+        "List, show or create glossaries",
+        "Without arguments, list the glossaries in the folders of this server. With `name`, show the terms "
+        "of one; with `name` and `terms`, create one for the argument `glossary` of the other tools.",
+        schema.GlossaryArguments,
+        schema.GlossaryResult,
+        writes=True,
+    ),
+)
+TOOLS = {tool.name: tool for tool in _ALL}

@@ -1,0 +1,383 @@
+"""The tools of the Model Context Protocol, called by the official client over both transports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from running_server import running_server
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.cli.main import Verbs, app
+from uwaga.documents import translate_file
+from uwaga.errors import SettingsError
+
+pytest.importorskip("mcp")
+from mcp_client import McpClient, over_http, over_stdio
+
+from uwaga.server.mcp.folders import Folders
+from uwaga.server.mcp.http import check_settings
+from uwaga.server.settings import server_settings
+
+TEXT = "A man and a woman are walking in the park with their dog."
+SECRET = "The weather is nice today."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the servers may use, beside a file that they may not."""
+    place = tmp_path_factory.mktemp("named")
+    (place / "inside").mkdir()
+    (place / "secret.txt").write_text(SECRET)
+    inside = place / "inside"
+    (inside / "deep").mkdir()
+    (inside / "page.md").write_text(f"# A [dog](x)\n\n{TEXT}\n", encoding="utf-8")
+    (inside / "link.txt").symlink_to(place / "secret.txt")
+    (inside / "up").symlink_to(place)
+    (inside / "loop.txt").symlink_to(inside / "loop.txt")
+    (inside / "terms.tsv").write_text("dog\tHündin\n", encoding="utf-8")
+    os.mkfifo(inside / "pipe.txt")
+    return inside
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def client(
+    request: pytest.FixtureRequest, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[McpClient]:
+    place = tmp_path_factory.mktemp(request.param)
+    if request.param == "stdio":
+        with over_stdio(place, "--folder", str(folder)) as found:
+            yield found
+        return
+    with (
+        running_server(place, ("mcp", "--http", "--folder", str(folder))) as server,
+        over_http(server.url) as found,
+    ):
+        yield found
+
+
+@pytest.fixture(scope="module")
+def translator() -> uwaga.Translator:
+    return uwaga.Translator.load(threads=1)
+
+
+def test_the_tools_are_listed_with_schemas_and_hints(client: McpClient):
+    tools = client.tools()
+    assert list(tools) == ["translate", "translate_file", "languages", "glossary"]
+    for name, tool in tools.items():
+        assert tool.description and tool.title and tool.outputSchema["type"] == "object"
+        assert tool.inputSchema["additionalProperties"] is False
+        assert tool.annotations.readOnlyHint is (name in ("translate", "languages"))
+    assert client.hello.serverInfo.name == "uwaga" and client.hello.serverInfo.version == uwaga.__version__
+    assert "inside" in client.hello.instructions
+
+
+def test_texts_are_translated_as_by_the_library(client: McpClient, translator: uwaga.Translator):
+    texts = [TEXT, "The weather is nice today.", ""]
+    found = client.ok("translate", text=texts, source="en", target="de")
+    assert [one["text"] for one in found["translations"]] == [one.text for one in translator.translate(texts)]
+    assert found["model"] == "bundled"
+    [one] = client.ok("translate", text=TEXT, target="de", model="bundled")["translations"]
+    assert one["text"] == found["translations"][0]["text"] and one["source"] == "en"
+    [one] = client.ok("translate", text="A <b>dog</b> sleeps.", source="en", target="de", format="html")[
+        "translations"
+    ]
+    assert "<b>" in one["text"] and "</b>" in one["text"]
+
+
+def test_terms_come_from_a_glossary_and_from_the_call(client: McpClient):
+    asked = {"source": "en", "target": "de", "glossary": "terms.tsv", "terms": {"man": ["Kerl", "Kerls"]}}
+    [one] = client.ok("translate", text=TEXT, **asked)["translations"]
+    assert "Hündin" in one["text"] and "Kerl" in one["text"]
+    assert "contradicts itself" in client.refused(
+        "translate", text=TEXT, **{**asked, "terms": {"dog": "Katze"}}
+    )
+
+
+def test_the_json_of_a_result_is_also_its_text(client: McpClient):
+    result = client.call("translate", text=TEXT, source="en", target="de")
+    assert json.loads(result.content[0].text) == result.structuredContent
+
+
+def test_languages_are_listed_and_filtered(client: McpClient):
+    found = client.ok("languages")
+    assert {"code": "en", "name": "English", "targets": ["de"]} in found["languages"]
+    assert {"name": "bundled", "sources": ["en"], "targets": ["de"]} in found["models"]
+    assert client.ok("languages", source="en", target="de")["languages"]
+    assert client.ok("languages", target="en")["languages"] == []
+    assert "available: " in client.refused("languages", source="tlh")
+
+
+def test_a_document_is_translated_into_a_new_file(client: McpClient, folder: Path, tmp_path: Path):
+    output = folder / "page.de.md"
+    output.unlink(missing_ok=True)
+    found = client.ok("translate_file", document="page.md", target="de")
+    assert (found["output"], found["folder"], found["format"]) == ("page.de.md", "inside", "markdown")
+    assert found["texts"] == 2 and found["source"] == "en"
+    translate_file(uwaga.Translator.load(threads=1), folder / "page.md", tmp_path / "page.de.md")
+    assert output.read_bytes() == (tmp_path / "page.de.md").read_bytes()
+    before = output.read_bytes()
+    assert "set overwrite" in client.refused("translate_file", document="page.md", target="de")
+    assert output.read_bytes() == before
+    asked = {"document": str(folder / "page.md"), "output": "page.de.md", "overwrite": True}
+    client.ok("translate_file", target="de", source="en", glossary="terms.tsv", **asked)
+    assert "Hündin" in output.read_text(encoding="utf-8")
+    client.ok("translate_file", document="page.md", target="de", output=str(folder / "deep" / "x.md"))
+    (folder / "deep" / "x.md").unlink()
+
+
+def test_progress_is_reported_and_a_cancelled_call_is_resumed(client: McpClient, folder: Path):
+    lines = [f"The {number} men walk in the park." for number in range(160)]
+    (folder / "long.txt").write_text("\n\n".join(lines))
+    output = folder / "long.de.txt"
+    output.unlink(missing_ok=True)
+    asked = {"document": "long.txt", "source": "en", "target": "de"}
+    seen, error = client.cancelled("translate_file", **asked)
+    assert seen[0] == (32, 160)
+    assert error == "Request cancelled" and not output.exists()
+    assert client.ok("languages")["languages"]
+    found = client.ok("translate_file", **asked)
+    assert 32 <= found["resumed"] < found["texts"] == 160
+    assert len(output.read_text().split("\n\n")) == 160
+    assert not list(folder.glob(".long*"))
+
+
+def test_glossaries_are_created_shown_and_listed(client: McpClient, folder: Path):
+    (folder / "deep" / "made.tsv").unlink(missing_ok=True)
+    terms = {"source": ["target"], "house": ["Haus", "Gebäude"], "uwaga": ["uwaga"]}
+    made = client.ok("glossary", name="deep/made.tsv", terms={**terms, "uwaga": ""})
+    assert made["glossaries"] == [{"name": "deep/made.tsv", "count": 3}]
+    [shown] = client.ok("glossary", name="deep/made.tsv")["glossaries"]
+    assert shown["terms"] == terms
+    names = [one["name"] for one in client.ok("glossary")["glossaries"]]
+    assert {"deep/made.tsv", "terms.tsv"} <= set(names)
+    assert "set overwrite" in client.refused("glossary", name="deep/made.tsv", terms={"a": "b"})
+    client.ok("glossary", name="deep/made.tsv", terms={"a": "b"}, overwrite=True)
+    assert "ends with .tsv" in client.refused("glossary", name="page2.md", terms={"a": "b"})
+    assert "name the .tsv file" in client.refused("glossary", terms={"a": "b"})
+    assert "begin with #" in client.refused("glossary", name="x.tsv", terms={"#a": "b"})
+    assert "there are no terms" in client.refused("glossary", name="x.tsv", terms={})
+    assert "a glossary must be" in client.refused("glossary", name="page.md")
+    assert not (folder / "x.tsv").exists()
+
+
+OUTSIDE = [
+    "../secret.txt",
+    "deep/../../secret.txt",
+    "deep/../page.md",
+    "link.txt",
+    "up/secret.txt",
+    "loop.txt",
+    "pipe.txt",
+    "/etc/passwd",
+    "/proc/self/environ",
+    "~/secret.txt",
+    "file:///etc/passwd",
+    "page.md\0.txt",
+    "page.md\n",
+    "",
+    " ",
+    ".",
+    "deep",
+    "x" * 300,
+    "x/" * 5000,
+    "..\\secret.txt",
+    "C:\\Windows\\win.ini",
+    "C:/Windows/win.ini",
+    "C:page.md",
+    "\\\\host\\share\\file.txt",
+    "\\\\?\\C:\\file.txt",
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_no_path_leads_out_of_the_folders(client: McpClient, folder: Path, path: str):
+    before = sorted(folder.parent.rglob("*"))
+    for arguments in ({"document": path}, {"document": "page.md", "output": path, "overwrite": True}):
+        if arguments.get("output") == "":
+            continue  # the usual name
+        message = client.refused("translate_file", target="de", source="en", **arguments)
+        assert SECRET not in message and str(folder) not in message
+    assert client.refused("translate", text=TEXT, target="de", glossary=path)
+    assert client.refused("glossary", name=path)
+    assert client.refused("glossary", name=path, terms={"a": "b"}, overwrite=True)
+    assert sorted(folder.parent.rglob("*")) == before
+    assert (folder.parent / "secret.txt").read_text() == SECRET
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "way"),
+    [
+        ("translate", {"text": "a", "target": "xx"}, "available: "),
+        ("translate", {"text": "a", "target": "de", "source": "tlh"}, "available: "),
+        ("translate", {"text": "a", "target": "de", "model": "gpt"}, "available: bundled"),
+        ("translate", {"text": "a " * 60_000, "target": "de"}, "send at most 100000"),
+        ("translate", {"text": ["a"] * 600, "target": "de"}, "send at most 512"),
+        ("translate", {"text": 3, "target": "de"}, "text"),
+        ("translate", {"target": "de"}, "text: Field required"),
+        ("translate", {"text": "a", "target": "de", "formality": "more"}, "formality"),
+        ("translate", {"text": "a", "target": ["de"]}, "target"),
+        ("translate_file", {"document": "missing.md", "target": "de"}, "files there: "),
+        ("translate_file", {"document": "page.md", "target": "de", "output": "a/b.md"}, "create it first"),
+        ("translate_file", {"document": "page.md", "target": "de", "output": "b.txt"}, "name it page.de.md"),
+        ("translate_file", {"document": "page.md", "target": "de", "output": "bashrc"}, "supported: "),
+        ("translate_file", {"document": "page.md", "target": "de", "columns": 1}, "columns"),
+        ("write", {}, "tools: translate, translate_file, languages, glossary"),
+    ],
+)
+def test_a_wrong_call_is_an_error_that_says_the_way_out(
+    client: McpClient, tool: str, arguments: dict[str, object], way: str
+):
+    assert way in client.refused(tool, **arguments)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=20) | st.sampled_from(["en", "de", "page.md", "terms.tsv", "../x", "text", "\0"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)  # fmt: skip
+NAMES = st.sampled_from(
+    ["text", "target", "source", "model", "glossary", "terms", "format", "document", "output", "name"]
+)
+ARGUMENTS = st.dictionaries(NAMES | st.text(max_size=5), VALUES, max_size=5)
+TOOL = st.sampled_from(["translate", "translate_file", "languages", "glossary"])
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    database=None,
+)
+@given(TOOL, ARGUMENTS, st.booleans())
+def test_any_arguments_have_a_result_or_an_error(
+    client: McpClient, tool: str, arguments: dict[str, object], usual: bool
+):
+    if usual:
+        needed = {"translate": {"text": "A dog."}, "translate_file": {"document": "page.md"}}
+        arguments = {"target": "de", **needed.get(tool, {}), **arguments}
+    result = client.call(tool, given=arguments)
+    assert result.isError is (result.structuredContent is None)
+    assert "server error" not in result.content[0].text
+
+
+def test_garbage_on_standard_input_does_not_end_the_server(tmp_path: Path):
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    messages = [
+        b"\xff\xfe\x00binary\x80",
+        b"[" * 100_000,
+        b'{"jsonrpc": "2.0"',
+        b"null",
+        b'{"jsonrpc": "2.0", "id": 7, "method": "no/such"}',
+        b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}',
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode(),
+        b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
+        b'{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": 3}}',
+        b'{"jsonrpc": "2.0", "id": 3, "method": "tools/list"}',
+    ]
+    command = [sys.executable, "-m", "uwaga", "mcp"]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.DEVNULL) as server:
+        server.stdin.write(b"\n".join(messages) + b"\n")
+        server.stdin.flush()
+        answers = {}
+        while 3 not in answers:
+            line = server.stdout.readline()
+            assert line, "the server has ended"
+            answer = json.loads(line)
+            answers[answer.get("id")] = answer
+        server.stdin.close()
+        assert server.stdout.read() == b"" and server.wait(30) == 0
+    assert answers[1]["result"]["serverInfo"]["name"] == "uwaga"
+    assert answers[2]["error"]["code"] == answers[7]["error"]["code"] == -32602
+    assert len(answers[3]["result"]["tools"]) == 4
+
+
+@pytest.mark.parametrize("number", ["INT", pytest.param("TERM", marks=pytest.mark.slow)])
+def test_a_signal_ends_a_server_that_waits_for_input(number: str):
+    command = [sys.executable, "-m", "uwaga", "mcp"]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=subprocess.PIPE) as server:
+        hello = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "x", "version": "1"},
+        }
+        message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+        server.stdin.write(json.dumps(message).encode() + b"\n")
+        server.stdin.flush()
+        assert b"serverInfo" in server.stdout.readline()
+        os.kill(server.pid, {"INT": 2, "TERM": 15}[number])
+        assert server.wait(30) == {"INT": 130, "TERM": 143}[number]
+        assert b"Traceback" not in server.stderr.read()
+
+
+def test_wrong_options_are_refused(tmp_path: Path):
+    for words, status, way in [
+        (["--folder", str(tmp_path / "none")], 1, "create it, or name another --folder"),
+        (["--port", "80"], 2, "--port needs --http"),
+        (["--settings", str(tmp_path / "none.yaml")], 1, "no such file"),
+    ]:
+        done = CliRunner().invoke(app, ["mcp", *words])
+        assert done.exit_code == status and way in done.output
+
+
+@pytest.mark.parametrize(
+    ("given", "way"),
+    [
+        ({"workers": 2}, "set it to 1"),
+        ({"cors": ["*"]}, "origins by name"),
+        ({"host": "0.0.0.0"}, "set public_url"),
+        ({"host": "mcp.example"}, "set public_url"),
+        ({"host": "::", "public_url": "https://mcp.example"}, "add --keys"),
+    ],
+)
+def test_settings_that_would_open_the_server_are_refused(tmp_path: Path, given: dict[str, object], way: str):
+    with pytest.raises(SettingsError, match=way):
+        check_settings(server_settings(given, "the options"), Folders([tmp_path]))
+    check_settings(server_settings({"host": "::1"}, "the options"), Folders([tmp_path]))
+
+
+@pytest.mark.parametrize(
+    ("input", "status", "told"),
+    [
+        ("</dev/null", 0, ""),
+        pytest.param("<&-", 1, "standard input or output is closed", marks=pytest.mark.slow),
+        pytest.param(">&-", 1, "standard input or output is closed", marks=pytest.mark.slow),
+    ],
+)
+def test_the_server_ends_with_its_input_or_says_what_is_closed(input: str, status: int, told: str):
+    command = f"{sys.executable} -m uwaga mcp {input}"
+    done = subprocess.run(command, shell=True, stderr=-1, stdin=-3, text=True, check=False)
+    assert done.returncode == status and told in done.stderr and "Traceback" not in done.stderr
+
+
+def test_without_the_extra_the_verb_says_how_to_install_it(tmp_path: Path):
+    code = "import sys; sys.modules['mcp'] = None; from uwaga.cli.main import main; main(['mcp'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "pip install 'uwaga[mcp]'" in done.stderr
+
+
+def test_the_samples_of_the_guide_are_json_with_options_of_the_verb():
+    page = (Path(__file__).parents[2] / "docs/guides/mcp.md").read_text(encoding="utf-8")
+    samples = [json.loads(text) for text in re.findall(r"^```json.*?\n(.*?)^```$", page, re.M | re.S)]
+    entries = [
+        one["uwaga"]
+        for sample in samples
+        for name, one in sample.items()
+        if name in ("mcpServers", "servers", "context_servers")
+    ]
+    local = [entry for entry in entries if "command" in entry]
+    known = {option for param in Verbs()["mcp"].params for option in param.opts}
+    assert len(local) == 4 and len(entries) == 5
+    for entry in local:
+        verb, *words = entry["args"]
+        assert verb == "mcp" and {word for word in words if word.startswith("-")} <= known

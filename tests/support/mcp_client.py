@@ -1,0 +1,102 @@
+"""The official client of the Model Context Protocol, without ``async``, and servers for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import ClientSession, McpError, StdioServerParameters, types
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+
+class McpClient:
+    """A session with a server."""
+
+    def __init__(self, portal: BlockingPortal, session: ClientSession, hello: types.InitializeResult) -> None:
+        self._portal, self._session, self.hello = portal, session, hello
+
+    def tools(self) -> dict[str, types.Tool]:
+        """The tools by name."""
+        return {tool.name: tool for tool in self._portal.call(self._session.list_tools).tools}
+
+    def call(self, name: str, /, *, given: Any = None, **arguments: Any) -> types.CallToolResult:
+        """The result of a tool, whose JSON the client has checked by the tool's schema."""
+        return self._portal.call(self._session.call_tool, name, {**(given or {}), **arguments})
+
+    def ok(self, name: str, /, **arguments: Any) -> dict[str, Any]:
+        """The JSON of a result without an error."""
+        result = self.call(name, **arguments)
+        assert not result.isError, result.content[0].text
+        return result.structuredContent
+
+    def refused(self, name: str, /, **arguments: Any) -> str:
+        """The message of a result that is an error."""
+        result = self.call(name, **arguments)
+        assert result.isError, result.structuredContent
+        return result.content[0].text
+
+    def cancelled(self, name: str, /, **arguments: Any) -> tuple[list[tuple[float, float]], str]:
+        """The progress of a call that is cancelled at its first progress, and the error that it got."""
+        return self._portal.call(self._cancelled, name, arguments)
+
+    async def _cancelled(self, name: str, arguments: dict[str, Any]) -> tuple[list[tuple[float, float]], str]:
+        session, seen, begun = self._session, [], asyncio.Event()
+
+        async def reached(done: float, count: float | None, message: str | None) -> None:
+            seen.append((done, count))
+            begun.set()
+
+        number = session._request_id
+        call = asyncio.create_task(session.call_tool(name, arguments, progress_callback=reached))
+        await begun.wait()
+        cancel = types.CancelledNotification(params=types.CancelledNotificationParams(requestId=number))
+        await session.send_notification(types.ClientNotification(cancel))
+        try:
+            await call
+        except McpError as error:
+            return seen, str(error)
+        return seen, ""
+
+
+@contextlib.contextmanager
+def opened(session: Callable[[], contextlib.AbstractAsyncContextManager[Any]]) -> Iterator[McpClient]:
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as (one, hello):
+        yield McpClient(portal, one, hello)
+
+
+def over_stdio(folder: Path, *options: str) -> contextlib.AbstractContextManager[McpClient]:
+    """A client of ``uwaga mcp``, whose log is ``mcp.log`` in the folder."""
+    command = ["-m", "uwaga", "mcp", "--threads", "1", *options]
+    server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+
+    @contextlib.asynccontextmanager
+    async def session() -> AsyncIterator[Any]:
+        with (folder / "mcp.log").open("w") as log:
+            async with stdio_client(server, log) as streams, ClientSession(*streams) as one:
+                yield one, await one.initialize()
+
+    return opened(session)
+
+
+def over_http(url: str, key: str = "") -> contextlib.AbstractContextManager[McpClient]:
+    """A client of a server at a URL."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+
+    @contextlib.asynccontextmanager
+    async def session() -> AsyncIterator[Any]:
+        async with (
+            httpx.AsyncClient(headers=headers, timeout=60) as http,
+            streamable_http_client(f"{url}/mcp", http_client=http) as (read, write, *_),
+            ClientSession(read, write) as one,
+        ):
+            yield one, await one.initialize()
+
+    return opened(session)
