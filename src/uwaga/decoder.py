@@ -143,7 +143,7 @@ class BeamRules:
     """The rules of a beam search without Python between the steps; greedy search is a beam of one.
 
     ``nbest``, ``early_stopping``, ``min_length``, ``force_end``, ``score_forced`` and ``renormalise`` are
-    those of :class:`uwaga.search.SearchOptions`.
+    those of :class:`uwaga.search.SearchOptions`; ``score_forced`` is False for its ``"length"``, too.
 
     Attributes:
         beams: hypotheses of each sentence.

@@ -53,7 +53,7 @@ def banned(options: SearchOptions, tokens: list[int]) -> set[int]:
 def plain_search(decoder, source, options, prefix, limit):
     """Beam search for one sentence, one row at a time (M24)."""
     memory = decoder.encode([source])
-    uncounted = 0 if options.score_forced else len(prefix)
+    uncounted = len(prefix) if options.score_forced is False else 0
     running = [Plain([], [], 0.0, np.zeros((1, decoder.width)))]
     finished: list[Plain] = []
     for step in range(1, limit + 1):
@@ -74,7 +74,7 @@ def plain_search(decoder, source, options, prefix, limit):
                 tokens = [t for t in range(VOCABULARY) if t not in banned(options, one.tokens)]
             order = sorted(tokens, key=lambda t: (-logits[0, t], t))
             for place, token in enumerate(order):
-                gain = log_probs[token] if forced is None or options.score_forced else 0.0
+                gain = log_probs[token] if forced is None or options.score_forced is True else 0.0
                 grown = Plain(
                     [*one.tokens, token], [*one.log_probs, log_probs[token]], one.rank + gain, hidden
                 )
@@ -119,7 +119,7 @@ def searches(draw):
             nbest=draw(st.integers(1, beam)),
             length_penalty=draw(st.sampled_from([-0.5, 0.0, 0.6, 1.0, 2.0])),
             length_formula=draw(st.sampled_from(["average", "gnmt", "none"])),
-            score_forced=draw(st.booleans()),
+            score_forced=draw(st.sampled_from([True, False, "length"])),
             early_stopping=draw(st.sampled_from([True, False, "estimate"])),
             min_length=draw(st.integers(0, 4)),
             max_length=draw(st.integers(4, 12)),

@@ -400,7 +400,9 @@ class BeamBatch:
             return log_probs
         forced = (choice.forced >= 0).reshape(log_probs.shape[:2])
         gains = log_probs.copy()
-        gains[forced, 0] = np.maximum(gains[forced, 0], IMPOSSIBLE) if self._options.score_forced else 0.0
+        gains[forced, 0] = (
+            np.maximum(gains[forced, 0], IMPOSSIBLE) if self._options.score_forced is True else 0.0
+        )
         return gains
 
     def _record(self, step: Step, candidates: Candidates) -> Ids:

@@ -137,7 +137,9 @@ def forced_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> 
 
 def uncounted_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
     """Return (sentences,) the number of first tokens that count neither in the score nor in its length."""
-    return np.array([0 if options.score_forced else len(prefix) for prefix in prefixes], dtype=np.int64)
+    return np.array(
+        [0 if options.score_forced is not False else len(prefix) for prefix in prefixes], dtype=np.int64
+    )
 
 
 def banned_tokens(options: SearchOptions, symbols: Symbols) -> Ids:

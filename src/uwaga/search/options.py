@@ -80,12 +80,13 @@ class SearchOptions:
         ),
     )
 
-    score_forced: bool = field(
+    score_forced: bool | Literal["length"] = field(
         default=True,
         metadata=option("Count forced tokens in the score", section="Search", internal=True),
     )
     """False ranks as ``transformers`` does: a forced prefix adds neither log-probability nor length, and a
-    forced first or last token adds length only. ``log_prob`` and ``token_scores`` of a result are the model's
+    forced first or last token adds length only. ``"length"`` ranks as CTranslate2 does: all forced tokens add
+    length only. ``log_prob`` and ``token_scores`` of a result are the model's
     own values either way."""
 
     early_stopping: EarlyStopping = field(
