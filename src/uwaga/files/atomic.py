@@ -42,15 +42,13 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     temporary: Path | None = None
     target = path
     try:
-        target = path.resolve()
+        target = _resolved(path)
         _remove_abandoned(target)
         temporary, handle = _open_beside(target, mode)
         with open(temporary, "wb", opener=lambda *_: handle) as file:
             yield file
         sync(temporary)  # by name: libraries such as safetensors replace the file itself
         os.replace(temporary, target)
-    except RuntimeError as error:  # circular links
-        raise OSError(errno.ELOOP, str(error), str(path)) from None
     except OSError as error:
         if not isinstance(error, BrokenPipeError) and error.filename in (None, str(target), str(temporary)):
             error.filename = str(path)
@@ -85,6 +83,14 @@ def write_file(path: Path, content: bytes | str, mode: int | None = None) -> Non
     """
     with replacing(path, mode) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def _resolved(path: Path) -> Path:
+    """Return the path without links; raises OSError if they are circular."""
+    try:
+        return path.resolve()
+    except RuntimeError as error:
+        raise OSError(errno.ELOOP, str(error), str(path)) from None
 
 
 def _open_beside(target: Path, mode: int | None) -> tuple[Path, int]:
