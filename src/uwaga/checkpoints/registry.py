@@ -234,6 +234,7 @@ CTRANSLATE2 = Format(
                 for side in ("shared", "source", "target")
                 for kind in ("json", "txt")
             ),
+            *("vocabulary.json", "vocabulary.txt"),
             *(SOURCE, TARGET, "sentencepiece.model", README),
         ),
         rather_not=("model.bin",),

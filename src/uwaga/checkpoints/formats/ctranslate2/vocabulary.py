@@ -19,6 +19,8 @@ from uwaga.files.regular import read_regular
 from uwaga.tokenizers.marian import MARK, PAD, FramedPieces, SpacedPieces, read_sentencepiece
 
 PIECES = "sentencepiece.model"
+DECODER = "vocabulary"
+"""The side of a decoder-only model, and the name of its file."""
 SAYS_TOKENS = 6
 """First format version in which ``config.json`` names the special tokens."""
 DEFAULTS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "decoder_start_token": "<s>"}
@@ -46,7 +48,7 @@ class Vocabularies:
 
 def epsilon(folder: Path) -> float:
     """Return the epsilon of the layer norms."""
-    value = _config(folder).get("layer_norm_epsilon")
+    value = config(folder).get("layer_norm_epsilon")
     if value is None:
         return EPSILON
     if type(value) is not float or not 0.0 < value < 1.0:
@@ -72,14 +74,14 @@ def read_vocabularies(
             be given with each call.
     """
     source, target = read_side(folder, "source"), read_side(folder, "target")
-    config = _config(folder)
+    stated = config(folder)
     if file.version < SAYS_TOKENS:
-        config = DEFAULTS | {
+        stated = DEFAULTS | {
             "decoder_start_token": "<s>" if framing["with_target_bos"] else "</s>",
             "add_source_bos": framing["with_source_bos"],
             "add_source_eos": framing["with_source_eos"],
         }
-    tokens = {name: config.get(name, default) for name, default in DEFAULTS.items()}
+    tokens = {name: stated.get(name, default) for name, default in DEFAULTS.items()}
     pad = max(len(source), len(target))
 
     def number(pieces: tuple[str, ...], name: str) -> int:
@@ -102,13 +104,13 @@ def read_vocabularies(
         pad + 1,
         Symbols(start=start, end=end, pad=pad, unknown=unknown),
         Symbols(start=pad, end=source_end, pad=pad, unknown=number(source, "unk_token")),
-        (number(source, "bos_token"),) if config.get("add_source_bos") else (),
-        (source_end,) if config.get("add_source_eos") else (),
+        (number(source, "bos_token"),) if stated.get("add_source_bos") else (),
+        (source_end,) if stated.get("add_source_eos") else (),
     )
 
 
 def tokenisers(
-    folder: Path, words: Vocabularies, pieces: Path | None
+    folder: Path, words: Vocabularies, pieces: Path | None, spaced: bool = False
 ) -> tuple[FramedPieces | SpacedPieces, FramedPieces | SpacedPieces]:
     """Return the tokenisers of both sides.
 
@@ -119,13 +121,17 @@ def tokenisers(
         folder: the folder.
         words: the vocabularies of the folder.
         pieces: the SentencePiece model of both sides; None to look for it in the folder.
+        spaced: texts are segmented already, whatever the folder contains.
 
     Raises:
         ModelError: the SentencePiece model is missing or damaged.
     """
     before, behind = words.before, words.behind
-    if pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
-        models: list[SentencePieceProcessor | None] = [
+    models: list[SentencePieceProcessor | None]
+    if spaced:
+        models = [None, None]
+    elif pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
+        models = [
             read_sentencepiece(folder / SOURCE),
             read_sentencepiece(folder / TARGET),
         ]
@@ -166,26 +172,28 @@ def _tokeniser(
     return FramedPieces(model, ids, symbols, where, before, behind)
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def config(folder: Path) -> dict[str, Any]:
+    """Return the contents of ``config.json``, empty if there is none."""
     return read_optional(folder / CONFIG)
 
 
 def read_side(folder: Path, side: str) -> tuple[str, ...]:
-    """Read the pieces of ``source`` or ``target``.
+    """Read the pieces of ``source`` or ``target``, or those of a decoder-only model.
 
     As in CTranslate2, a shared vocabulary is preferred, and the unknown token is appended if it is missing.
 
     Raises:
         ModelError: a file is missing or damaged.
     """
-    for name in ("shared_vocabulary", f"{side}_vocabulary"):
+    names = [DECODER] if side == DECODER else ["shared_vocabulary", f"{side}_vocabulary"]
+    for name in names:
         for ending in ("json", "txt"):
             path = folder / f"{name}.{ending}"
             if path.is_file():
                 pieces = _vocabulary(path)
-                unknown = _config(folder).get("unk_token", DEFAULTS["unk_token"])
+                unknown = config(folder).get("unk_token", DEFAULTS["unk_token"])
                 return pieces if unknown in pieces or not isinstance(unknown, str) else (*pieces, unknown)
-    raise ModelError(f"{folder}: contains neither shared_vocabulary nor {side}_vocabulary (.json or .txt)")
+    raise ModelError(f"{folder}: contains neither {' nor '.join(names)} (.json or .txt)")
 
 
 def _vocabulary(path: Path) -> tuple[str, ...]:
