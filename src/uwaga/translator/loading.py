@@ -221,7 +221,7 @@ def _runs_natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
         return wanted.device in ("auto", "cpu")
     if wanted.dtype == "float16" or wanted.device not in ("auto", "cpu"):
         return False
-    return runs_on_engine(checkpoint) and not (wanted.device == "auto" and _has_gpu())
+    return runs_on_engine(checkpoint) and not (wanted.device == "auto" and has_gpu())
 
 
 def _native(checkpoint: Checkpoint, wanted: LoadOptions) -> Decoder:
@@ -289,7 +289,7 @@ def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEn
     return model
 
 
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
     """Return True if torch has a GPU. Importing torch takes a second, so it is imported only if a GPU may
     exist.
     """
