@@ -98,6 +98,20 @@ SPOKEN = {
         key="tokenCode",
         text=lambda answer: answer["translation"],
     ),
+    "openai": Spoken(
+        path="/openai/v1/chat/completions",
+        body={
+            "model": "uwaga",
+            "messages": [{"role": "user", "content": "TEXT"}],
+            "translation_options": {"target_lang": "de"},
+        },
+        error=lambda status: {
+            "error": {"message": str, "type": str, "param": lambda name: name is None or name, "code": str}
+        },
+        key="api-key",
+        text=lambda answer: answer["choices"][0]["message"]["content"],
+        place="headers",
+    ),
 }
 
 

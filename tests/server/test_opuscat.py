@@ -88,6 +88,7 @@ def test_a_segment_is_translated(
         ("POST", "Customize?tokenCode=0&srcLangCode=en&trgLangCode=de&modelTag=a", {"input": []}, 404, {"Message": str}),
         ("GET", "TranslateJson?input=Hello&srcLangCode=en&trgLangCode=fi", None, 400, {"Message": lambda text: "'fi' is not available" in text}),
         ("GET", "TranslateJson?input=Hello&srcLangCode=en&inputIsSingleSentence=maybe", None, 400, {"Message": str}),
+        ("GET", f"TranslateJson?input=Hello&srcLangCode={'e' * 60_000}&trgLangCode=de", None, 400, {"Message": str}),
         ("DELETE", "TranslateJson", None, 405, {"Message": str}),
     ],
 )  # fmt: skip

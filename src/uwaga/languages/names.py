@@ -1,4 +1,4 @@
-"""English names of languages by their ISO 639 codes."""
+"""Names of languages and their ISO 639 codes."""
 
 from __future__ import annotations
 
@@ -41,6 +41,42 @@ SCRIPT_NAMES = {
     "hans": "simplified", "hant": "traditional", "latn": "Latin", "cyrl": "Cyrillic", "arab": "Arabic",
     "deva": "Devanagari", "beng": "Bengali", "tfng": "Tifinagh",
 }  # fmt: skip
+
+OTHER_NAMES = {
+    name.replace("_", " "): code
+    for code, _, names in (
+        entry.partition(":")
+        for entry in (
+            "ar:العربية be:Беларуская bg:Български bn:বাংলা bs:Bosanski ca:Català cs:Čeština "
+            "cy:Cymraeg da:Dansk de:Deutsch el:Ελληνικά "
+            "en:American_English/British_English/US_English/UK_English "
+            "es:Español/Castilian/Latin_American_Spanish/European_Spanish et:Eesti eu:Euskara "
+            "fa:فارسی/Farsi fi:Suomi fr:Français/Canadian_French fy:Frisian ga:Gaeilge gl:Galego "
+            "he:עברית hi:हिन्दी hr:Hrvatski ht:Haitian_Creole hu:Magyar hy:Հայերեն "
+            "id:Bahasa_Indonesia is:Íslenska it:Italiano ja:日本語 ka:ქართული kk:Қазақ km:ខ្មែរ "
+            "ko:한국어 lt:Lietuvių lv:Latviešu mk:Македонски ms:Bahasa_Melayu/Melayu mt:Malti "
+            "my:Myanmar nb:Norsk_Bokmål/Bokmål nn:Nynorsk/Norsk_Nynorsk no:Norsk "
+            "nl:Nederlands/Flemish pl:Polski pt:Português/European_Portuguese "
+            "pt-BR:Brazilian_Portuguese/Portuguese_(Brazil)/Português_do_Brasil ro:Română "
+            "ru:Русский sk:Slovenčina sl:Slovenščina sq:Shqip sr:Српски/Srpski sv:Svenska "
+            "ta:தமிழ் te:తెలుగు th:ไทย tl:Filipino tr:Türkçe ug:Uighur uk:Українська ur:اردو "
+            "vi:Tiếng_Việt yue:粤语/粵語 zh:中文/汉语/漢語/Mandarin/Mandarin_Chinese "
+            "zh-Hans:Simplified_Chinese/Chinese_Simplified/Chinese_(Simplified)/简体中文 "
+            "zh-Hant:Traditional_Chinese/Chinese_Traditional/Chinese_(Traditional)/繁體中文/繁体中文"
+        ).split()
+    )
+    for name in names.split("/")
+}
+"""Names of languages in themselves, and further English names."""
+CODES = {
+    **{name.replace("_", " ").casefold(): code for code, name in NAMES.items()},
+    **{name.casefold(): code for name, code in OTHER_NAMES.items()},
+}
+
+
+def language_code(name: str) -> str | None:
+    """Return the code of a language by its name in English or in itself; None for an unknown name."""
+    return CODES.get(name.casefold())
 
 
 def language_name(code: str) -> str:

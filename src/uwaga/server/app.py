@@ -21,7 +21,7 @@ from uwaga import __version__
 from uwaga.server.api_errors import ApiError, StorageError
 from uwaga.server.auth import KeyRing
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.dialects import deeplx, google, immersive, kiss, libretranslate, opuscat, v1
+from uwaga.server.dialects import deeplx, google, immersive, kiss, libretranslate, openai, opuscat, v1
 from uwaga.server.dialects.deepl import dialect as deepl
 from uwaga.server.dialects.documents import document_suffixes
 from uwaga.server.document_worker import DocumentWorker
@@ -45,6 +45,7 @@ DIALECTS: tuple[Dialect, ...] = (
     kiss.DIALECT,
     google.DIALECT,
     opuscat.DIALECT,
+    openai.DIALECT,
 )
 """By their names in the settings; the first answers errors at paths of none."""
 OPENAPI = "/openapi.json"

@@ -129,8 +129,10 @@ class EventStream(Response):
 
     Args:
         request: its body has been read.
-        events: pairs of an event's name and JSON values; an ApiError becomes an event ``error``.
+        events: pairs of an event's name, which may be empty, and JSON values; an ApiError becomes an event.
         told: returns an error as JSON values.
+        error: the name of that event.
+        end: sent after the last event.
     """
 
     def __init__(
@@ -138,12 +140,15 @@ class EventStream(Response):
         request: Request,
         events: AsyncGenerator[tuple[str, object], None],
         told: Callable[[ApiError], object],
+        error: str = "error",
+        end: bytes = b"",
     ) -> None:
         super().__init__(media_type="text/event-stream")
         del self.headers["content-length"]
         self.headers["cache-control"] = "no-store"
         self.headers["x-accel-buffering"] = "no"  # nginx would collect them
         self._request, self._events, self._told = request, events, told
+        self._error, self._end = error, end
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the events."""
@@ -157,12 +162,13 @@ class EventStream(Response):
                 async for name, content in self._events:
                     await send(_event(name, content))
             except ApiError as problem:
-                await send(_event("error", self._told(problem)))
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+                await send(_event(self._error, self._told(problem)))
+            await send({"type": "http.response.body", "body": self._end, "more_body": False})
 
 
 def _event(name: str, content: object) -> dict[str, Any]:
-    body = b"event: " + name.encode() + b"\ndata: " + to_json(content, inf_nan_mode="null") + b"\n\n"
+    named = b"event: " + name.encode() + b"\n" if name else b""
+    body = named + b"data: " + to_json(content, inf_nan_mode="null") + b"\n\n"
     return {"type": "http.response.body", "body": body, "more_body": True}
 
 

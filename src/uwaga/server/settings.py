@@ -13,7 +13,9 @@ from uwaga.settings import parse
 from uwaga.settings.parsing import StrictModel
 from uwaga.settings.yaml_text import read_yaml
 
-DialectName = Literal["v1", "libretranslate", "deepl", "deeplx", "immersive", "kiss", "google", "opuscat"]
+DialectName = Literal[
+    "v1", "libretranslate", "deepl", "deeplx", "immersive", "kiss", "google", "opuscat", "openai"
+]
 USUAL_DIALECTS: tuple[DialectName, ...] = ("v1", "libretranslate", "deepl")
 """Served unless the settings name others."""
 LogLevel = Literal["debug", "info", "warning", "error"]

@@ -38,9 +38,12 @@ SENTENCE_PIECE = 1
 class PairQuery(Parameters):
     """A pair of languages."""
 
-    srcLangCode: str = Field("", description="Detected if empty.", examples=["en"])  # noqa: N815
+    srcLangCode: str = Field("", max_length=32, description="Detected if empty.", examples=["en"])  # noqa: N815
     trgLangCode: str = Field(  # noqa: N815
-        "", description="May be empty if the models translate to one language only.", examples=["de"]
+        "",
+        max_length=32,
+        description="May be empty if the models translate to one language only.",
+        examples=["de"],
     )
     modelTag: str = Field("", description="Ignored: no model here has a tag.")  # noqa: N815
     tokenCode: str = Field("", description="API key; any value on a server without keys.")  # noqa: N815
