@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -24,9 +25,16 @@ from uwaga.errors import SettingsError
 pytest.importorskip("mcp")
 from mcp_client import McpClient, over_http, over_stdio
 
+from uwaga.server.auth import Client
+from uwaga.server.context import ServerContext
 from uwaga.server.mcp.folders import Folders
 from uwaga.server.mcp.http import check_settings
-from uwaga.server.settings import server_settings
+from uwaga.server.mcp.schema import LanguagesArguments
+from uwaga.server.mcp.tools import Call, languages
+from uwaga.server.models import ModelPool, loader
+from uwaga.server.served_models import ServedModel
+from uwaga.server.service import Service
+from uwaga.server.settings import ModelSettings, server_settings
 
 TEXT = "A man and a woman are walking in the park with their dog."
 SECRET = "The weather is nice today."
@@ -117,6 +125,17 @@ def test_languages_are_listed_and_filtered(client: McpClient):
     assert "available: " in client.refused("languages", source="tlh")
 
 
+def test_very_many_pairs_are_listed_by_source_language():
+    codes = tuple(f"q{first}{second}" for first in "abcdefgh" for second in "abcde")
+    service = Service([ServedModel("many", ModelSettings(), codes, codes)], ModelPool(loader(1, False)))
+    call = Call(ServerContext(server_settings({}, "the options"), service), Folders([]), Client(""))
+    found = asyncio.run(languages(call, LanguagesArguments()))
+    assert len(found.languages) == 40 and found.note.startswith("1560 pairs: name a source language")
+    assert {one.targets for one in found.languages} == {None}
+    [one] = asyncio.run(languages(call, LanguagesArguments(source="qaa"))).languages
+    assert sorted(one.targets) == sorted(codes[1:])
+
+
 def test_a_document_is_translated_into_a_new_file(client: McpClient, folder: Path, tmp_path: Path):
     output = folder / "page.de.md"
     output.unlink(missing_ok=True)
@@ -145,6 +164,8 @@ def test_progress_is_reported_and_a_cancelled_call_is_resumed(client: McpClient,
     assert seen[0] == (32, 160)
     assert error == "Request cancelled" and not output.exists()
     assert client.ok("languages")["languages"]
+    message = client.refused("translate_file", **asked, terms={"men": "Kerle"})
+    assert "use the same to resume" in message and str(folder) not in message
     found = client.ok("translate_file", **asked)
     assert 32 <= found["resumed"] < found["texts"] == 160
     assert len(output.read_text().split("\n\n")) == 160

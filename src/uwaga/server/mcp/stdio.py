@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import CancelledError
 from typing import IO, cast
 
 import anyio
@@ -78,7 +79,10 @@ async def _lines(received: IO[str]) -> AsyncIterator[str]:
     def read() -> None:
         while True:
             line = received.readline()
-            asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
+            try:
+                asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
+            except (CancelledError, RuntimeError):  # the server has ended
+                return
             if not line:
                 return
 
