@@ -180,6 +180,7 @@ def _add_pairs(routes: Routes, context: ServerContext) -> None:
     async def get_language_pair_model_tags(request: Request) -> Response:
         """An empty list: tags are of models that OPUS-CAT has fine-tuned."""
         KEY.client(context, request)
+        checked(request.query_params, PairQuery)
         return json_response([])
 
     status = Answer("The status", content={"application/json": {"schema": {"type": "string"}}})
