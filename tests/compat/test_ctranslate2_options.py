@@ -231,6 +231,32 @@ def test_a_generator_of_another_format_and_its_tokens_without_blocking(tmp_path)
             generator.generate_batch(prompts, **{name: 1})
 
 
+@pytest.mark.parametrize(("name", "attends"), [("bahdanau", True), ("sutskever", False)])
+def test_a_recurrent_model_returns_its_attention_if_it_has_one(tmp_path, name, attends):
+    import tiny_models as tiny
+    import torch
+    from recurrent_variants import VARIANTS
+
+    from uwaga.checkpoints.formats.uwaga.folder import save_model
+    from uwaga.models.build import build_model
+
+    words = tiny.tokeniser()
+    torch.manual_seed(3)
+    shape = VARIANTS[name].model_copy(update={"max_length": 40})
+    model = build_model(shape, words.symbols, words.size, words.size).eval()
+    save_model(tmp_path / name, model, shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+    translator = ct2.Translator(tmp_path / name)
+    source = words.pieces(words.encode("the dog sees the cat"))
+    options = {"max_decoding_length": 9, "return_attention": True}
+    if not attends:
+        with pytest.raises(UwagaError, match="no attention"):
+            translator.translate_batch([source], **options)
+        return
+    [found] = translator.translate_batch([source, source], **options)[:1]
+    assert len(found.attention[0]) == len(found.hypotheses[0])
+    assert {len(row) for row in found.attention[0]} == {len(source)}
+
+
 def test_neither_ctranslate2_nor_torch_is_imported():
     code = (
         "import sys, uwaga.compat.ctranslate2 as ct2\n"

@@ -159,7 +159,7 @@ class Place:
             theirs,
             NAMES.get(precision, precision),
             scorer or step_scorer(decoder),
-            _alignment(file) if file is not None else None,
+            _alignment(file) if file is not None else (-1, 0),
             list(text_lines(vmap)) if theirs and vmap.is_file() else None,
         )
 
@@ -244,8 +244,7 @@ class LoadedModel:
         theirs: True if they are CTranslate2's.
         compute_type: its number format, as CTranslate2 calls it.
         scorer: scores known targets.
-        alignment: the decoder layer and the number of heads whose attention is returned; None for all heads
-            of the last layer.
+        alignment: the decoder layer and the number of heads whose attention is returned; 0 for all.
         vmap: the lines of its vocabulary map, None if it has none.
     """
 
@@ -254,7 +253,7 @@ class LoadedModel:
     theirs: bool
     compute_type: str
     scorer: Scorer
-    alignment: tuple[int, int] | None
+    alignment: tuple[int, int]
     vmap: list[str] | None
 
     @cached_property

@@ -156,6 +156,11 @@ class TranslationOptions(DecodingOptions):
         default=False, metadata=option("Replace an unknown token by the source token of highest attention")
     )
 
+    @property
+    def attends(self) -> bool:
+        """True if the attention is needed."""
+        return self.return_attention or self.replace_unknowns
+
 
 @dataclass(frozen=True, kw_only=True)
 class GenerationOptions(DecodingOptions):

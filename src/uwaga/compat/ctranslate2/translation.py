@@ -15,7 +15,8 @@ from uwaga.results.attention import Floats
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions
 from uwaga.search.constraints import start_token
-from uwaga.translator.score import force, in_batches
+from uwaga.search.length_batching import map_batches
+from uwaga.translator.score import in_batches, no_attention
 
 Tokens = Sequence[str]
 
@@ -49,13 +50,13 @@ def translated(
         if callback is None
         else lambda one: callback(step_result(one, model, numbers[read[one.input]], wanted.return_scores)),
     )
-    found = dict(zip(read, made, strict=True))
-    return [
-        _result(model, wanted, search, tokens, framed[at], found[at])
-        if tokens
-        else _of_nothing(model, wanted, prefixes[at])
-        for at, tokens in enumerate(sources)
-    ]
+    ids = [[model.result_ids(one, wanted.return_end_token) for one in found] for found in made]
+    rows = _attention(model, [framed[at] for at in read], ids, search) if wanted.attends else None
+    results = [_of_nothing(model, wanted, prefix) for prefix in prefixes]
+    for number, at in enumerate(read):
+        own = None if rows is None else _over_tokens(rows[number], framed[at], len(sources[at]))
+        results[at] = _result(model, wanted, sources[at], made[number], ids[number], own)
+    return results
 
 
 def translated_tokens(
@@ -83,53 +84,54 @@ def _of_nothing(model: LoadedModel, wanted: TranslationOptions, prefix: Tokens) 
 def _result(
     model: LoadedModel,
     wanted: TranslationOptions,
-    search: SearchOptions,
-    tokens: Tokens,
-    framed: Framed,
+    source: Tokens,
     hypotheses: Sequence[Hypothesis],
+    ids: Sequence[Sequence[int]],
+    weights: list[list[list[float]]] | None,
 ) -> TranslationResult:
-    """Return the result of a text with tokens."""
-    ids = [model.result_ids(one, wanted.return_end_token) for one in hypotheses]
-    texts, weights = [model.target.tokens(row) for row in ids], list[list[list[float]]]()
-    if wanted.return_attention or wanted.replace_unknowns:
-        start = start_token(search, model.decoder.symbols)
-        for matrix in _attention(model, framed.ids, ids, start):
-            own = matrix[:, framed.before : framed.before + framed.kept]
-            weights.append(np.pad(own, ((0, 0), (0, len(tokens) - framed.kept))).tolist())
-    if wanted.replace_unknowns:
+    """Return the result of a text; ``weights`` are (target, source) for each hypothesis, if needed."""
+    texts = [model.target.tokens(row) for row in ids]
+    if wanted.replace_unknowns and weights is not None:
         for text, rows in zip(texts, weights, strict=True):
             for at, row in enumerate(rows):
                 if text[at] == model.target.unknown:
-                    text[at] = tokens[int(np.argmax(row))]
+                    text[at] = source[int(np.argmax(row))]
     return TranslationResult(
         texts,
         [one.score for one in hypotheses] if wanted.return_scores else [],
-        weights if wanted.return_attention else [],
+        weights if wanted.return_attention and weights is not None else [],
     )
 
 
 def _attention(
-    model: LoadedModel, source: Sequence[int], targets: Sequence[Sequence[int]], start: int
-) -> list[Floats]:
-    """Return the attention (target, source) of each target.
+    model: LoadedModel, sources: Sequence[Framed], targets: Sequence[list[list[int]]], search: SearchOptions
+) -> list[list[Floats]]:
+    """Return the attention (target, source) of each target of each source.
 
     Raises:
         SettingsError: the model has no attention.
     """
-    decoder, long = model.decoder, [at for at, target in enumerate(targets) if target]
-    found = [np.zeros((0, len(source)), dtype=np.float32) for _ in targets]
-    if model.alignment is not None and decoder.cross_attentions is not None and long:
-        layer, heads = model.alignment
-        fed = [[start, *targets[at][:-1]] for at in long]
-        matrices = decoder.cross_attentions([source] * len(long), fed)  # (layers, heads, target, source)
-        for at, each in zip(long, matrices, strict=True):
-            found[at] = each[layer][: heads or None].mean(axis=0)
-    else:
-        for at in long:
-            attention = force(decoder, source, targets[at], start).attention
-            assert attention is not None
-            found[at] = attention
-    return found
+    attend, (layer, heads) = model.decoder.cross_attention, model.alignment
+    if attend is None:
+        raise no_attention()
+    start = start_token(search, model.decoder.symbols)
+    given = [source.ids for source, each in zip(sources, targets, strict=True) for _ in each]
+    fed = [[start, *target[:-1]] for each in targets for target in each]  # a last token is fed to nothing
+
+    def of_batch(indices: list[int]) -> list[Floats]:
+        rows = [given[index] for index in indices], [fed[index] for index in indices]
+        of_heads = [attend(*rows, layer, head) for head in (range(heads) if heads else [None])]
+        return [np.mean(each, axis=0) for each in zip(*of_heads, strict=True)]
+
+    lengths = [max(len(source), len(target)) for source, target in zip(given, fed, strict=True)]
+    rest = iter(map_batches(of_batch, lengths, search.batch_tokens))
+    return [[next(rest)[: len(target)] for target in each] for each in targets]
+
+
+def _over_tokens(matrices: Sequence[Floats], framed: Framed, tokens: int) -> list[list[list[float]]]:
+    """Return attention over the tokens of a source: without special tokens, 0 for tokens that were cut."""
+    kept, cut = slice(framed.before, framed.before + framed.kept), tokens - framed.kept
+    return [np.pad(rows[:, kept], ((0, 0), (0, cut))).tolist() for rows in matrices]
 
 
 def scored(
