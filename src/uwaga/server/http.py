@@ -284,8 +284,7 @@ def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
             "extra_forbidden": f"Parameter '{name}' is not known here.",
             "literal_error": f"Value for '{name}' not supported: {detail['msg'].lower()}.",
         }.get(detail["type"], f"Value for '{place}' not supported: {detail['msg'].lower()}.")
-        code = "missing" if detail["type"] == "missing" else "invalid_request"
-        raise ApiError(400, code, told[:300], name) from None
+        raise ApiError(400, "invalid_request", told[:300], name) from None
 
 
 async def read_parameters(request: Request) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 from pydantic import BaseModel, Field
 from starlette.requests import Request
@@ -15,8 +15,8 @@ from uwaga.languages.names import language_name
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, KeyPlace, ServerContext
-from uwaga.server.http import Names, Parameters, Several, checked, json_response, read_parameters
-from uwaga.server.routing import Routes, error_answers
+from uwaga.server.http import Fields, Names, Parameters, Several, checked, json_response, read_parameters
+from uwaga.server.routing import Decorated, Model, Routes, error_answers
 from uwaga.server.service import Detected
 from uwaga.translator.request import build_requests
 
@@ -140,17 +140,23 @@ class GoogleError(BaseModel):
 
 
 def routes(context: ServerContext) -> Routes:
-    """Return the routes of the dialect, each as GET and as POST."""
+    """Return the routes of the dialect."""
     routes = Routes("Google Translate", error_answers(GoogleError, without=[401, 422]), PREFIX)
 
-    @routes.add("GET", "", "Translate texts", body=GoogleTexts, kind="query", answer=GoogleTranslationsAnswer)
-    @routes.add(
-        "POST", "", "Translate texts", body=GoogleTexts, kind="json or form", answer=GoogleTranslationsAnswer
-    )
+    def add(path: str, summary: str, body: Model, answer: Model) -> Callable[[Decorated], Decorated]:
+        """Add the decorated endpoint as GET and as POST."""
+
+        def added(endpoint: Decorated) -> Decorated:
+            routes.add("GET", path, summary, body=body, kind="query", answer=answer)(endpoint)
+            routes.add("POST", path, summary, body=body, kind="json or form", answer=answer)(endpoint)
+            return endpoint
+
+        return added
+
+    @add("", "Translate texts", GoogleTexts, GoogleTranslationsAnswer)
     async def translate(request: Request) -> Response:
         """Translate one text or several."""
-        client, given = await _admitted(context, request)
-        fields = checked(given, GoogleTexts)
+        client, fields = await _admitted(context, request, GoogleTexts)
         if fields.cid:
             raise ApiError(400, "not_supported", "Parameter 'cid' is not supported by this server.", "cid")
         options = {
@@ -170,37 +176,22 @@ def routes(context: ServerContext) -> Routes:
         ]
         return json_response({"data": {"translations": translations}})
 
-    @routes.add(
-        "GET", "/detect", "Detect languages", body=GoogleDetect, kind="query", answer=GoogleDetectionsAnswer
-    )
-    @routes.add(
-        "POST", "/detect", "Detect languages", body=GoogleDetect, kind="json or form",
-        answer=GoogleDetectionsAnswer,
-    )  # fmt: skip
+    @add("/detect", "Detect languages", GoogleDetect, GoogleDetectionsAnswer)
     async def detect(request: Request) -> Response:
         """Detect the language of each text among those of the server."""
-        client, given = await _admitted(context, request)
-        texts = checked(given, GoogleDetect).q
-        context.charge(client, texts, "q")
-        found = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in texts]
+        client, fields = await _admitted(context, request, GoogleDetect)
+        context.charge(client, fields.q, "q")
+        found = [next(iter(await context.service.detect(text)), UNDETERMINED) for text in fields.q]
         detections = [
             [{"language": with_region(one.code), "confidence": one.confidence, "isReliable": False}]
             for one in found
         ]
         return json_response({"data": {"detections": detections}})
 
-    @routes.add(
-        "GET", "/languages", "List languages", body=GoogleLanguages, kind="query",
-        answer=GoogleLanguagesAnswer,
-    )  # fmt: skip
-    @routes.add(
-        "POST", "/languages", "List languages", body=GoogleLanguages, kind="json or form",
-        answer=GoogleLanguagesAnswer,
-    )  # fmt: skip
+    @add("/languages", "List languages", GoogleLanguages, GoogleLanguagesAnswer)
     async def languages(request: Request) -> Response:
         """List the languages, with English names if a target language is named."""
-        _, given = await _admitted(context, request)
-        fields = checked(given, GoogleLanguages)
+        _, fields = await _admitted(context, request, GoogleLanguages)
         if fields.target:
             context.service.language(fields.target, "target")
         listed = [
@@ -212,10 +203,19 @@ def routes(context: ServerContext) -> Routes:
     return routes
 
 
-async def _admitted(context: ServerContext, request: Request) -> tuple[Client, Mapping[str, Any]]:
-    """Return the client of a request, and its parameters."""
+async def _admitted(context: ServerContext, request: Request, kind: type[Fields]) -> tuple[Client, Fields]:
+    """Return the client of a request, and its parameters.
+
+    Raises:
+        ApiError: as :meth:`KeyPlace.client`; or a parameter is invalid, or missing, which has a reason of its
+            own in Google's errors.
+    """
     given = await read_parameters(request)
-    return KEY.client(context, request, given.get("key")), given
+    client = KEY.client(context, request, given.get("key"))
+    for name, field in kind.model_fields.items():
+        if field.is_required() and name not in given:
+            raise ApiError(400, "missing", f"Parameter '{name}' not specified.", name)
+    return client, checked(given, kind)
 
 
 STATUS = {401: 403, 408: 400, 415: 400, 422: 400}
