@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from uwaga.evaluation import CometScores, Comparison, Report
+    from uwaga.evaluation.test_sets import TestSet
 
 
 def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) -> None:
@@ -62,7 +63,21 @@ DIGITS = {COMET: 4}
 """Decimals of a metric that is not on the scale of 0 to 100."""
 References = Sequence[Sequence[str]]
 
-Hypotheses = Annotated[Path, typer.Argument(help="Translations, one per line; `-` reads standard input.")]
+Hypotheses = Annotated[
+    Path | None, typer.Argument(help="Translations, one per line; `-` reads standard input.")
+]
+SetName = Annotated[
+    str | None,
+    typer.Option(
+        "--set",
+        metavar="NAME:FROM-TO",
+        help="Take references, and sources for comet, from a test set of sacreBLEU's catalogue.",
+    ),
+]
+Echo = Annotated[
+    Literal["source", "reference"] | None,
+    typer.Option(help="Print the sources of --set instead, or the first reference of each."),
+]
 Against = Annotated[
     Path | None,
     typer.Option(help="Another system's translations; test the difference with paired bootstrap resampling."),
@@ -71,7 +86,11 @@ Metrics = Annotated[
     str, typer.Option("--metric", "-m", help="Metrics, separated by commas: bleu, chrf, chrf++, ter, comet.")
 ]
 Tokenize = Annotated[
-    str, typer.Option(help="BLEU's tokeniser: 13a, intl, zh, char, none, ja-mecab or ko-mecab.")
+    str | None,
+    typer.Option(
+        help="BLEU's tokeniser: 13a, intl, zh, char, none, ja-mecab or ko-mecab; default: 13a, or that of "
+        "the target language of --set."
+    ),
 ]
 Lowercase = Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF.")]
 Samples = Annotated[int, typer.Option(min=1, help="Number of bootstrap samples.")]
@@ -95,12 +114,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def evaluate(
-    hypotheses: Hypotheses,
-    reference: the.References,
+    hypotheses: Hypotheses = None,
+    reference: the.SomeReferences = None,
     columns: the.Columns = "2-",
+    test_set: SetName = None,
+    echo: Echo = None,
     against: Against = None,
     metric: Metrics = "bleu,chrf,ter",
-    tokenize: Tokenize = "13a",
+    tokenize: Tokenize = None,
     lowercase: Lowercase = False,
     samples: Samples = 1000,
     sentences: Sentences = False,
@@ -127,19 +148,37 @@ def evaluate(
 
         uwaga evaluate output.de -r test.de -m bleu,comet --source test.en    # pip install unbabel-comet
 
+        uwaga evaluate --set wmt24:en-de --echo source | uwaga translate > wmt24.de
+
+        uwaga evaluate wmt24.de --set wmt24:en-de    # downloaded once, to ~/.sacrebleu
+
         uwaga align test.en test.de | uwaga evaluate --alignments - -r test.gold
     """
+    if echo is not None:
+        _echo(test_set, echo)
+        return
+    if hypotheses is None:
+        raise typer.BadParameter("name a file of translations; `-` reads standard input")
+    if (test_set is None) == (not reference):
+        raise typer.BadParameter("give either --reference or --set")
     if alignments:
+        if not reference:
+            raise typer.BadParameter("--set has no alignments: give --reference")
         evaluate_links(hypotheses, reference, as_json)
         return
     from uwaga import evaluation
     from uwaga.evaluation import files
 
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
-    references = files.read_references(reference, columns)
-    lines, learned = _translations(hypotheses, str(reference[0]), len(references)), None
+    given = _read_set(test_set) if test_set else _read_files(reference or [], columns)
+    references, tokenize = given.references, tokenize or given.tokeniser
+    lines, sources, learned = _translations(hypotheses, given.name, len(references)), given.sources, None
+    if source is not None:
+        sources = files.read_aligned(source, str(hypotheses), len(lines))
     if COMET in metrics:
-        learned = _comet(source, hypotheses, lines, references, comet_model)
+        if sources is None:
+            raise SettingsError("comet needs the source texts: add --source")
+        learned = evaluation.comet(sources, lines, references, comet_model)
         metrics.remove(COMET)
     if sentences:
         if against is not None:
@@ -148,7 +187,7 @@ def evaluate(
         return
     rows: tuple[Comparison, ...] = ()
     if against is not None:
-        others = files.read_aligned(against, str(reference[0]), len(references))
+        others = files.read_aligned(against, given.name, len(references))
         rows = evaluation.compare(
             lines, others, references, metrics, tokenize=tokenize, lowercase=lowercase, samples=samples
         )
@@ -176,15 +215,25 @@ def _report(
     return report
 
 
-def _comet(
-    source: Path | None, hypotheses: Path, lines: Sequence[str], references: References, model: str
-) -> CometScores:
-    from uwaga import evaluation
-    from uwaga.evaluation.files import read_aligned
+def _read_set(name: str) -> TestSet:
+    from uwaga.evaluation.test_sets import read_catalogue_set
 
-    if source is None:
-        raise SettingsError("comet needs the source texts: add --source")
-    return evaluation.comet(read_aligned(source, str(hypotheses), len(lines)), lines, references, model)
+    return read_catalogue_set(name, lambda text: typer.echo(text, err=True))
+
+
+def _read_files(paths: Sequence[Path], columns: str) -> TestSet:
+    from uwaga.evaluation.files import read_references
+    from uwaga.evaluation.test_sets import TestSet
+
+    return TestSet(str(paths[0]), read_references(paths, columns), None, "13a")
+
+
+def _echo(name: str | None, echo: Literal["source", "reference"]) -> None:
+    if name is None:
+        raise typer.BadParameter("--echo prints texts of a test set: add --set")
+    texts = _read_set(name)
+    for source, references in zip(texts.sources or (), texts.references, strict=True):
+        typer.echo(source if echo == "source" else references[0])
 
 
 def _print_sentences(

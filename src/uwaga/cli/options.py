@@ -80,14 +80,11 @@ BatchTokens = Annotated[
 
 
 # Evaluation.
-References = Annotated[
-    list[Path],
-    typer.Option(
-        "--reference",
-        "-r",
-        help="References: one per line, or a .tsv file with several per line. Repeatable.",
-    ),
-]
+_REFERENCE = typer.Option(
+    "--reference", "-r", help="References: one per line, or a .tsv file with several per line. Repeatable."
+)
+References = Annotated[list[Path], _REFERENCE]
+SomeReferences = Annotated[list[Path] | None, _REFERENCE]
 Columns = Annotated[
     str, typer.Option(help="Columns of a .tsv that contain references, such as `2`, `2,4` or `2-`.")
 ]

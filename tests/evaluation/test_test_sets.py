@@ -1,0 +1,163 @@
+"""Test sets of sacreBLEU's catalogue, read from a folder that stands for its cache."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from sacrebleu.dataset import DATASETS
+from typer.testing import CliRunner
+
+from uwaga.cli.main import app
+from uwaga.errors import DataError, SettingsError
+from uwaga.evaluation.test_sets import read_catalogue_set
+
+SOURCES = ["A dog sleeps.", "Two cats play."]
+REFERENCES = ["Ein Hund schläft.", "Zwei Katzen spielen."]
+OTHERS = ["Ein Hund ist am Schlafen.", "Zwei spielende Katzen."]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """sacreBLEU's folder; nothing can be downloaded."""
+    monkeypatch.setattr("sacrebleu.utils.SACREBLEU_DIR", str(tmp_path))
+    for dataset in DATASETS.values():
+        monkeypatch.setattr(dataset, "_outdir", str(tmp_path / dataset.name))
+        monkeypatch.setattr(dataset, "_rawdir", str(tmp_path / dataset.name / "raw"))
+
+    def offline(*_: object, **__: object) -> None:
+        raise OSError("network is unreachable")
+
+    monkeypatch.setattr("urllib.request.urlopen", offline)
+    return tmp_path
+
+
+def keep(name: str, pair: str, **fields: list[str]) -> None:
+    """Write the files of a downloaded set: the given fields, and other texts in all others."""
+    dataset = DATASETS[name]
+    for field in dataset.fieldnames(pair):
+        lines = fields.get(
+            field.replace(":", "_"), OTHERS if field.startswith("ref") else ["-"] * len(SOURCES)
+        )
+        path = Path(dataset._get_txt_file_path(pair, field))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def run(*arguments: str, stdin: str | None = None):
+    return CliRunner().invoke(app, ["evaluate", *arguments], input=stdin)
+
+
+def test_a_set_of_the_cache_needs_no_network():
+    keep("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
+    texts = read_catalogue_set("wmt17:en-de")
+    assert texts.sources == SOURCES
+    assert [ways[0] for ways in texts.references] == REFERENCES
+    assert texts.tokeniser == "13a"
+
+
+def keep_archive(name: str, pair: str, texts: Mapping[str, list[str]]) -> None:
+    """Write a downloaded archive in XML as sacreBLEU has unpacked it."""
+    source, target = pair.split("-")
+    body = "".join(
+        f'<{"ref" if who else "src"} lang="{target if who else source}" translator="{who}"><p>'
+        + "".join(f'<seg id="{number}">{line}</seg>' for number, line in enumerate(lines, start=1))
+        + f"</p></{'ref' if who else 'src'}>"
+        for who, lines in texts.items()
+    )
+    document = f'<dataset id="x"><doc id="d" origlang="{source}">{body}</doc></dataset>'.encode()
+    dataset = DATASETS[name]
+    path = Path(dataset._get_langpair_path(pair))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(document)
+    (Path(dataset._rawdir) / dataset._get_tarball_filename(dataset.data[0])).write_bytes(b"unpacked")
+
+
+def test_a_set_in_xml_has_the_references_that_sacrebleu_chooses():
+    keep_archive("wmt24", "en-de", {"": SOURCES, "refA": REFERENCES, "refB": OTHERS})
+    texts = read_catalogue_set("wmt24:en-de")
+    assert texts.sources == SOURCES
+    assert texts.references == tuple((line,) for line in REFERENCES)
+    with pytest.raises(DataError, match=r"cannot be downloaded: network is unreachable"):
+        read_catalogue_set("wmt23:en-de")
+
+
+@pytest.mark.parametrize(("name", "tokeniser"), [("wmt17:en-zh", "zh"), ("wmt20:en-ja", "ja-mecab")])
+def test_the_tokeniser_is_that_of_the_target_language(name, tokeniser):
+    keep(*name.split(":"), src=SOURCES)
+    assert read_catalogue_set(name).tokeniser == tokeniser
+
+
+def test_unknown_names_are_refused_with_those_that_are_meant():
+    with pytest.raises(SettingsError, match="unknown test set 'wtm24'; did you mean wmt24"):
+        read_catalogue_set("wtm24:en-de")
+    with pytest.raises(
+        SettingsError, match="wmt24 needs a language pair: wmt24:FROM-TO; known: cs-uk, en-cs"
+    ):
+        read_catalogue_set("wmt24")
+    with pytest.raises(SettingsError, match="wmt24 has no language pair 'de-en'; known: cs-uk"):
+        read_catalogue_set("wmt24:de-en")
+    with pytest.raises(SettingsError, match=r"unknown test set '\.\./\.\./etc/passwd'; known: iwslt17"):
+        read_catalogue_set("../../etc/passwd:en-de")
+
+
+def test_a_set_that_cannot_be_downloaded_says_where_it_is_looked_for(folder):
+    with pytest.raises(DataError, match=r"cannot be downloaded: network is unreachable.*SACREBLEU") as raised:
+        read_catalogue_set("wmt17:en-de")
+    assert str(folder) in str(raised.value)
+
+
+def test_an_error_that_sacrebleu_logs_before_it_exits_is_reported(monkeypatch):
+    def damaged(self: object, pair: str) -> None:
+        import logging
+        import sys
+
+        logging.getLogger("sacrebleu").error("Fatal: MD5 sum of downloaded file was incorrect")
+        sys.exit(1)
+
+    monkeypatch.setattr(type(DATASETS["wmt17"]), "process_to_text", damaged)
+    with pytest.raises(DataError, match="MD5 sum of downloaded file was incorrect"):
+        read_catalogue_set("wmt17:en-de")
+
+
+def test_files_of_an_interrupted_download_are_refused(folder):
+    keep("wmt17", "en-de", src=SOURCES, ref=REFERENCES[:1])
+    with pytest.raises(DataError, match=r"has 1 lines but .* has 2.*delete the folder .*wmt17 to download"):
+        read_catalogue_set("wmt17:en-de")
+    keep("wmt17", "en-de", src=[], ref=[])
+    with pytest.raises(DataError, match=r"wmt17.en-de.src is empty; delete the folder"):
+        read_catalogue_set("wmt17:en-de")
+
+
+def test_evaluate_scores_against_a_set_as_against_its_files(tmp_path):
+    keep("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
+    hypotheses, references = tmp_path / "out.de", tmp_path / "ref.de"
+    hypotheses.write_text("\n".join(OTHERS) + "\n", encoding="utf-8")
+    references.write_text("\n".join(REFERENCES) + "\n", encoding="utf-8")
+    given = run(str(hypotheses), "--set", "wmt17:en-de", "--json")
+    assert given.exit_code == 0, given.stderr
+    assert json.loads(given.stdout) == json.loads(
+        run(str(hypotheses), "-r", str(references), "--json").stdout
+    )
+
+
+def test_echo_prints_the_texts_of_a_set():
+    keep("wmt17", "en-de", src=SOURCES, ref=REFERENCES)
+    assert run("--set", "wmt17:en-de", "--echo", "source").stdout.splitlines() == SOURCES
+    assert run("--set", "wmt17:en-de", "--echo", "reference").stdout.splitlines() == REFERENCES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--echo", "source"], "--echo prints texts of a test set: add --set"),
+        (["--set", "wmt17:en-de"], "name a file of translations; `-` reads standard input"),
+        (["-"], "give either --reference or --set"),
+        (["-", "--set", "wmt17:en-de", "-r", "test.de"], "give either --reference or --set"),
+        (["-", "--set", "wmt17:en-de", "--alignments"], "give --reference"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(arguments, message):
+    result = run(*arguments, stdin="x\n")
+    assert result.exit_code == 2
+    assert message in result.stderr
