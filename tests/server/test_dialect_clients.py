@@ -27,6 +27,7 @@ from uwaga.server.settings import DialectName
 
 TEXT = "A man sleeps."
 GERMAN = "Ein Mann schläft."
+FRENCH = "Le gouvernement français a annoncé hier une réforme des retraites."
 DEEPLX = {"code": 200, "id": int, "data": GERMAN, "alternatives": None, "source_lang": "EN", "method": "Free"}
 ZOTERO = {"content-type": "application/json; charset=utf-8"}
 OFFICIAL = {"translations": [{"detected_source_language": "EN", "text": GERMAN}]}
@@ -77,6 +78,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         ("POST", "/immersive", {"json": {"source_lang": "en", "target_lang": "de", "text_list": ["<b0></b0> Hello <b1></b1> world", "1 < 2 & 3"]}}, 200,
          {"translations": [{"detected_source_lang": "en", "text": has(r"<b0></b0>.*<b1></b1>")}, {"detected_source_lang": "en", "text": has("1 < 2 & 3")}]}),
         ("POST", "/immersive", {"json": {"source_lang": "en", "target_lang": "de", "text_list": []}}, 200, {"translations": []}),
+        ("POST", "/immersive", {"json": {"source_lang": "auto", "target_lang": "de", "text_list": [TEXT, FRENCH]}}, 200,
+         {"translations": [{"detected_source_lang": "en", "text": GERMAN}, {"detected_source_lang": "", "text": FRENCH}]}),
+        ("POST", "/immersive", {"json": {"source_lang": "auto", "target_lang": "de", "text_list": [FRENCH]}}, 400, {"code": "unknown_language", "message": str}),
         # kiss-translator: one text, several, placeholders, and version 1
         ("POST", "/kiss", {"json": {"text": TEXT, "from": "auto", "to": "de"}, "headers": {"authorization": "Bearer"}}, 200, {"text": GERMAN, "from": "en", "to": "de"}),
         ("POST", "/kiss", {"json": {"texts": [TEXT, TEXT], "from": "en", "to": "de"}}, 200, [{"text": GERMAN, "src": "en"}] * 2),

@@ -120,7 +120,13 @@ class ServerContext:
         return characters
 
     async def translate(
-        self, request: Request, client: Client, texts: Sequence[TextRequest], parameter: str = "text"
+        self,
+        request: Request,
+        client: Client,
+        texts: Sequence[TextRequest],
+        parameter: str = "text",
+        *,
+        raises: bool = True,
     ) -> TextAnswer:
         """Translate the texts of a request, whose body has been read, within the limits of its client.
 
@@ -129,6 +135,7 @@ class ServerContext:
             client: who is charged.
             texts: as for :meth:`Service.translate`.
             parameter: the request's parameter with the texts.
+            raises: raise the error of a text that cannot be translated.
 
         Raises:
             ApiError: a limit is exceeded, or a text cannot be translated.
@@ -137,7 +144,8 @@ class ServerContext:
         deadline = self.settings.limits.deadline
         async with self.spending(client, characters), while_connected(request):
             answer = await self.service.translate(texts, client=client.name, deadline=deadline)
-        answer.raise_first()
+        if raises:
+            answer.raise_first()
         return answer
 
 

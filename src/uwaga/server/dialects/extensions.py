@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic import BaseModel
+from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 
+from uwaga.languages.codes import with_region
 from uwaga.languages.detection import AUTO
-from uwaga.server.api_errors import ApiError
-from uwaga.server.context import KeyPlace
+from uwaga.server.api_errors import ApiError, UnknownLanguageError, api_error
+from uwaga.server.auth import Client
+from uwaga.server.context import KeyPlace, ServerContext
 from uwaga.server.http import json_response
 from uwaga.server.routing import error_answers
 from uwaga.translator.request import Request, build_requests
@@ -45,6 +48,34 @@ def page_requests(texts: Sequence[str], source: str, target: str) -> list[Reques
     return [
         replace(request, format="html") if PLACEHOLDER.search(request.text) else request
         for request in build_requests(texts, {"source": source or AUTO, "target": target})
+    ]
+
+
+async def translate_page(
+    context: ServerContext,
+    request: HttpRequest,
+    client: Client,
+    texts: Sequence[Request],
+    parameter: str = "text",
+) -> list[tuple[str, str]]:
+    """Return the translation of each text and its language, with Chinese as ``zh-CN`` or ``zh-TW``.
+
+    A text of a page in a language that is not served comes back as it was, with an empty code, so that the
+    others are translated.
+
+    Raises:
+        ApiError: as :meth:`ServerContext.translate`, or no text is in a served language.
+    """
+    answer = await context.translate(request, client, texts, parameter, raises=False)
+    if not any(answer.sources):
+        answer.raise_first()
+    for translation in answer.translations:
+        if translation.error is not None and not isinstance(translation.error, UnknownLanguageError):
+            raise api_error(translation.error)
+    translated = zip(texts, answer.translations, answer.sources, strict=True)
+    return [
+        (text.text if translation.error else translation.text, with_region(source))
+        for text, translation, source in translated
     ]
 
 

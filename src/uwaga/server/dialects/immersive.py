@@ -6,10 +6,9 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.languages.codes import with_region
 from uwaga.languages.detection import AUTO
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.dialects.extensions import ERRORS, KEY, page_requests, render
+from uwaga.server.dialects.extensions import ERRORS, KEY, page_requests, render, translate_page
 from uwaga.server.dialects.v1_schema import LanguageCode
 from uwaga.server.http import json_response, parse_json
 from uwaga.server.routing import Routes
@@ -48,14 +47,9 @@ def routes(context: ServerContext) -> Routes:
         client = KEY.client(context, request)
         body = parse_json(await request.body(), ImmersiveBody)
         texts = page_requests(body.text_list, body.source_lang, body.target_lang)
-        answer = await context.translate(request, client, texts, "text_list")
+        translated = await translate_page(context, request, client, texts, "text_list")
         return json_response(
-            {
-                "translations": [
-                    {"detected_source_lang": with_region(source), "text": translation.text}
-                    for source, translation in zip(answer.sources, answer.translations, strict=True)
-                ]
-            }
+            {"translations": [{"detected_source_lang": source, "text": text} for text, source in translated]}
         )
 
     return routes

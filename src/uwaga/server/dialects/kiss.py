@@ -6,11 +6,10 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.languages.codes import with_region
 from uwaga.languages.detection import AUTO
 from uwaga.server.api_errors import ApiError
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.dialects.extensions import ERRORS, KEY, page_requests, render
+from uwaga.server.dialects.extensions import ERRORS, KEY, page_requests, render, translate_page
 from uwaga.server.dialects.v1_schema import LanguageCode
 from uwaga.server.http import json_response, parse_json
 from uwaga.server.routing import Answer, Routes
@@ -61,13 +60,11 @@ def routes(context: ServerContext) -> Routes:
                 raise ApiError(400, "missing", "name a `text`, or a list of `texts`", "text")
             texts = [body.text]
         requests = page_requests(texts, body.source, body.target)
-        answer = await context.translate(request, client, requests)
-        sources = [with_region(source) for source in answer.sources]
+        translated = await translate_page(context, request, client, requests)
         if body.texts is None:
-            text = answer.translations[0].text
-            return json_response({"text": text, "from": sources[0], "to": body.target})
-        pairs = zip(answer.translations, sources, strict=True)
-        return json_response([{"text": translation.text, "src": source} for translation, source in pairs])
+            [(text, source)] = translated
+            return json_response({"text": text, "from": source, "to": body.target})
+        return json_response([{"text": text, "src": source} for text, source in translated])
 
     return routes
 
