@@ -21,7 +21,7 @@ BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tes
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: web help demo test tests slow compiled deep processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel clean
+.PHONY: web help demo test tests slow compiled deep processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel wheel-aarch64 clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -38,6 +38,7 @@ help:
 	@echo "make web     build the npm package's engine and JavaScript from native/ and web/; needs node, npm and emscripten"
 	@echo "make sdist   what a release uploads as its source, into dist/"
 	@echo "make wheel   that, and a wheel for this machine built from it"
+	@echo "make wheel-aarch64    the wheel for 64-bit Arm, cross-compiled, and its tests under emulation; needs root"
 	@echo "make docs    build the documentation into site/"
 	@echo "make course  the documentation with the course and its laboratory as one zip, into dist/"
 	@echo "make clean   remove .venv and everything built"
@@ -157,6 +158,10 @@ sdist: $(DEV_INSTALLED)
 
 wheel: $(DEV_INSTALLED)
 	$(BIN)/python -m build --no-isolation --outdir dist
+
+# With Debian's cross compiler, and tested in an arm64 root of Debian 12, whose Python is 3.11.
+wheel-aarch64: $(DEV_INSTALLED)
+	sh tests/aarch64.sh $(abspath $(BIN)/python)
 
 clean:
 	rm -rf $(VENV) build dist site page/build page/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
