@@ -152,11 +152,16 @@ page/node_modules: page/package.json page/package-lock.json
 	npm --prefix page ci --silent
 	@touch $@
 
+# For `uwaga --version` of what is built from the sdist, which has no history.
+.PHONY: COMMIT
+COMMIT:
+	@git describe --always --dirty --abbrev=40 --exclude='*' > $@ 2> /dev/null || true
+
 # Without isolation: built with the tools in .venv, which are those that pyproject.toml asks for.
-sdist: $(DEV_INSTALLED)
+sdist: $(DEV_INSTALLED) COMMIT
 	$(BIN)/python -m build --no-isolation --sdist --outdir dist
 
-wheel: $(DEV_INSTALLED)
+wheel: $(DEV_INSTALLED) COMMIT
 	$(BIN)/python -m build --no-isolation --outdir dist
 
 # With Debian's cross compiler, and tested in an arm64 root of Debian 12, whose Python is 3.11.
@@ -164,4 +169,4 @@ wheel-aarch64: $(DEV_INSTALLED)
 	sh tests/aarch64.sh $(abspath $(BIN)/python)
 
 clean:
-	rm -rf $(VENV) build dist site page/build page/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf COMMIT $(VENV) build dist site page/build page/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -18,6 +18,7 @@
 #include "binding/step.h"
 #include "binding/text.h"
 #include "binding/weights.h"
+#include "runtime/build.h"
 #include "transformer/insight.h"
 
 namespace uwaga {
@@ -38,6 +39,13 @@ void check_signals() {
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
+// The interface to Python, as in the names of wheels.
+#if defined(Py_LIMITED_API)
+constexpr const char* python_abi = "abi3";
+#else
+constexpr const char* python_abi = "cp" NB_TOSTRING(PY_MAJOR_VERSION) NB_TOSTRING(PY_MINOR_VERSION);
+#endif
+
 // Return the freed memory that the C library retains to the system.
 void trim_heap() {
 #ifdef __GLIBC__
@@ -51,6 +59,12 @@ NB_MODULE(_core, m) {
     main_thread = std::this_thread::get_id();
     using namespace nb::literals;
     m.attr("ISAS") = nb::make_tuple("portable", "neon", "avx2", "avxvnni", "avx512vnni", "amx", "wasm");
+    m.attr("COMMIT") = build_facts.commit;
+    m.attr("COMPILER") = build_facts.compiler;
+    m.attr("BUILD_TYPE") = build_facts.type;
+    m.attr("FLAGS") = build_facts.flags;
+    m.attr("COMPILED_ISAS") = build_facts.isas;
+    m.attr("ABI") = python_abi;
     nb::exception<TooLong>(m, "TooLongError", PyExc_ValueError);
     nb::exception<NoSuchArray>(m, "NoSuchArrayError", PyExc_ValueError);
     nb::exception<InsightTooLarge>(m, "InsightTooLargeError", PyExc_ValueError);

@@ -15,7 +15,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import uwaga
 from uwaga.cli.errors import reported
 from uwaga.cli.main import app
 from uwaga.errors import DataError
@@ -168,10 +167,6 @@ def test_wrong_usage_ends_with_2(arguments):
     result = run(*arguments)
     assert result.exit_code == 2
     assert "Traceback" not in result.stderr
-
-
-def test_version():
-    assert run("--version").stdout == f"uwaga {uwaga.__version__}\n"
 
 
 def test_every_verb_has_examples_in_its_help():

@@ -79,7 +79,11 @@ app = typer.Typer(
 
 def _show_version(requested: bool) -> None:
     if requested:
+        from uwaga.cli.version import version_lines
+
         typer.echo(f"uwaga {__version__}")
+        for line in version_lines():
+            typer.echo(line)
         raise typer.Exit
 
 
@@ -87,7 +91,12 @@ def _show_version(requested: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Print the version, the commit, the instruction set and the build, and exit.",
+        ),
     ] = False,
 ) -> None:
     """Accept the options before the verb."""

@@ -12,6 +12,12 @@ FinishedTuple = tuple[list[int], list[float], float, bool]
 DecidedTuple = tuple[int, int, float]
 
 ISAS: tuple[str, ...]
+COMMIT: str
+COMPILER: str
+BUILD_TYPE: str
+FLAGS: str
+COMPILED_ISAS: str
+ABI: str
 
 class TooLongError(ValueError): ...
 class EditMismatchError(ValueError): ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 from pathlib import Path
 
 from uwaga.engine import _core
@@ -11,6 +12,7 @@ from uwaga.errors import SettingsError
 
 MEMBERSHIP = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
+CPU_INFO = Path("/proc/cpuinfo")
 
 
 def usable_cores() -> int:
@@ -94,3 +96,13 @@ def chosen_isa(name: str | None = None) -> int:
 def usable() -> list[str]:
     """Return the names of the instruction sets available here."""
     return [name for number, name in enumerate(_core.ISAS) if _core.supported(number)]
+
+
+def processor_name() -> str:
+    """Return the name of the processor, or of its architecture if the system does not say."""
+    try:
+        lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(filter(None, named), "") or platform.processor() or platform.machine()

@@ -1,0 +1,53 @@
+"""The lines of ``uwaga --version`` below the version: commit, instruction set and build."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import uwaga
+from uwaga.errors import SettingsError, reason
+
+SECONDS = 5
+"""Longest wait for git."""
+
+
+def version_lines() -> Iterator[str]:
+    """Yield the lines, each a name and its value."""
+    try:
+        from uwaga.engine._core import ABI, BUILD_TYPE, COMMIT, COMPILED_ISAS, COMPILER, FLAGS, ISAS
+        from uwaga.engine.cpu import chosen_isa, processor_name
+    except ImportError as error:  # a missing engine, or one of an earlier version
+        yield _line("commit", checkout_commit() or "unknown")
+        yield _line("engine", f"cannot be loaded: {reason(error)}")
+    else:
+        yield _line("commit", checkout_commit() or COMMIT)
+        yield _line("processor", processor_name())
+        try:
+            selected = ISAS[chosen_isa()]
+        except SettingsError as error:
+            selected = str(error)
+        yield _line("instruction set", f"{selected} of {' '.join(['portable', *COMPILED_ISAS.split()])}")
+        kind = f"{BUILD_TYPE} {FLAGS}".strip()
+        yield _line("build", f"{COMPILER}, {kind}, {ABI}")
+    implementation = f"{platform.python_implementation()} {platform.python_version()}"
+    yield _line("python", f"{implementation}, {platform.system()} {platform.machine()}")
+
+
+def checkout_commit() -> str | None:
+    """Return the commit of the clone that uwaga runs from, None if it is installed or git does not know."""
+    root = Path(uwaga.__file__).parents[2]
+    if not (root / ".git").exists() or not (root / "src/uwaga").is_dir():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS)  # noqa: S603 (constant arguments)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def _line(name: str, value: str) -> str:
+    return f"{name:<15}  {value}"

@@ -1,0 +1,80 @@
+"""``uwaga --version``: the version, the commit, the instruction set and the build."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.cli.main import app
+from uwaga.cli.version import checkout_commit
+from uwaga.engine import _core, cpu
+
+
+def report() -> list[str]:
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0
+    return result.stdout.splitlines()
+
+
+def test_the_first_line_is_the_version_alone():
+    assert report()[0] == f"uwaga {uwaga.__version__}"
+
+
+def test_the_other_lines_say_commit_processor_instruction_set_build_and_python():
+    names = [re.split(r"  +", line)[0] for line in report()[1:]]
+    assert names == ["commit", "processor", "instruction set", "build", "python"]
+
+
+@pytest.mark.parametrize("isa", cpu.usable())
+def test_the_instruction_set_is_the_one_that_a_model_gets(isa, monkeypatch):
+    monkeypatch.setenv(cpu.VARIABLE, isa)
+    assert f"instruction set  {isa} of portable" in report()[3]
+
+
+def test_what_runs_here_was_compiled():
+    assert set(cpu.usable()) <= {"portable", *_core.COMPILED_ISAS.split()}
+
+
+def test_an_instruction_set_that_is_lacking_is_named(monkeypatch):
+    monkeypatch.setenv(cpu.VARIABLE, "mmx")
+    assert "'mmx' is not one of" in report()[3]
+
+
+def test_a_build_names_a_commit_or_says_that_it_does_not_know_it():
+    assert re.fullmatch(r"[0-9a-f]{4,40}(-dirty)?|unknown", _core.COMMIT)
+    assert "/" not in _core.FLAGS, "paths of the machine that built it"
+
+
+def test_an_installed_package_asks_no_git(tmp_path, monkeypatch):
+    monkeypatch.setattr(uwaga, "__file__", str(tmp_path / "lib/site-packages/uwaga/__init__.py"))
+    assert checkout_commit() is None
+
+
+def test_the_commit_of_a_checkout_is_read_from_git(tmp_path, monkeypatch):
+    (tmp_path / "src/uwaga").mkdir(parents=True)
+    monkeypatch.setattr(uwaga, "__file__", str(tmp_path / "src/uwaga/__init__.py"))
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
+    assert checkout_commit() == head.strip()
+    monkeypatch.setenv("PATH", "")
+    assert checkout_commit() is None
+
+
+def test_a_broken_engine_is_reported(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uwaga.engine.cpu", None)
+    assert any(line.startswith("engine           cannot be loaded") for line in report())
+
+
+def test_no_torch_is_imported():
+    lines = (
+        "import sys",
+        "from uwaga.cli.main import main",
+        "try: main(['--version'])",
+        "finally: assert 'torch' not in sys.modules",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, stdout=subprocess.DEVNULL)
