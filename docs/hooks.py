@@ -130,6 +130,7 @@ def _exercise(source: str) -> str:
     return (
         f'<section class="exercise" id="exercise-{found.number}" data-exercise="{data}">'
         f"<h3>{said['exercise']}</h3>{_text(found.question)}{_form(found, english, said)}"
+        f"{_remarks(values)}"
         f"<details><summary>{said['hint']}</summary>{_text(found.hint)}</details>"
         f"<details><summary>{said['solution']}</summary>{_text(found.solution)}</details></section>"
     )
@@ -144,6 +145,17 @@ def _line(source: str) -> str:
     return _text(html.escape(source, quote=False)).removeprefix("<p>").removesuffix("</p>")
 
 
+def _remarks(values: dict[str, Any]) -> str:
+    """Return the remarks with emphasis, code or equations as the script shows them, each under its source."""
+    remarked = [*values.get("wrong", ()), *values.get("options", ())]
+    remarks = {one["remark"] for one in remarked if "remark" in one} | {values.get("otherwise", "")}
+    return "".join(
+        f'<template data-search-exclude data-remark="{html.escape(remark, quote=True)}">{line}</template>'
+        for remark in sorted(remarks)
+        if values["kind"] != "code" and (line := _line(remark)) != html.escape(remark, quote=False).strip()
+    )
+
+
 def _form(one: Exercise, english: Exercise, said: dict[str, str]) -> str:
     """Return what the reader fills in; without a script it can be filled in on paper."""
     if one.kind == "number":
@@ -151,8 +163,7 @@ def _form(one: Exercise, english: Exercise, said: dict[str, str]) -> str:
     if one.kind == "choice":
         button = f'<input type="radio" name="exercise-{one.number}"'
         ways = [
-            f'<li><label>{button} value="{at}" aria-label="{html.escape(option.text, quote=True)}">'
-            f" {_line(option.text)}</label></li>"
+            f'<li><label>{button} value="{at}"> {_line(option.text)}</label></li>'
             for at, option in enumerate(one.options)
         ]
         return f"<ul>{''.join(ways)}</ul>"

@@ -59,7 +59,7 @@ def site(tmp_path_factory):
     """A page of the laboratory alone, in every language."""
     folder = tmp_path_factory.mktemp("site")
     build = laboratory_in(folder)
-    exercises = "".join(build._exercise(number) for number in ("3.1", "3.3", "3.4"))
+    exercises = "".join(build._exercise(number) for number in ("0.1", "3.1", "3.3", "3.4"))
     page = PAGE.replace("EXERCISES", exercises)
     (folder / "index.html").write_text(page, encoding="utf-8")
     for language in LANGUAGES:
@@ -250,6 +250,17 @@ def test_exercises_are_checked_by_keyboard_and_kept(browser, site):
     page.reload()
     assert "done" in page.locator("#exercise-3\\.1").get_attribute("class")
     assert "done" not in page.locator("#exercise-3\\.3").get_attribute("class")
+    page.close()
+
+
+def test_a_remark_shows_its_emphasis(browser, site):
+    page = opened(browser, site[1])
+    chosen = page.locator("#exercise-0\\.1")
+    wrong = next(option for option in find_exercise("0.1").options if "*" in (option.remark or ""))
+    chosen.get_by_role("radio").nth(find_exercise("0.1").options.index(wrong)).check()
+    chosen.get_by_role("button", name="Check").click()
+    assert chosen.locator(".lab-remark").inner_text() == wrong.remark.replace("*", "")
+    assert chosen.locator(".lab-remark em").count() == wrong.remark.count("*") / 2
     page.close()
 
 

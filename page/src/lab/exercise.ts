@@ -90,7 +90,7 @@ function bind(section: HTMLElement, exercise: Exercise): void {
       return;
     }
     const verdict = check(exercise, answer);
-    said.textContent = verdict.remark;
+    said.replaceChildren(prepared(section, verdict.remark));
     section.classList.toggle("wrong", !verdict.right);
     if (verdict.right) remember(exercise.number);
     mark();
@@ -100,6 +100,12 @@ function bind(section: HTMLElement, exercise: Exercise): void {
     if (event.key === "Enter") run();
   }));
   section.querySelector("details")?.before(button, said);
+}
+
+/** A remark as the page has prepared it, with emphasis, code and equations; the text alone if it has none of them. */
+function prepared(section: HTMLElement, remark: string): Node | string {
+  const template = [...section.querySelectorAll<HTMLTemplateElement>("template[data-remark]")].find((one) => one.dataset.remark === remark);
+  return template?.content.cloneNode(true) ?? remark;
 }
 
 function answerOf(section: HTMLElement, exercise: Exercise): number[] | string[] | null {
@@ -115,8 +121,9 @@ function answerOf(section: HTMLElement, exercise: Exercise): number[] | string[]
 /** Buttons that move the items of a list up and down. */
 function sortable(section: HTMLElement): void {
   for (const item of section.querySelectorAll<HTMLElement>("li[data-item]")) {
+    const name = item.textContent.trim();
     const move = (by: -1 | 1): HTMLButtonElement => {
-      const button = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say(by < 0 ? "exerciseUp" : "exerciseDown", { item: item.dataset.item ?? "" }) } }, by < 0 ? "↑" : "↓");
+      const button = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say(by < 0 ? "exerciseUp" : "exerciseDown", { item: name }) } }, by < 0 ? "↑" : "↓");
       button.addEventListener("click", () => {
         const other = by < 0 ? item.previousElementSibling : item.nextElementSibling;
         if (by < 0) other?.before(item);
