@@ -165,6 +165,8 @@ PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "
 DOWNLOAD_PATH = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
 """LibreTranslate's codes, and the server's."""
+WEBLATE = r"\[X\d{1,9}X\]"
+"""The placeholders that Weblate writes for variables and markup: ``[X5X]``."""
 NO_TEXTS = "Invalid request: q must be a text or a list of texts"
 NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
 
@@ -279,7 +281,8 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
             "source": _served(context, source, "source"),
             "target": _served(context, target, "target"),
         }
-        asked = build_requests(texts, {**named, "format": kind, **options})
+        kept = {"placeholders": [WEBLATE]} if any(re.search(WEBLATE, text) for text in texts) else {}
+        asked = build_requests(texts, {**named, **kept, "format": kind, **options})
         answer = await context.translate(request, client, asked, "q")
         return json_response(_response(answer, isinstance(q, list), source.lower() == AUTO, alternatives))
 

@@ -5,6 +5,7 @@ Helsinki-NLP/OPUS-CAT, ``OpusCatMTEngineCore/OWIN/MachineTranslationController.c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ PREFIX = "/MTRestService"
 AS_TRADOS_WRITES = "/MtRestService"
 """OPUS-CAT ignores the case of a path; its plugins to Trados Studio and memoQ write it so."""
 KEY = KeyPlace(("bearer",), parameter="tokenCode")
+OMEGAT_TAG = re.compile(r"</?[a-z]{1,8}\d{1,6}/?>")
+"""A tag as OmegaT writes it, ``<g1>`` or ``<x2/>``; texts with one are read as HTML."""
 SPACE = "▁"
 """A space before a subword, as SentencePiece writes it."""
 SENTENCE_PIECE = 1
@@ -107,6 +110,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
             query.input,
             source=query.srcLangCode or AUTO,
             target=query.trgLangCode or _only_target(context.service),
+            format="html" if OMEGAT_TAG.search(query.input) else "text",
             split="auto" if query.inputIsSingleSentence else "sentences",
             search={"alignment": True},
         )
