@@ -145,6 +145,11 @@ def _line(source: str) -> str:
     return _text(html.escape(source, quote=False)).removeprefix("<p>").removesuffix("</p>")
 
 
+def _plain(source: str) -> str:
+    """Return a line for an attribute, without the marks of emphasis, code and equations."""
+    return html.escape(re.sub(r"[*`$]", "", source), quote=True)
+
+
 def _remarks(values: dict[str, Any]) -> str:
     """Return the remarks with emphasis, code or equations as the script shows them, each under its source."""
     remarked = [*values.get("wrong", ()), *values.get("options", ())]
@@ -163,7 +168,8 @@ def _form(one: Exercise, english: Exercise, said: dict[str, str]) -> str:
     if one.kind == "choice":
         button = f'<input type="radio" name="exercise-{one.number}"'
         ways = [
-            f'<li><label>{button} value="{at}"> {_line(option.text)}</label></li>'
+            f'<li><label>{button} value="{at}" aria-label="{_plain(option.text)}">'
+            f" {_line(option.text)}</label></li>"
             for at, option in enumerate(one.options)
         ]
         return f"<ul>{''.join(ways)}</ul>"
