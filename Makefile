@@ -21,7 +21,7 @@ BUILT_FROM := pyproject.toml CMakeLists.txt $(shell find native -path native/tes
 # Compiled modules are kept: each process of the tests would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: web help demo test tests slow compiled deep processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel wheel-aarch64 clean
+.PHONY: web help demo test tests slow compiled deep processors faults fuzz soak lint format docs course serve-docs bench page sdist wheel wheel-aarch64 release-check clean
 
 help:
 	@echo "make demo    install into .venv and translate with the bundled model"
@@ -39,6 +39,7 @@ help:
 	@echo "make sdist   what a release uploads as its source, into dist/"
 	@echo "make wheel   that, and a wheel for this machine built from it"
 	@echo "make wheel-aarch64    the wheel for 64-bit Arm, cross-compiled, and its tests under emulation; needs root"
+	@echo "make release-check    the files of a release from a clean clone of the last commit, built twice and checked"
 	@echo "make docs    build the documentation into site/"
 	@echo "make course  the documentation with the course and its laboratory as one zip, into dist/"
 	@echo "make clean   remove .venv and everything built"
@@ -167,6 +168,12 @@ wheel: $(DEV_INSTALLED) COMMIT
 # With Debian's cross compiler, and tested in an arm64 root of Debian 12, whose Python is 3.11.
 wheel-aarch64: $(DEV_INSTALLED)
 	sh tests/aarch64.sh $(abspath $(BIN)/python)
+
+# What the release workflow does before it publishes, into dist/release; needs an index of packages.
+release-check:
+	rm -rf dist/release
+	$(PYTHON) release/files.py build dist/release
+	$(PYTHON) release/files.py check dist/release
 
 clean:
 	rm -rf COMMIT $(VENV) build dist site page/build page/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,229 @@
+"""The files of a release: built twice from a clean clone, then checked; ``make release-check`` does both.
+
+``build`` writes the sdist and a wheel for this machine into FOLDER/packages. ``check`` reads that folder, to
+which the release workflow adds the wheels of other machines, and writes FOLDER/about: a software bill of
+materials, a list of the contents, checksums, the recipe for conda-forge and, for a tag, the release's notes.
+
+Needs git, a C++ compiler and an index with the packages of tools.txt.
+"""
+
+import argparse
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import tomllib
+import venv
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+LARGEST_WHEEL = 20_000_000
+"""Bytes of a wheel with the bundled model."""
+CORE = r"uwaga/engine/_core[\w.-]*\.(so|pyd)"
+KINDS = {
+    "compiled core": CORE,
+    "Python": r"uwaga/(?!(.*/)?(tests?|conftest)[/.])[\w/]+\.pyi?|uwaga/py\.typed",
+    "bundled model": r"uwaga/bundled/(model\.safetensors|source\.spm|(alignment_head|config)\.json|card\.md)",
+    "data": r"uwaga/(conversion|learn|results)/[\w/]+\.(json|txt|yaml)",
+    "pages and scripts": r"uwaga/(results|server)/[\w/]+\.(css|html|js|svg)",
+    "licence": r"uwaga-[\w.]+\.dist-info/licenses/LICENSE",
+    "metadata": r"uwaga-[\w.]+\.dist-info/(METADATA|RECORD|WHEEL|entry_points\.txt)",
+}
+"""What a wheel holds, by kind."""
+GRAFTED = r"uwaga\.libs/lib(gcc_s|stdc\+\+)-[\w.]+|uwaga-[\w.]+\.dist-info/sboms/auditwheel\.cdx\.json"
+"""What auditwheel adds for musl, whose systems need not have these libraries of the compiler."""
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    """Return the output of a program that finds no other uwaga; on an error, show it and end."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    words = list(map(str, command))
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=cwd)
+    if done.returncode:
+        sys.exit(f"{done.stdout[-4000:]}{done.stderr[-4000:]}error: {' '.join(words)} failed")
+    return done.stdout
+
+
+def environment(folder: Path, *requirements: str | Path) -> Path:
+    """Return the Python of a new virtual environment with these requirements, and without pip."""
+    venv.create(folder, symlinks=True)
+    python = folder / "bin/python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *requirements)
+    return python
+
+
+def tools(folder: Path) -> Path:
+    """Return the Python of an environment with the packages of tools.txt."""
+    return environment(folder / "tools", "--requirement", ROOT / "release/tools.txt")
+
+
+def members(path: Path) -> dict[str, bytes]:
+    """Return the files of an sdist, without its top folder, or of a wheel."""
+    if path.suffix == ".whl":
+        with zipfile.ZipFile(path) as wheel:
+            return {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
+    held = {}
+    with tarfile.open(path) as sdist:
+        for one in sdist:
+            if file := sdist.extractfile(one):
+                held[one.name.partition("/")[2]] = file.read()
+    return held
+
+
+def build(packages: Path) -> None:
+    """Build the sdist and, from it, a wheel, in two clones of the last commit; the files must be equal."""
+    packages.mkdir(parents=True, exist_ok=True)
+    if left := sorted(path.name for path in packages.iterdir()):
+        sys.exit(f"error: {packages} is not empty ({left[0]}); remove it or name another folder")
+    with tempfile.TemporaryDirectory() as temporary:
+        python = tools(Path(temporary))
+        made = []
+        origin = ROOT
+        for name in ("first", "the second clone"):  # lengths differ, so that no path can hide in the files
+            clone = Path(temporary) / name
+            run("git", "clone", "--quiet", "--depth=1", f"file://{origin}", clone)
+            commit, seconds = run("git", "log", "-1", "--format=%H %ct", cwd=clone).split()
+            (clone / "COMMIT").write_text(f"{commit}\n")  # for `uwaga --version`
+            os.environ["SOURCE_DATE_EPOCH"] = seconds
+            run(python, "-m", "build", "--outdir", clone / "dist", clone)
+            made.append(sorted((clone / "dist").iterdir()))
+            origin = clone  # the same commit, whatever happens in ROOT meanwhile
+        for one, other in zip(*made, strict=True):
+            if one.name != other.name or one.read_bytes() != other.read_bytes():
+                first, second = members(one), members(other)
+                differing = sorted(n for n in first.keys() | second.keys() if first.get(n) != second.get(n))
+                sys.exit(
+                    f"error: {one.name} differs between two builds: {', '.join(differing) or 'its headers'}"
+                )
+            (packages / one.name).write_bytes(one.read_bytes())
+            print(f"{one.name}: {one.stat().st_size:,} bytes, equal in two builds of {commit[:12]}")
+
+
+def check_tag(tag: str, about: Path) -> None:
+    """Hold the tag against the version and the changelog, and write the notes of the release."""
+    if tag != f"v{VERSION}":
+        sys.exit(f"error: the tag is {tag} and the version in pyproject.toml {VERSION}")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## (.*)$", changelog, flags=re.MULTILINE)[1:]
+    for title, text in zip(sections[::2], sections[1::2], strict=True):
+        if title.split()[0] == VERSION:
+            (about / "notes.md").write_text(text.strip() + "\n", encoding="utf-8")
+            return
+    sys.exit(f"error: CHANGELOG.md has no section ## {VERSION}")
+
+
+def check_contents(sdist: Path, wheels: list[Path]) -> str:
+    """Hold the sdist against the commit and the wheels against the sdist; return their lists of files."""
+    listed = set(run("git", "ls-tree", "-r", "--name-only", "-z", "HEAD", cwd=ROOT).split("\0")) - {""}
+    expected = {name for name in listed if not name.startswith(".ci/")} | {"PKG-INFO", "COMMIT"}
+    source = members(sdist)
+    if wrong := sorted(expected ^ source.keys()):
+        sys.exit(f"error: {sdist.name} and the commit differ in {', '.join(wrong)}")
+    package = {name.removeprefix("src/") for name in source if name.startswith("src/uwaga/")}
+    lines = [sdist.name, *(f"{len(data):>12,} {name}" for name, data in sorted(source.items()))]
+    for wheel in wheels:
+        held = members(wheel)
+        check_wheel(wheel, held, package)
+        lines += ["", wheel.name, *(f"{len(data):>12,} {name}" for name, data in sorted(held.items()))]
+    return "\n".join(lines) + "\n"
+
+
+def check_wheel(wheel: Path, held: dict[str, bytes], package: set[str]) -> None:
+    """Hold a wheel against its size, the kinds of files it may hold and the package in the sdist."""
+    size = wheel.stat().st_size
+    if size > LARGEST_WHEEL:
+        sys.exit(f"error: {wheel.name} has {size:,} bytes, more than {LARGEST_WHEEL:,}")
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for name, data in held.items():
+        if re.fullmatch(GRAFTED, name) and "musllinux" in wheel.name:
+            continue
+        kind = next((kind for kind, pattern in KINDS.items() if re.fullmatch(pattern, name)), None)
+        if kind is None:
+            sys.exit(f"error: {wheel.name} holds {name}, which is none of: {', '.join(KINDS)}")
+        counts[kind] += 1
+        sizes[kind] += len(data)
+    if missing := [kind for kind in KINDS if not counts[kind]]:
+        sys.exit(f"error: {wheel.name} lacks: {', '.join(missing)}")
+    files = {name for name in held if name.startswith("uwaga/") and not re.fullmatch(CORE, name)}
+    if counts["compiled core"] != 1 or files != package:
+        wrong = ", ".join(sorted(files ^ package)) or f"{counts['compiled core']} cores instead of one"
+        sys.exit(f"error: {wheel.name} and the sdist differ: {wrong}")
+    print(f"{wheel.name}: {size:,} bytes")
+    for kind in KINDS:
+        print(f"{sizes[kind]:>12,} bytes in {counts[kind]:>3} {kind}")
+
+
+def check_installed(packages: Path, temporary: Path) -> Path:
+    """Install the wheel for this machine alone, translate with it, and return the environment's Python."""
+    ours = ["--no-index", f"--find-links={packages}", "--no-deps", "--only-binary=:all:", f"uwaga=={VERSION}"]
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--dest", temporary / "ours", *ours)
+    [wheel] = (temporary / "ours").iterdir()
+    python = environment(temporary / "installed", "--no-compile", wheel)
+    used = sum(file.lstat().st_size for file in (temporary / "installed").rglob("*"))
+    began = time.monotonic()
+    german = run(python.with_name("uwaga"), "translate", "I want to buy a car.", cwd=temporary).strip()
+    took = time.monotonic() - began
+    if not german:
+        sys.exit("error: the installed uwaga translates nothing")
+    print(f"installed: {used / 1e6:.0f} MB on disk; {german!r} {took:.1f} s after the installation")
+    print(run(python, ROOT / "tests/support/check_installed.py", cwd=temporary), end="")
+    return python
+
+
+def check(packages: Path, about: Path, tag: str | None) -> None:
+    """Check every file of a release, and write what is published beside them."""
+    about.mkdir(exist_ok=True)
+    if tag is not None:
+        check_tag(tag, about)
+    sdists, wheels = sorted(packages.glob("*.tar.gz")), sorted(packages.glob("*.whl"))
+    if [path.name for path in sdists] != [f"uwaga-{VERSION}.tar.gz"] or not wheels:
+        sys.exit(f"error: {packages} must hold uwaga-{VERSION}.tar.gz and a wheel; `build` makes both")
+    files = [*sdists, *wheels]
+    if stray := sorted(set(packages.iterdir()) - set(files)):
+        sys.exit(f"error: {stray[0]} is no file of a release")
+    (about / "contents.txt").write_text(check_contents(sdists[0], wheels), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as name:
+        temporary = Path(name)
+        python = tools(temporary)
+        print(run(python, "-m", "twine", "check", "--strict", *files), end="")
+        for wheel in wheels:
+            if "linux" in wheel.name:
+                print(run(python, "-m", "auditwheel", "show", wheel).strip())
+            if tag is not None and "-linux_" in wheel.name:
+                sys.exit(f"error: {wheel.name} is for this machine only; a release has cibuildwheel's")
+        installed = check_installed(packages, temporary)
+        bill = about / "sbom.cdx.json"
+        project = f"--pyproject={ROOT / 'pyproject.toml'}"
+        output = ["--output-reproducible", f"--output-file={bill}"]
+        run(python, "-m", "cyclonedx_py", "environment", project, *output, installed)
+    sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in [*files, bill]]
+    (about / "SHA256SUMS").write_text("".join(sums))
+    recipe = (ROOT / "release/recipe.yaml.in").read_text(encoding="utf-8")
+    recipe = recipe.replace("@VERSION@", VERSION).replace("@SHA256@", sums[0].split()[0])
+    (about / "recipe.yaml").write_text(recipe, encoding="utf-8")
+    print(f"{about}: {', '.join(sorted(path.name for path in about.iterdir()))}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Build and check the files of a release.")
+    parser.add_argument("step", choices=["build", "check"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tag", help="with check: the tag that is released, which must fit the version")
+    arguments = parser.parse_args()
+    packages, about = arguments.folder.absolute() / "packages", arguments.folder.absolute() / "about"
+    if arguments.step == "build":
+        build(packages)
+    else:
+        check(packages, about, arguments.tag)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""The release: its workflow, script and conda recipe. ``make release-check`` runs the steps themselves."""
+
+import importlib.util
+import io
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = ROOT / ".github/workflows"
+PUBLISHING = {
+    "attest": {"id-token": "write", "attestations": "write"},
+    "pypi": {"id-token": "write"},
+    "github": {"contents": "write"},
+    "publish-image": {"packages": "write", "id-token": "write", "attestations": "write"},
+}
+"""The jobs that may write something, and what."""
+
+
+def workflow(name: str) -> dict:
+    """A workflow, whose key ``on`` YAML 1.1 reads as True."""
+    return yaml.safe_load((WORKFLOWS / name).read_text(encoding="utf-8"))
+
+
+def commands(job: dict) -> str:
+    return "\n".join(step.get("run", "") for step in job["steps"])
+
+
+@pytest.fixture(scope="module")
+def jobs() -> dict[str, dict]:
+    return workflow("release.yml")["jobs"]
+
+
+@pytest.fixture(scope="module")
+def files():
+    spec = importlib.util.spec_from_file_location("release_files", ROOT / "release/files.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_workflow_jobs_and_steps_have_the_form_that_github_reads():
+    for path in sorted(WORKFLOWS.glob("*.yml")):
+        made = workflow(path.name)
+        assert {"name", True, "permissions", "jobs"} <= made.keys(), path.name
+        for name, job in made["jobs"].items():
+            assert ("uses" in job) != ("steps" in job and "runs-on" in job), name
+            assert all(("uses" in step) != ("run" in step) for step in job.get("steps", [])), name
+            needed = job.get("needs", [])
+            assert set([needed] if isinstance(needed, str) else needed) <= made["jobs"].keys(), name
+
+
+def test_actions_of_a_release_are_pinned_to_commits(jobs):
+    text = (WORKFLOWS / "release.yml").read_text(encoding="utf-8")
+    used = re.findall(r"uses: (.+)$", text, re.MULTILINE)
+    local = [one for one in used if one.startswith("./")]
+    assert local == ["./.github/workflows/wheels.yml"]
+    assert [
+        one for one in used if one not in local and not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+", one)
+    ] == []
+    assert any(one.startswith("pypa/gh-action-pypi-publish@") for one in used)
+    assert True in workflow("wheels.yml") and "workflow_call" in workflow("wheels.yml")[True]
+
+
+def test_only_the_jobs_that_publish_may_write(jobs):
+    assert workflow("release.yml")["permissions"] == {}
+    granted = {name: job["permissions"] for name, job in jobs.items()}
+    assert {name: given for name, given in granted.items() if "write" in given.values()} == PUBLISHING
+    assert {tuple(granted[name].items()) for name in granted.keys() - PUBLISHING} == {(("contents", "read"),)}
+
+
+def needs(jobs: dict, name: str) -> set[str]:
+    """The jobs without which a job is skipped, itself included."""
+    named = jobs[name].get("needs", [])
+    found = {name}
+    for one in [named] if isinstance(named, str) else named:
+        found |= needs(jobs, one)
+    return found
+
+
+def test_nothing_is_published_unless_a_tag_is_pushed_and_its_files_are_checked(jobs):
+    assert jobs["attest"]["if"] == "github.event_name == 'push'"
+    assert workflow("release.yml")[True]["push"] == {"tags": ["v*"]}
+    for name in PUBLISHING:
+        assert {"attest", "check", "build"} <= needs(jobs, name)
+    for name in ("github", "publish-image"):  # once the reviewers of the environment have approved
+        assert "pypi" in needs(jobs, name)
+    assert jobs["pypi"]["environment"]["name"] == "pypi"
+
+
+def test_workflow_and_makefile_run_the_same_script(jobs):
+    assert "python release/files.py check dist" in commands(jobs["check"])
+    assert "python release/files.py build dist" in commands(workflow("wheels.yml")["jobs"]["sdist"])
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for step in ("build", "check"):
+        assert f"$(PYTHON) release/files.py {step} dist/release" in makefile
+
+
+def test_image_size_is_printed(jobs):
+    assert "docker image inspect --format '{{.Size}} bytes' uwaga" in commands(jobs["image"])
+
+
+def test_recipe_asks_for_what_the_wheel_asks_for(files):
+    recipe = yaml.safe_load((ROOT / "release/recipe.yaml.in").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    asked = recipe["requirements"]
+    assert asked["run"] == ["python", *(one.replace(">", " >") for one in project["project"]["dependencies"])]
+    assert asked["host"] == [
+        "python",
+        "pip",
+        *(one.replace(">", " >") for one in project["build-system"]["requires"]),
+    ]
+
+
+PACKAGE = {
+    "uwaga/__init__.py": b"",
+    "uwaga/py.typed": b"",
+    "uwaga/bundled/model.safetensors": b"",
+    "uwaga/results/attention_view.css": b"",
+    "uwaga/results/attention_phrases.json": b"",
+}
+REST = {
+    "uwaga/engine/_core.abi3.so": b"",
+    "uwaga-0.1.0.dist-info/METADATA": b"",
+    "uwaga-0.1.0.dist-info/licenses/LICENSE": b"",
+}
+
+
+def checked(files, folder: Path, held: dict[str, bytes]) -> None:
+    path = folder / "uwaga-0.1.0-cp312-abi3-linux_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, data in held.items():
+            wheel.writestr(name, data)
+    files.check_wheel(path, files.members(path), set(PACKAGE))
+
+
+def test_wheel_with_the_files_of_the_sdist_passes(files, tmp_path, capsys):
+    checked(files, tmp_path, PACKAGE | REST)
+    assert re.search(r"bytes in +1 bundled model", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("added", "removed", "message"),
+    [
+        ("uwaga/tests/test_core.py", None, "holds uwaga/tests/test_core.py, which is none of"),
+        ("uwaga/engine/core.cpp", None, "holds uwaga/engine/core.cpp, which is none of"),
+        ("uwaga.libs/libgcc_s-1.so", None, "holds uwaga.libs/libgcc_s-1.so, which is none of"),
+        ("uwaga/stray.py", None, "and the sdist differ: uwaga/stray.py"),
+        ("uwaga/engine/_core.cp311.so", None, "2 cores instead of one"),
+        (None, "uwaga/__init__.py", "and the sdist differ: uwaga/__init__.py"),
+        (None, "uwaga/bundled/model.safetensors", "lacks: bundled model"),
+        (None, "uwaga-0.1.0.dist-info/licenses/LICENSE", "lacks: licence"),
+    ],
+)
+def test_wheel_with_other_files_is_refused(files, tmp_path, added, removed, message):
+    held = PACKAGE | REST | ({added: b""} if added else {})
+    held.pop(removed, None)
+    with pytest.raises(SystemExit, match=re.escape(message)):
+        checked(files, tmp_path, held)
+
+
+def test_wheel_that_is_too_large_is_refused(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "LARGEST_WHEEL", 100)
+    with pytest.raises(SystemExit, match="more than 100"):
+        checked(files, tmp_path, PACKAGE | REST)
+
+
+def test_sdist_that_differs_from_the_commit_is_refused(files, tmp_path):
+    path = tmp_path / f"uwaga-{files.VERSION}.tar.gz"
+    with tarfile.open(path, "w:gz") as sdist:
+        stray = tarfile.TarInfo(f"uwaga-{files.VERSION}/stray.txt")
+        stray.size = 1
+        sdist.addfile(stray, io.BytesIO(b"x"))
+    assert files.members(path) == {"stray.txt": b"x"}
+    if not (ROOT / ".git").exists():
+        pytest.skip("this source tree is no checkout")
+    with pytest.raises(SystemExit, match=r"and the commit differ in .*stray\.txt"):
+        files.check_contents(path, [])
+
+
+def test_tag_must_be_the_version_and_have_a_section_of_the_changelog(files, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    with pytest.raises(SystemExit, match=r"the tag is v9\.9 and the version"):
+        files.check_tag("v9.9", tmp_path)
+    changelog = tmp_path / "CHANGELOG.md"
+    changelog.write_text("# Changelog\n\n## Unreleased\n\n- new\n")
+    with pytest.raises(SystemExit, match="has no section"):
+        files.check_tag(f"v{files.VERSION}", tmp_path)
+    changelog.write_text(f"# Changelog\n\n## {files.VERSION} (2026-12-01)\n\n- new\n\n## 0.0.1\n\n- old\n")
+    files.check_tag(f"v{files.VERSION}", tmp_path)
+    assert (tmp_path / "notes.md").read_text() == "- new\n"
+
+
+def test_folder_that_holds_files_is_not_built_into(tmp_path):
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages/uwaga-0.0.1.tar.gz").touch()
+    words = [sys.executable, ROOT / "release/files.py", "build", tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {tmp_path}/packages is not empty")
