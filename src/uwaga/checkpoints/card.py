@@ -30,7 +30,7 @@ class Card:
     @cached_property
     def licence(self) -> str | None:
         """The licence, None if it is not stated."""
-        licence = next(filter(None, map(self._front.get, ("license_name", "license", "licence"))), None)
+        licence = next(filter(None, map(self.front.get, ("license_name", "license", "licence"))), None)
         if isinstance(licence, list):
             licence = ", ".join(str(name) for name in licence)
         if not isinstance(licence, str) and (row := ROW.search(self.text)):
@@ -41,13 +41,19 @@ class Card:
     @cached_property
     def languages(self) -> tuple[str, ...]:
         """Codes of the languages."""
-        stated = self._front.get("language")
+        stated = self.front.get("language")
         languages = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
         # YAML 1.1 reads `no` as false
         return tuple("no" if code is False else str(code) for code in languages)
 
+    @property
+    def body(self) -> str:
+        """The text after the front matter."""
+        return self.text[front.end() :] if (front := FRONT.match(self.text)) else self.text
+
     @cached_property
-    def _front(self) -> Mapping[str, object]:
+    def front(self) -> Mapping[str, object]:
+        """The front matter, empty if there is none or it is not YAML."""
         if not (front := FRONT.match(self.text)):
             return {}
         from uwaga.settings.yaml_text import load_yaml

@@ -164,6 +164,7 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
         languages,
         checkpoint.score_stats,
         checkpoint.alignment_head,
+        None if wanted.adapter is not None else checkpoint.place,
     )
 
 

@@ -36,6 +36,7 @@ class Model:
         known: the languages that a request may choose from; None for a model of the one pair.
         score_stats: statistics of the model's own scores, if they have been measured.
         alignment_head: the attention head that aligns words; None for the mean of the last layer but one.
+        place: the folder or file of exactly this model; None with another decoder or an adapter.
     """
 
     decoder: Decoder
@@ -48,6 +49,7 @@ class Model:
     known: Languages | None = None
     score_stats: ScoreStats | None = None
     alignment_head: AlignmentHead | None = None
+    place: Path | None = None
 
     def __repr__(self) -> str:
         where = self.all_languages.where
@@ -96,7 +98,7 @@ class Model:
 
     def with_decoder(self, decoder: Decoder, scorer: Scorer | None = None) -> Model:
         """Return the same model over another decoder of the same vocabularies, by default scored by steps."""
-        return replace(self, decoder=decoder, score_stats=None, scorer=scorer)
+        return replace(self, decoder=decoder, score_stats=None, scorer=scorer, place=None)
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
         """Return the model with the decoder that ``wrap`` returns for search; the scorer is unchanged."""

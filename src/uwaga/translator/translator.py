@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice, pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, overload
 
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
@@ -450,6 +451,69 @@ class Translator:
     ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         """Tokenise both sides of pairs; see :meth:`uwaga.translator.model.Model.pair_ids`."""
         return self.model.pair_ids(pairs, first)
+
+    def save_pretrained(self, folder: str | Path, **card: Any) -> None:
+        """Save the model's folder, with a model card, as a folder that :meth:`load` reads.
+
+        The files are those that the model was loaded from, copied atomically; options of loading are not
+        saved. The card, ``README.md``, keeps the text of the model's own card, and has the front matter that
+        the Hugging Face hub reads.
+
+        Args:
+            folder: the folder to create; one that is not empty is never overwritten.
+            **card: fields of :class:`uwaga.library.model_card.CardFields` by name: ``license``, ``datasets``,
+                ``base_model``, ``tags``, ``metrics``. Without them, those of the model's own card are used.
+
+        Raises:
+            ModelError: the folder is not empty or cannot be written; or the model is not in a folder that can
+                be copied, such as an ensemble or a CTranslate2 model.
+            SettingsError: neither ``license`` nor the model's card names a licence; an unknown or impossible
+                field; or this is a chain of several models.
+        """
+        self._save(Path(folder), Path(folder).resolve().name, card)
+
+    def push_to_hub(
+        self,
+        name: str,
+        private: bool = False,
+        token: str | None = None,
+        commit_message: str = "Upload a model of uwaga",
+        **card: Any,
+    ) -> str:
+        """Upload the model to the Hugging Face hub, as :meth:`save_pretrained` saves it.
+
+        A repository that does not exist is created; files of the same names in an existing one are replaced.
+
+        Args:
+            name: of the repository, ``owner/name``.
+            private: whether a new repository is private.
+            token: a token that may write; None for ``HF_TOKEN``, or the one that ``hf auth login`` stored.
+            commit_message: the message of the commit.
+            **card: as of :meth:`save_pretrained`.
+
+        Returns:
+            the address of the repository.
+
+        Raises:
+            ModelError: it is not a name, the hub refuses the upload or cannot be reached, or the model cannot
+                be saved.
+            SettingsError: as :meth:`save_pretrained`.
+            MissingExtraError: ``huggingface_hub`` is not installed.
+        """
+        from uwaga.library.publish import check_name, push
+
+        check_name(name)
+        with TemporaryDirectory(prefix="uwaga-") as place:
+            self._save(Path(place) / "model", name, card)
+            return push(Path(place) / "model", name, private, token, commit_message)
+
+    def _save(self, folder: Path, name: str, card: dict[str, Any]) -> None:
+        from uwaga.library.model_card import CardFields
+        from uwaga.library.publish import save_folder
+
+        model, fields = self.model, CardFields.of(card)
+        languages = model.all_languages.pairs
+        save_folder(model.place, folder, name, fields, languages, model.decoder.max_source)
 
     def attend(self, source: str, target: str | None = None) -> Translation:
         """Return a translation with ``attention`` and, unless of an ensemble, ``attentions``.
