@@ -86,7 +86,7 @@ def recurrent(rng):
                 bidirectional=both,
                 reverse=not both,
             ),
-            GnmtSettings(**common, encoder_layers=layers + 1, decoder_layers=layers),
+            GnmtSettings(**common, encoder_layers=layers + 1, decoder_layers=layers + 1),
         ]
     )
 
