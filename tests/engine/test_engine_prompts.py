@@ -208,7 +208,7 @@ def test_prompts_that_are_none_are_refused():
 
 
 def test_what_a_decoder_only_model_lacks_is_refused_by_name():
-    for name, value in (("positions", "sinusoidal"), ("decoder_heads", 2), ("output_scale", True)):
+    for name, value in (("sinusoids", "halves"), ("decoder_heads", 2), ("output_scale", True)):
         with pytest.raises(SettingsError, match=f"unknown setting '{name}'"):
             parse(DecoderOnlySettings, GPT2.model_dump() | {name: value}, "config.json")
     empty = np.zeros(0, np.int32)

@@ -62,8 +62,9 @@ def check_against_weights(
     if isinstance(settings, TransformerSettings):
         rows["the decoder's feed-forward"] = settings.decoder_feed_forward or 0
         rows["the relative positions"] = settings.relative_buckets if settings.positions == "relative" else 0
-    relative = isinstance(settings, TransformerSettings) and settings.positions == "relative"
-    rows["the positions"] = 0 if relative else settings.max_length
+    untabled = isinstance(settings, TransformerSettings) and settings.positions == "relative"
+    untabled |= isinstance(settings, DecoderOnlySettings) and settings.positions == "rotary"
+    rows["the positions"] = 0 if untabled else settings.max_length
     stored = sum(math.prod(tensor.shape) for tensor in tensors.values())
     for name, count in rows.items():
         if count * width > stored + SLACK:

@@ -32,7 +32,32 @@ def engine_refusal(settings: object) -> str | None:
         return f"Transformers and recurrent models, not the family {getattr(settings, 'family', None)!r}"
     if isinstance(settings, TransformerSettings) and settings.self_attention == "aan":
         return "decoders with self-attention or SSRU, not self_attention: aan"
+    if isinstance(settings, DecoderOnlySettings):
+        return _decoder_only_refusal(settings)
     return None
+
+
+def _decoder_only_refusal(settings: DecoderOnlySettings) -> str | None:
+    for name in _TORCH_ONLY:
+        value = getattr(settings, name)
+        if value != DecoderOnlySettings.model_fields[name].default:
+            return f"decoder-only models of the kind of GPT-2, not {name}: {value}"
+    if settings.norm == "both":
+        return "decoder-only models with norms before or after each block, not norm: both"
+    return None
+
+
+_TORCH_ONLY = (
+    "positions",
+    "key_value_heads",
+    "window",
+    "query_key_norm",
+    "score_scale",
+    "score_cap",
+    "logit_cap",
+    "output_projection_bias",
+)
+"""Settings of decoder-only models of which the engine has the default only."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +124,10 @@ def vectors(settings: EngineSettings, target: int) -> dict[str, tuple[int, ...]]
     shapes = _positions(settings)
     kinds = ("weight", "bias") if settings.norm_kind == "layer" else ("weight",)
     shapes |= {f"{name}.{kind}": (settings.width,) for name in _norms(settings) for kind in kinds}
+    if isinstance(settings, DecoderOnlySettings) and settings.query_key_norm != "none":
+        for layer in range(settings.layers):
+            for part in ("query", "key"):
+                shapes[f"decoder.{layer}.attention.{part}_norm.weight"] = (settings.size_of_head,)
     if settings.output_bias:
         shapes["output_bias"] = (target,)
     return shapes
@@ -108,6 +137,8 @@ def _norms(settings: TransformerLike) -> list[str]:
     sizes = Sizes.of(settings)
     if isinstance(settings, DecoderOnlySettings):
         blocks: tuple[str, ...] = ("attention_norm", "feed_forward_norm")
+        if settings.norm == "both":
+            blocks += ("attention_after_norm", "feed_forward_after_norm")
         embedded = ["embedding_norm"]
     else:
         blocks = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
@@ -122,7 +153,7 @@ def _norms(settings: TransformerLike) -> list[str]:
         for layer in range(layers)
         for block in kinds
     ]
-    if settings.norm == "pre":
+    if settings.norm != "post":
         names += [f"{stack}_norm" for stack, layers, _ in stacks if layers]
     return names + (embedded if settings.embedding_norm else [])
 
@@ -130,7 +161,7 @@ def _norms(settings: TransformerLike) -> list[str]:
 def _positions(settings: TransformerLike) -> dict[str, tuple[int, ...]]:
     rows = settings.max_length + settings.position_offset
     if isinstance(settings, DecoderOnlySettings):
-        return {"positions.weight": (rows, settings.width)}
+        return {"positions.weight": (rows, settings.width)} if settings.positions == "learned" else {}
     shapes: dict[str, tuple[int, ...]] = {}
     heads = (settings.heads, settings.decoder_heads or settings.heads)
     for side, count in zip(("source", "target"), heads, strict=True):
@@ -150,9 +181,14 @@ def stored_shapes(settings: EngineSettings, source: int, target: int) -> dict[st
 
 
 def _decoder_only_products(settings: DecoderOnlySettings, vocabulary: int) -> Iterator[Product]:
-    width, inner = settings.width, settings.heads * Sizes.of(settings).decoder_head_width
+    width, inner, bias = settings.width, settings.heads * settings.size_of_head, settings.attention_bias
+    stored = 2 * settings.groups * settings.size_of_head  # keys, then values
+    last = bias if settings.output_projection_bias is None else settings.output_projection_bias
     for layer in range(settings.layers):
-        yield from _attention(f"decoder.{layer}.attention", width, inner, settings.attention_bias)
+        name = f"decoder.{layer}.attention"
+        parts = (f"{name}.query", f"{name}.key_value")
+        yield Product(f"{name}.query_key_value", parts, (inner, stored), width, bias)
+        yield Product(f"{name}.output", (f"{name}.output",), (width,), inner, last)
         yield from _feed_forward(f"decoder.{layer}.feed_forward", settings, settings.feed_forward)
     yield Product("output", ("output_weight",), (vocabulary,), width, False)
     if not settings.tie_output:

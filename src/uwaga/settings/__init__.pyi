@@ -25,6 +25,7 @@ __all__ = [
     "Probability",
     "ProphetNetSettings",
     "RecurrentSettings",
+    "RotarySettings",
     "ScheduleSettings",
     "Settings",
     "SourceSettings",
@@ -67,6 +68,7 @@ from .recurrent import (
     RecurrentSettings,
     SutskeverSettings,
 )
+from .rotary import RotarySettings
 from .training import (
     AdaptSettings,
     GuidedAlignmentSettings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from types import UnionType
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -78,6 +79,9 @@ def _follow(kind: type[StrictModel], place: list[str]) -> tuple[list[str], type[
         field = kind.model_fields.get(key) if inside else None
         inner = field.annotation if field else None
         choices = _families(inner)
+        optional = [part for part in get_args(inner) if part is not type(None)]
+        if len(optional) == 1 and get_origin(inner) is UnionType:
+            inner = optional[0]
         listed = get_args(inner)[0] if get_origin(inner) is list else None
         if isinstance(listed, type) and issubclass(listed, StrictModel):
             kind = listed

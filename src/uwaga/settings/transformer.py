@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from uwaga.settings.parsing import Probability, StrictModel
+from uwaga.settings.rotary import RotarySettings
 
 
 class BlockSettings(StrictModel):
@@ -21,7 +22,7 @@ class BlockSettings(StrictModel):
         "relu", description="inside the feed-forward"
     )
     gated: bool = Field(False, description="gated feed-forward (Shazeer 2020)")
-    norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
+    norm: Literal["post", "pre", "both"] = Field("post", description="norm after or before each block")
     max_length: PositiveInt = Field(512, description="maximum of tokens on either side")
     position_offset: NonNegativeInt = Field(
         0, description="rows of the position table before that of the first token"
@@ -49,6 +50,7 @@ class TransformerSettings(BlockSettings):
     """The Transformer and its published variants."""
 
     family: Literal["transformer"] = "transformer"
+    norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
     encoder_layers: PositiveInt = Field(6, description="blocks of the encoder")
     decoder_layers: PositiveInt = Field(6, description="blocks of the decoder")
     positions: Literal["sinusoidal", "learned", "relative"] = Field(
@@ -118,18 +120,104 @@ class TransformerSettings(BlockSettings):
 
 
 class DecoderOnlySettings(BlockSettings):
-    """A decoder that continues prompts, with causal self-attention and learned positions (Radford 2019)."""
+    """A decoder that continues prompts, with causal self-attention (Radford 2019; Touvron 2023).
+
+    The weights of layer N: ``decoder.N.attention.{query,key_value,output}``, where ``key_value`` has the rows
+    of all keys and then those of all values; ``decoder.N.attention.{query_norm,key_norm}`` with
+    ``query_key_norm``; ``decoder.N.feed_forward.{inner,gate,outer}``, where ``inner`` is the activated one;
+    ``decoder.N.{attention_norm,feed_forward_norm}``, and with ``norm: both`` also
+    ``decoder.N.{attention_after_norm,feed_forward_after_norm}``.
+    """
 
     family: Literal["decoder-only"] = "decoder-only"
     layers: PositiveInt = 12
+    norm: Literal["post", "pre", "both"] = Field(
+        "post", description="norm after each block, before it, or before and after: x + n2(f(n1(x)))"
+    )
+    positions: Literal["learned", "rotary"] = Field("learned", description="how positions are encoded")
+    rotary: RotarySettings | None = Field(None, description="rotary positions (Su 2021)")
+    local_rotary: RotarySettings | None = Field(
+        None, description="rotary positions of layers with a window; rotary if not given"
+    )
+    key_value_heads: PositiveInt | None = Field(
+        None, description="heads of keys and values, each for a group of query heads; heads if not given"
+    )
+    window: PositiveInt | None = Field(
+        None, description="tokens that a token of a local layer attends to, itself included"
+    )
+    global_every: NonNegativeInt = Field(
+        1, description="one layer in so many attends to all tokens, the others to the window; 0: none does"
+    )
+    query_key_norm: Literal["none", "before", "after"] = Field(
+        "none", description="RMS norm of each head's query and key, before or after the rotation (Henry 2020)"
+    )
+    score_scale: float | None = Field(
+        None, gt=0.0, description="factor of the scores in place of 1 / root of the head width"
+    )
+    score_cap: float | None = Field(None, gt=0.0, description="scores become cap * tanh(score / cap)")
+    logit_cap: float | None = Field(None, gt=0.0, description="logits become cap * tanh(logit / cap)")
+    output_projection_bias: bool | None = Field(
+        None, description="bias of attention's last projection; attention_bias if not given"
+    )
     output_bias: bool = Field(False, description="a bias for each token's logit")
     tie_output: bool = Field(True, description="share the embeddings with the output")
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> DecoderOnlySettings:
+        if self.positions == "rotary":
+            if self.rotary is None:
+                raise ValueError("positions: rotary needs the group rotary, such as rotary: {base: 10000}")
+            if self.size_of_head % 2 or self.size_of_head < 4:
+                raise ValueError(
+                    f"rotary positions turn pairs of numbers and need an even head width from 4 on, "
+                    f"not {self.size_of_head}: change head_width, or width and heads"
+                )
+            if self.position_offset:
+                raise ValueError("position_offset is for learned positions: omit it with positions: rotary")
+        elif self.rotary is not None or self.local_rotary is not None:
+            name = "local_rotary" if self.rotary is None else "rotary"
+            raise ValueError(f"{name} is for positions: rotary, not {self.positions}: choose them or omit it")
+        if self.heads % self.groups:
+            raise ValueError(
+                f"key_value_heads {self.groups} does not divide heads {self.heads}: each serves as many"
+            )
+        if self.window is not None and self.global_every == 1:
+            raise ValueError(
+                f"window {self.window} without local layers: global_every 1 makes every layer global; "
+                "set it to 0 for none, or to n for one in n, or omit window"
+            )
+        if self.window is None and self.global_every != 1:
+            raise ValueError(f"global_every {self.global_every} needs a window: give one, or omit it")
+        if self.local_rotary is not None and self.window is None:
+            raise ValueError("local_rotary is for layers with a window: give one, or omit it")
+        if self.score_scale is not None and not self.attention_scale:
+            raise ValueError("score_scale replaces the scale that attention_scale: false takes off: omit one")
+        return self
+
+    @property
+    def size_of_head(self) -> int:
+        """The width of a query's, key's or value's head."""
+        return self.head_width or self.width // self.heads
+
+    @property
+    def groups(self) -> int:
+        """Heads of keys and values (M38)."""
+        return self.key_value_heads or self.heads
+
+    def local(self, layer: int) -> bool:
+        """Return whether a layer, from 0, attends to the window only (M41)."""
+        return self.window is not None and not (self.global_every and (layer + 1) % self.global_every == 0)
+
+    def rotary_of(self, layer: int) -> RotarySettings | None:
+        """Return the rotary positions of a layer, from 0."""
+        return (self.local_rotary or self.rotary) if self.local(layer) else self.rotary
 
 
 class EncoderOnlySettings(BlockSettings):
     """A bidirectional encoder with learned positions and token types (Devlin 2018)."""
 
     family: Literal["encoder-only"] = "encoder-only"
+    norm: Literal["post", "pre"] = Field("post", description="layer norm after or before each block")
     layers: PositiveInt = 12
     embedding_norm: Literal[True] = True
     token_types: PositiveInt = Field(

@@ -103,7 +103,8 @@ class QuantisedConfig(StrictModel):
         refusal = engine_refusal(self.model)
         if refusal is not None:
             raise ValueError(f"the native engine runs {refusal}")
-        unlimited = isinstance(self.model, TransformerSettings) and self.model.positions == "relative"
+        untabled = (TransformerSettings, DecoderOnlySettings)
+        unlimited = isinstance(self.model, untabled) and self.model.positions in ("relative", "rotary")
         if not unlimited and self.model.max_length * layer_width(self.model) > LARGEST_BUFFERS:
             raise ValueError(f"model.max_length {self.model.max_length} is too much")
         return self
