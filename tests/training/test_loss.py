@@ -14,7 +14,10 @@ pytestmark = pytest.mark.numerical
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("chunk", [1, 3, 100])
-def test_M20_chunked_cross_entropy_equals_torch(smoothing: float, biased: bool, chunk: int) -> None:
+@pytest.mark.parametrize("cap", [None, 2.0])
+def test_M20_chunked_cross_entropy_equals_torch(
+    smoothing: float, biased: bool, chunk: int, cap: float | None
+) -> None:
     generator = torch.Generator().manual_seed(3)
     features = torch.randn(7, 5, generator=generator, requires_grad=True)
     weight = torch.randn(11, 5, generator=generator, requires_grad=True)
@@ -23,9 +26,11 @@ def test_M20_chunked_cross_entropy_equals_torch(smoothing: float, biased: bool, 
     inputs = [x for x in (features, weight, bias) if x is not None]
 
     logits = functional.linear(features, weight, bias)
+    if cap is not None:
+        logits = cap * torch.tanh(logits / cap)
     expected = functional.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
     wanted = torch.autograd.grad(expected / 7, inputs)
-    loss = cross_entropy(features, OutputLayer(weight, bias), targets, smoothing, chunk=chunk)
+    loss = cross_entropy(features, OutputLayer(weight, bias, cap), targets, smoothing, chunk=chunk)
     found = torch.autograd.grad(loss.smoothed / 7, inputs)
 
     torch.testing.assert_close(loss.smoothed, expected)
@@ -34,14 +39,15 @@ def test_M20_chunked_cross_entropy_equals_torch(smoothing: float, biased: bool, 
         torch.testing.assert_close(a, b, **close_for(b))
 
 
-def test_M20_half_precision_stays_near() -> None:
+@pytest.mark.parametrize("cap", [None, 5.0])
+def test_M20_half_precision_stays_near(cap: float | None) -> None:
     generator = torch.Generator().manual_seed(4)
     features = torch.randn(64, 32, generator=generator, requires_grad=True)
     weight = (torch.randn(300, 32, generator=generator) * 0.3).requires_grad_()
     targets = torch.randint(0, 300, (64,), generator=generator)
-    exact = cross_entropy(features, OutputLayer(weight, None), targets, 0.1)
+    exact = cross_entropy(features, OutputLayer(weight, None, cap), targets, 0.1)
     (wanted,) = torch.autograd.grad(exact.smoothed, weight)
-    half = cross_entropy(features, OutputLayer(weight, None), targets, 0.1, dtype=torch.bfloat16)
+    half = cross_entropy(features, OutputLayer(weight, None, cap), targets, 0.1, dtype=torch.bfloat16)
     (found,) = torch.autograd.grad(half.smoothed, weight)
     assert abs(float((half.smoothed - exact.smoothed).detach())) < 0.01 * float(exact.smoothed.detach())
     assert float((found - wanted).norm()) < 0.01 * float(wanted.norm())

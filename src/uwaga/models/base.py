@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.layers.choose import at_least_float32
+from uwaga.models.layers.scores import capped
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, select_head
 from uwaga.search.length_batching import map_batches
 
@@ -20,10 +21,19 @@ RECORDED_TOKENS = 256
 
 
 class OutputLayer(NamedTuple):
-    """``logits = weight · features + bias`` (M20): weight (vocabulary, width), bias (vocabulary,) or None."""
+    """``logits = weight · features + bias`` (M20): weight (vocabulary, width), bias (vocabulary,) or None.
+
+    With a ``cap`` they become ``cap tanh(logits / cap)`` (M41).
+    """
 
     weight: Tensor
     bias: Tensor | None
+    cap: float | None = None
+
+    def logits(self, features: Tensor) -> Tensor:
+        """Return logits (..., vocabulary) of features (..., width), in float32 or float64."""
+        logits = at_least_float32(nn.functional.linear(features, self.weight, self.bias))
+        return logits if self.cap is None else capped(logits, self.cap)
 
 
 class Seq2Seq(nn.Module):
@@ -127,8 +137,7 @@ class Seq2Seq(nn.Module):
 
     def logits(self, features: Tensor) -> Tensor:
         """Return logits (..., vocabulary) of features (..., width), in float32 or float64."""
-        layer = self.output
-        return at_least_float32(nn.functional.linear(features, layer.weight, layer.bias))
+        return self.output.logits(features)
 
     @property
     def described(self) -> str:

@@ -14,9 +14,10 @@ from uwaga.models.layers.average import AverageAttention, AverageState, running_
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
 from uwaga.models.layers.multihead import KeysValues, MultiHeadAttention, WatchedAttention, extend
+from uwaga.models.layers.rotary import Rotation
 from uwaga.models.layers.ssru import Ssru, SsruState
 from uwaga.results.attention import Attentions, Floats
-from uwaga.settings import BlockSettings, TransformerSettings
+from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettings
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, settings: BlockSettings) -> None:
         super().__init__()
-        self.pre = settings.norm == "pre"
+        self.pre = settings.norm != "post"
         self.dropout = Dropout(settings.dropout)
 
     def before(self, x: Tensor, norm: nn.Module) -> Tensor:
@@ -100,38 +101,75 @@ class EncoderBlock(ResidualBlock):
     ) -> Tensor:
         """Map (sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores.
 
-        ``seen`` as in :meth:`extended`.
+        ``seen`` is a list to append the weights (sentences, heads, source, source) to.
         """
-        return self.extended(x, None, mask, bias, seen)[0]
+        inner = self.before(x, self.attention_norm)
+        projected = self.attention.project(inner)
+        context, weights = self.attention(inner, projected, mask, seen is not None, bias)
+        if seen is not None:
+            seen.append(weights)
+        x = self.after(x, context, self.attention_norm)
+        branch = self.feed_forward(self.before(x, self.feed_forward_norm))
+        return self.after(x, branch, self.feed_forward_norm)
 
-    def extended(
+
+class CausalBlock(ResidualBlock):
+    """A block of a decoder-only model: self-attention and feed-forward (M18).
+
+    ``norm: both`` normalises each sublayer's input and output: ``x + n2(f(n1(x)))`` (Gemma 2 report §2).
+    """
+
+    def __init__(self, settings: DecoderOnlySettings) -> None:
+        super().__init__(settings)
+        self.attention = MultiHeadAttention(
+            settings.width,
+            settings.heads,
+            settings.attention_dropout,
+            head_width=settings.head_width,
+            bias=settings.attention_bias,
+            scaled=settings.attention_scale,
+            groups=settings.key_value_heads,
+            output_bias=settings.output_projection_bias,
+            score_scale=settings.score_scale,
+            score_cap=settings.score_cap,
+            query_key_norm=settings.query_key_norm,
+            epsilon=settings.norm_epsilon,
+        )
+        self.attention_norm = norm(settings)
+        self.feed_forward = _feed_forward(settings, settings.feed_forward)
+        self.feed_forward_norm = norm(settings)
+        both = settings.norm == "both"
+        self.attention_after_norm = norm(settings) if both else nn.Identity()
+        self.feed_forward_after_norm = norm(settings) if both else nn.Identity()
+
+    def forward(
         self,
         x: Tensor,
         past: KeysValues | None,
         mask: Tensor | None,
-        bias: Tensor | None = None,
+        rotation: Rotation | None = None,
         seen: list[Tensor] | None = None,
     ) -> tuple[Tensor, KeysValues]:
-        """Run the block over new positions after cached ones, as a decoder-only model does (M18).
+        """Run the block over new positions after cached ones.
 
         Args:
             x: (rows, new, width).
-            past: cached keys and values, (rows, heads, past, head width).
+            past: cached keys and values, (rows, groups, past, head width).
             mask: broadcasts to (rows, heads, new, past + new); True where a position may attend.
-            bias: the bias of the scores, (heads, new, past + new), or None.
+            rotation: of the new positions.
             seen: list to append the weights (rows, heads, new, past + new) to.
 
         Returns:
             x of the same shape and the longer cache.
         """
         inner = self.before(x, self.attention_norm)
-        cache = extend(past, self.attention.project(inner))
-        context, weights = self.attention(inner, cache, mask, seen is not None, bias)
+        cache = extend(past, self.attention.project(inner, rotation))
+        context, weights = self.attention(inner, cache, mask, seen is not None, rotation=rotation)
         if seen is not None:
             seen.append(weights)
-        x = self.after(x, context, self.attention_norm)
+        x = self.after(x, self.attention_after_norm(context), self.attention_norm)
         branch = self.feed_forward(self.before(x, self.feed_forward_norm))
-        return self.after(x, branch, self.feed_forward_norm), cache
+        return self.after(x, self.feed_forward_after_norm(branch), self.feed_forward_norm), cache
 
 
 class DecoderBlock(ResidualBlock):

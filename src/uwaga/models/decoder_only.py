@@ -1,4 +1,4 @@
-"""The decoder-only Transformer (M18; Radford 2019), which continues a prompt."""
+"""The decoder-only Transformer (M18; Radford 2019, Touvron 2023), which continues a prompt."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from torch import Tensor, nn
 from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
-from uwaga.models.blocks import EncoderBlock, Recording, norm
-from uwaga.models.layers.attention import causal_mask
+from uwaga.models.blocks import CausalBlock, Recording, norm
+from uwaga.models.layers.attention import needed
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import KeysValues
 from uwaga.models.layers.positions import LearnedPositions
+from uwaga.models.layers.rotary import RotaryPositions, Rotation
 from uwaga.results.attention import Attentions
 from uwaga.settings import DecoderOnlySettings
+
+NOWHERE = torch.iinfo(torch.int64).max // 2
+"""Position of padding: after all tokens, so that none attends to it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class PromptMemory:
     """Encoded prompts: keys and values of all tokens except the last (M21).
 
     ``last`` (sentences,) the last token, which the first step feeds; ``mask`` (sentences, read) bool, True
-    on tokens; ``layers`` (sentences, heads, read, head width), none where all prompts are of one token.
+    on tokens; ``layers`` (sentences, groups, read, head width), none where all prompts are of one token.
     """
 
     last: Tensor
@@ -46,7 +50,7 @@ class PromptMemory:
 
 @dataclass(frozen=True)
 class PromptState:
-    """The cache of each row: ``mask`` (rows, past) bool and ``layers`` (rows, heads, past, head width).
+    """The cache of each row: ``mask`` (rows, past) bool and ``layers`` (rows, groups, past, head width).
 
     ``first`` (rows,) the tokens that the first step feeds, None after it; ``positions`` (rows,) the positions
     of the next tokens, ``furthest`` the largest of them. Between a prompt and its continuation there may be
@@ -79,7 +83,7 @@ class PromptState:
 
 
 class DecoderOnly(Seq2Seq):
-    """Token embeddings and learned positions, followed by blocks of causal self-attention (M18).
+    """Token embeddings, and blocks of causal self-attention with learned or rotary positions (M18, M37).
 
     A source is a prompt, of one token at least and without an end symbol; a target is its continuation,
     and the start symbol stands for the prompt's last token.
@@ -91,10 +95,20 @@ class DecoderOnly(Seq2Seq):
         self.max_source = self.max_target = settings.max_length
         self.scale = settings.width**0.5 if settings.embedding_scale else 1.0
         self.embedding = nn.Embedding(vocabulary, settings.width)
-        self.positions = LearnedPositions(settings.max_length, settings.width, settings.position_offset)
+        self.positions = (
+            LearnedPositions(settings.max_length, settings.width, settings.position_offset)
+            if settings.positions == "learned"
+            else None
+        )
+        rotary = {layer: settings.rotary_of(layer) for layer in range(settings.layers)}
+        self.rotary = {
+            kind: RotaryPositions(kind, settings.size_of_head, settings.max_length)
+            for kind in rotary.values()
+            if kind is not None
+        }
         self.embedding_norm = norm(settings) if settings.embedding_norm else None
-        self.decoder = nn.ModuleList(EncoderBlock(settings) for _ in range(settings.layers))
-        self.decoder_norm = norm(settings) if settings.norm == "pre" else nn.Identity()
+        self.decoder = nn.ModuleList(CausalBlock(settings) for _ in range(settings.layers))
+        self.decoder_norm = norm(settings) if settings.norm != "post" else nn.Identity()
         self.output_weight = (
             self.embedding.weight
             if settings.tie_output
@@ -107,12 +121,12 @@ class DecoderOnly(Seq2Seq):
 
     @property
     def output(self) -> OutputLayer:
-        return OutputLayer(self.output_weight, self.output_bias)
+        return OutputLayer(self.output_weight, self.output_bias, self.settings.logit_cap)
 
     def read(self, tokens: Tensor) -> Tensor:
         """Return features (sentences, length, width) of whole texts (sentences, length), right-padded."""
-        positions = torch.arange(tokens.shape[1], device=tokens.device)
-        return self._run(tokens, positions, None, self._causal(tokens.shape[1]))[0]
+        positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
+        return self._run(tokens, positions, None, positions)[0]
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
         lengths = _real_lengths(source, self.symbols.pad)  # (sentences,)
@@ -121,11 +135,9 @@ class DecoderOnly(Seq2Seq):
             raise _too_long(needed, self.settings.max_length)
         memory = self._read_prompts(source, lengths)
         tokens = torch.cat([memory.last[:, None], target_in[:, 1:]], dim=1)  # (sentences, target)
-        target = tokens.shape[1]
-        positions = lengths[:, None] - 1 + torch.arange(target, device=tokens.device)
-        hidden = memory.mask[:, None, None, :].expand(-1, 1, target, -1)  # (sentences, 1, target, read)
-        own = self._causal(target).expand(len(tokens), 1, target, target)
-        return self._run(tokens, positions, memory.layers, torch.cat([hidden, own], dim=3))[0]
+        positions = lengths[:, None] - 1 + torch.arange(tokens.shape[1], device=tokens.device)
+        keys = torch.cat([places(memory.mask), positions], dim=1)  # (sentences, read + target)
+        return self._run(tokens, positions, memory.layers, keys)[0]
 
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
@@ -134,9 +146,9 @@ class DecoderOnly(Seq2Seq):
         longest = max(lengths)
         if longest > self.settings.max_length:
             raise _too_long(longest, self.settings.max_length)
-        positions = torch.arange(longest, device=self.device)
+        positions = torch.arange(longest, device=self.device)[None]
         tokens = pad(texts, self.symbols.pad, self.device)  # right-padded, where no real token attends
-        self._run(tokens, positions, None, self._causal(longest), seen.decoder)
+        self._run(tokens, positions, None, positions, seen.decoder)
         return seen.sentences(lengths, lengths)
 
     @torch.inference_mode()
@@ -162,8 +174,7 @@ class DecoderOnly(Seq2Seq):
             raise _too_long(state.furthest + 1, self.settings.max_length)
         ids = torch.from_numpy(tokens).to(self.device) if state.first is None else state.first  # (rows,)
         mask = torch.cat([state.mask, torch.ones_like(state.mask[:, :1])], dim=1)  # (rows, past + 1)
-        visible = None if bool(mask.all()) else mask[:, None, None, :]
-        x, layers = self._run(ids[:, None], state.positions[:, None], state.layers, visible)
+        x, layers = self._run(ids[:, None], state.positions[:, None], state.layers, places(mask))
         candidates, log_probs = choose(self.logits(x[:, 0]), choice)
         following = replace(
             state,
@@ -184,7 +195,7 @@ class DecoderOnly(Seq2Seq):
         if read == 0:
             return PromptMemory(last, mask, ())
         # Right-padded, where causal attention of real tokens does not reach.
-        _, layers = self._run(prompts[:, :read], positions, None, self._causal(read))
+        _, layers = self._run(prompts[:, :read], positions[None], None, positions[None])
         return PromptMemory(last, mask, layers)
 
     def _run(
@@ -192,25 +203,49 @@ class DecoderOnly(Seq2Seq):
         tokens: Tensor,
         positions: Tensor,
         past: tuple[KeysValues, ...] | None,
-        mask: Tensor | None,
+        keys: Tensor,
         seen: list[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
-        """Return features of new tokens (rows, new) at ``positions``, and the extended caches; fill
-        ``seen``.
+        """Return features of new tokens and the extended caches.
+
+        Args:
+            tokens: (rows, new).
+            positions: (rows or 1, new) their positions.
+            past: the caches of earlier tokens.
+            keys: (rows or 1, past + new) the positions of all tokens, ``NOWHERE`` for padding.
+            seen: list to append each layer's weights to.
         """
         x = self.embedding(tokens)  # (rows, new, width)
         if self.settings.embedding_scale:
             x = x * self.scale
-        x = x + self.positions.at(positions)
+        if self.positions is not None:
+            x = x + self.positions.at(positions)
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
+        rotations = {kind: rotary(positions, x.dtype) for kind, rotary in self.rotary.items()}
+        masks = self._masks(positions, keys)
         caches = []
-        for index, block in enumerate(cast(list[EncoderBlock], list(self.decoder))):
-            x, cache = block.extended(x, past[index] if past else None, mask, seen=seen)
+        for layer, block in enumerate(cast(list[CausalBlock], list(self.decoder))):
+            kind = self.settings.rotary_of(layer)
+            rotation: Rotation | None = None if kind is None else rotations[kind]
+            mask = masks[self.settings.local(layer)]
+            x, cache = block(x, past[layer] if past else None, mask, rotation, seen)
             caches.append(cache)
         return self.decoder_norm(x), tuple(caches)
 
-    def _causal(self, length: int) -> Tensor:
-        return causal_mask(length, length, self.device)
+    def _masks(self, positions: Tensor, keys: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Return the masks (rows or 1, 1, new, past + new) of global and of local layers (M8, M41)."""
+        back = (positions[:, :, None] - keys[:, None, :])[:, None]  # (rows or 1, 1, new, past + new)
+        visible = back >= 0
+        window = self.settings.window
+        near = visible if window is None else visible & (back < window)
+        if positions.shape[1] > 1:  # some token is after another
+            return visible, near
+        return needed(visible), needed(near)
+
+
+def places(mask: Tensor) -> Tensor:
+    """Return the positions (rows, past) of cached tokens, in order where ``mask`` (rows, past) is True."""
+    return torch.where(mask, mask.cumsum(dim=1) - 1, NOWHERE)
 
 
 def _real_lengths(source: Tensor, filler: int) -> Tensor:

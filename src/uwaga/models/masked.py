@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, on_torch, pad
 from uwaga.models.blocks import EncoderBlock, Recording, norm
-from uwaga.models.layers.choose import at_least_float32
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import ACTIVATIONS
 from uwaga.models.layers.positions import LearnedPositions
@@ -42,7 +41,7 @@ class MaskedHead(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Return logits (..., vocabulary) of states (..., width), in float32 or float64."""
         inner = self.norm(self.activation(self.transform(states)))
-        return at_least_float32(nn.functional.linear(inner, *self.output))
+        return self.output.logits(inner)
 
 
 class MaskedEncoder(nn.Module):

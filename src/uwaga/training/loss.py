@@ -9,6 +9,7 @@ from torch import Tensor
 
 from uwaga.models.base import OutputLayer
 from uwaga.models.layers.choose import at_least_float32
+from uwaga.models.layers.scores import capped
 
 
 class Loss(NamedTuple):
@@ -40,7 +41,7 @@ def cross_entropy(
         two scalars, float64 if ``dtype`` is, else float32; only ``smoothed`` has a gradient.
     """
     smoothed, plain = _ChunkedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        features, output.weight, output.bias, targets, smoothing, dtype, chunk
+        features, output.weight, output.bias, output.cap, targets, smoothing, dtype, chunk
     )
     return Loss(smoothed, plain)
 
@@ -71,7 +72,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     With probabilities p, smoothing e, vocabulary V and target y the gradient of a row's logits is
     ``p - e/V - (1 - e) [y]``. Its last two terms are applied to the results of the matrix products,
-    so that a chunk's probabilities are written once and read once.
+    so that a chunk's probabilities are written once and read once. Capped logits c tanh(z / c) have
+    the gradient times ``1 - tanh²(z / c)`` for z, which is applied before the products.
     """
 
     @staticmethod
@@ -80,6 +82,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         features: Tensor,
         weight: Tensor,
         bias: Tensor | None,
+        cap: float | None,
         targets: Tensor,
         smoothing: float,
         dtype: torch.dtype,
@@ -92,7 +95,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         mean_bias = 0.0 if bias is None else bias.to(wide).mean()
         grad_features = torch.empty_like(features, dtype=wide)
         grad_weight = torch.zeros_like(weight, dtype=wide)
-        mass = torch.zeros(vocabulary, dtype=wide, device=weight.device)  # Σ_rows p
+        mass = torch.zeros(vocabulary, dtype=wide, device=weight.device)  # Σ_rows p, or of slopes
         smoothed, plain = torch.zeros(2, dtype=torch.float64, device=features.device).unbind()
         tiny = torch.finfo(wide).tiny
         for begin in range(0, rows, chunk):
@@ -100,23 +103,36 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             logits = torch.mm(part, table.t())  # (chunk, vocabulary)
             if bias is not None:
                 logits += bias.to(dtype)
+            if cap is not None:
+                logits = capped(logits, cap)
             probabilities = torch.softmax(logits, dim=1)
             nll = -probabilities.gather(1, chosen).to(wide).clamp_min(tiny).log()  # (chunk, 1)
-            mean = (part.to(wide) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
+            if cap is None:
+                mean = (part.to(wide) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
+            else:
+                mean = logits.to(wide).mean(1, keepdim=True)
             plain += nll.double().sum()
             smoothed += (nll + smoothing * (logits.gather(1, chosen).to(wide) - mean)).double().sum()
-            grad_features[begin : begin + chunk] = torch.mm(probabilities, table)
-            grad_weight += torch.mm(probabilities.t(), part)
+            slopes = probabilities
+            if cap is not None:
+                slopes = slopes.sub_(smoothing / vocabulary)
+                slopes.scatter_add_(1, chosen, torch.full_like(chosen, smoothing - 1.0, dtype=dtype))
+                slopes *= 1.0 - (logits / cap).square()
+            grad_features[begin : begin + chunk] = torch.mm(slopes, table)
+            grad_weight += torch.mm(slopes.t(), part)
             if bias is not None:
-                mass += probabilities.sum(0, dtype=wide)
-        grad_features -= smoothing * mean_weight
-        grad_features.sub_(weight[targets].to(wide), alpha=1.0 - smoothing)
-        grad_weight -= (smoothing / vocabulary) * features.to(wide).sum(0)
-        grad_weight.index_add_(0, targets, features.to(wide), alpha=smoothing - 1.0)
+                mass += slopes.sum(0, dtype=wide)
+        if cap is None:
+            grad_features -= smoothing * mean_weight
+            grad_features.sub_(weight[targets].to(wide), alpha=1.0 - smoothing)
+            grad_weight -= (smoothing / vocabulary) * features.to(wide).sum(0)
+            grad_weight.index_add_(0, targets, features.to(wide), alpha=smoothing - 1.0)
         grad_bias = None
-        if bias is not None:
+        if bias is not None and cap is None:
             counts = torch.bincount(targets, minlength=vocabulary)
             grad_bias = mass - smoothing * rows / vocabulary - (1.0 - smoothing) * counts
+        elif bias is not None:
+            grad_bias = mass
         ctx.save_for_backward(grad_features, grad_weight, grad_bias)
         ctx.kinds = (features.dtype, weight.dtype)
         total, likelihood = smoothed.to(wide), plain.to(wide)
@@ -131,6 +147,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
             (grad_features * outer).to(ctx.kinds[0]),
             (grad_weight * outer).to(ctx.kinds[1]),
             None if grad_bias is None else grad_bias * outer,
+            None,
             None,
             None,
             None,

@@ -1,27 +1,47 @@
-"""Multi-head attention (M10)."""
+"""Multi-head attention (M10), with groups of heads that share keys and values (M38)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from threading import local
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from uwaga.models.layers.attention import attend, attention_weights
-from uwaga.models.layers.scores import DotScore, ScaledDotScore
+from uwaga.models.layers.rotary import Rotation, rotate
+from uwaga.models.layers.scores import AttentionScore, CappedScore, DotScore, ScaledDotScore
 
 
 class KeysValues(NamedTuple):
-    """Projected keys and values, each (batch, heads, source, head width), computed once (M21)."""
+    """Projected keys and values, each (batch, groups, source, head width), computed once (M21).
+
+    There are as many groups as heads, but in grouped-query attention.
+    """
 
     keys: Tensor
     values: Tensor
 
 
 class MultiHeadAttention(nn.Module):
-    """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, joined, times ``W^O`` (Vaswani 2017 §3.2.2)."""
+    """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, joined, times ``W^O`` (Vaswani 2017 §3.2.2).
+
+    Args:
+        width: of the vectors that attend and are attended to.
+        heads: number of query heads.
+        dropout: of the weights, in training.
+        head_width: ``width / heads`` if not given.
+        bias: whether the projections have biases.
+        scaled: divide the scores by the root of the head width.
+        groups: key and value heads, each for ``heads / groups`` successive query heads (M38; Ainslie 2023
+            §2.2); one is multi-query attention (Shazeer 2019). ``heads`` if not given.
+        output_bias: whether the last projection has a bias; ``bias`` if not given.
+        score_scale: factor of the scores in place of that root.
+        score_cap: scores become ``cap tanh(score / cap)`` (M41).
+        query_key_norm: RMS norm of each head's query and key, before or after their rotation (M41).
+        epsilon: of these norms.
+    """
 
     def __init__(
         self,
@@ -32,15 +52,30 @@ class MultiHeadAttention(nn.Module):
         head_width: int | None = None,
         bias: bool = True,
         scaled: bool = True,
+        groups: int | None = None,
+        output_bias: bool | None = None,
+        score_scale: float | None = None,
+        score_cap: float | None = None,
+        query_key_norm: Literal["none", "before", "after"] = "none",
+        epsilon: float = 1e-5,
     ) -> None:
         super().__init__()
-        head_width = head_width or width // heads
+        head_width, groups = head_width or width // heads, groups or heads
         inner = heads * head_width
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.groups, self.dropout = heads, groups, dropout
         self.query = nn.Linear(width, inner, bias=bias)
-        self.key_value = nn.Linear(width, 2 * inner, bias=bias)
-        self.output = nn.Linear(inner, width, bias=bias)
-        self.score = (ScaledDotScore if scaled else DotScore)(head_width, head_width)
+        self.key_value = nn.Linear(width, 2 * groups * head_width, bias=bias)
+        self.output = nn.Linear(inner, width, bias=bias if output_bias is None else output_bias)
+        own = head_width**-0.5 if scaled else 1.0
+        self.scale = own if score_scale is None else score_scale
+        # A query times this factor has the scale's scores by the scaled dot product, for fused kernels.
+        self.factor = self.scale / own
+        score: AttentionScore = (ScaledDotScore if scaled else DotScore)(head_width, head_width)
+        self.score = score if score_cap is None else CappedScore(score, score_cap)
+        self.norm_at = query_key_norm
+        normed = query_key_norm != "none"
+        self.query_norm = nn.RMSNorm(head_width, eps=epsilon) if normed else None
+        self.key_norm = nn.RMSNorm(head_width, eps=epsilon) if normed else None
         self.reset()
 
     def reset(self) -> None:
@@ -53,12 +88,36 @@ class MultiHeadAttention(nn.Module):
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
 
-    def project(self, source: Tensor) -> KeysValues:
-        """Return keys and values of (batch, source, width) vectors."""
+    def project(self, source: Tensor, rotation: Rotation | None = None) -> KeysValues:
+        """Return keys, at the positions of ``rotation``, and values of (batch, source, width) vectors."""
         batch, length, _ = source.shape
-        both = self.key_value(source).view(batch, length, 2, self.heads, -1)
-        keys, values = both.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, heads, source, head width)
-        return KeysValues(keys, values)
+        both = self.key_value(source).view(batch, length, 2, self.groups, -1)
+        keys, values = both.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, groups, source, head width)
+        return KeysValues(self._placed(keys, self.key_norm, rotation), values)
+
+    def queries(self, x: Tensor, rotation: Rotation | None = None) -> Tensor:
+        """Return the queries (batch, heads, target, head width) of (batch, target, width) vectors."""
+        batch, target, _ = x.shape
+        query = self.query(x).view(batch, target, self.heads, -1).transpose(1, 2)
+        query = self._placed(query, self.query_norm, rotation)
+        return query if self.factor == 1.0 else query * self.factor
+
+    def of_heads(self, memory: KeysValues) -> KeysValues:
+        """Return the keys and values of each head from those of its group."""
+        each = self.heads // self.groups
+        if each == 1:
+            return memory
+        return KeysValues(*(part.repeat_interleave(each, dim=1) for part in memory))
+
+    def _placed(self, x: Tensor, norm: nn.Module | None, rotation: Rotation | None) -> Tensor:
+        """Return queries or keys (batch, heads, positions, head width), normed and turned."""
+        if norm is not None and self.norm_at == "before":
+            x = norm(x)
+        if rotation is not None:
+            x = rotate(x, rotation)
+        if norm is not None and self.norm_at == "after":
+            x = norm(x)
+        return x
 
     def forward(
         self,
@@ -67,6 +126,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         need_weights: bool = False,
         bias: Tensor | None = None,
+        rotation: Rotation | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend from ``x`` (batch, target, width) to ``memory``.
 
@@ -76,16 +136,17 @@ class MultiHeadAttention(nn.Module):
             mask: bool, broadcasts to (batch, heads, target, source); True where a query may look.
             need_weights: return the weights too.
             bias: added to the scores, broadcasts to (batch, heads, target, source).
+            rotation: of the positions of ``x``.
 
         Returns:
             (batch, target, width) and weights (batch, heads, target, source) or None.
         """
         batch, target, _ = x.shape
-        query = self.query(x).view(batch, target, self.heads, -1).transpose(1, 2)
+        keys, values = self.of_heads(memory)
         context, weights = attend(
-            query,
-            self.score.prepare(memory.keys),
-            memory.values,
+            self.queries(x, rotation),
+            self.score.prepare(keys),
+            values,
             self.score,
             mask,
             self.dropout if self.training else 0.0,
@@ -102,9 +163,10 @@ class SharedAttention(MultiHeadAttention):
 
     def __init__(self, plain: MultiHeadAttention) -> None:
         nn.Module.__init__(self)
-        self.heads, self.dropout = plain.heads, plain.dropout
+        self.heads, self.groups, self.dropout = plain.heads, plain.groups, plain.dropout
         self.query, self.key_value, self.output = plain.query, plain.key_value, plain.output
-        self.score = plain.score
+        self.scale, self.factor, self.score = plain.scale, plain.factor, plain.score
+        self.norm_at, self.query_norm, self.key_norm = plain.norm_at, plain.query_norm, plain.key_norm
 
 
 def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
@@ -137,20 +199,21 @@ class EditedAttention(SharedAttention):
         mask: Tensor | None = None,
         need_weights: bool = False,
         bias: Tensor | None = None,
+        rotation: Rotation | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         batch, target, _ = x.shape
-        query = self.query(x).view(batch, target, self.heads, -1).transpose(1, 2)
-        scale = query.shape[-1] ** -0.5 if isinstance(self.score, ScaledDotScore) else 1.0
+        query = self.queries(x, rotation)
+        keys, values = self.of_heads(memory)
         if self.scales:
             factors = query.new_ones(self.heads, 1, 1)
             for heads, given in self.scales:
-                factors[heads] = given / scale
+                factors[heads] = given / self.scale
             query = query * factors
-        scores = self.score(query, self.score.prepare(memory.keys))  # (batch, heads, target, source)
+        scores = self.score(query, self.score.prepare(keys))  # (batch, heads, target, source)
         weights = attention_weights(scores if bias is None else scores + bias, mask)
         for edit in self.edits:
             weights = edit(weights, mask)
-        context = torch.matmul(weights, memory.values)  # (batch, heads, target, head width)
+        context = torch.matmul(weights, values)  # (batch, heads, target, head width)
         out: Tensor = self.output(context.transpose(1, 2).reshape(batch, target, -1))
         return out, weights if need_weights else None
 
@@ -173,9 +236,10 @@ class WatchedAttention(SharedAttention):
         mask: Tensor | None = None,
         need_weights: bool = False,
         bias: Tensor | None = None,
+        rotation: Rotation | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         watched = self.training
-        out, weights = super().forward(x, memory, mask, need_weights or watched, bias)
+        out, weights = super().forward(x, memory, mask, need_weights or watched, bias, rotation)
         if watched:
             assert weights is not None
             self._latest.weights = weights[:, self.head]

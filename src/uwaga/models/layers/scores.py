@@ -132,6 +132,25 @@ class ScaledDotScore(DotScore):
         return lambda query: product(query * (1.0 / math.sqrt(self.query_width)))
 
 
+class CappedScore(AttentionScore):
+    """``c tanh(s / c)`` of another score s, which it bounds by c (M41; Gemma 2 report §2)."""
+
+    def __init__(self, score: AttentionScore, cap: float) -> None:
+        super().__init__(score.query_width, score.key_width, score.positions)
+        self.score, self.cap = score, cap
+
+    def prepare(self, keys: Tensor) -> Tensor:
+        return self.score.prepare(keys)
+
+    def forward(self, query: Tensor, prepared: Tensor) -> Tensor:
+        return capped(self.score(query, prepared), self.cap)
+
+
+def capped(x: Tensor, cap: float) -> Tensor:
+    """Return ``cap tanh(x / cap)`` of each number."""
+    return cap * torch.tanh(x / cap)
+
+
 @register("general")
 class GeneralScore(AttentionScore):
     """``sᵀ W h`` (M4; Luong 2015 eq. 8)."""

@@ -1,0 +1,48 @@
+"""Rotary positions: queries and keys turned by an angle for each position (M37; Su 2021)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from uwaga.settings import RotarySettings
+
+
+class Rotation(NamedTuple):
+    """Cosines and sines of the angles of some positions, each (rows or 1, 1, positions, head width / 2)."""
+
+    cosines: Tensor
+    sines: Tensor
+
+
+class RotaryPositions:
+    """The angles of positions: m θ_i for pair i at position m, without parameters.
+
+    Angles are computed in float64 for any model: in float32 those of far positions lose digits.
+    """
+
+    def __init__(self, settings: RotarySettings, head_width: int, max_length: int) -> None:
+        self.frequencies = settings.frequencies(head_width, max_length)
+        self.factor = settings.score_factor
+
+    def __call__(self, positions: Tensor, dtype: torch.dtype) -> Rotation:
+        """Return the rotation of ``positions`` (rows or 1, new), times YaRN's factor."""
+        frequencies = torch.from_numpy(self.frequencies).to(positions.device)
+        angles = positions[:, None, :, None] * frequencies  # (rows or 1, 1, new, head width / 2)
+        return Rotation((angles.cos() * self.factor).to(dtype), (angles.sin() * self.factor).to(dtype))
+
+
+def rotate(x: Tensor, rotation: Rotation) -> Tensor:
+    """Return heads ``x`` (rows, heads, positions, head width) turned to their positions.
+
+    The numbers i and i + d/2 of a head of width d are a pair: ``(a cos - b sin, b cos + a sin)`` (Su 2021
+    eq. 34). The product of a turned query and a turned key depends on the distance of their positions alone.
+    """
+    first, second = x.chunk(2, dim=-1)
+    turned = (
+        first * rotation.cosines - second * rotation.sines,
+        second * rotation.cosines + first * rotation.sines,
+    )
+    return torch.cat(turned, dim=-1)
