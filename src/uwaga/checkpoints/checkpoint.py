@@ -92,6 +92,8 @@ class Checkpoint:
         summary: sizes of the weights, for a checkpoint that was read without them.
         problems: faults of the weight files, likewise.
         details: further facts for a description, by name.
+        trained_to_translate: whether a decoder-only model is a translator: it continues a source and its end
+            symbol with the target.
     """
 
     place: Path
@@ -117,11 +119,12 @@ class Checkpoint:
     summary: WeightSummary | None = None
     problems: tuple[str, ...] = ()
     details: Mapping[str, int | str] = field(default_factory=dict)
+    trained_to_translate: bool = False
 
     @property
     def task(self) -> Task:
-        """The task of the model, by the kind of its settings."""
-        if isinstance(self.settings, DecoderOnlySettings):
+        """The task of the model, by the kind of its settings and what it was trained for."""
+        if isinstance(self.settings, DecoderOnlySettings) and not self.trained_to_translate:
             return "generate"
         return "fill" if isinstance(self.settings, EncoderOnlySettings) else "translate"
 

@@ -16,9 +16,8 @@ from uwaga.engine.packing import all_finite
 from uwaga.errors import ModelError, SettingsError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
-from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.masked import MaskedEncoder
-from uwaga.settings import DecoderOnlySettings, EncoderOnlySettings, RecurrentSettings
+from uwaga.settings import EncoderOnlySettings, RecurrentSettings
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -65,8 +64,6 @@ def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
     """Build the model with uninitialised weights."""
     settings, sizes = checkpoint.settings, (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
-        if isinstance(settings, DecoderOnlySettings):
-            return DecoderOnly(settings, checkpoint.symbols, sizes[1])
         if isinstance(settings, EncoderOnlySettings):
             return MaskedEncoder(settings, sizes[1])
         return build_model(settings, checkpoint.symbols, *sizes)

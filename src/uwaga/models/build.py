@@ -7,13 +7,14 @@ from uwaga.errors import SettingsError
 from uwaga.models.bahdanau import Bahdanau
 from uwaga.models.base import Seq2Seq
 from uwaga.models.cho import Cho
+from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.gnmt import Gnmt
 from uwaga.models.layers.scores import score_class
 from uwaga.models.luong import Luong
 from uwaga.models.prophetnet import ProphetNet
 from uwaga.models.sutskever import Sutskever
 from uwaga.models.transformer import Transformer
-from uwaga.settings import ModelSettings, ProphetNetSettings, TransformerSettings
+from uwaga.settings import DecoderOnlySettings, ModelSettings, ProphetNetSettings, TransformerSettings
 from uwaga.settings.recurrent import (
     BahdanauSettings,
     ChoSettings,
@@ -67,3 +68,10 @@ def build_model(
             return Gnmt(settings, *sizes)
         case ProphetNetSettings():
             return ProphetNet(settings, *sizes)
+        case DecoderOnlySettings():
+            if source_vocabulary != target_vocabulary:
+                raise SettingsError(
+                    f"model.family: decoder-only has one vocabulary, not two of {source_vocabulary} and "
+                    f"{target_vocabulary}; set text.joint: true"
+                )
+            return DecoderOnly(settings, symbols, target_vocabulary)

@@ -18,7 +18,8 @@ from uwaga.settings.recurrent import (
     LuongSettings,
     SutskeverSettings,
 )
-from uwaga.settings.transformer import ProphetNetSettings, TransformerSettings
+from uwaga.settings.rotary import RotarySettings
+from uwaga.settings.transformer import DecoderOnlySettings, ProphetNetSettings, TransformerSettings
 
 
 def transformer_small() -> TransformerSettings:
@@ -73,6 +74,28 @@ def prophetnet_tiny() -> ProphetNetSettings:
     )
 
 
+def llama_tiny() -> DecoderOnlySettings:
+    """Return a Llama for some ten thousand pairs, of the size of transformer-tiny (Touvron 2023)."""
+    return DecoderOnlySettings(
+        layers=8,
+        width=128,
+        heads=4,
+        key_value_heads=2,
+        feed_forward=256,
+        activation="silu",
+        gated=True,
+        norm="pre",
+        norm_kind="rms",
+        max_length=1024,
+        positions="rotary",
+        rotary=RotarySettings(),
+        embedding_scale=False,
+        attention_bias=False,
+        feed_forward_bias=False,
+        dropout=0.3,
+    )
+
+
 MODEL_PRESETS: Mapping[str, Callable[[], StrictModel]] = {
     "transformer": TransformerSettings,
     "transformer-small": transformer_small,
@@ -80,6 +103,7 @@ MODEL_PRESETS: Mapping[str, Callable[[], StrictModel]] = {
     "tiny-student": tiny_student,
     "prophetnet": prophetnet,
     "prophetnet-tiny": prophetnet_tiny,
+    "llama-tiny": llama_tiny,
     **PRESETS,
 }
 """Settings of a model by the name of its preset."""
@@ -91,6 +115,7 @@ _SCHEDULES: Mapping[str, dict[str, Any]] = {
     "transformer-tiny": {"steps": 10_000, "schedule": {"peak": 2e-3, "warmup": 1000}},
     "prophetnet": {},
     "prophetnet-tiny": {"steps": 10_000, "schedule": {"peak": 2e-3, "warmup": 1000}},
+    "llama-tiny": {"steps": 10_000, "schedule": {"peak": 2e-3, "warmup": 1000}},
     "tiny-student": {
         "steps": 200_000,
         "batch_tokens": 16_384,
@@ -169,6 +194,7 @@ Family = (
     | LuongSettings
     | GnmtSettings
     | ProphetNetSettings
+    | DecoderOnlySettings
 )
 FAMILIES: dict[str, type[StrictModel]] = {
     kind.model_fields["family"].default: kind for kind in get_args(Family)

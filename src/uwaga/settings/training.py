@@ -10,7 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from uwaga.settings.corpora import DataSettings
 from uwaga.settings.models import MODEL_PRESETS, DecodingSettings, ModelSettings
 from uwaga.settings.parsing import Probability, StrictModel, parse
-from uwaga.settings.transformer import TransformerSettings
+from uwaga.settings.transformer import DecoderOnlySettings, TransformerSettings
 from uwaga.settings.yaml_text import read_yaml
 
 Multiplier = Annotated[float, Field(gt=0.0)]
@@ -198,6 +198,20 @@ class Settings(StrictModel):
         if self.training.guided_alignment is None and any(corpus.alignment for corpus in self.data.train):
             raise ValueError(
                 "data.train: an alignment is given but not used; set training.guided_alignment: {}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _prompts_fit(self) -> Settings:
+        if not isinstance(self.model, DecoderOnlySettings) or self.init is not None:
+            return self
+        if not self.text.joint:
+            raise ValueError("model.family: decoder-only has one vocabulary; set text.joint: true")
+        needed = 2 * self.data.max_tokens + 1
+        if self.model.max_length < needed:
+            raise ValueError(
+                f"model.max_length: {self.model.max_length} positions hold a source, its end symbol and the "
+                f"target, which take up to {needed}: raise it, or lower data.max_tokens"
             )
         return self
 

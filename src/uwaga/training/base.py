@@ -19,7 +19,15 @@ from uwaga.checkpoints.weight_map import Table, View, Weights
 from uwaga.errors import ModelError, SettingsError
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions, from_settings
-from uwaga.settings import AdaptSettings, DecodingSettings, Family, Settings, TextSettings, load_settings
+from uwaga.settings import (
+    AdaptSettings,
+    DecoderOnlySettings,
+    DecodingSettings,
+    Family,
+    Settings,
+    TextSettings,
+    load_settings,
+)
 from uwaga.tokenizers.rows import RowTokeniser
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
@@ -76,6 +84,7 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
         decoding=decoding,
         text=text,
         weights=weights,
+        trained_to_translate=isinstance(settings.model, DecoderOnlySettings),
     )
 
 

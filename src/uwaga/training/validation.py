@@ -17,6 +17,7 @@ from uwaga.errors import ModelError
 from uwaga.evaluation import MetricScore, evaluate
 from uwaga.models.adapters import adapters_of
 from uwaga.models.base import Seq2Seq
+from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.recurrent import Recurrent
 from uwaga.models.transformer import Transformer
 from uwaga.search import SearchOptions
@@ -173,12 +174,13 @@ def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
     """
     state = model.state_dict()
     kinds = {(weight.device.type, weight.dtype) for weight in state.values()}
-    if not isinstance(model, Transformer | Recurrent) or kinds != {("cpu", torch.float32)}:
+    if not isinstance(model, Transformer | Recurrent | DecoderOnly) or kinds != {("cpu", torch.float32)}:
         return model
     if engine_refusal(model.settings) or (isinstance(model, Transformer) and model.rounded):
         return model
     state.update((f"{name}.weight", layer.merged()) for name, layer in adapters_of(model).items())
-    sizes = model.source_embedding.num_embeddings, model.vocabulary
+    source = model.embedding if isinstance(model, DecoderOnly) else model.source_embedding
+    sizes = source.num_embeddings, model.vocabulary
     try:
         packed = pack(model.settings, *sizes, lambda name: state[name].numpy())
         return NativeModel(model.settings, model.symbols, *sizes, packed, torch.get_num_threads())

@@ -19,6 +19,7 @@ from uwaga.checkpoints.checkpoint import Dtype
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, FORMAT, SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.formats.uwaga.read import (
     FIRST_VERSION,
+    RECURRENT_VERSION,
     USUAL_VERSION,
     VERSION,
     FolderConfig,
@@ -33,7 +34,7 @@ from uwaga.checkpoints.to_torch import DTYPES, distinct_tensors, skip_init
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.models.build import build_model
-from uwaga.settings import AlignmentHead, DecodingSettings, ModelSettings, StrictModel
+from uwaga.settings import AlignmentHead, DecoderOnlySettings, DecodingSettings, ModelSettings, StrictModel
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 
@@ -101,8 +102,10 @@ def save_model(
 
 def _version(settings: StrictModel, score_stats: ScoreStats | None) -> int:
     """Return the oldest format version that can express this model."""
-    if not has_self_attention(settings):
+    if isinstance(settings, DecoderOnlySettings):
         return VERSION
+    if not has_self_attention(settings):
+        return RECURRENT_VERSION
     return FIRST_VERSION if score_stats is None else USUAL_VERSION
 
 

@@ -259,6 +259,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
         score_stats=config.usual_score,
         summary=summary,
         problems=problems,
+        trained_to_translate=isinstance(config.model, DecoderOnlySettings) and config.decoding is not None,
     )
 
 
@@ -358,7 +359,7 @@ def _check_replaceable(folder: Path) -> None:
 def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the group ``decoding`` if it can express the checkpoint's defaults, else ``search``."""
     stated = decoding_settings(checkpoint.decoding, checkpoint.text)
-    if stated is not None and not isinstance(checkpoint.settings, DecoderOnlySettings):
+    if stated is not None and checkpoint.task == "translate":
         return {"decoding": stated.model_dump()}
     return {"search": _search_values(checkpoint.decoding), "text": asdict(checkpoint.text)}
 

@@ -95,8 +95,8 @@ class QuantisedConfig(StrictModel):
             raise ValueError("exactly one of decoding and search is wanted")
         if (self.tokenisers == "tokenizers") != (self.frame is not None):
             raise ValueError("a frame goes with the tokenisers of tokenizers, and with no others")
-        if isinstance(self.model, DecoderOnlySettings) and (self.search is None or not self.vocabulary.joint):
-            raise ValueError("a decoder-only model has search settings and one vocabulary")
+        if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
+            raise ValueError("a decoder-only model has one vocabulary")
         for name, value in self.symbols.model_dump().items():
             if value >= self.vocabulary.target:
                 raise ValueError(f"symbols.{name} is {value}, beyond the vocabulary")

@@ -14,7 +14,7 @@ from uwaga.checkpoints.checkpoint import Checkpoint, Dtype, Memory, WeightSummar
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FORMAT, SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.score_stats import ScoreStats
-from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, weight_shapes
+from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count, weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.storage.safetensors_files import STORED, check_header, count_tensors, open_tensors
 from uwaga.checkpoints.weight_map import Table, Weights, plain
@@ -26,6 +26,7 @@ from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
 from uwaga.settings import (
     FAMILIES,
+    DecoderOnlySettings,
     DecodingSettings,
     ModelSettings,
     StrictModel,
@@ -36,9 +37,9 @@ from uwaga.settings.recurrent import RecurrentSettings
 from uwaga.tokenizers.text import TextOptions
 from uwaga.tokenizers.tokeniser import Tokeniser
 
-VERSION, USUAL_VERSION, FIRST_VERSION = 3, 2, 1
-"""Version 2 adds score statistics, version 3 decoders without self-attention. A model is written in the
-oldest version that can express it."""
+VERSION, RECURRENT_VERSION, USUAL_VERSION, FIRST_VERSION = 4, 3, 2, 1
+"""Version 2 adds score statistics, version 3 decoders without self-attention, version 4 decoder-only models.
+A model is written in the oldest version that can express it."""
 AVERAGE = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
 """Settings of a Transformer that only an average attention network has."""
 
@@ -104,6 +105,8 @@ class FolderConfig(StrictModel):
                 raise ValueError(
                     f"symbols.{name} is {value}, the vocabulary has {self.vocabulary.target} pieces"
                 )
+        if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
+            raise ValueError("a decoder-only model has one vocabulary, and vocabulary.joint is false")
         return self
 
 
@@ -249,10 +252,10 @@ def check_plausible(folder: Path, config: FolderConfig) -> None:
     if isinstance(settings, RecurrentSettings):
         _check_plausible_recurrent(folder, settings, max(vocabulary.source, vocabulary.target), tensors, size)
         return
-    fixed = isinstance(settings, TransformerSettings) and settings.positions != "learned"
-    learned = 0 if fixed else settings.max_length
+    positions = getattr(settings, "positions", "learned")
+    learned = settings.max_length if positions == "learned" else 0
     rows = max(vocabulary.source, vocabulary.target, settings.feed_forward, settings.width, learned)
-    layers = settings.encoder_layers + settings.decoder_layers
+    layers = layer_count(settings)
     if layers > tensors:
         raise ModelError(
             f"{folder / CONFIG}: {layers} layers, but {WEIGHTS} holds only {tensors} weights; "
@@ -263,7 +266,7 @@ def check_plausible(folder: Path, config: FolderConfig) -> None:
             f"{folder / CONFIG}: asks for a weight of {rows} x {settings.width} numbers, but {WEIGHTS} has "
             f"only {size} bytes; the two files belong to different models, or the second is truncated"
         )
-    if settings.max_length * settings.width > LARGEST_BUFFERS:
+    if positions != "rotary" and settings.max_length * settings.width > LARGEST_BUFFERS:
         raise ModelError(
             f"{folder / CONFIG}: model.max_length {settings.max_length} at width {settings.width} needs a "
             f"position table of more than {LARGEST_BUFFERS} numbers"
@@ -337,6 +340,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
         score_stats=config.usual_score,
         summary=summary,
         problems=problems,
+        trained_to_translate=isinstance(config.model, DecoderOnlySettings),
     )
 
 

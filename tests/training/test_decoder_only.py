@@ -1,0 +1,160 @@
+"""Decoder-only models are trained as translators, from a settings file to a folder (M18, M37 to M41)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from precision import close_for
+from toy import toy_values, write_reversal_corpus
+
+import uwaga
+from uwaga.checkpoints import registry as formats
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError, SettingsError
+from uwaga.models.build import build_model
+from uwaga.models.decoder_only import DecoderOnly
+from uwaga.settings import MODEL_PRESETS, DecoderOnlySettings, Settings, load_settings, parse
+from uwaga.training.template import write_template
+from uwaga.training.train import train
+
+SMALL = {
+    "preset": "llama-tiny",
+    "layers": 2,
+    "width": 32,
+    "feed_forward": 64,
+    "max_length": 96,
+    "dropout": 0.0,
+}
+GEMMA = {
+    **{"norm": "both", "window": 4, "global_every": 2, "query_key_norm": "before", "local_rotary": {}},
+    **{"score_cap": 50.0, "logit_cap": 30.0, "score_scale": 0.3},
+}
+GPT2 = {
+    **{"family": "decoder-only", "layers": 1, "width": 32, "heads": 2, "feed_forward": 64, "norm": "pre"},
+    **{"max_length": 96, "dropout": 0.0},
+}
+
+
+def values(folder: Path, steps: int, model: dict[str, Any]) -> dict[str, Any]:
+    raw = toy_values(
+        folder,
+        steps=steps,
+        batch_tokens=500,
+        validate_every=steps,
+        save_every=20,
+        bleu_tokenise="char",
+        label_smoothing=0.0,
+    )
+    raw["training"]["schedule"] = {"kind": "cosine", "peak": 0.008, "warmup": 30}
+    raw["data"]["max_tokens"] = 40
+    return raw | {"model": model}
+
+
+def trained(folder: Path, steps: int, model: dict[str, Any]) -> Path:
+    write_reversal_corpus(folder, pairs=2000, longest=4)
+    made = train(parse(Settings, values(folder, steps, model), "toy"))
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("model", "steps"),
+    [
+        (SMALL, 20),
+        pytest.param(SMALL, 700, marks=pytest.mark.slow),
+        pytest.param(SMALL | GEMMA, 700, marks=pytest.mark.slow),
+    ],
+)
+def test_M18_llama_tiny_learns_from_settings(tmp_path: Path, model: dict[str, Any], steps: int) -> None:
+    folder = trained(tmp_path, steps, model)
+    translator = uwaga.load(folder, device="cpu")
+    found = [one.text for one in translator.translate(["abc", "fg", "hijk"])]
+    assert found == [translator.translate(one).text for one in ("abc", "fg", "hijk")]
+    [scored] = translator.score([("abc", "cba")])
+    assert scored.log_prob < 0
+    if steps > 100:
+        assert found == ["cba", "gf", "kjih"]
+        assert scored.log_prob > -0.5
+
+
+def test_a_folder_keeps_every_setting(tmp_path: Path) -> None:
+    folder = trained(tmp_path, 5, SMALL | GEMMA)
+    stored = json.loads((folder / "config.json").read_text())
+    assert stored["version"] == 4
+    checkpoint = formats.read(folder)
+    assert checkpoint.task == "translate"
+    assert checkpoint.settings == parse(Settings, values(tmp_path, 5, SMALL | GEMMA), "toy").model
+    with pytest.raises(
+        ModelError, match="engine runs decoder-only models of the kind of GPT-2, not positions: rotary"
+    ):
+        uwaga.load(folder, engine="native")
+    continued = values(tmp_path, 5, SMALL) | {"init": str(folder), "run": str(tmp_path / "more")}
+    del continued["model"], continued["text"]
+    assert train(parse(Settings, continued, "toy")) is not None
+    stored["model"]["key_value_heads"] = 3
+    (folder / "config.json").write_text(json.dumps(stored))
+    with pytest.raises(ModelError, match="key_value_heads 3 does not divide heads 4"):
+        formats.read(folder)
+    stored["model"] |= {"key_value_heads": 2, "rotary": stored["model"]["rotary"] | {"scaling": "ntk"}}
+    (folder / "config.json").write_text(json.dumps(stored))
+    with pytest.raises(ModelError, match=r"scaling: .*'llama3' or 'yarn' .found 'ntk'"):
+        formats.read(folder)
+
+
+def test_one_of_the_kind_of_gpt2_runs_on_the_engine_and_in_int8(tmp_path: Path) -> None:
+    folder = trained(tmp_path, 20, GPT2)
+    texts = ["abc", "fg", "hijk"]
+    ours, torchs = (
+        uwaga.load(folder, engine=engine, device="cpu").translate(texts) for engine in ("native", "torch")
+    )
+    assert [one.text for one in ours] == [one.text for one in torchs]
+    from uwaga.conversion.quantise import quantise
+
+    quantise(folder, tmp_path / "int8", sample=texts)
+    int8 = formats.read(tmp_path / "int8")
+    assert int8.task == "translate"
+    assert len(uwaga.load(tmp_path / "int8").translate(texts)) == 3
+
+
+@pytest.mark.numerical
+def test_M18_the_loss_is_that_of_the_target_after_the_source() -> None:
+    torch.manual_seed(2)
+    settings = parse(
+        DecoderOnlySettings, MODEL_PRESETS["llama-tiny"]().model_dump() | {"layers": 2}, "preset"
+    )
+    model = build_model(settings, Symbols(start=1, end=2, pad=0, unknown=3), 23, 23).eval()
+    assert isinstance(model, DecoderOnly)
+    source, target = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0]]), torch.tensor([[1, 11, 12], [1, 14, 0]])
+    with torch.no_grad():
+        found = model(source, target)
+        for row, text, real in ((0, [5, 6, 7, 2, 11, 12], 3), (1, [8, 2, 14], 2)):
+            whole = torch.log_softmax(model.logits(model.read(torch.tensor([text]))), -1)[0, -real:]
+            torch.testing.assert_close(found[row, :real], whole, **close_for(whole))
+
+
+def test_what_cannot_be_trained_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    raw = values(tmp_path, 5, SMALL)
+    with pytest.raises(SettingsError, match=r"one vocabulary; set text.joint: true"):
+        parse(Settings, raw | {"text": {"joint": False}}, "toy")
+    with pytest.raises(
+        SettingsError, match=r"96 positions hold .* up to 513: raise it, or lower data.max_tok"
+    ):
+        parse(Settings, raw | {"data": raw["data"] | {"max_tokens": 256}}, "toy")
+    with pytest.raises(SettingsError, match=r"one vocabulary, not two of 23 and 24; set text.joint"):
+        build_model(MODEL_PRESETS["llama-tiny"](), Symbols(start=1, end=2, pad=0, unknown=3), 23, 24)
+    write_reversal_corpus(tmp_path, pairs=20)
+    raw["training"]["quantisation"] = "int8"
+    with pytest.raises(SettingsError, match="the native engine supports int8 for Transformers, not for Dec"):
+        train(parse(Settings, raw, "toy"))
+
+
+def test_the_template_of_the_preset_is_valid_and_complete(tmp_path: Path) -> None:
+    write_template(tmp_path / "my.yaml", "llama-tiny")
+    assert "key_value_heads: 2  #" in (tmp_path / "my.yaml").read_text()
+    settings = load_settings(tmp_path / "my.yaml")
+    assert settings.model == MODEL_PRESETS["llama-tiny"]()
+    assert parse(Settings, json.loads(settings.model_dump_json()), "again") == settings
