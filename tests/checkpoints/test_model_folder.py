@@ -251,7 +251,7 @@ def test_a_tokeniser_that_normalises_otherwise(folder):
         (("model", "widht"), 16, ["model.widht", "'width'"]),
         (("decoding", "lenght_penalty"), 1.0, ["decoding.lenght_penalty", "'length_penalty'"]),
         (("model", "family"), "mamba", ["'mamba'", "transformer"]),
-        (("version",), 4, ["format 4", "newer uwaga"]),
+        (("version",), 5, ["format 5", "newer uwaga"]),
         (("version",), "one", ["version"]),
         (("format",), "something", ["not the configuration of a uwaga model"]),
         (("model", "heads"), 3, ["width 16", "heads 3"]),

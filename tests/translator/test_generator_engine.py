@@ -235,7 +235,7 @@ def test_damaged_int8_folders_are_refused(converted, tmp_path):
         (
             ({"frame": None}, "a frame goes with the tokenisers of tokenizers"),
             ({"frame": {"prefix": [99999], "suffix": [], "clean": False}}, "belongs to another model"),
-            ({"model": model | {"positions": "sinusoidal"}}, "unknown setting 'model.positions'"),
+            ({"model": model | {"sinusoids": "halves"}}, "unknown setting 'model.sinusoids'"),
             ({"model": model | {"layers": 3}}, WEIGHTS),
             ({"kind": "encoder"}, "unknown setting 'kind'"),
         )

@@ -130,7 +130,7 @@ class DecoderOnlySettings(BlockSettings):
     """
 
     family: Literal["decoder-only"] = "decoder-only"
-    layers: PositiveInt = 12
+    layers: PositiveInt = Field(12, description="blocks")
     norm: Literal["post", "pre", "both"] = Field(
         "post", description="norm after each block, before it, or before and after: x + n2(f(n1(x)))"
     )
