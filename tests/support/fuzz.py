@@ -124,7 +124,7 @@ def use(name, place, made):
         describe(place)
     if name == "bert":
         uwaga.MaskFiller.load(place, device="cpu").fill("a [MASK] b")
-    elif name == "gpt2":
+    elif name in ("gpt2", "gguf"):
         uwaga.TextGenerator.load(place, device="cpu", threads=1).generate("the dog", max_length=4)
     else:
         uwaga.load(place, device="cpu", threads=1).translate("twenty one", max_length=8)
@@ -156,6 +156,8 @@ def harm(path, rng):
         kinds += [keys, keys, keys, keys]
     if path.suffix == ".safetensors":
         kinds += [header, header, numbers]
+    if path.suffix == ".gguf":
+        kinds += [counts, counts, counts]
     if zipfile.is_zipfile(path):
         kinds += [members, members, members]
     path.write_bytes(rng.choice(kinds)(content, rng))
@@ -228,6 +230,15 @@ def numbers(content, rng):
     made = bytearray(content)
     place = rng.randrange(int.from_bytes(content[:8], "little") + 8, max(len(made) - 4, 1)) // 4 * 4
     made[place : place + 4] = rng.choice([b"\0\0\xc0\x7f", b"\0\0\x80\x7f", b"\xff\xff\x7f\x7f", b"\0\0\0\0"])
+    return bytes(made)
+
+
+def counts(content, rng):
+    """Another number in the header of a GGUF file, of which most are sizes, counts and types."""
+    made, size = bytearray(content), rng.choice([4, 8])
+    place = rng.randrange(rng.choice([64, 2000, len(made)]))
+    number = rng.choice([0, 1, 2, 7, 8, 9, 31, 255, 10**6, 2**31, 2**32 - 1, 2**60, 2**63, 2**64 - 1])
+    made[place : place + size] = (number % 2 ** (8 * size)).to_bytes(size, "little")
     return bytes(made)
 
 

@@ -9,6 +9,7 @@ MODEL = Path(__file__).parent / "models" / "numbers-en-de"
 def make_all(place):
     """A sound model of every format, by name; a file where the format is one."""
     import fairseq_folders
+    import gguf_files
     import test_ctranslate2
     import test_gap_filler
     import test_marian_npz
@@ -30,6 +31,7 @@ def make_all(place):
     made["argos"] = test_ctranslate2.package(made["ctranslate2"], place / "a.argosmodel")
     test_marian_npz.written(place)
     made["npz"] = place / "npz"
+    made["gguf"] = gguf_files.write(place / "m.gguf", "gemma3", form="Q8_0")
     settings = place / "settings.yaml"
     settings.write_text((Path(__file__).parent / "models" / "numbers.yaml").read_text())
     return made | {"settings": settings}

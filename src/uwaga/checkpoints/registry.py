@@ -169,7 +169,7 @@ def _format(place: Path) -> Format:
         UWAGA.load(place, "none")  # raises an error that says what is wrong with it
     raise ModelError(
         f"{place}: not a recognised model: found no uwaga or Hugging Face {CONFIG}, CTranslate2 model, Argos "
-        "package or Marian model"
+        "package, Marian model or GGUF file"
     )
 
 
@@ -269,11 +269,15 @@ def _is_marian(place: Path) -> bool:
 
 
 def _is_marian_binary(path: Path) -> bool:
-    if path.suffix != BINARY or not path.is_file():
+    return path.suffix == BINARY and _begins_with(path, BINARY_MAGIC)
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    if not path.is_file():
         return False
     try:
         with path.open("rb") as file:
-            return file.read(len(BINARY_MAGIC)) == BINARY_MAGIC
+            return file.read(len(magic)) == magic
     except OSError:
         return False
 
@@ -293,4 +297,18 @@ MARIAN = Format(
     ),
 )
 
-FORMATS += [UWAGA, UWAGA_INT8, HUGGING_FACE, ARGOS, CTRANSLATE2, MARIAN]
+GGUF_MAGIC = b"GGUF"
+
+
+def _is_gguf(place: Path) -> bool:
+    return place.suffix == ".gguf" or _begins_with(place, GGUF_MAGIC)
+
+
+GGUF = Format(
+    "GGUF",
+    _is_gguf,
+    "uwaga.checkpoints.formats.gguf.read.read_gguf",
+    Files(suffixes=(".gguf",)),
+)
+
+FORMATS += [UWAGA, UWAGA_INT8, HUGGING_FACE, ARGOS, CTRANSLATE2, MARIAN, GGUF]

@@ -28,6 +28,8 @@ class View:
         name: name of the stored tensor.
         turned: True if it is stored (inputs, outputs).
         first, last, of: parts ``first`` to ``last - 1`` of ``of`` equal parts along its outputs.
+        interleaved: heads whose rows are stored in the order 0, d/2, 1, d/2 + 1 and so on, for a head of
+            width d; 0 if the rows are in order.
     """
 
     name: str
@@ -35,6 +37,7 @@ class View:
     first: int = 0
     last: int = 1
     of: int = 1
+    interleaved: int = 0
 
 
 @dataclass(frozen=True)
@@ -248,8 +251,11 @@ def _check_shapes(
 
 
 def _seen(view: View, values: NDArray[Any]) -> NDArray[Any]:
-    """Return the part of a stored tensor that a view selects, without a copy."""
+    """Return the part of a stored tensor that a view selects; only reordered rows are copied."""
     turned = values.T if view.turned else values
+    if view.interleaved:
+        pairs = turned.reshape(view.interleaved, -1, 2, *turned.shape[1:])  # (heads, d/2, 2, ...)
+        turned = np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(turned.shape)
     if view.of == 1:
         return turned
     rows = turned.shape[0] // view.of

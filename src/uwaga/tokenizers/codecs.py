@@ -31,7 +31,12 @@ class SentencePieceCodec:
         unknown: id of pieces without one.
         more: further pieces of the vocabulary.
         strip: strip white space from decoded texts.
+
+    Attributes:
+        whole: the model file, if it says all about the codec; see :meth:`of_types`.
     """
+
+    whole: bytes | None = None
 
     def __init__(
         self,
@@ -55,6 +60,27 @@ class SentencePieceCodec:
         self._splitter = SpecialSplitter(added)
         self._dropped = {number for number, token in added.items() if token.special} | {unknown}
         self._bytes = any(model.is_byte(number) for number in range(min(len(numbers), 300)))
+
+    @classmethod
+    def of_types(cls, content: bytes, name: str) -> SentencePieceCodec:
+        """Return the codec of a model whose control pieces are special tokens, as those of Llama and Gemma.
+
+        Args:
+            content: the model file; its order of pieces gives the ids.
+            name: the file, for messages.
+
+        Raises:
+            ModelError: the file is damaged.
+        """
+        with LibraryCall(name, "damaged or not a SentencePiece model"):
+            model = SentencePieceProcessor(model_proto=content)
+            size = model.get_piece_size()
+            ids = list(range(size))
+            control = [number for number, special in zip(ids, model.is_control(ids), strict=True) if special]
+            added = dict(zip(control, map(Special, model.id_to_piece(control)), strict=True))
+            codec = cls(model, ids, added, model.unk_id())
+        codec.whole = content
+        return codec
 
     @property
     def content(self) -> bytes:
@@ -109,25 +135,36 @@ class SentencePieceCodec:
 
 
 class SpecialSplitter:
-    """Splits a text at special tokens; the longest match counts."""
+    """Splits a text at special tokens; the longest match counts.
+
+    Some models have thousands of special tokens, which one pattern of them all would try one by one.
+    """
 
     def __init__(self, tokens: Mapping[int, Special]) -> None:
         self._tokens = {token.content: (number, token) for number, token in tokens.items()}
-        longest_first = sorted(self._tokens, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")
+        self._lengths = sorted(set(map(len, self._tokens)), reverse=True)
+        first = "".join(sorted({re.escape(content[0]) for content in self._tokens}))
+        self._first = re.compile(f"[{first}]" if first else r"(?!)")
 
     def split(self, text: str) -> Iterator[str | int]:
         """Yield the parts in order: strings, and ids of special tokens."""
-        start, strip = 0, False
-        for match in self._pattern.finditer(text):
-            number, token = self._tokens[match.group()]
-            part = text[start : match.start()]
+        start, at, strip = 0, 0, False
+        while match := self._first.search(text, at):
+            at = match.start()
+            spelt = (text[at : at + length] for length in self._lengths)
+            content = next((candidate for candidate in spelt if candidate in self._tokens), None)
+            if content is None:
+                at += 1
+                continue
+            number, token = self._tokens[content]
+            part = text[start:at]
             part = part.lstrip() if strip else part
             part = part.rstrip() if token.lstrip else part
             if part:
                 yield part
             yield number
-            start, strip = match.end(), token.rstrip
+            start = at = at + len(content)
+            strip = token.rstrip
         part = text[start:].lstrip() if strip else text[start:]
         if part:
             yield part

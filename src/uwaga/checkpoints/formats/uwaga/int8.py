@@ -49,10 +49,10 @@ from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
-from uwaga.tokenizers.codecs import TokenizersCodec, read_tokenizer_json
+from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser, read_sentencepiece, read_vocabulary
-from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared
+from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, read_bytes
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser
 
@@ -75,12 +75,14 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
             model, pieces = side.files
             files |= {name: model, vocabulary: json.dumps(dict(pieces), ensure_ascii=False).encode()}
         return files
-    codec = _codec(source)
-    if source is target and codec is not None:
+    codec = _codec(source) if source is target else None
+    if isinstance(codec, TokenizersCodec):
         return {TOKENIZER: codec.content}
+    if isinstance(codec, SentencePieceCodec) and codec.whole is not None:
+        return {SOURCE: codec.whole}
     raise ModelError(
-        "int8 folders hold the tokenisers of uwaga, of Marian, and of the tokenizers library where they know "
-        "no languages; this model runs in int8 with --dtype int8"
+        "int8 folders hold the tokenisers of uwaga, of Marian, of GGUF files, and of the tokenizers library "
+        "where they know no languages; this model runs in int8 with --dtype int8"
     )
 
 
@@ -88,11 +90,13 @@ def library_of(tokeniser: Subwords) -> str:
     """Return the name that ``config.json`` has for the kind of a tokeniser."""
     if isinstance(tokeniser, Tokeniser):
         return "uwaga"
-    return "marian" if isinstance(tokeniser, MarianTokeniser) else "tokenizers"
+    if isinstance(tokeniser, MarianTokeniser):
+        return "marian"
+    return "sentencepiece" if isinstance(_codec(tokeniser), SentencePieceCodec) else "tokenizers"
 
 
 def frame_of(tokeniser: Subwords) -> dict[str, Any] | None:
-    """Return the frame of a tokeniser of the ``tokenizers`` library for ``config.json``, else None."""
+    """Return the frame of a pretrained model's tokeniser for ``config.json``, else None."""
     if not isinstance(tokeniser, FramedTokeniser):
         return None
     return {"prefix": tokeniser.prefix, "suffix": tokeniser.suffix, "clean": tokeniser.clean}
@@ -105,11 +109,12 @@ def _is_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
     return tokeniser.add_special_tokens([]) == [tokeniser.symbols.end]
 
 
-def _codec(tokeniser: Subwords) -> TokenizersCodec | None:
-    """Return the codec of a tokeniser that ``tokenizer.json`` and a frame describe fully, else None."""
+def _codec(tokeniser: Subwords) -> TokenizersCodec | SentencePieceCodec | None:
+    """Return the codec of a tokeniser that a frame may describe fully with the codec's file, else None."""
     if not isinstance(tokeniser, FramedTokeniser) or tokeniser.languages or tokeniser.prompt_prefix:
         return None
-    return tokeniser.codec if isinstance(tokeniser.codec, TokenizersCodec) else None
+    codec = tokeniser.codec
+    return codec if isinstance(codec, TokenizersCodec | SentencePieceCodec) else None
 
 
 def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Subwords]:
@@ -148,11 +153,16 @@ def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Su
 
 def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeniser:
     size = config.vocabulary.target
-    codec = read_tokenizer_json(folder, Declared({}, {}, {}))
+    codec: TokenizersCodec | SentencePieceCodec
+    if config.tokenisers == "sentencepiece":
+        path = folder / SOURCE
+        codec = SentencePieceCodec.of_types(read_bytes(path), str(path))
+    else:
+        path = folder / TOKENIZER
+        codec = read_tokenizer_json(folder, Declared({}, {}, {}))
     if codec.size > size or max((*frame.prefix, *frame.suffix), default=0) >= size:
         raise ModelError(
-            f"{folder / TOKENIZER}: has {codec.size} pieces, {CONFIG} says {size}; the tokeniser belongs to "
-            "another model"
+            f"{path}: has {codec.size} pieces, {CONFIG} says {size}; the tokeniser belongs to another model"
         )
     return FramedTokeniser(
         codec=codec,

@@ -44,7 +44,7 @@ VERSION = 4
 
 
 class Frame(StrictModel):
-    """The ids around a text for a tokeniser of the ``tokenizers`` library; ``clean``: tidy decoded text."""
+    """The ids around a text for a pretrained model's tokeniser; ``clean``: tidy decoded text."""
 
     prefix: list[TokenId] = Field(max_length=64)
     suffix: list[TokenId] = Field(max_length=64)
@@ -63,13 +63,14 @@ class WeightFile(StrictModel):
 class QuantisedConfig(StrictModel):
     """The schema of ``config.json``; uwaga's models have ``decoding``, those of other libraries ``search``.
 
-    ``frame`` belongs to tokenisers of the ``tokenizers`` library.
+    ``frame`` belongs to pretrained models' tokenisers: of the ``tokenizers`` library, or a SentencePiece
+    model whose control pieces are special tokens.
     """
 
     format: Literal["uwaga int8 model"]
     version: int = Field(ge=1)
     languages: tuple[Language, Language]
-    tokenisers: Literal["uwaga", "marian", "tokenizers"]
+    tokenisers: Literal["uwaga", "marian", "tokenizers", "sentencepiece"]
     frame: Frame | None = None
     vocabulary: Vocabulary
     symbols: SymbolIds
@@ -93,8 +94,8 @@ class QuantisedConfig(StrictModel):
     def _one_way_to_decode(self) -> QuantisedConfig:
         if (self.decoding is None) == (self.search is None):
             raise ValueError("exactly one of decoding and search is wanted")
-        if (self.tokenisers == "tokenizers") != (self.frame is not None):
-            raise ValueError("a frame goes with the tokenisers of tokenizers, and with no others")
+        if (self.tokenisers in ("tokenizers", "sentencepiece")) != (self.frame is not None):
+            raise ValueError("a frame goes with the tokenisers of tokenizers and sentencepiece alone")
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
             raise ValueError("a decoder-only model has one vocabulary")
         for name, value in self.symbols.model_dump().items():

@@ -1,0 +1,1 @@
+"""GGUF, the files of llama.cpp: decoder-only models with quantised weights and their tokeniser."""

@@ -1,0 +1,178 @@
+"""Quantised blocks of ggml, as GGUF files store them, and the float32 numbers that they stand for.
+
+A row of weights is cut into blocks of 32 or 256 numbers, each with scales of its own. In the layouts of 32,
+number i shares a byte with number i + 16; in those of 256 (*k-quants*), a block has 8 or 16 groups with
+scales that are quantised themselves. The layouts are those of ``ggml-common.h``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uwaga.checkpoints.storage.tensors import StoredTensor
+from uwaga.results.attention import Floats
+
+Bytes = NDArray[np.uint8]
+AT_ONCE = 1 << 14
+"""Blocks that are dequantised together: bounds the memory for intermediate values."""
+
+
+@dataclass(frozen=True)
+class BlockKind:
+    """A way to store blocks.
+
+    Attributes:
+        name: as ggml calls it.
+        size: numbers in a block.
+        layout: parts of a block's bytes.
+        numbers: returns (blocks, size) the numbers of blocks in float32.
+    """
+
+    name: str
+    size: int
+    layout: np.dtype[Any]
+    numbers: Callable[[NDArray[Any]], Floats]
+
+    def dequantise(self, rows: Bytes) -> Floats:
+        """Return the numbers (rows, columns) of stored rows (rows, bytes); both may have more axes."""
+        blocks = np.ascontiguousarray(rows).reshape(-1).view(self.layout)
+        made = np.empty((len(blocks), self.size), dtype=np.float32)
+        # Damaged scales may not be finite; who uses the weights checks that.
+        with np.errstate(invalid="ignore", over="ignore"):
+            for start in range(0, len(blocks), AT_ONCE):
+                made[start : start + AT_ONCE] = self.numbers(blocks[start : start + AT_ONCE])
+        return made.reshape(*rows.shape[:-1], -1)
+
+
+@dataclass(frozen=True)
+class BlockTensor(StoredTensor):
+    """A tensor of quantised blocks; its content has the bytes of a row along the last axis."""
+
+    kind: BlockKind
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        *rows, size = self.content.shape
+        return (*rows, size // self.kind.layout.itemsize * self.kind.size)
+
+    @property
+    def floating(self) -> bool:
+        return True
+
+    def floats(self) -> Floats:
+        """Return the weights in float32, a copy."""
+        return self.kind.dequantise(self.values)
+
+    def equals(self, other: StoredTensor) -> bool:
+        """Return True if another tensor holds the same weights."""
+        return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
+
+
+def _wide(half: NDArray[Any]) -> Floats:
+    """Return (blocks, 1) the float32 of one float16 a block."""
+    return half.astype(np.float32)[:, None]
+
+
+def _nibbles(packed: Bytes) -> Bytes:
+    """Return (..., 2 n) the low halves of n bytes, then their high halves."""
+    return np.concatenate([packed & 15, packed >> 4], axis=-1)
+
+
+def _fifth_bits(packed: Bytes) -> Bytes:
+    """Return (blocks, 32) the bits of 4 bytes, each as 0 or 16."""
+    return np.unpackbits(packed, axis=-1, bitorder="little") * np.uint8(16)
+
+
+def _q4_0(blocks: NDArray[Any]) -> Floats:
+    return _wide(blocks["scale"]) * (_nibbles(blocks["low"]).astype(np.float32) - 8)
+
+
+def _q4_1(blocks: NDArray[Any]) -> Floats:
+    return _wide(blocks["scale"]) * _nibbles(blocks["low"]).astype(np.float32) + _wide(blocks["least"])
+
+
+def _q5_0(blocks: NDArray[Any]) -> Floats:
+    levels = _nibbles(blocks["low"]) | _fifth_bits(blocks["high"])
+    return _wide(blocks["scale"]) * (levels.astype(np.float32) - 16)
+
+
+def _q5_1(blocks: NDArray[Any]) -> Floats:
+    levels = _nibbles(blocks["low"]) | _fifth_bits(blocks["high"])
+    return _wide(blocks["scale"]) * levels.astype(np.float32) + _wide(blocks["least"])
+
+
+def _q8_0(blocks: NDArray[Any]) -> Floats:
+    return _wide(blocks["scale"]) * blocks["levels"].astype(np.float32)
+
+
+def _group_scales(blocks: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return (blocks, 8, 1) the scale and the offset of each group of Q4_K and Q5_K.
+
+    Twelve bytes hold eight pairs of 6 bits: bytes 0 to 3 the scales and 4 to 7 the offsets of the first four
+    groups, 8 to 11 four bits of each of the last four, whose upper two bits are in the bytes before.
+    """
+    first, second, last = np.moveaxis(blocks["scales"].reshape(-1, 3, 4), 1, 0)
+    scales = np.concatenate([first & 63, last & 15 | first >> 6 << 4], axis=-1)
+    offsets = np.concatenate([second & 63, last >> 4 | second >> 6 << 4], axis=-1)
+    return (
+        (_wide(blocks["scale"]) * scales.astype(np.float32))[..., None],
+        (_wide(blocks["least"]) * offsets.astype(np.float32))[..., None],
+    )
+
+
+def _q4_k(blocks: NDArray[Any]) -> Floats:
+    scales, offsets = _group_scales(blocks)
+    levels = _nibbles(blocks["low"].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    return (scales * levels.astype(np.float32) - offsets).reshape(-1, 256)
+
+
+def _q5_k(blocks: NDArray[Any]) -> Floats:
+    scales, offsets = _group_scales(blocks)
+    low = _nibbles(blocks["low"].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    high = blocks["high"][:, None] >> np.arange(8, dtype=np.uint8)[:, None] & 1  # bit g for group g
+    return (scales * (low | high << 4).astype(np.float32) - offsets).reshape(-1, 256)
+
+
+def _q6_k(blocks: NDArray[Any]) -> Floats:
+    low = _nibbles(blocks["low"].reshape(-1, 2, 64)).reshape(-1, 2, 4, 32)
+    shifts = np.arange(0, 8, 2, dtype=np.uint8)[:, None]
+    high = blocks["high"].reshape(-1, 2, 1, 32) >> shifts & 3
+    levels = (low | high << 4).reshape(-1, 16, 16).astype(np.float32) - 32
+    scales = _wide(blocks["scale"]) * blocks["scales"].astype(np.float32)
+    return (scales[..., None] * levels).reshape(-1, 256)
+
+
+def _kind(name: str, size: int, layout: str, numbers: Callable[[NDArray[Any]], Floats]) -> BlockKind:
+    """Return a kind whose layout is spelt ``part:format[*count]``, in the order of the bytes."""
+    fields: list[Any] = []
+    for spelt in layout.split():
+        part, _, form = spelt.partition(":")
+        form, _, count = form.partition("*")
+        fields.append((part, form, int(count)) if count else (part, form))
+    return BlockKind(name, size, np.dtype(fields), numbers)
+
+
+KINDS: Mapping[int, BlockKind] = {
+    2: _kind("Q4_0", 32, "scale:<f2 low:u1*16", _q4_0),
+    3: _kind("Q4_1", 32, "scale:<f2 least:<f2 low:u1*16", _q4_1),
+    6: _kind("Q5_0", 32, "scale:<f2 high:u1*4 low:u1*16", _q5_0),
+    7: _kind("Q5_1", 32, "scale:<f2 least:<f2 high:u1*4 low:u1*16", _q5_1),
+    8: _kind("Q8_0", 32, "scale:<f2 levels:i1*32", _q8_0),
+    12: _kind("Q4_K", 256, "scale:<f2 least:<f2 scales:u1*12 low:u1*128", _q4_k),
+    13: _kind("Q5_K", 256, "scale:<f2 least:<f2 scales:u1*12 high:u1*32 low:u1*128", _q5_k),
+    14: _kind("Q6_K", 256, "low:u1*128 high:u1*64 scales:i1*16 scale:<f2", _q6_k),
+}
+"""By the number that a file has for it."""
+PLAIN: Mapping[int, str] = {0: "F32", 1: "F16", 30: "BF16"}
+"""Formats of one number after another, by number."""
+UNREAD: Mapping[int, str] = {
+    **{9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS"},
+    **{19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32"},
+    **{27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4", 41: "Q1_0"},
+}
+"""Formats that are not read, for messages."""

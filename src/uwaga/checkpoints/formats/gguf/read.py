@@ -1,0 +1,384 @@
+"""Models in GGUF files: the metadata become the settings of a decoder, the tensors its weights.
+
+An architecture of llama.cpp is an :class:`Architecture`: what its files do not say. All else is metadata. A
+value that asks for a feature that uwaga lacks is refused by name, as are tensors that are unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from uwaga.checkpoints.card import Card
+from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
+from uwaga.checkpoints.formats.gguf.file import GgufFile, read_file
+from uwaga.checkpoints.formats.gguf.tokeniser import read_tokeniser
+from uwaga.checkpoints.languages import UNKNOWN, Languages
+from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
+from uwaga.checkpoints.storage.json_file import parse_stored
+from uwaga.checkpoints.weight_map import Table, View, map_weights
+from uwaga.errors import ModelError, shown
+from uwaga.search import SearchOptions
+from uwaga.settings import DecoderOnlySettings, RotarySettings
+
+NAME = "GGUF"
+LONGEST = 256
+"""New tokens of a continuation; a file states no limit."""
+EMBEDDING, OUTPUT, FREQUENCIES = "token_embd.weight", "output.weight", "rope_freqs.weight"
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Facts of an architecture that its files do not state.
+
+    Attributes:
+        interleaved: rows of queries and keys alternate between the halves of a head.
+        query_key_norm: norms of queries and keys.
+        gemma: norms around each block, GeGLU, scaled embeddings.
+        global_every: which layers have no sliding window; None: the architecture has no windows.
+        window: the window if the file states none.
+        local_base: the base of rotary positions in layers with a window, if it is another.
+        wide: layers of the model in which scores are scaled by width / heads, not by the width of a head.
+    """
+
+    interleaved: bool = False
+    query_key_norm: Literal["none", "before", "after"] = "none"
+    gemma: bool = False
+    global_every: int | None = None
+    window: int | None = None
+    local_base: float | None = None
+    wide: int | None = None
+
+
+ARCHITECTURES: Mapping[str, Architecture] = {
+    "llama": Architecture(interleaved=True, global_every=0),  # with a window it is Mistral
+    "qwen2": Architecture(),
+    "qwen3": Architecture(query_key_norm="before"),
+    "gemma2": Architecture(gemma=True, global_every=2, window=4096, wide=46),
+    "gemma3": Architecture(gemma=True, query_key_norm="before", global_every=6, local_base=10_000.0, wide=62),
+    "hunyuan-dense": Architecture(query_key_norm="after"),
+}
+"""By ``general.architecture``."""
+
+UNSUPPORTED: Mapping[str, Collection[object]] = {
+    "attention.causal": (True,),
+    "attention.clamp_kqv": (0.0,),
+    "attention.max_alibi_bias": (0.0,),
+    "attention.output_scale": (0.0, 1.0),
+    "attention.scale": (0.0,),
+    "attention.shared_kv_layers": (0,),
+    "attention.temperature_scale": (0.0,),
+    "embedding_scale": (0.0, 1.0),
+    "expert_count": (0,),
+    "logit_scale": (0.0, 1.0),
+    "nextn_predict_layers": (0,),
+    "pooling_type": (0,),
+    "residual_scale": (0.0, 1.0),
+    "rope.dimension_sections": (),
+    "rope.scale_linear": (0.0, 1.0),
+    "rope.scaling.alpha": (0.0, 1.0),
+    "rope.scaling.yarn_log_multiplier": (0.0,),
+    "use_parallel_residual": (False,),
+}
+"""Keys after the architecture's name, with the values that switch a feature off."""
+
+BLOCK = (
+    ("attention.query", ("attn_q",)),
+    ("attention.key_value", ("attn_k", "attn_v")),
+    ("attention.output", ("attn_output",)),
+    ("feed_forward.inner", ("ffn_gate",)),
+    ("feed_forward.gate", ("ffn_up",)),
+    ("feed_forward.outer", ("ffn_down",)),
+)
+"""Matrices of a layer; the gate of the file is the activated branch."""
+NORMS = (
+    ("attention_norm", "attn_norm"),
+    ("attention_after_norm", "post_attention_norm"),
+    ("feed_forward_norm", "ffn_norm"),
+    ("feed_forward_after_norm", "post_ffw_norm"),
+    ("attention.query_norm", "attn_q_norm"),
+    ("attention.key_norm", "attn_k_norm"),
+)
+"""Norms of a layer; Gemma's have the 1 that is added to its gains in them already."""
+
+
+def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
+    """Read a GGUF file.
+
+    Args:
+        path: the file.
+        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
+
+    Raises:
+        ModelError: truncated or damaged, of an unknown architecture, with a feature or number format that
+            uwaga lacks, or a tensor is missing, unknown or of another shape. The message names the file and
+            the key or tensor.
+        MissingExtraError: its tokeniser needs ``tokenizers``, which is not installed.
+    """
+    file = read_file(path)
+    if file.metadata.get("split.count", 1) not in (0, 1):
+        raise ModelError(
+            f"{path}: one of {shown(file.metadata['split.count'])} parts of a model; join them with "
+            "`llama-gguf-split --merge`"
+        )
+    name = file.word("general.architecture")
+    if name not in ARCHITECTURES:
+        raise ModelError(
+            f"{path}: the architecture {shown(name)} is unknown; uwaga runs {', '.join(ARCHITECTURES)}"
+        )
+    architecture = ARCHITECTURES[name]
+    if EMBEDDING not in file.tensors or len(file.tensors[EMBEDDING].shape) != 2:
+        raise ModelError(
+            f"{path}: no matrix {EMBEDDING!r}; the file is incomplete or holds no language model"
+        )
+    vocabulary = file.tensors[EMBEDDING].shape[0]
+    settings = read_settings(file, name)
+    check_against_weights(str(path), settings, vocabulary, file.tensors)
+    tokeniser = read_tokeniser(file, vocabulary)
+    weights = map_weights(
+        weight_shapes(settings, vocabulary, vocabulary),
+        _table(settings, architecture),
+        file.tensors,
+        str(path),
+    )
+    card = _card(file)
+    tokens = len(file.words("tokenizer.ggml.tokens"))
+    return Checkpoint(
+        place=path,
+        format=NAME,
+        family=name,
+        settings=settings,
+        symbols=tokeniser.symbols,
+        source_vocabulary=vocabulary,
+        target_vocabulary=vocabulary,
+        vocabulary=(tokens, tokens),
+        source=tokeniser,
+        target=tokeniser,
+        languages=Languages(tokeniser, tokeniser, UNKNOWN, None, {}, card, str(path)),
+        decoding=SearchOptions(
+            beam=1, max_length=LONGEST, max_ratio=math.inf, banned=tuple(range(tokens, vocabulary))
+        ),
+        card=card,
+        weights=weights if memory != "none" else None,
+        summary=None if memory != "none" else WeightSummary.of(file.tensors.values()),
+        details={"GGUF version": file.version},
+    )
+
+
+def read_settings(file: GgufFile, name: str) -> DecoderOnlySettings:
+    """Return the settings of a model.
+
+    Args:
+        file: its file.
+        name: its architecture, one of :data:`ARCHITECTURES`.
+
+    Raises:
+        ModelError: a key is missing or invalid, or asks for a feature that uwaga lacks.
+    """
+    return _Settings(file, name, ARCHITECTURES[name]).read()
+
+
+class _Settings:
+    """The settings of a model in the metadata of its file."""
+
+    def __init__(self, file: GgufFile, name: str, architecture: Architecture) -> None:
+        self.file, self.name, self.architecture = file, name, architecture
+
+    def key(self, key: str) -> str:
+        return f"{self.name}.{key}"
+
+    def stated(self, key: str) -> bool:
+        return self.key(key) in self.file.metadata
+
+    def whole(self, key: str, default: int | None = None) -> int:
+        return self.file.whole(self.key(key), default, least=1)
+
+    def number(self, key: str, default: float | None = None) -> float:
+        return self.file.number(self.key(key), default)
+
+    def refused(self, key: str, why: str = "is not supported by uwaga") -> ModelError:
+        value = self.file.metadata.get(self.key(key))
+        return ModelError(f"{self.file.path}: {self.key(key)!r} = {shown(value)} {why}")
+
+    def read(self) -> DecoderOnlySettings:
+        for key, off in UNSUPPORTED.items():
+            if self.stated(key) and (
+                isinstance(value := self.file.metadata[self.key(key)], list | np.ndarray) or value not in off
+            ):
+                raise self.refused(key)
+        architecture, tensors = self.architecture, self.file.tensors
+        layers, width, heads = (
+            self.whole(key) for key in ("block_count", "embedding_length", "attention.head_count")
+        )
+        head_width = self.whole("attention.key_length", max(width // heads, 1))
+        for key in ("attention.value_length", "rope.dimension_count"):
+            if self.whole(key, head_width) != head_width:
+                raise self.refused(key, f"is not the width of a head, {head_width}, which is not supported")
+        values: dict[str, Any] = {
+            "layers": layers,
+            "width": width,
+            "heads": heads,
+            "key_value_heads": self.whole("attention.head_count_kv", heads),
+            "head_width": head_width,
+            "feed_forward": self.whole("feed_forward_length"),
+            "activation": "gelu_tanh" if architecture.gemma else "silu",
+            "gated": True,
+            "norm": "both" if architecture.gemma else "pre",
+            "norm_kind": "rms",
+            "norm_epsilon": self.number("attention.layer_norm_rms_epsilon"),
+            "max_length": self.whole("context_length"),
+            "positions": "rotary",
+            "rotary": self._rotary(head_width),
+            "query_key_norm": architecture.query_key_norm,
+            "attention_bias": "blk.0.attn_q.bias" in tensors,
+            "output_projection_bias": "blk.0.attn_output.bias" in tensors,
+            "feed_forward_bias": False,
+            "embedding_scale": architecture.gemma,
+            "tie_output": OUTPUT not in tensors,
+            "dropout": 0.0,
+        }
+        for ours, theirs in (
+            ("score_cap", "attn_logit_softcapping"),
+            ("logit_cap", "final_logit_softcapping"),
+        ):
+            if self.stated(theirs) and self.file.metadata[self.key(theirs)] != 0.0:
+                values[ours] = self.number(theirs)
+        if layers == architecture.wide:
+            values["score_scale"] = (width / heads) ** -0.5
+        values |= self._windows(layers)
+        return parse_stored(DecoderOnlySettings, values, str(self.file.path))
+
+    def _windows(self, layers: int) -> dict[str, Any]:
+        """Return the settings of the sliding window, if there is one."""
+        key = "attention.sliding_window"
+        if self.architecture.global_every is None:
+            if self.stated(key) and self.file.whole(self.key(key)) not in (0, self.whole("context_length")):
+                raise self.refused(key)
+            return {}
+        window = self.file.whole(self.key(key), self.architecture.window or 0)
+        every = self._global_every(layers, self.architecture.global_every)
+        if not window or every == 1:
+            return {}
+        values: dict[str, Any] = {"window": window, "global_every": every}
+        if self.architecture.local_base is not None:
+            values["local_rotary"] = {"base": self.number("rope.freq_base_swa", self.architecture.local_base)}
+        return values
+
+    def _global_every(self, layers: int, usual: int) -> int:
+        """Return which layers have no window: every so many, as a number or a truth for each layer states."""
+        key = "attention.sliding_window_pattern"
+        value = self.file.metadata.get(self.key(key), usual)
+        if not isinstance(value, np.ndarray):
+            return self.file.whole(self.key(key), usual)
+        whole = [number for number, local in enumerate(value.tolist(), start=1) if not local]
+        every = whole[0] if whole else 0
+        if len(value) != layers or whole != (list(range(every, layers + 1, every)) if every else []):
+            raise self.refused(key, "is not one layer in so many, which alone is supported")
+        return every
+
+    def _rotary(self, head_width: int) -> dict[str, Any]:
+        """Return the settings of rotary positions."""
+        values: dict[str, Any] = {"base": self.number("rope.freq_base", 10_000.0)}
+        factor = 0.0
+        if self.file.metadata.get(self.key("rope.scaling.factor"), 0.0) != 0.0:
+            factor = self.number("rope.scaling.factor")
+        kind = self.file.word(self.key("rope.scaling.type"), "linear" if factor else "none")
+        if kind == "linear" and factor not in (0.0, 1.0):
+            values |= {"scaling": kind, "factor": factor}
+        elif kind == "yarn":
+            length = self.whole("context_length")
+            values |= {
+                "scaling": kind,
+                "factor": factor,
+                "original_length": self.whole("rope.scaling.original_context_length", length),
+            }
+            for ours, theirs in (("beta_fast", "yarn_beta_fast"), ("beta_slow", "yarn_beta_slow")):
+                if self.stated(f"rope.scaling.{theirs}"):
+                    values[ours] = self.number(f"rope.scaling.{theirs}")
+            for key in (
+                "rope.scaling.attn_factor",
+                "rope.scaling.yarn_attn_factor",
+                "rope.scaling.yarn_ext_factor",
+            ):
+                if self.stated(key) and self.file.metadata[self.key(key)] not in (1.0, -1.0):
+                    raise self.refused(key)
+        elif kind not in ("linear", "none"):
+            raise self.refused("rope.scaling.type", "is unknown; uwaga has none, linear and yarn")
+        if FREQUENCIES in self.file.tensors:
+            if "scaling" in values:
+                raise ModelError(
+                    f"{self.file.path}: both {FREQUENCIES!r} and {self.key('rope.scaling.type')!r} change "
+                    "the rotary positions, which is not supported"
+                )
+            values |= self._llama3(values["base"], head_width)
+        return values
+
+    def _llama3(self, base: float, head_width: int) -> dict[str, Any]:
+        """Return the scaling whose divisors of the frequencies the tensor ``rope_freqs`` holds.
+
+        llama.cpp stores these and not the parameters of Llama 3's scaling; the parameters here are those of
+        all its models, and the divisors must follow from them.
+        """
+        tensor = self.file.tensors[FREQUENCIES]
+        divisors = tensor.floats() if tensor.shape == (head_width // 2,) else np.zeros(1)
+        if (divisors == 1.0).all():
+            return {}
+        factor = float(divisors.max())
+        values: dict[str, Any] = {
+            "scaling": "llama3",
+            "factor": factor,
+            "original_length": self.whole("rope.scaling.original_context_length", 8192),
+            "low_frequency_factor": 1.0,
+            "high_frequency_factor": 4.0,
+        }
+        if divisors.min() >= 1.0 and math.isfinite(factor):
+            scaled = RotarySettings(base=base, **values)
+            length = self.whole("context_length")
+            plain = RotarySettings(base=base).frequencies(head_width, length)
+            if np.allclose(plain / scaled.frequencies(head_width, length), divisors, rtol=1e-5):
+                return values
+        raise ModelError(
+            f"{self.file.path}: {FREQUENCIES!r} changes the rotary positions otherwise than Llama 3 does, "
+            "which is not supported"
+        )
+
+
+def _table(settings: DecoderOnlySettings, architecture: Architecture) -> Table:
+    """Return the table of weights."""
+    tied = settings.tie_output
+    weights: dict[str, tuple[View, ...]] = {
+        "embedding.weight": (View(EMBEDDING),),
+        "output_weight": (View(EMBEDDING if tied else OUTPUT),),
+        "decoder_norm.weight": (View("output_norm.weight"),),
+    }
+    heads = {"attn_q": settings.heads, "attn_k": settings.groups} if architecture.interleaved else {}
+    for layer in range(settings.layers):
+        there, here = f"blk.{layer}", f"decoder.{layer}"
+        for ours, stored in BLOCK:
+            for kind in ("weight", "bias"):
+                weights[f"{here}.{ours}.{kind}"] = tuple(
+                    View(f"{there}.{name}.{kind}", interleaved=heads.get(name, 0)) for name in stored
+                )
+        for ours, norm in NORMS:
+            weights[f"{here}.{ours}.weight"] = (View(f"{there}.{norm}.weight"),)
+    return Table(weights, unused=(FREQUENCIES,), asked="the metadata")
+
+
+def _card(file: GgufFile) -> Card:
+    """Return the facts about the model as a card with front matter."""
+    metadata = file.metadata
+    front = {
+        "license": metadata.get("general.license.name", metadata.get("general.license")),
+        "language": metadata.get("general.languages"),
+    }
+    lines = [f"{key}: {json.dumps(value)}" for key, value in front.items() if isinstance(value, str | list)]
+    name = metadata.get("general.name")
+    return Card(
+        "\n".join(["---", *lines, "---", f"# {name if isinstance(name, str) else file.path.name}", ""])
+    )

@@ -1,0 +1,263 @@
+"""GGUF files, as llama.cpp writes them: blocks, metadata, settings and weights of each architecture."""
+
+import json
+
+import gguf_files
+import numpy as np
+import pytest
+import torch
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from loaded import load_torch
+from precision import EXACT, doubled
+from typer.testing import CliRunner
+
+from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.formats.gguf.blocks import AT_ONCE, KINDS
+from uwaga.checkpoints.formats.gguf.file import read_file
+from uwaga.checkpoints.formats.gguf.read import read_gguf, read_settings
+from uwaga.cli.main import app
+from uwaga.errors import ModelError
+
+RUN = CliRunner()
+
+
+def theirs(kind, rows):
+    with np.errstate(all="ignore"):
+        return dequantize(rows, GGMLQuantizationType[kind.name])
+
+
+def same_bits(one, other):
+    """Return whether two arrays have the same bits; of two NaNs the bits do not count."""
+    numbers = ~np.isnan(one)
+    return np.array_equal(numbers, ~np.isnan(other)) and np.array_equal(
+        one[numbers].view(np.uint32), other[numbers].view(np.uint32)
+    )
+
+
+@pytest.mark.parametrize("number", KINDS)
+@given(data=st.data())
+def test_blocks_are_dequantised_as_by_the_package_gguf(number, data):
+    kind = KINDS[number]
+    assert (GGMLQuantizationType(number).name, GGML_QUANT_SIZES[number]) == (
+        kind.name,
+        (kind.size, kind.layout.itemsize),
+    )
+    shape = st.tuples(st.integers(1, 3), st.integers(1, 3))
+    rows, columns = data.draw(shape)
+    content = data.draw(arrays.arrays(np.uint8, (rows, columns * kind.layout.itemsize)))
+    ours = kind.dequantise(content)
+    assert ours.dtype == np.float32 and ours.shape == (rows, columns * kind.size)
+    assert same_bits(ours, theirs(kind, content))
+
+
+def test_blocks_beyond_those_that_are_dequantised_at_once():
+    kind = KINDS[2]
+    rng = np.random.default_rng(0)
+    content = rng.integers(0, 256, (3, (AT_ONCE // 2 + 7) * kind.layout.itemsize), dtype=np.uint8)
+    assert same_bits(kind.dequantise(content), theirs(kind, content))
+
+
+FORMS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
+"""Those that the package quantises."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_of_every_format(tmp_path, form):
+    model = gguf_files.peer("qwen2")
+    path = gguf_files.write(tmp_path / "m.gguf", "qwen2", model, form)
+    weights = read_gguf(path).weights
+    stored = model.state_dict()
+    for ours, names in (
+        ("decoder.1.attention.query.weight", ["q_proj.weight"]),
+        ("decoder.1.attention.key_value.weight", ["k_proj.weight", "v_proj.weight"]),
+        ("decoder.1.attention.key_value.bias", ["k_proj.bias", "v_proj.bias"]),
+    ):
+        wanted = np.concatenate([stored[f"model.layers.1.self_attn.{name}"].numpy() for name in names])
+        if form != "F32" and wanted.ndim == 2:
+            kind = GGMLQuantizationType[form]
+            wanted = dequantize(gguf_files.quantize(wanted, kind), kind)
+        assert np.array_equal(weights.read(ours), wanted)
+    assert weights.format("decoder.1.attention.query.weight") == form
+    described = formats.describe(path).weights
+    assert (described.parameters, described.bytes) == (weights.parameters, path.stat().st_size)
+    assert described.formats == tuple(sorted({form, "F32"}))
+
+
+@pytest.mark.parametrize("case", gguf_files.CASES)
+def test_settings_and_weights_of_every_architecture(tmp_path, case):
+    model = gguf_files.peer(case)
+    checkpoint = formats.read(gguf_files.write(tmp_path / "m.gguf", case, model))
+    config, settings, weights = model.config, checkpoint.settings, checkpoint.weights
+    assert (checkpoint.format, checkpoint.family) == ("GGUF", gguf_files.CASES[case][0])
+    assert weights.parameters == model.num_parameters()
+    stored = {name: weight.numpy() for name, weight in model.state_dict().items()}
+    for layer in range(settings.layers):
+        theirs, ours = f"model.layers.{layer}", f"decoder.{layer}"
+        for place, name in (
+            ("attention.query", "self_attn.q_proj"),
+            ("attention.output", "self_attn.o_proj"),
+            ("feed_forward.inner", "mlp.gate_proj"),
+            ("feed_forward.gate", "mlp.up_proj"),
+            ("feed_forward.outer", "mlp.down_proj"),
+        ):
+            assert np.array_equal(weights.read(f"{ours}.{place}.weight"), stored[f"{theirs}.{name}.weight"])
+        keys, values = np.split(weights.read(f"{ours}.attention.key_value.weight"), 2)
+        assert np.array_equal(keys, stored[f"{theirs}.self_attn.k_proj.weight"])
+        assert np.array_equal(values, stored[f"{theirs}.self_attn.v_proj.weight"])
+        gain = stored[f"{theirs}.input_layernorm.weight"] + (1 if case.startswith("gemma") else 0)
+        assert np.array_equal(weights.read(f"{ours}.attention_norm.weight"), gain)
+        window = getattr(config, "sliding_window", None)
+        kinds = getattr(config, "layer_types", None) or ["full_attention"] * settings.layers
+        if case == "mistral":
+            kinds = ["sliding_attention"] * settings.layers
+        assert settings.local(layer) == (kinds[layer] == "sliding_attention")
+        assert settings.window in (None, window)
+    assert settings.tie_output == config.tie_word_embeddings
+    assert settings.norm_epsilon == config.rms_norm_eps
+    if case.startswith("gemma"):
+        assert (settings.score_cap, settings.logit_cap) == (
+            config.attn_logit_softcapping,
+            config.final_logit_softcapping,
+        )
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize("case", gguf_files.CASES)
+def test_logits_are_those_of_transformers(tmp_path, case):
+    """M37–M41 with the weights as llama.cpp's converter writes them."""
+    theirs = gguf_files.peer(case)
+    ours = load_torch(gguf_files.write(tmp_path / "m.gguf", case, theirs)).model
+    text = torch.randint(0, len(gguf_files.TOKENS), (2, 40), generator=torch.manual_seed(0))
+    gguf_files.exact_angles(theirs)
+    with torch.no_grad(), doubled(theirs, ours):
+        torch.testing.assert_close(ours.logits(ours.read(text)), theirs(text).logits, **EXACT)
+
+
+@pytest.mark.parametrize(("case", "layers", "scale"), [("gemma2", 46, 0.25), ("gemma3", 62, 0.25)])
+def test_the_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, layers, scale):
+    """Only the number of layers tells; both have heads that are wider than width / heads."""
+    model = gguf_files.peer(case)
+    empty = np.zeros((1, 1), np.float32)
+    path = gguf_files.write(
+        tmp_path / "m.gguf",
+        case,
+        model,
+        metadata={f"{gguf_files.CASES[case][0]}.block_count": layers},
+        tensors={f"spare.{number}": empty for number in range(layers)},
+    )
+    with pytest.raises(ModelError, match=r"'blk\.\d+\..*missing"):
+        read_gguf(path)
+    assert read_settings(read_file(path), case).score_scale == scale == (64 / 4) ** -0.5
+
+
+def test_a_pattern_of_windows_by_layer(tmp_path):
+    key = "gemma3.attention.sliding_window_pattern"
+
+    def every(pattern):
+        metadata = {key: pattern}
+        return read_gguf(
+            gguf_files.write(tmp_path / "m.gguf", "gemma3", metadata=metadata)
+        ).settings.global_every
+
+    assert every(3) == 3
+    assert every([True, True, False, True, True, False, True]) == 3
+    assert every([True] * 7) == 0
+    for pattern in ([True, False, False, True, True, True, True], [True, False]):
+        with pytest.raises(ModelError, match=key):
+            every(pattern)
+
+
+@pytest.mark.parametrize(
+    ("case", "metadata", "words"),
+    [
+        ("llama", {"llama.expert_count": 8}, "'llama.expert_count' = 8 is not supported"),
+        ("llama", {"llama.rope.dimension_count": 16}, "'llama.rope.dimension_count' = 16 is not the width"),
+        ("llama", {"llama.attention.value_length": 16}, "'llama.attention.value_length' = 16"),
+        (
+            "llama",
+            {"llama.rope.scaling.type": "longrope"},
+            "'llama.rope.scaling.type' = 'longrope' is unknown",
+        ),
+        (
+            "llama",
+            {"llama.attention.head_count": 0},
+            "'llama.attention.head_count' must be a whole number, 1",
+        ),
+        ("llama", {"llama.attention.head_count": [4, 4, 2, 4]}, "must be a whole number.* not an array of 4"),
+        ("llama", {"llama.context_length": None}, "'llama.context_length' must be .* not missing"),
+        (
+            "llama",
+            {"llama.attention.layer_norm_rms_epsilon": float("nan")},
+            "must be a number above 0, not nan",
+        ),
+        ("llama", {"llama.block_count": 1_000_000}, "1000000 layers, but only"),
+        ("llama", {"llama.block_count": 3}, "weights 'blk.3.*unknown to this family"),
+        (
+            "llama",
+            {"llama.feed_forward_length": 64},
+            r"has shape \(96, 64\), the metadata asks for \(64, 64\)",
+        ),
+        ("llama", {"llama.attention.head_count_kv": 3}, "key_value_heads 3 does not divide heads 4"),
+        ("llama", {"split.count": 2}, "one of 2 parts of a model; join them"),
+        (
+            "qwen2",
+            {"qwen2.attention.sliding_window": 8},
+            "'qwen2.attention.sliding_window' = 8 is not supported",
+        ),
+        (
+            "llama3",
+            {"llama.rope.freq_base": 1000.0},
+            "'rope_freqs.weight' changes the rotary positions otherwise",
+        ),
+        (
+            "llama3",
+            {"llama.rope.scaling.factor": 2.0},
+            "both 'rope_freqs.weight' and 'llama.rope.scaling.type'",
+        ),
+    ],
+)
+def test_what_cannot_be_run_is_refused_by_name(tmp_path, case, metadata, words):
+    path = gguf_files.write(tmp_path / "m.gguf", case, metadata=metadata)
+    for read in (formats.read, formats.describe):
+        with pytest.raises(ModelError, match=words) as caught:
+            read(path)
+        assert str(path) in str(caught.value)
+
+
+def test_an_unknown_architecture_is_refused_by_name(tmp_path):
+    path = gguf_files.write(tmp_path / "m.gguf")
+    path.write_bytes(path.read_bytes().replace(b"llama", b"mamba", 1))
+    with pytest.raises(ModelError, match="the architecture 'mamba' is unknown; uwaga runs llama, qwen2"):
+        formats.read(path)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "words"),
+    [
+        ({"token_embd.weight": None}, "no matrix 'token_embd.weight'"),
+        ({"blk.0.ffn_up.weight": None}, "'blk.0.ffn_up.weight': missing, which the metadata asks for"),
+        ({"blk.0.ffn_up.bias": np.zeros(96, np.float32)}, "'blk.0.ffn_up.bias': unknown to this family"),
+        ({"blk.0.ffn_up.weight": np.zeros((96, 32), np.float32)}, r"shape \(96, 32\).* asks for \(96, 64\)"),
+        ({"rope_freqs.weight": np.full(16, np.nan, np.float32)}, "'rope_freqs.weight' changes"),
+        ({"rope_freqs.weight": np.ones((4, 4), np.float32)}, "'rope_freqs.weight' changes"),
+    ],
+)
+def test_tensors_that_do_not_fit_are_named(tmp_path, tensors, words):
+    with pytest.raises(ModelError, match=words):
+        read_gguf(gguf_files.write(tmp_path / "m.gguf", tensors=tensors))
+
+
+def test_info_shows_what_the_file_says(tmp_path):
+    metadata = {
+        "general.license": "apache-2.0",
+        "general.languages": ["en", "no"],
+        "general.name": 'A "model"',
+    }
+    path = gguf_files.write(tmp_path / "m.gguf", "gemma3", form="Q8_0", metadata=metadata)
+    shown = json.loads(RUN.invoke(app, ["info", str(path), "--json"]).stdout)
+    assert (shown["format"], shown["family"], shown["licence"]) == ("GGUF", "gemma3", "apache-2.0")
+    assert shown["weights"]["formats"] == ["F32", "Q8_0"] and shown["sizes"]["window"] == 8
+    assert shown["languages"]["source"] == ["en", "no"]

@@ -1,0 +1,259 @@
+"""GGUF files that strangers made: lying sizes and counts, odd places, mutated bytes."""
+
+import struct
+import tracemalloc
+
+import gguf_files
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.formats.gguf import file as gguf_file
+from uwaga.checkpoints.formats.gguf.file import read_file
+from uwaga.checkpoints.formats.gguf.read import read_gguf
+from uwaga.errors import ModelError
+
+MOST = 8 << 20
+"""Bytes of memory that a refused file may take."""
+
+
+def text(content):
+    content = content if isinstance(content, bytes) else content.encode()
+    return struct.pack("<Q", len(content)) + content
+
+
+def entry(key, kind, content):
+    return text(key) + struct.pack("<I", kind) + content
+
+
+def info(name="t", shape=(4,), form=0, offset=0):
+    return text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, form, offset)
+
+
+def header(metadata=(), infos=(), version=3, counts=None):
+    tensors, values = counts or (len(infos), len(metadata))
+    return b"GGUF" + struct.pack("<IQQ", version, tensors, values) + b"".join((*metadata, *infos))
+
+
+def whole(metadata=(), infos=(), data=256, **others):
+    content = header(metadata, infos, **others)
+    return content + bytes(-len(content) % 32 + data)
+
+
+HUGE = 1 << 60
+CASES = {
+    "empty": (b"", "needs 4 bytes and 0 are left: the file is cut short"),
+    "other": (b"PK\3\4" + bytes(99), "not a GGUF file"),
+    "version 1": (whole(version=1), "GGUF version 1; uwaga reads versions 2 and 3"),
+    "big-endian": (whole(version=3 << 24), "big-endian"),
+    "cut in the counts": (b"GGUF" + bytes((3, 0, 0, 0, 1)), "the count of tensors needs 8 bytes"),
+    "more metadata than bytes": (whole(counts=(0, HUGE)), "'' occurs twice|a key of the metadata"),
+    "more tensors than bytes": (whole(counts=(HUGE, 0)), "tensor '' has 0 axes"),
+    "a long key": (whole([struct.pack("<Q", HUGE)]), "a key of the metadata of 1152921504606846976 bytes"),
+    "a long string": (
+        whole([text("k") + struct.pack("<IQ", 8, HUGE)]),
+        "the value of 'k' of 1152921504606846976",
+    ),
+    "a string beyond the end": (
+        whole([entry("k", 8, struct.pack("<Q", 5000))]),
+        "the value of 'k' needs 5000",
+    ),
+    "not UTF-8": (whole([entry("k", 8, text(b"\xff"))]), "the value of 'k' is not UTF-8"),
+    "a key that is not UTF-8": (whole([entry(b"\xff", 8, text("v"))]), "a key of the metadata is not UTF-8"),
+    "an unknown type": (whole([entry("k", 13, bytes(8))]), "the value of 'k' is of the unknown type 13"),
+    "a long array": (whole([entry("k", 9, struct.pack("<IQ", 4, HUGE))]), "the value of 'k' needs"),
+    "an array of 2^64": (
+        whole([entry("k", 9, struct.pack("<IQ", 12, (1 << 64) - 1))]),
+        "the value of 'k' needs",
+    ),
+    "many empty strings": (
+        whole([entry("k", 9, struct.pack("<IQ", 8, HUGE))]),
+        r"entry \d+ of 'k' needs 8 bytes",
+    ),
+    "a string of an array": (
+        whole([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + struct.pack("<Q", HUGE))]),
+        "entry 1 of 'k' of 1152921504606846976 bytes",
+    ),
+    "an array that is not UTF-8": (
+        whole([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + text(b"\xff"))]),
+        "entry 1 of 'k' is not UTF-8",
+    ),
+    "an array of arrays": (
+        whole([entry("k", 9, struct.pack("<IQ", 9, 1) * 9)]),
+        "'k' is an array of arrays, which is not supported",
+    ),
+    "an array of unknown type": (
+        whole([entry("k", 9, struct.pack("<IQ", 99, 1))]),
+        "an array of the unknown type 99",
+    ),
+    "a key twice": (whole([entry("k", 4, bytes(4))] * 2), "the key 'k' occurs twice"),
+    "a tensor twice": (whole(infos=[info(), info(offset=32)]), "the tensor 't' occurs twice"),
+    "no axes": (whole(infos=[info(shape=())]), "tensor 't' has 0 axes"),
+    "many axes": (whole(infos=[info(shape=(1,) * 5)]), "tensor 't' has 5 axes"),
+    "2^32 axes": (whole(infos=[text("t") + b"\xff" * 4]), "tensor 't' has 4294967295 axes"),
+    "an empty axis": (whole(infos=[info(shape=(4, 0))]), r"tensor 't' has the shape \(0, 4\)"),
+    "a huge axis": (whole(infos=[info(shape=(HUGE, HUGE, HUGE, HUGE))]), "ends beyond the end of the file"),
+    "a huge axis of blocks": (whole(infos=[info(shape=(HUGE, HUGE), form=8)]), "ends beyond the end"),
+    "a tensor beyond the end": (whole(infos=[info(offset=256)]), "'t' .*ends beyond the end"),
+    "a tensor at 2^64": (whole(infos=[info(offset=(1 << 64) - 32)]), "'t' .*ends beyond the end"),
+    "unaligned": (
+        whole(infos=[info(offset=8)]),
+        "'t' is at byte 8 of the data, which is not a multiple of 32",
+    ),
+    "overlapping": (whole(infos=[info(shape=(9,)), info("u", offset=32)]), "'t' and 'u' overlap"),
+    "two in one place": (whole(infos=[info(), info("u")]), "'t' and 'u' overlap"),
+    "an unread format": (
+        whole(infos=[info(shape=(256,), form=23)]),
+        "'t' is stored as IQ4_XS; uwaga reads F32",
+    ),
+    "an unknown format": (whole(infos=[info(form=77)]), "'t' is stored as the unknown format 77"),
+    "rows that are no blocks": (
+        whole(infos=[info(shape=(33,), form=8)]),
+        "rows of 33 numbers, which blocks of 32",
+    ),
+    "alignment 0": (
+        whole([entry("general.alignment", 4, bytes(4))]),
+        "'general.alignment' must be a multiple of 8",
+    ),
+    "alignment 7": (whole([entry("general.alignment", 4, b"\7\0\0\0")]), "'general.alignment' must be"),
+    "alignment 2^31": (whole([entry("general.alignment", 4, b"\0\0\0\x80")]), "'general.alignment' must be"),
+    "alignment in words": (whole([entry("general.alignment", 8, text("32"))]), "'general.alignment' must be"),
+    "no architecture": (whole(), "'general.architecture' must be a string, not missing"),
+    "architecture 7": (whole([entry("general.architecture", 4, b"\7\0\0\0")]), "must be a string, not 7"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lying_headers_are_refused_by_name_before_memory_is_taken(tmp_path, name):
+    content, words = CASES[name]
+    path = tmp_path / "m.gguf"
+    path.write_bytes(content)
+    for read in (formats.read, formats.describe):
+        tracemalloc.start()
+        with pytest.raises(ModelError, match=words) as caught:
+            read(path)
+        taken = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert str(path) in str(caught.value) and len(str(caught.value)) < 1000
+        assert taken < MOST
+
+
+def test_all_types_and_versions_of_metadata_are_read(tmp_path):
+    numbers = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 10: "<Q", 11: "<q", 12: "<d"}
+    metadata = [entry(f"k{kind}", kind, struct.pack(form, 77)) for kind, form in numbers.items()]
+    metadata += [
+        entry(f"a{kind}", 9, struct.pack("<IQ", kind, 3) + struct.pack("<" + form[1] * 3, 1, 2, 3))
+        for kind, form in numbers.items()
+    ]
+    metadata += [entry("yes", 7, b"\1"), entry("words", 9, struct.pack("<IQ", 8, 2) + text("é") + text(""))]
+    metadata += [
+        entry("truths", 9, struct.pack("<IQ", 7, 2) + b"\1\0"),
+        entry("tenth", 6, struct.pack("<f", 0.1)),
+    ]
+    for version in (2, 3):
+        path = tmp_path / "m.gguf"
+        path.write_bytes(whole(metadata, version=version))
+        found = read_file(path).metadata
+        for kind in numbers:
+            assert found[f"k{kind}"] == 77 and found[f"a{kind}"].tolist() == [1, 2, 3]
+        assert found["yes"] is True and found["words"] == ["é", ""] and found["tenth"] == 0.1
+        assert found["truths"].tolist() == [1, 0]
+
+
+@given(blocks=st.integers(1, 64), words=st.lists(st.text(max_size=9), max_size=30))
+def test_strings_are_read_across_blocks(tmp_path_factory, blocks, words):
+    path = tmp_path_factory.mktemp("blocks") / "m.gguf"
+    content = struct.pack("<IQ", 8, len(words)) + b"".join(map(text, words))
+    path.write_bytes(whole([entry("words", 9, content), entry("end", 8, text("end"))]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gguf_file, "BLOCK", blocks)
+        found = read_file(path).metadata
+    assert found == {"words": words, "end": "end"}
+
+
+def test_the_header_is_read_once(tmp_path, monkeypatch):
+    """What is read is no more than the file and a block, however much there is of anything."""
+    monkeypatch.setattr(gguf_file, "BLOCK", 4096)
+    read, part = [], gguf_file.PrivateFile.part
+
+    def counted(file, start, size):
+        read.append(size)
+        return part(file, start, size)
+
+    monkeypatch.setattr(gguf_file.PrivateFile, "part", counted)
+    names = [f"n{number}" for number in range(3000)]
+    words = struct.pack("<IQ", 8, len(names)) + b"".join(map(text, names))
+    metadata = [entry("words", 9, words), *(entry(name, 4, bytes(4)) for name in names)]
+    infos = [info(name, offset=32 * place) for place, name in enumerate(names)]
+    path = tmp_path / "m.gguf"
+    path.write_bytes(whole(metadata, infos, data=32 * len(names)))
+    assert len(read_file(path).tensors) == len(names)
+    assert sum(read) < 1.1 * len(header(metadata, infos)) + 4096
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sound") / "m.gguf"
+    content = gguf_files.write(path, "gemma3", form="Q8_0").read_bytes()
+    return content, path
+
+
+def use(path):
+    checkpoint = read_gguf(path)
+    for name in checkpoint.weights.names():
+        checkpoint.weights.read(name)
+    checkpoint.source.decode(checkpoint.source.encode("abcd the x"))
+
+
+ODD = [
+    0,
+    1,
+    2,
+    7,
+    8,
+    9,
+    255,
+    1 << 16,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 60,
+    (1 << 63) - 1,
+    (1 << 64) - 1,
+]
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_mutated_files_are_read_or_refused(sound, data):
+    content, path = sound
+    made = bytearray(content)
+    tensors = len(content) - 10_000
+    for _ in range(data.draw(st.sampled_from([1, 1, 2, 5]))):
+        place = data.draw(st.integers(0, len(content) - 1 if data.draw(st.booleans()) else tensors))
+        kind = data.draw(st.sampled_from(["bits", "number", "cut", "remove", "repeat"]))
+        if kind == "bits":
+            made[place % len(made)] ^= 1 << data.draw(st.integers(0, 7))
+        elif kind == "number":
+            size = data.draw(st.sampled_from([4, 8]))
+            number = data.draw(st.sampled_from(ODD)) % (1 << 8 * size)
+            made[place : place + size] = number.to_bytes(size, "little")
+        elif kind == "cut":
+            del made[place:]
+        elif kind == "remove":
+            del made[place : place + data.draw(st.integers(1, 64))]
+        else:
+            made[place:place] = made[place : place + data.draw(st.integers(1, 64))]
+        made = made or bytearray(1)
+    path.write_bytes(made)
+    tracemalloc.start()
+    message = str(path)
+    try:
+        use(path)
+    except ModelError as error:
+        message = str(error)
+    taken = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert str(path) in message and len(message) < 1000
+    assert taken < MOST

@@ -1,0 +1,213 @@
+"""GGUF files of small random models, written by llama.cpp's own library (the package `gguf`)."""
+
+import numpy as np
+import torch
+import transformers
+from gguf import MODEL_ARCH, MODEL_ARCH_NAMES, GGMLQuantizationType, GGUFWriter, get_tensor_name_map, quantize
+from precision import InDouble
+
+WORDS = ("▁", "a", "b", "c", "d", "e", "▁a", "ab", "cd", "▁ab", "abcd", "▁abcd", "▁the", "t", "h", "▁t", "he")
+TOKENS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *WORDS]
+TYPES = [2, 3, 3, *[6] * 256, *[1] * len(WORDS)]
+"""Types of the tokens: unknown, control, byte, normal."""
+
+SIZES = {
+    "vocab_size": len(TOKENS),
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 32,
+    "max_position_embeddings": 128,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 2,
+}
+GEMMA = {"tie_word_embeddings": True, "query_pre_attn_scalar": 32, "sliding_window": 8}
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+LLAMA3 |= {"original_max_position_embeddings": 8192, "rope_type": "llama3", "rope_theta": 500_000.0}
+YARN = {"rope_type": "yarn", "rope_theta": 10_000.0, "factor": 4.0, "original_max_position_embeddings": 32}
+GEMMA3_ROPE = {
+    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1_000_000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 10_000.0},
+}
+CASES = {
+    "llama": ("llama", transformers.LlamaConfig, {}),
+    "llama-tied": ("llama", transformers.LlamaConfig, {"tie_word_embeddings": True, "attention_bias": True}),
+    "llama3": ("llama", transformers.LlamaConfig, {"rope_parameters": LLAMA3}),
+    "mistral": ("llama", transformers.MistralConfig, {"sliding_window": 8}),
+    "qwen2": ("qwen2", transformers.Qwen2Config, {"num_attention_heads": 2, "use_sliding_window": False}),
+    "qwen2-yarn": ("qwen2", transformers.Qwen2Config, {"num_attention_heads": 2, "rope_parameters": YARN}),
+    "qwen3": ("qwen3", transformers.Qwen3Config, {}),
+    "gemma2": (
+        "gemma2",
+        transformers.Gemma2Config,
+        {**GEMMA, "attn_logit_softcapping": 5.0, "final_logit_softcapping": 3.0},
+    ),
+    "gemma3": (
+        "gemma3",
+        transformers.Gemma3TextConfig,
+        {**GEMMA, "num_hidden_layers": 7, "rope_parameters": GEMMA3_ROPE},
+    ),
+    "hunyuan": ("hunyuan-dense", transformers.HunYuanDenseV1Config, {}),
+}
+"""Architecture, configuration of transformers, and changes of it, by name."""
+
+
+def peer(case, seed=0):
+    """Return the random model of a case, in transformers."""
+    _, kind, changes = CASES[case]
+    config = kind(**{**SIZES, **changes})
+    torch.manual_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "norm" in name and name.endswith("weight"):
+                # Multiples of 1/4096: Gemma's gains and the 1 that is added to them have an exact sum.
+                gain = torch.randint(2048, 6144, weight.shape) / 4096
+                weight.copy_(gain - 1 if case.startswith("gemma") else gain)
+            else:
+                weight.normal_(0.0, 0.2)
+    return model
+
+
+def exact_angles(model):
+    """Compute the frequencies of rotary positions in float64; no file holds them."""
+    with InDouble():
+        for module in model.modules():
+            if hasattr(module, "inv_freq") or hasattr(module, "full_attention_inv_freq"):
+                fresh = type(module)(module.config)
+                module._buffers.update(fresh._buffers)
+                scales = {name: value for name, value in vars(fresh).items() if "attention_scaling" in name}
+                module.__dict__.update(scales)
+
+
+def write(path, case="llama", model=None, form="F32", metadata=None, tensors=None, tokeniser=None):
+    """Write a model of transformers as llama.cpp's converter does.
+
+    Args:
+        path: the file.
+        case: of :data:`CASES`.
+        model: from :func:`peer`.
+        form: number format of the matrices.
+        metadata: values by key, instead of or besides the others; None leaves a key out.
+        tensors: arrays by name, likewise.
+        tokeniser: metadata of the tokeniser; those of :data:`TOKENS` if not given.
+    """
+    architecture = CASES[case][0]
+    model = model or peer(case)
+    values = _metadata(architecture, model.config) | (tokeniser or pieces()) | (metadata or {})
+    arrays = _tensors(case, architecture, model) | (tensors or {})
+    writer = GGUFWriter(str(path), architecture)
+    for key, value in values.items():
+        if value is not None:
+            _add(writer, key, value)
+    for name, array in arrays.items():
+        if array is None:
+            continue
+        if form != "F32" and array.ndim == 2:
+            kind = GGMLQuantizationType[form]
+            writer.add_tensor(name, quantize(array, kind), raw_dtype=kind)
+        else:
+            writer.add_tensor(name, array)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def pieces():
+    """Return the metadata of a SentencePiece vocabulary."""
+    return {
+        "tokenizer.ggml.model": "llama",
+        "tokenizer.ggml.tokens": TOKENS,
+        "tokenizer.ggml.scores": np.array([-float(number) for number in range(len(TOKENS))], np.float32),
+        "tokenizer.ggml.token_type": np.array(TYPES, np.int32),
+        "tokenizer.ggml.bos_token_id": 1,
+        "tokenizer.ggml.eos_token_id": 2,
+        "tokenizer.ggml.unknown_token_id": 0,
+        "tokenizer.ggml.padding_token_id": 2,
+        "tokenizer.ggml.add_bos_token": True,
+    }
+
+
+def _add(writer, key, value):
+    if isinstance(value, bool):
+        writer.add_bool(key, value)
+    elif isinstance(value, int):
+        writer.add_uint32(key, value)
+    elif isinstance(value, float):
+        writer.add_float32(key, value)
+    elif isinstance(value, str):
+        writer.add_string(key, value)
+    else:
+        writer.add_array(key, list(value) if not isinstance(value, np.ndarray) else value.tolist())
+
+
+def _metadata(architecture, config):
+    rope = config.rope_parameters
+    whole = rope.get("full_attention", rope)
+    values = {
+        "block_count": config.num_hidden_layers,
+        "context_length": config.max_position_embeddings,
+        "embedding_length": config.hidden_size,
+        "feed_forward_length": config.intermediate_size,
+        "attention.head_count": config.num_attention_heads,
+        "attention.head_count_kv": config.num_key_value_heads,
+        "attention.key_length": getattr(config, "head_dim", None)
+        or config.hidden_size // config.num_attention_heads,
+        "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
+        "rope.freq_base": float(whole["rope_theta"]),
+        "attn_logit_softcapping": getattr(config, "attn_logit_softcapping", None),
+        "final_logit_softcapping": getattr(config, "final_logit_softcapping", None),
+    }
+    if config.model_type == "mistral" or architecture.startswith("gemma"):
+        values["attention.sliding_window"] = config.sliding_window
+    if whole["rope_type"] in ("linear", "yarn"):
+        values |= {"rope.scaling.type": whole["rope_type"], "rope.scaling.factor": float(whole["factor"])}
+    if whole["rope_type"] == "yarn":
+        values["rope.scaling.original_context_length"] = whole["original_max_position_embeddings"]
+    return {f"{architecture}.{key}": value for key, value in values.items()}
+
+
+def _tensors(case, architecture, model):
+    config = model.config
+    number = next(one for one, name in MODEL_ARCH_NAMES.items() if name == architecture)
+    names = get_tensor_name_map(MODEL_ARCH(number), config.num_hidden_layers)
+    made = {}
+    for name, tensor in model.state_dict().items():
+        if name == "lm_head.weight" and config.tie_word_embeddings:
+            continue
+        array = tensor.numpy()
+        if architecture == "llama" and (".q_proj" in name or ".k_proj" in name):
+            heads = config.num_attention_heads if ".q_proj" in name else config.num_key_value_heads
+            array = array.reshape(heads, 2, -1, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
+        if architecture.startswith("gemma") and name.endswith("norm.weight"):
+            array = array + 1
+        made[names.get_name(name, (".weight", ".bias")) or name] = np.ascontiguousarray(array)
+    if case == "llama3":
+        made["rope_freqs.weight"] = _llama3_divisors(config)
+    return made
+
+
+def _llama3_divisors(config):
+    """Return what llama.cpp's converter stores of Llama 3's scaling."""
+    rope, width = config.rope_parameters, config.head_dim
+    turns = 1.0 / rope["rope_theta"] ** (np.arange(0, width, 2) / width)
+    length, low, high = (
+        rope["original_max_position_embeddings"],
+        rope["low_freq_factor"],
+        rope["high_freq_factor"],
+    )
+    made = []
+    for wave in 2 * np.pi / turns:
+        if wave < length / high:
+            made.append(1.0)
+        elif wave > length / low:
+            made.append(rope["factor"])
+        else:
+            smooth = (length / wave - low) / (high - low)
+            made.append(1 / ((1 - smooth) / rope["factor"] + smooth))
+    return np.array(made, np.float32)
