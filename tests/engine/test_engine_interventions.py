@@ -172,6 +172,40 @@ def test_a_decoder_alone_is_edited_too():
         model.edited(Heads("cross", 1))
 
 
+EVERY = np.random.default_rng(3).random((2, 40, 40))
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [Heads("decoder", None, 2, "uniform")],
+        [Heads("decoder", 2, 1, "alone"), Heads("decoder", 1, None, "diagonal")],
+        [Heads("decoder", 1, None, "silent")],
+        [Heads("decoder", 2, weights=np.tril(EVERY)), Heads("decoder", 1, 1, mask=EVERY[0] < 0.7)],
+        [Heads("decoder", 1, 2, scale=0.3), Positions("target", (3, 1, 0, 2))],
+    ],
+    ids=["uniform", "alone", "silent", "tables", "positions"],
+)
+def test_a_decoder_alone_is_edited_as_in_torch(edits):
+    shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
+    model = random_decoder(shape, 1)
+    ours, theirs = native_decoder(model).edited(*edits), with_interventions(model, edits)
+    given = [(*prompt, 5) for prompt in prompts(3, 1)]  # ends in no padding
+    continued = [[5, 4, 3], [6, 3], [3]]
+    for prompt, target in zip(given, continued, strict=True):
+        [mine], [wanted] = (each.attentions([prompt], [[SYMBOLS.start, *target]]) for each in (ours, theirs))
+        np.testing.assert_allclose(mine.decoder, wanted.decoder, atol=1e-4)
+    scores = [np.concatenate(step_scorer(each)(given, continued)) for each in (ours, theirs)]
+    scores.append(np.concatenate(parallel_scorer(theirs)(given, continued)))
+    for one in scores[:2]:
+        np.testing.assert_allclose(one, scores[2], atol=1e-3, rtol=1e-4)
+    for kind in ("cross", "encoder"):
+        with pytest.raises(SettingsError, match=f"no {kind} attention"):
+            with_interventions(model, [Heads(kind, 1)])
+    with pytest.raises(SettingsError, match="side source: a decoder-only model"):
+        with_interventions(model, [Positions("source", (0,))])
+
+
 @pytest.mark.parametrize(
     ("edit", "message"),
     [

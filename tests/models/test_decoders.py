@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from precision import EXACT
 
 from uwaga.decoder import Choice, Symbols
+from uwaga.engine.interventions import Heads, Positions
 from uwaga.models.blocks import norm
 from uwaga.models.decoder_only import DecoderOnly
+from uwaga.models.interventions import with_interventions
 from uwaga.models.layers.feedforward import FeedForward
 from uwaga.models.layers.multihead import EditedAttention, MultiHeadAttention
 from uwaga.models.layers.rotary import RotaryPositions, rotate
@@ -362,6 +364,28 @@ def test_edited_attention_without_edits_is_the_plain_one(name: str) -> None:
     for block in model.decoder:
         block.attention.scales.append((slice(0, 1), 0.0))
     assert np.abs(read(model, tokens) - before).max() > 1e-6
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma3"])
+def test_interventions_know_positions_windows_and_rotations(name: str) -> None:
+    shape = settings(name)
+    model = make(shape)
+    prompts, fed = [[5, 9, 2, 7, 7, 28], [4, 8]], [[2, 6, 5], [2, 9]]
+    uniform = with_interventions(model, [Heads("decoder", None, 2, "uniform")])
+    for found in uniform.attentions(prompts, fed):
+        assert found.decoder is not None
+        for layer, weights in enumerate(found.decoder[:, 1]):
+            window = shape.window if shape.window and shape.local(layer) else len(weights)
+            for at, row in enumerate(weights):
+                seen = (np.arange(len(row)) <= at) & (np.arange(len(row)) > at - window)
+                np.testing.assert_allclose(row, seen / seen.sum(), atol=1e-6)
+    # Rotations of all positions by as much change nothing, and others do.
+    tokens = torch.tensor([[5, 9, 2, 7, 7, 28]])
+    for places, same in (((7, 8, 9, 10, 11, 12), True), ((0, 2, 1, 3, 4, 5), False)):
+        moved = with_interventions(model, [Positions("target", places)])
+        with torch.no_grad():
+            apart = float((moved.read(tokens) - model.read(tokens)).abs().max())
+        assert (apart < 1e-9) is same
 
 
 @each_variant

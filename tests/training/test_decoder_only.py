@@ -14,7 +14,9 @@ from toy import toy_values, write_reversal_corpus
 import uwaga
 from uwaga.checkpoints import registry as formats
 from uwaga.decoder import Symbols
+from uwaga.engine.interventions import Heads
 from uwaga.errors import ModelError, SettingsError
+from uwaga.inspection.interventions import compare
 from uwaga.models.build import build_model
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.settings import MODEL_PRESETS, DecoderOnlySettings, Settings, load_settings, parse
@@ -88,6 +90,8 @@ def test_a_folder_keeps_every_setting(tmp_path: Path) -> None:
     checkpoint = formats.read(folder)
     assert checkpoint.task == "translate"
     assert checkpoint.settings == parse(Settings, values(tmp_path, 5, SMALL | GEMMA), "toy").model
+    effect = compare(uwaga.load(folder, device="cpu"), "abc", Heads("decoder", None, None, "silent"))
+    assert effect.log_prob_before != effect.log_prob_after
     with pytest.raises(
         ModelError, match="engine runs decoder-only models of the kind of GPT-2, not positions: rotary"
     ):

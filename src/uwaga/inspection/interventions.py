@@ -48,11 +48,14 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
     """
     if isinstance(translator.decoder, NativeModel):
         return translator.with_decoder(translator.decoder.edited(*interventions))
+    from uwaga.models.decoder_only import DecoderOnly
     from uwaga.models.interventions import with_interventions
     from uwaga.translator.loading import with_threads
     from uwaga.translator.score import parallel_scorer
 
-    given = torch_transformer(translator)
+    given = (
+        translator.decoder if isinstance(translator.decoder, DecoderOnly) else torch_transformer(translator)
+    )
     model = with_interventions(given, interventions)
     if (threads := getattr(given, "threads", 0)) and isinstance(threads, int):
         with_threads(model, threads)
