@@ -26,6 +26,7 @@ from peers.gpt2_size import VOCABULARY, write_gpt2
 from peers.machine import machine
 
 PEERS = ("ctranslate2", "transformers")
+PRECISIONS = ("float32", "bfloat16", "int8", "int4")
 System = Callable[[list[list[int]], int], None]
 """Continues prompts by so many tokens."""
 
@@ -102,6 +103,7 @@ def main() -> None:
     parser.add_argument("--prompt", type=int, default=64, help="tokens of a prompt")
     parser.add_argument("--new", type=int, default=64, help="tokens made behind it")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -112,8 +114,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write_gpt2(folder)
-        names = ("float32", "bfloat16", "int8")
-        systems = {f"uwaga {name}": uwaga_system(folder, name, arguments.cores) for name in names}
+        systems = {
+            f"uwaga {name}": uwaga_system(folder, name, arguments.cores) for name in arguments.precisions
+        }
         if "ctranslate2" in arguments.peers:
             systems["CTranslate2 int8"] = ctranslate2_system(folder, arguments.cores)
         if "transformers" in arguments.peers:

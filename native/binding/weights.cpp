@@ -68,6 +68,23 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
     return packed;
 }
 
+Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales, Array<int32_t> sums) {
+    check_sizes(outputs, inputs);
+    check_int8_inputs(inputs);
+    check(panels, int4_panels_size(outputs, inputs), "panels");
+    check(scales, padded_outputs(outputs), "scales");
+    check(sums, padded_outputs(outputs), "sums");
+    check_aligned(panels.data());
+    Packed packed;
+    packed.matrix.kind = Matrix::Kind::int4;
+    packed.matrix.int4 = Int4Matrix{panels.data(), scales.data(), sums.data(), outputs, inputs};
+    check_int4(packed.matrix.int4);
+    packed.panels = nb::cast(panels);
+    packed.scales = nb::cast(scales);
+    packed.sums = nb::cast(sums);
+    return packed;
+}
+
 Packed bfloat16_matrix(int64_t outputs, int64_t inputs, Array<uint16_t> panels) {
     check_sizes(outputs, inputs);
     check(panels, bfloat16_panels_size(outputs, inputs), "panels");
@@ -93,11 +110,11 @@ Packed float_matrix(int64_t outputs, int64_t inputs, Array<float> panels) {
 namespace {
 
 // Allocate a matrix's panels, scales and sums, and call `fill` with the GIL released.
-template <class Fill>
-nb::tuple filled_int8(int64_t outputs, int64_t inputs, const WeightArenaPtr& arena, const Fill& fill) {
+template <class Number, class Fill>
+nb::tuple filled_quantised(int64_t outputs, int64_t inputs, int64_t (*size)(int64_t, int64_t), const WeightArenaPtr& arena, const Fill& fill) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
-    const Unwritten<int8_t> panels(padded_outputs(outputs) * padded_inputs(inputs), arena);
+    const Unwritten<Number> panels(size(outputs, inputs), arena);
     const Unwritten<float> scales(padded_outputs(outputs), arena);
     const Unwritten<int32_t> sums(padded_outputs(outputs), arena);
     {
@@ -112,14 +129,19 @@ nb::tuple filled_int8(int64_t outputs, int64_t inputs, const WeightArenaPtr& are
 nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena) {
     if (levels < 1 || levels > 127) refuse("levels: must be from 1 to 127");
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    return filled_int8(outputs, inputs, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums); });
+    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums); });
 }
 
 nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs, const WeightArenaPtr& arena) {
     const int64_t rows = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
     if (static_cast<int64_t>(given.shape(0)) != rows) refuse("scales: expected one per output");
     if (outputs < rows) refuse("outputs: fewer than the given rows");
-    return filled_int8(outputs, inputs, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
+    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
+}
+
+nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena) {
+    const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
+    return filled_quantised<uint8_t>(outputs, inputs, int4_panels_size, arena, [&](uint8_t* panels, float* scales, int32_t* sums) { pack_int4(w.data(), outputs, inputs, panels, scales, sums); });
 }
 
 nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena) {

@@ -63,8 +63,8 @@ typedef int (*uwaga_on_token)(void* user, size_t text, int32_t token, double log
 
 UWAGA_API const char* uwaga_version(void);
 
-/* Open a folder of a Transformer or a recurrent model: one of `uwaga train`, of `uwaga convert --int8`, or a binary one of
- * Marian, such as Firefox's. Options:
+/* Open a folder of a Transformer or a recurrent model: one of `uwaga train`, of `uwaga convert --int8` or `--int4`, or a
+ * binary one of Marian, such as Firefox's. Options:
  *   "threads": of one call, 1 to 256; default 1
  *   "dtype": "int8" or "float32" for the matrices; default: as they are stored
  *   "shortlist": false to leave out the shortlist that comes with a model of Marian

@@ -52,7 +52,7 @@ void Packer::pack(StoredWeights& weights, bool int8) {
     const auto shapes = vectors(made_.settings, target_);
     int64_t bytes = 0, largest = 0;
     for (const Product& one : matrices) {
-        bytes += int8 ? int8_bytes(one.outputs(), one.inputs) : float_panels_size(one.outputs(), one.inputs) * 4;
+        bytes += matrix_bytes(int8 ? Matrix::Kind::int8 : Matrix::Kind::float32, one.outputs(), one.inputs);
         largest = std::max(largest, one.outputs() * one.inputs * 4);
     }
     reserve(bytes, largest);
@@ -105,7 +105,14 @@ bool Packer::pack_integers(const StoredWeights& weights, const Product& one) {
     return true;
 }
 
-int64_t Packer::int8_bytes(int64_t outputs, int64_t inputs) { return int8_panels_size(outputs, inputs) + 8 * padded_outputs(outputs); }
+int64_t Packer::matrix_bytes(Matrix::Kind kind, int64_t outputs, int64_t inputs) {
+    switch (kind) {
+        case Matrix::Kind::int8: return int8_panels_size(outputs, inputs) + 8 * padded_outputs(outputs);
+        case Matrix::Kind::int4: return int4_panels_size(outputs, inputs) + 8 * padded_outputs(outputs);
+        case Matrix::Kind::bfloat16: return 2 * bfloat16_panels_size(outputs, inputs);
+        default: return 4 * float_panels_size(outputs, inputs);
+    }
+}
 
 void Packer::reserve(int64_t bytes, int64_t besides) {
     int64_t positions = 2 * made_.settings.max_length * made_.settings.width * 4;

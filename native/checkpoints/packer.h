@@ -45,7 +45,7 @@ class Packer {
     uint8_t* room(int64_t bytes);
     void keep_vector(const std::string& file, const std::string& name, Buffer<float> values, int64_t size);
     void build(const std::string& file);
-    static int64_t int8_bytes(int64_t outputs, int64_t inputs);
+    static int64_t matrix_bytes(Matrix::Kind kind, int64_t outputs, int64_t inputs);
     static void check_finite(const std::string& file, const std::string& name, const float* values, int64_t count);
 
     Parts parts;

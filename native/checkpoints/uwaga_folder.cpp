@@ -1,4 +1,4 @@
-// Folders of `uwaga train` and `uwaga convert --int8` (src/uwaga/checkpoints/formats/uwaga).
+// Folders of `uwaga train`, `uwaga convert --int8` and `--int4` (src/uwaga/checkpoints/formats/uwaga).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -85,7 +85,10 @@ class UwagaFolder {
             open_float(fields);
         } else if (format == "uwaga int8 model") {
             fields.whole("version", 4, 4);
-            open_int8(fields);
+            open_quantised(fields, Matrix::Kind::int8);
+        } else if (format == "uwaga int4 model") {
+            fields.whole("version", 1, 1);
+            open_quantised(fields, Matrix::Kind::int4);
         } else {
             throw Failure(Fault::model, config_file + ": not the configuration of a model of uwaga; `uwaga train` and `uwaga convert --int8` write them");
         }
@@ -107,8 +110,10 @@ class UwagaFolder {
         packer.pack(weights, options_.int8.value_or(false));
     }
 
-    void open_int8(Fields& fields) {
-        if (options_.int8 == false) fields.refuse("format", "is that of an int8 model; float32 needs the model that it was made of");
+    void open_quantised(Fields& fields, Matrix::Kind kind) {
+        const bool int8 = kind == Matrix::Kind::int8;
+        if (int8 && options_.int8 == false) fields.refuse("format", "is that of an int8 model; float32 needs the model that it was made of");
+        if (!int8 && options_.int8) fields.refuse("format", "is that of an int4 model; a dtype needs the model that it was made of");
         const std::string tokenisers = fields.text("tokenisers");
         if (tokenisers != "uwaga" && tokenisers != "marian") fields.refuse("tokenisers", "must be uwaga or marian; others run in the Python package");
         fields.pass({"frame", "text"});
@@ -133,7 +138,8 @@ class UwagaFolder {
         fields.check_all_used();
         const std::vector<Product> matrices = products(made_->settings, source_size_, target_size_);
         int64_t bytes = 0;
-        for (const Product& one : matrices) bytes += kept.count(one.name) ? bfloat16_panels_size(one.outputs(), one.inputs) * 2 : Packer::int8_bytes(one.outputs(), one.inputs);
+        const auto form = [&](const Product& one) { return !kept.count(one.name) ? kind : int8 ? Matrix::Kind::bfloat16 : Matrix::Kind::int8; };
+        for (const Product& one : matrices) bytes += Packer::matrix_bytes(form(one), one.outputs(), one.inputs);
         Packer packer(*made_, folder_.place(), options_, source_size_, target_size_);
         packer.reserve(bytes, 0);
         const std::string name = folder_.path("engine.safetensors");
@@ -156,19 +162,27 @@ class UwagaFolder {
         for (const Product& one : matrices) {
             const int64_t outputs = padded_outputs(one.outputs());
             Matrix matrix;
-            if (kept.count(one.name)) {
-                matrix.kind = Matrix::Kind::bfloat16;
+            matrix.kind = form(one);
+            if (matrix.kind == Matrix::Kind::bfloat16) {
                 const int64_t count = bfloat16_panels_size(one.outputs(), one.inputs);
                 matrix.bfloat16 = {reinterpret_cast<const uint16_t*>(copied(tensor(tensors, name, one.name + ":panels", Dtype::u16, {count}, used))), one.outputs(), one.inputs};
             } else {
-                matrix.kind = Matrix::Kind::int8;
-                const int64_t count = int8_panels_size(one.outputs(), one.inputs);
-                const auto* const panels = reinterpret_cast<const int8_t*>(copied(tensor(tensors, name, one.name + ":panels", Dtype::i8, {count}, used)));
+                const bool bytes8 = matrix.kind == Matrix::Kind::int8;
+                const int64_t count = bytes8 ? int8_panels_size(one.outputs(), one.inputs) : int4_panels_size(one.outputs(), one.inputs);
+                const uint8_t* const panels = copied(tensor(tensors, name, one.name + ":panels", bytes8 ? Dtype::i8 : Dtype::u8, {count}, used));
                 const auto* const scales = reinterpret_cast<const float*>(copied(tensor(tensors, name, one.name + ":scales", Dtype::f32, {outputs}, used)));
                 const auto* const sums = reinterpret_cast<const int32_t*>(copied(tensor(tensors, name, one.name + ":sums", Dtype::i32, {outputs}, used)));
                 Packer::check_finite(name, one.name + ":scales", scales, outputs);
-                matrix.int8 = Int8Matrix{panels, scales, sums, one.outputs(), one.inputs, levels};
-                named(name + ": " + one.name, [&] { check_int8(matrix.int8); });
+                named(name + ": " + one.name, [&] {
+                    check_int8_inputs(one.inputs);
+                    if (bytes8) {
+                        matrix.int8 = Int8Matrix{reinterpret_cast<const int8_t*>(panels), scales, sums, one.outputs(), one.inputs, levels};
+                        check_int8(matrix.int8);
+                    } else {
+                        matrix.int4 = Int4Matrix{panels, scales, sums, one.outputs(), one.inputs};
+                        check_int4(matrix.int4);
+                    }
+                });
             }
             parts.matrices[one.name] = matrix;
             if (one.bias) add_vector(one.name + ".bias", one.name + ".bias", {one.outputs()});
@@ -177,7 +191,7 @@ class UwagaFolder {
             add_vector(stored_name == "output_bias" ? "output.bias" : stored_name, stored_name, shape);
         }
         check_used(tensors, name, used);
-        made_->precision = "int8";
+        made_->precision = int8 ? "int8" : "int4";
         packer.build(name);
     }
 

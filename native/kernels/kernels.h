@@ -20,7 +20,7 @@ enum class Activation : int { none = 0, relu = 1, gelu = 2, gelu_tanh = 3, silu 
 constexpr int64_t panel = 32;  // output columns packed side by side
 
 // A weight matrix W, (outputs, inputs), for y = x W^T, in panels of 32 outputs. Outputs are zero-padded to a multiple
-// of 32 in all three formats, inputs to a multiple of 64 in int8 and of 2 in bfloat16. `panels` is aligned to 64 bytes.
+// of 32 in all formats, inputs to a multiple of 64 in int8 and int4 and of 2 in bfloat16. `panels` is aligned to 64 bytes.
 struct Int8Matrix {
     const int8_t* panels;   // [outputs/32][inputs/4][32][4]
     const float* scales;    // (padded outputs,): weight = scale * q; 0 in the padding
@@ -30,6 +30,19 @@ struct Int8Matrix {
     const int8_t* prefetch = nullptr;  // weights needed next, prefetched during the product; null: those that follow these
     int64_t prefetch_size = 0;         // bytes of the matrix that `prefetch` points into
 };
+// In int4, a number q of 4 bits stands for the int8 number step * (q - 8) + middle, with a step and a middle for each
+// output and group of 32 inputs: a product with it is the product with the int8 matrix, bit for bit. A group of a panel
+// is 576 bytes: the pairs [32] of step and middle, int8; then the numbers [4][32][4], each byte with the number of input
+// 8 i + k in its lower half and that of 8 i + 4 + k in its upper half.
+struct Int4Matrix {
+    const uint8_t* panels;  // [outputs/32][inputs/32][576]; 0 <= step <= 16, and |step * (q - 8) + middle| <= 127 for all q
+    const float* scales;    // as in Int8Matrix
+    const int32_t* sums;    // (padded outputs,): 128 * sum over the padded inputs of the int8 numbers
+    int64_t outputs, inputs;
+    const uint8_t* prefetch = nullptr;  // as in Int8Matrix
+    int64_t prefetch_size = 0;
+};
+constexpr int64_t int4_inputs = 32, int4_group = 576;  // inputs and bytes of a group
 struct FloatMatrix {
     const float* panels;    // [outputs/32][inputs][32]
     int64_t outputs, inputs;
@@ -108,11 +121,13 @@ struct Kernels {
 
     void (*quantise)(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales, int64_t stride);
     void (*int8_product)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
+    void (*int4_product)(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
     void (*float_product)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const Epilogue& e, float* y, int64_t y_stride);
     void (*bfloat16_product)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
 
     // Output layer: product, bias, best candidates and log-sum-exp by chunks of the vocabulary.
     void (*int8_output)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const float* bias, OutputRow* out);
+    void (*int4_output)(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const float* bias, OutputRow* out);
     void (*float_output)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const float* bias, OutputRow* out);
     void (*bfloat16_output)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const float* bias, OutputRow* out);
 
@@ -124,6 +139,7 @@ struct Kernels {
 
     // Rows of the embedding table, read from the packed output matrix.
     void (*int8_embed)(const Int8Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
+    void (*int4_embed)(const Int4Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
     void (*float_embed)(const FloatMatrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
     void (*bfloat16_embed)(const Bfloat16Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride);
 
@@ -173,11 +189,15 @@ Isa best_isa();                   // the fastest supported one
 int64_t padded_outputs(int64_t outputs);  // rounded up to 32
 int64_t padded_inputs(int64_t inputs);    // rounded up to 64
 int64_t int8_panels_size(int64_t outputs, int64_t inputs);   // elements of `panels`
+int64_t int4_panels_size(int64_t outputs, int64_t inputs);   // bytes
 int64_t float_panels_size(int64_t outputs, int64_t inputs);
 int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs);
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums);  // |q| <= levels <= 127
 // The same for integers |q| <= 127, with a scale for each of `rows` outputs; the remaining outputs are zero.
 void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums);
+// Each group with the step and the middle that leave the least squared error of a few that are tried.
+void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums);
+void unpack_int4(const uint8_t* panels, int64_t count, int64_t inputs, int8_t* to);  // `count` panels of int4 as panels of int8
 void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels);
 void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels);
 

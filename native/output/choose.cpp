@@ -37,7 +37,7 @@ class Chooser {
         const int64_t rows = in_.rows, chunks = panels_ < output_chunks * least_chunk_panels ? 1 : output_chunks;
         OutputRow* out = shared_.outputs.ensure(output_chunks * rows);
         Candidate* best = shared_.candidates.ensure(output_chunks * rows * answer_.k);
-        if (model_.output_weight.kind == Matrix::Kind::int8) in_.as_int8(*model_.kernels);
+        if (model_.output_weight.quantised()) in_.as_int8(*model_.kernels);
         for (int64_t chunk = slice_.index; chunk < chunks; chunk += slice_.count) {
             run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows, best + chunk * rows * answer_.k);
         }

@@ -114,7 +114,7 @@ class ListedChooser {
         ListedTokens w{allowed.tokens.data(), static_cast<int64_t>(allowed.tokens.size()), whole.inputs(), allowed.weights->get()};
         w.bias = allowed.biases.empty() ? nullptr : allowed.biases.data();
         const float* x = in_.x + start * in_.stride;
-        if (whole.kind == Matrix::Kind::int8) {
+        if (whole.quantised()) {
             w.scales = allowed.scales.data();
             w.sums = allowed.sums.data();
             Rows some{x, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};

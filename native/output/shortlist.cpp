@@ -14,7 +14,8 @@ constexpr int64_t unit = 4;  // adjacent bytes of a token's weights in a panel, 
 
 int64_t units_of(const Matrix& w) {
     switch (w.kind) {
-        case Matrix::Kind::int8: return padded_inputs(w.int8.inputs) / unit;
+        case Matrix::Kind::int8:
+        case Matrix::Kind::int4: return padded_inputs(w.inputs()) / unit;
         case Matrix::Kind::bfloat16: return (w.bfloat16.inputs + 1) / 2;
         default: return w.float32.inputs;
     }
@@ -30,9 +31,16 @@ const uint8_t* panels_of(const Matrix& w) {
 
 std::shared_ptr<const Buffer<uint8_t>> by_token(const Matrix& w) {
     const int64_t units = units_of(w), row = units * unit, tokens = w.outputs();
+    std::vector<int8_t> unpacked(static_cast<std::size_t>(w.kind == Matrix::Kind::int4 ? panel * row : 0));
     auto made = std::make_shared<Buffer<uint8_t>>(tokens * row);
     for (int64_t first = 0; first < tokens; first += panel) {
-        const uint8_t* from = panels_of(w) + first * row;
+        const uint8_t* from = nullptr;
+        if (w.kind == Matrix::Kind::int4) {  // stored as int8
+            unpack_int4(w.int4.panels + first / panel * int4_panels_size(panel, w.int4.inputs), 1, w.int4.inputs, unpacked.data());
+            from = reinterpret_cast<const uint8_t*>(unpacked.data());
+        } else {
+            from = panels_of(w) + first * row;
+        }
         uint8_t* to = made->get() + first * row;
         const int64_t count = std::min(panel, tokens - first);
         for (int64_t k = 0; k < units; ++k, from += panel * unit, to += unit) {
@@ -100,9 +108,9 @@ AllowedPtr Shortlist::of(const std::vector<int32_t>& source) const {
         for (const int32_t token : list->tokens) to.push_back(from[token]);
     };
     const Matrix& whole = model_.output_weight;
-    if (whole.kind == Matrix::Kind::int8) {
-        pick(list->scales, whole.int8.scales);
-        pick(list->sums, whole.int8.sums);
+    if (whole.quantised()) {
+        pick(list->scales, whole.scales());
+        pick(list->sums, whole.sums());
     }
     if (model_.output_bias) pick(list->biases, model_.output_bias);
     return list;

@@ -86,7 +86,7 @@ class Builder : private PartReader {
         return layer;
     }
 
-    // Tell each int8 matrix which one is read after it, because their order in a file differs.
+    // Tell each quantised matrix which one is read after it, because their order in a file differs.
     void link_prefetches() {
         std::vector<Matrix*> read;
         const auto add = [&](std::initializer_list<Linear*> linears) {
@@ -105,9 +105,17 @@ class Builder : private PartReader {
         read.push_back(&model_.output_weight);
         for (std::size_t i = 0; i < read.size(); ++i) {
             const Matrix& next = *read[i + 1 < read.size() ? i + 1 : step];
-            if (read[i]->kind != Matrix::Kind::int8 || next.kind != Matrix::Kind::int8) continue;
-            read[i]->int8.prefetch = next.int8.panels;
-            read[i]->int8.prefetch_size = int8_panels_size(next.int8.outputs, next.int8.inputs);
+            if (!read[i]->quantised() || !next.quantised()) continue;
+            const bool int8 = next.kind == Matrix::Kind::int8;
+            const int64_t size = int8 ? int8_panels_size(next.outputs(), next.inputs()) : int4_panels_size(next.outputs(), next.inputs());
+            const void* const panels = int8 ? static_cast<const void*>(next.int8.panels) : next.int4.panels;
+            if (read[i]->kind == Matrix::Kind::int8) {
+                read[i]->int8.prefetch = static_cast<const int8_t*>(panels);
+                read[i]->int8.prefetch_size = size;
+            } else {
+                read[i]->int4.prefetch = static_cast<const uint8_t*>(panels);
+                read[i]->int4.prefetch_size = size;
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace uwaga {
 
@@ -11,14 +12,19 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
     const int64_t inputs = w.inputs(), at = token / panel, column = token % panel;
     const float* x = in.x + row * in.stride;
     double sum = 0;
-    if (w.kind == Matrix::Kind::int8) {
+    if (w.quantised()) {
         // As in the kernels: an exact integer and two roundings.
         const int64_t depth = padded_inputs(inputs);
-        const int8_t* from = w.int8.panels + at * panel * depth + column * 4;
+        std::vector<int8_t> unpacked;
+        if (w.kind == Matrix::Kind::int4) {
+            unpacked.resize(static_cast<std::size_t>(depth * panel));
+            unpack_int4(w.int4.panels + at * int4_panels_size(panel, inputs), 1, inputs, unpacked.data());
+        }
+        const int8_t* from = (w.kind == Matrix::Kind::int8 ? w.int8.panels + at * panel * depth : unpacked.data()) + column * 4;
         const uint8_t* values = in.values + row * in.values_stride;
         int32_t exact = 0;
         for (int64_t k = 0; k < inputs; ++k) exact += (static_cast<int32_t>(values[k]) - 128) * from[k / 4 * 4 * panel + k % 4];
-        const float logit = static_cast<float>(exact) * (in.scales[row] * w.int8.scales[token]);
+        const float logit = static_cast<float>(exact) * (in.scales[row] * w.scales()[token]);
         return bias ? logit + bias[token] : logit;
     }
     if (w.kind == Matrix::Kind::bfloat16) {
@@ -65,6 +71,28 @@ void check_int8(const Int8Matrix& w) {
         }
     }
     if (beyond) throw std::invalid_argument("panels: numbers exceed the " + std::to_string(w.levels) + " levels");
+}
+
+void check_int4(const Int4Matrix& w) {
+    const int64_t groups = padded_inputs(w.inputs) / int4_inputs;
+    const uint8_t* from = w.panels;
+    for (int64_t first = 0; first < padded_outputs(w.outputs); first += panel) {
+        int32_t sums[panel] = {};
+        for (int64_t g = 0; g < groups; ++g, from += int4_group) {
+            int32_t of_q[panel] = {};
+            for (int64_t i = 2 * panel; i < int4_group; i += 4 * panel) {
+                for (int64_t k = 0; k < 4 * panel; ++k) of_q[k / 4] += (from[i + k] & 15) + (from[i + k] >> 4);
+            }
+            for (int64_t c = 0; c < panel; ++c) {
+                const int32_t step = from[2 * c], middle = static_cast<int8_t>(from[2 * c + 1]);
+                if (step > 16 || middle - 8 * step < -127 || middle + 7 * step > 127) throw std::invalid_argument("panels: the grid of a group exceeds int8");
+                sums[c] += step * (of_q[c] - 8 * static_cast<int32_t>(int4_inputs)) + middle * static_cast<int32_t>(int4_inputs);
+            }
+        }
+        for (int64_t c = 0; c < panel; ++c) {
+            if (w.sums[first + c] != 128 * sums[c]) throw std::invalid_argument("sums: do not match the panels");
+        }
+    }
 }
 
 }  // namespace uwaga

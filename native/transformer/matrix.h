@@ -8,18 +8,22 @@
 namespace uwaga {
 
 struct Matrix {
-    enum class Kind { none, int8, bfloat16, float32 };
+    enum class Kind { none, int8, int4, bfloat16, float32 };
     Kind kind = Kind::none;
     Int8Matrix int8{};
+    Int4Matrix int4{};
     Bfloat16Matrix bfloat16{};
     FloatMatrix float32{};
 
-    int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::bfloat16 ? bfloat16.outputs : float32.outputs; }
-    int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::bfloat16 ? bfloat16.inputs : float32.inputs; }
+    int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::int4 ? int4.outputs : kind == Kind::bfloat16 ? bfloat16.outputs : float32.outputs; }
+    int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::int4 ? int4.inputs : kind == Kind::bfloat16 ? bfloat16.inputs : float32.inputs; }
+    bool quantised() const { return kind == Kind::int8 || kind == Kind::int4; }  // its products take quantised rows
+    const float* scales() const { return kind == Kind::int8 ? int8.scales : int4.scales; }  // if quantised
+    const int32_t* sums() const { return kind == Kind::int8 ? int8.sums : int4.sums; }      // the same
     explicit operator bool() const { return kind != Kind::none; }
 };
 
-// Input rows of products: float32, and quantised when an int8 matrix first needs them.
+// Input rows of products: float32, and quantised when an int8 or int4 matrix first needs them.
 struct Rows {
     const float* x;
     int64_t rows, width, stride;
@@ -45,6 +49,12 @@ inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
         part.int8.sums += skipped;
         part.int8.outputs = outputs;
         if (last * panel < w.outputs()) part.int8.prefetch = nullptr;  // null: prefetch the next part
+    } else if (w.kind == Matrix::Kind::int4) {
+        part.int4.panels += first * int4_panels_size(panel, w.int4.inputs);
+        part.int4.scales += skipped;
+        part.int4.sums += skipped;
+        part.int4.outputs = outputs;
+        if (last * panel < w.outputs()) part.int4.prefetch = nullptr;
     } else if (w.kind == Matrix::Kind::bfloat16) {
         part.bfloat16.panels += skipped * rounded(w.bfloat16.inputs, 2);
         part.bfloat16.outputs = outputs;
@@ -59,6 +69,7 @@ inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
 inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epilogue& e, float* y, int64_t y_stride) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_product(in.as_int8(kernels), in.rows, w.int8, e, y, y_stride); break;
+        case Matrix::Kind::int4: kernels.int4_product(in.as_int8(kernels), in.rows, w.int4, e, y, y_stride); break;
         case Matrix::Kind::bfloat16: kernels.bfloat16_product(in.x, in.rows, in.stride, w.bfloat16, e, y, y_stride); break;
         default: kernels.float_product(in.x, in.rows, in.stride, w.float32, e, y, y_stride);
     }
@@ -75,12 +86,14 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue 
     if (e.residual) e.residual += skipped;
     Matrix part = part_of(w, first, last);
     part.int8.prefetch = w.int8.prefetch ? w.int8.prefetch + slice.first(w.int8.prefetch_size) : nullptr;
+    part.int4.prefetch = w.int4.prefetch ? w.int4.prefetch + slice.first(w.int4.prefetch_size) : nullptr;
     product(kernels, in, part, e, y + skipped, y_stride);
 }
 
 inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const float* bias, OutputRow* out) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels), in.rows, w.int8, bias, out); break;
+        case Matrix::Kind::int4: kernels.int4_output(in.as_int8(kernels), in.rows, w.int4, bias, out); break;
         case Matrix::Kind::bfloat16: kernels.bfloat16_output(in.x, in.rows, in.stride, w.bfloat16, bias, out); break;
         default: kernels.float_output(in.x, in.rows, in.stride, w.float32, bias, out);
     }
@@ -89,6 +102,7 @@ inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const floa
 inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_embed(w.int8, tokens, rows, scale, y, y_stride); break;
+        case Matrix::Kind::int4: kernels.int4_embed(w.int4, tokens, rows, scale, y, y_stride); break;
         case Matrix::Kind::bfloat16: kernels.bfloat16_embed(w.bfloat16, tokens, rows, scale, y, y_stride); break;
         default: kernels.float_embed(w.float32, tokens, rows, scale, y, y_stride);
     }
@@ -99,8 +113,9 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
 
 // Sums over more inputs could overflow.
 constexpr int64_t most_int8_inputs = 65536;
-// Check the numbers of a file, on which the products rely: levels and sums. Throws std::invalid_argument.
+// Check the numbers of a file, on which the products rely: levels, grids and sums. Throws std::invalid_argument.
 void check_int8_inputs(int64_t inputs);
 void check_int8(const Int8Matrix& w);
+void check_int4(const Int4Matrix& w);
 
 }  // namespace uwaga

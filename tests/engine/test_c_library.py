@@ -54,6 +54,13 @@ def int8_folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def folders(int8_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("c4") / "int4"
+    quantise(BUNDLED, folder, ["output"], precision="int4")
+    return {"float32": BUNDLED, "int8": int8_folder, "int4": folder}
+
+
 def compiled(compiler, built, program, out, *flags):
     """Compile a program over the static library."""
     if shutil.which(compiler) is None:
@@ -66,13 +73,13 @@ def compiled(compiler, built, program, out, *flags):
     return out
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "int4"])
 @pytest.mark.parametrize(
     "options",
     [{"beam": 1}, {"beam": 5, "nbest": 3}, {"length_formula": "gnmt", "max_ratio": 0.2, "max_extra": 1}],
 )
-def test_answers_are_those_of_python(library, int8_folder, dtype, options):
-    place = BUNDLED if dtype == "float32" else int8_folder
+def test_answers_are_those_of_python(library, folders, dtype, options):
+    place = folders[dtype]
     translator = uwaga.load(place, device="cpu", threads=1)
     files = {path.name: path.read_bytes() for path in place.iterdir()}
     for opened in (library.open(place), library.open_files(files)):

@@ -175,11 +175,11 @@ def test_tensors_of_another_shape_are_refused(folder):
 
 
 def test_an_int8_folder_runs_on_the_engine_alone(folder):
-    with pytest.raises(SettingsError, match="int8 is the native engine's"):
+    with pytest.raises(SettingsError, match="int4 are the native engine's"):
         uwaga.load(folder, engine="torch")
     with pytest.raises(SettingsError, match="float32 needs the model that it was made of"):
         uwaga.load(folder, dtype="float32")
-    with pytest.raises(ModelError, match="int8 model already"):
+    with pytest.raises(ModelError, match="quantised already"):
         quantise(folder, folder.parent / "again")
 
 

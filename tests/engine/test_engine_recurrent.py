@@ -102,7 +102,7 @@ def test_validation_during_training_runs_on_the_engine():
     assert validation_decoder(model.double()) is model
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_sentence_has_the_same_bits_alone_in_a_batch_and_with_threads(name, precision):
     model = random_model(VARIANTS[name])

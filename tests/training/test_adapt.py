@@ -167,7 +167,7 @@ def test_an_adapter_of_another_model_is_refused(base: Path, tmp_path: Path) -> N
     with pytest.raises(ModelError, match=r"an adapter of .*run/model.* is another model"):
         uwaga.load(other, adapter=adapter)
     assert main_code("convert", "--int8", model, tmp_path / "int8") == 0
-    with pytest.raises(SettingsError, match=r"an int8 model cannot take an adapter"):
+    with pytest.raises(SettingsError, match=r"a quantised model cannot take an adapter"):
         uwaga.load(tmp_path / "int8", adapter=adapter)
     with pytest.raises(ModelError, match=r"no adapter: there is no adapter\.json"):
         uwaga.load(model, adapter=other)

@@ -161,6 +161,17 @@ inline __m256i dot(__m256i sum, __m256i x, __m256i w) {
     return _mm256_add_epi32(sum, _mm256_add_epi32(low, high));
 }
 
+// Sums of eight pairs of products q * x in 16 bits: at most 16 * 15 * 127 < 2^15.
+struct GroupSum {
+    __m256i sum;
+
+    void begin(int32_t) { sum = _mm256_setzero_si256(); }
+    void add(__m256i q, __m256i x) { sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16(q, x)); }
+    __m256i end(int32_t start) const { return _mm256_add_epi32(_mm256_set1_epi32(start), _mm256_madd_epi16(sum, _mm256_set1_epi16(1))); }
+};
+inline __m256i add_pairs(__m256i total, __m256i a, __m256i b) { return _mm256_add_epi32(total, _mm256_madd_epi16(a, b)); }
+
+#include "kernels/shared/int4_avx2.inl"
 #include "kernels/shared/dots_avx2.inl"
 #include "kernels/shared/table.inl"
 

@@ -126,6 +126,7 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     pending.finish_rows(block_rows, finish);
 }
 
+#include "kernels/shared/int4_avx512.inl"
 #include "kernels/shared/dots_avx512.inl"
 #include "kernels/shared/table.inl"
 

@@ -87,6 +87,22 @@ struct Int8Block {
 };
 
 #include "kernels/shared/int8_panels.inl"
+struct GroupSum {
+    __m256i sum;
+
+    void begin(int32_t start) { sum = _mm256_set1_epi32(start); }
+    void add(__m256i q, __m256i x) { sum = dot(sum, q, x); }
+    __m256i end(int32_t) const { return sum; }
+};
+inline __m256i add_pairs(__m256i total, __m256i a, __m256i b) {
+#ifdef UWAGA_EMULATE
+    return _mm256_dpwssd_epi32(total, a, b);
+#else
+    return _mm256_dpwssd_avx_epi32(total, a, b);
+#endif
+}
+
+#include "kernels/shared/int4_avx2.inl"
 #include "kernels/shared/dots_avx2.inl"
 #include "kernels/shared/table.inl"
 

@@ -70,6 +70,58 @@ struct Int8Block {
     }
 };
 
+#include "kernels/shared/int4_rows.inl"
+
+struct Int4Block {
+    static constexpr int64_t rows = SignedRows::most;
+
+    static void run_one(const SignedRows& x, int64_t row, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
+        int32x4_t total[8];
+        UWAGA_UNROLL
+        for (int c = 0; c < 8; ++c) total[c] = vdupq_n_s32(0);
+        for (int64_t g = 0; g < groups; ++g, prefetch += int4_group) {
+            for (uintptr_t line = 0; line < int4_group; line += 64) __builtin_prefetch(reinterpret_cast<const void*>(prefetch + line));
+            const int8_t* pairs = reinterpret_cast<const int8_t*>(weights);
+            weights += 2 * panel;
+            const int8x16_t inputs[2] = {vld1q_s8(x.row(row) + int4_inputs * g), vld1q_s8(x.row(row) + int4_inputs * g + 16)};
+            int32x4_t sum[8];
+            UWAGA_UNROLL
+            for (int c = 0; c < 8; ++c) sum[c] = vdupq_n_s32(x.row_starts(row)[g]);
+            UWAGA_UNROLL
+            for (int i = 0; i < 2; ++i, weights += 8 * panel) {
+                add<0>(sum, inputs[i], weights);
+                add<2>(sum, inputs[i], weights + 4 * panel);
+            }
+            const int32_t of_x = x.row_sums(row)[g] / 65536;
+            UWAGA_UNROLL
+            for (int c = 0; c < 8; c += 2) {
+                const int8x8x2_t both = vld2_s8(pairs + 8 * c);  // steps, and middles
+                const int16x8_t step = vmovl_s8(both.val[0]), middle = vmovl_s8(both.val[1]);
+                total[c] = vmlaq_n_s32(vmlaq_s32(total[c], sum[c], vmovl_s16(vget_low_s16(step))), vmovl_s16(vget_low_s16(middle)), of_x);
+                total[c + 1] = vmlaq_n_s32(vmlaq_s32(total[c + 1], sum[c + 1], vmovl_s16(vget_high_s16(step))), vmovl_s16(vget_high_s16(middle)), of_x);
+            }
+        }
+        UWAGA_UNROLL
+        for (int c = 0; c < 8; ++c) vst1q_s32(sums + row * panel + 4 * c, total[c]);
+    }
+
+    static void run(int64_t count, const SignedRows& x, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums) {
+        for (int64_t row = 0; row < count; ++row) run_one(x, row, weights, groups, prefetch, sums);
+    }
+
+  private:
+    // The products of eight inputs; `lane` is the place of their first four in x.
+    template <int lane>
+    static void add(int32x4_t (&sum)[8], int8x16_t x, const uint8_t* weights) {
+        UWAGA_UNROLL
+        for (int c = 0; c < 8; ++c) {
+            const uint8x16_t both = vld1q_u8(weights + 16 * c);
+            sum[c] = vdotq_laneq_s32(sum[c], vreinterpretq_s8_u8(vandq_u8(both, vdupq_n_u8(15))), x, lane);
+            sum[c] = vdotq_laneq_s32(sum[c], vreinterpretq_s8_u8(vshrq_n_u8(both, 4)), x, lane + 1);
+        }
+    }
+};
+
 #include "kernels/shared/int8_panels.inl"
 #include "kernels/shared/dots_plain.inl"
 #include "kernels/shared/table.inl"

@@ -36,6 +36,7 @@ struct Int8Block {
 };
 
 #include "kernels/shared/int8_panels.inl"
+#include "kernels/shared/int4_plain.inl"
 #include "kernels/shared/dots_plain.inl"
 #include "kernels/shared/table.inl"
 

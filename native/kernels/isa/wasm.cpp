@@ -105,6 +105,7 @@ struct Int8Dots {
 };
 
 #include "kernels/shared/int8_panels.inl"
+#include "kernels/shared/int4_plain.inl"
 #include "kernels/shared/table.inl"
 
 constexpr Kernels made = table(Isa::wasm, "wasm");

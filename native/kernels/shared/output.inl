@@ -179,6 +179,12 @@ void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, cons
         int8_panels(QuantisedRows{x.values + first * x.stride, x.scales + first, x.stride}, count, w, dequantise);
     });
 }
+void int4_output(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const float* bias, OutputRow* out) {
+    output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
+        Dequantise<OutputFinish> dequantise{x.scales + first, w.scales, finish};
+        int4_panels(QuantisedRows{x.values + first * x.stride, x.scales + first, x.stride}, count, w, dequantise);
+    });
+}
 void float_output(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const float* bias, OutputRow* out) {
     output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         float_panels(x + first * x_stride, count, x_stride, w, finish);

@@ -1,7 +1,8 @@
 // What to prefetch during a product. Included inside an unnamed namespace.
 
 // The address to prefetch when a product is at `byte` of its weights: `distance` bytes further on.
-inline uintptr_t prefetch_address(const Int8Matrix& w, int64_t size, int64_t byte, uintptr_t distance) {
+template <class Matrix>
+inline uintptr_t prefetch_address(const Matrix& w, int64_t size, int64_t byte, uintptr_t distance) {
     const int64_t at = byte + static_cast<int64_t>(distance);
     if (at < size || !w.prefetch) return reinterpret_cast<uintptr_t>(w.panels) + static_cast<uintptr_t>(at);
     return reinterpret_cast<uintptr_t>(w.prefetch) + static_cast<uintptr_t>(at - size);

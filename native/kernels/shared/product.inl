@@ -1,4 +1,4 @@
-// Products with int8, bfloat16 and float32 weights, over Vec and int8_panels. Included inside an unnamed namespace.
+// Products with int8, int4, bfloat16 and float32 weights, over Vec, int8_panels and int4_panels. Included inside an unnamed namespace.
 //
 // A product runs panel by panel and block of rows by block of rows, and passes every row's 32 results to `finish`:
 //     finish.prepare(row, p)     before they are computed
@@ -27,6 +27,11 @@ void int8_product(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, con
     ProductFinish finish{e, y, y_stride, w.outputs};
     Dequantise<ProductFinish> dequantise{x.scales, w.scales, finish};
     int8_panels(x, rows, w, dequantise);
+}
+void int4_product(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const Epilogue& e, float* y, int64_t y_stride) {
+    ProductFinish finish{e, y, y_stride, w.outputs};
+    Dequantise<ProductFinish> dequantise{x.scales, w.scales, finish};
+    int4_panels(x, rows, w, dequantise);
 }
 
 // ---- float32 and bfloat16 weights; sums run in the order of the inputs, for any number of rows --------------------

@@ -95,18 +95,18 @@ struct Case {
     int64_t inputs, outputs;
 };
 
-enum class Numbers { int8, float32, bfloat16 };
+enum class Numbers { int8, int4, float32, bfloat16 };
 
 void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& row_counts) {
-    const char* names[] = {"int8", "float32", "bfloat16"};
+    const char* names[] = {"int8", "int4", "float32", "bfloat16"};
     std::printf("%s, %s: GB/s of weights and GOP/s at rows =", kernels.name, names[static_cast<int>(numbers)]);
     for (const int64_t rows : row_counts) std::printf(" %lld", static_cast<long long>(rows));
     std::printf("\n");
     for (const Case c : {Case{"512x512", 512, 512}, {"512x2048", 512, 2048}, {"2048x512", 2048, 512}, {"512x58101", 512, 58101}}) {
         // More copies than a cache holds, used in turn and adjacent in memory, as in a model.
-        const bool integers = numbers == Numbers::int8;
+        const bool integers = numbers == Numbers::int8 || numbers == Numbers::int4;
         const int64_t width = integers ? 1 : numbers == Numbers::bfloat16 ? 2 : 4;
-        const int64_t elements = integers ? int8_panels_size(c.outputs, c.inputs) : numbers == Numbers::bfloat16 ? bfloat16_panels_size(c.outputs, c.inputs) : float_panels_size(c.outputs, c.inputs);
+        const int64_t elements = numbers == Numbers::int4 ? int4_panels_size(c.outputs, c.inputs) : integers ? int8_panels_size(c.outputs, c.inputs) : numbers == Numbers::bfloat16 ? bfloat16_panels_size(c.outputs, c.inputs) : float_panels_size(c.outputs, c.inputs);
         const int64_t copies = c.outputs > 10000 ? 2 : (96 << 20) / (elements * width) + 1;
         int8_t* memory = aligned<int8_t>(copies * elements * width);
         std::memset(memory, integers ? 1 : 0x3c, static_cast<size_t>(copies * elements * width));
@@ -126,7 +126,11 @@ void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& ro
                 for (int64_t copy = 0; copy < copies; ++copy) {
                     const int8_t* panels = memory + copy * elements * width;
                     const QuantisedRows q{values, row_scales, stride};
-                    if (integers) {
+                    if (numbers == Numbers::int4) {
+                        const Int4Matrix w{reinterpret_cast<const uint8_t*>(panels), scales, sums, c.outputs, c.inputs};
+                        if (c.outputs > 10000) kernels.int4_output(q, rows, w, nullptr, out.data());
+                        else kernels.int4_product(q, rows, w, Epilogue{}, y, c.outputs);
+                    } else if (integers) {
                         const Int8Matrix w{panels, scales, sums, c.outputs, c.inputs};
                         if (c.outputs > 10000) kernels.int8_output(q, rows, w, nullptr, out.data());
                         else kernels.int8_product(q, rows, w, Epilogue{}, y, c.outputs);
@@ -190,12 +194,13 @@ int main(int count, char** arguments) {  // arguments: names of instruction sets
     if (supported(Isa::avx2)) baselines();
     if (supported(Isa::avx512vnni)) peak_vnni();
 #endif
-    const std::vector<int64_t> row_counts{1, 8, 32, 64, 128};
+    const std::vector<int64_t> row_counts{1, 4, 8, 32, 64, 128};
     for (const Isa isa : {Isa::amx, Isa::avx512vnni, Isa::avxvnni, Isa::avx2, Isa::neon, Isa::portable}) {
         const Kernels& kernels = kernels_of(isa);
         if (!supported(isa) || !asked(kernels.name)) continue;
         small_kernels(kernels);
         run(kernels, Numbers::int8, isa == Isa::portable ? std::vector<int64_t>{1, 8} : row_counts);
+        run(kernels, Numbers::int4, isa == Isa::portable ? std::vector<int64_t>{1, 8} : row_counts);
         if (isa == Isa::portable) continue;
         run(kernels, Numbers::float32, {1, 8, 32});
         run(kernels, Numbers::bfloat16, {1, 8, 32});
@@ -204,6 +209,7 @@ int main(int count, char** arguments) {  // arguments: names of instruction sets
     if (supported(Isa::avx512vnni) && !supported(Isa::avxvnni) && asked("avxvnni")) {
         std::printf("the next with AVX-512 VNNI at 256 bits instead\n");
         run(emulated_avxvnni_kernels, Numbers::int8, row_counts);
+        run(emulated_avxvnni_kernels, Numbers::int4, row_counts);
     }
 #endif
     return 0;

@@ -27,6 +27,11 @@ void test_all(const Kernels& kernels) {
     test_int8_depths(kernels, 127);
     test_int8_depths(kernels, 63);
     test_int8_not_finite(kernels);
+    test_int4_product(kernels);
+    test_int4_extremes(kernels);
+    test_int4_output(kernels);
+    test_int4_embed(kernels);
+    test_int4_not_finite(kernels);
     test_float_product(kernels, false);
     test_float_product(kernels, true);
     test_output(kernels, Kind::int8);
@@ -51,6 +56,7 @@ using namespace uwaga;
 int main() {
     now_testing = "packing";
     test_packing();
+    test_int4_packing();
     for (const Isa isa : {Isa::portable, Isa::neon, Isa::avx2, Isa::avxvnni, Isa::avx512vnni, Isa::amx, Isa::wasm}) {
         if (supported(isa)) {
             CHECK(kernels_of(isa).isa == isa, "the table of the instruction set");

@@ -41,6 +41,37 @@ struct PackedInt8 {
     }
 };
 
+// With the same numbers in int8.
+struct PackedInt4 {
+    Aligned<uint8_t> panels;
+    Floats scales;
+    Aligned<int32_t> sums;
+    Aligned<int8_t> unpacked;
+    int64_t outputs, inputs;
+
+    PackedInt4(const float* w, int64_t n, int64_t k)
+        : panels(int4_panels_size(n, k)), scales(padded_outputs(n)), sums(padded_outputs(n)), unpacked(int8_panels_size(n, k)), outputs(n), inputs(k) {
+        pack_int4(w, n, k, panels.get(), scales.get(), sums.get());
+        unpack();
+    }
+    void unpack() {  // after `panels` were written
+        unpack_int4(panels.get(), padded_outputs(outputs) / panel, inputs, unpacked.get());
+        for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
+            sums[n] = 0;
+            for (int64_t k = 0; k < padded_inputs(inputs); ++k) sums[n] += static_cast<int32_t>(128 * at(n, k));
+        }
+    }
+    Int4Matrix matrix() const { return {panels.get(), scales.get(), sums.get(), outputs, inputs}; }
+    Int8Matrix as_int8() const { return {unpacked.get(), scales.get(), sums.get(), outputs, inputs}; }
+    const uint8_t* group(int64_t n, int64_t k) const { return panels.get() + (n / panel * (padded_inputs(inputs) / int4_inputs) + k / int4_inputs) * int4_group; }
+    int64_t step(int64_t n, int64_t k) const { return group(n, k)[2 * (n % panel)]; }
+    int64_t middle(int64_t n, int64_t k) const { return static_cast<int8_t>(group(n, k)[2 * (n % panel) + 1]); }
+    int64_t at(int64_t n, int64_t k) const {  // read from the groups
+        const int both = group(n, k)[2 * panel + k % int4_inputs / 8 * 4 * panel + n % panel * 4 + k % 4];
+        return step(n, k) * ((k % 8 < 4 ? both & 15 : both >> 4) - 8) + middle(n, k);
+    }
+};
+
 struct PackedFloats {
     Floats panels;
     int64_t outputs, inputs;

@@ -21,6 +21,12 @@ void test_int8_product(const Kernels& kernels, int levels);
 void test_int8_extremes(const Kernels& kernels, int levels);
 void test_int8_depths(const Kernels& kernels, int levels);
 void test_int8_not_finite(const Kernels& kernels);
+void test_int4_packing();
+void test_int4_product(const Kernels& kernels);
+void test_int4_extremes(const Kernels& kernels);
+void test_int4_output(const Kernels& kernels);
+void test_int4_embed(const Kernels& kernels);
+void test_int4_not_finite(const Kernels& kernels);
 void test_float_product(const Kernels& kernels, bool bfloat16);
 
 void test_output(const Kernels& kernels, Kind kind);

@@ -168,7 +168,7 @@ def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(
-            f"{checkpoint.place}: an int8 model cannot take an adapter; merge the adapter into the model "
+            f"{checkpoint.place}: a quantised model cannot take an adapter; merge the adapter into the model "
             "that this one was converted from (`uwaga merge`), then convert the result"
         )
     found = weights_checksum(weights)

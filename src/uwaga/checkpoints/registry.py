@@ -17,6 +17,7 @@ from uwaga.checkpoints.card import CARD, README
 from uwaga.checkpoints.formats.uwaga.names import (
     CONFIG,
     FORMAT,
+    INT4_FORMAT,
     INT8_FORMAT,
     INT8_WEIGHTS,
     SOURCE,
@@ -110,8 +111,8 @@ def read(place: Path, shared: bool = False) -> Checkpoint:
     model_format = _format(place)
     if shared and not model_format.shares:
         raise SettingsError(
-            f"{place}: memory 'shared' works only with int8 folders, whose weights can be memory-mapped: "
-            "create one with `uwaga convert --int8`, or omit the option"
+            f"{place}: memory 'shared' works only with int8 and int4 folders, whose weights can be "
+            "memory-mapped: create one with `uwaga convert --int8`, or omit the option"
         )
     checkpoint = model_format.load(place, "shared" if shared else "fast")
     return _with_head(place, checkpoint)
@@ -186,14 +187,18 @@ UWAGA = Format(
     "uwaga.checkpoints.formats.uwaga.read.read_folder",
     Files((CONFIG, SOURCE, TARGET, CARD, HEAD_FILE), (WEIGHTS,)),
 )
-UWAGA_INT8 = Format(
-    "uwaga int8",
-    _states_format(INT8_FORMAT),
-    "uwaga.checkpoints.formats.uwaga.int8.read_quantised",
-    Files(
-        (CONFIG, SOURCE, TARGET, CARD, "source.vocab.json", "target.vocab.json", HEAD_FILE), (INT8_WEIGHTS,)
-    ),
-    shares=True,
+UWAGA_INT8, UWAGA_INT4 = (
+    Format(
+        name,
+        _states_format(stated),
+        "uwaga.checkpoints.formats.uwaga.int8.read_quantised",
+        Files(
+            (CONFIG, SOURCE, TARGET, CARD, "source.vocab.json", "target.vocab.json", HEAD_FILE),
+            (INT8_WEIGHTS,),
+        ),
+        shares=True,
+    )
+    for name, stated in (("uwaga int8", INT8_FORMAT), ("uwaga int4", INT4_FORMAT))
 )
 
 
@@ -311,4 +316,4 @@ GGUF = Format(
     Files(suffixes=(".gguf",)),
 )
 
-FORMATS += [UWAGA, UWAGA_INT8, HUGGING_FACE, ARGOS, CTRANSLATE2, MARIAN, GGUF]
+FORMATS += [UWAGA, UWAGA_INT8, UWAGA_INT4, HUGGING_FACE, ARGOS, CTRANSLATE2, MARIAN, GGUF]

@@ -10,7 +10,7 @@ from uwaga.engine.layout import EngineSettings, engine_refusal
 from uwaga.errors import ModelError, SettingsError
 
 EXACT = 127
-"""Levels of the numbers in an int8 folder, which every processor is to read."""
+"""Levels of the numbers in an int8 or int4 folder, which every processor is to read."""
 
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
@@ -28,20 +28,21 @@ def to_engine(
 
     Args:
         checkpoint: of a Transformer, a decoder-only or a recurrent model.
-        precision: precision of the computation; None for that of an int8 folder or a file of integers, and
-            float32 for all others.
+        precision: precision of the computation; None for that of an int8 or int4 folder or a file of
+            integers, and float32 for all others.
         threads: see :class:`uwaga.engine.NativeModel`.
         packed: the weights, if they are packed already.
 
     Raises:
         ModelError: the model is of another family, or a weight is not finite; the message names the file.
-        SettingsError: another precision is requested of an int8 folder.
+        SettingsError: another precision is requested of an int8 or int4 folder.
     """
     settings = _settings(checkpoint)
     if packed is None and checkpoint.packed is not None:
-        if precision not in (None, "int8"):
+        if precision not in (None, checkpoint.packed.precision):
             raise SettingsError(
-                f"{checkpoint.place}: an int8 model; {precision} needs the model that it was made of"
+                f"{checkpoint.place}: an {checkpoint.packed.precision} model; {precision} needs the model "
+                "that it was made of"
             )
         packed = checkpoint.packed
     packed = packed or pack_weights(checkpoint, precision or checkpoint.precision or "float32")
@@ -58,12 +59,13 @@ def pack_weights(
     """Pack the weights of a checkpoint for the engine; see :func:`uwaga.engine.packing.pack`.
 
     Raises:
-        ModelError: the engine does not run the family, the weights are in int8 already, or one is not finite.
+        ModelError: the engine does not run the family, the weights are quantised already, or one is not
+            finite.
         SettingsError: a pattern in ``keep`` matches no matrix.
     """
     settings, weights = _settings(checkpoint), checkpoint.weights
     if weights is None:
-        raise ModelError(f"{checkpoint.place}: an int8 model already; give the model that it was made of")
+        raise ModelError(f"{checkpoint.place}: quantised already; give the model that it was made of")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
         return pack(settings, *sizes, weights.read, precision, keep, levels, weights.integers)

@@ -38,13 +38,13 @@ def to_torch(
     Raises:
         ModelError: a weight is missing, unknown, of another shape or not finite, or does not fit on the
             device. The message names the file.
-        SettingsError: the weights are in int8.
+        SettingsError: the weights are in int8 or int4.
     """
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(
-            f"{checkpoint.place}: an int8 model, which only the native engine runs; leave engine and device "
-            "at auto"
+            f"{checkpoint.place}: a quantised model, which only the native engine runs; leave engine and "
+            "device at auto"
         )
     if isinstance(checkpoint.settings, RecurrentSettings):  # not checked against the weights yet
         _check(skip_init(lambda: _build(checkpoint), "meta"), checkpoint, weights)

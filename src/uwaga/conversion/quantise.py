@@ -1,4 +1,4 @@
-"""Conversion to int8, and its agreement with the float32 model.
+"""Conversion to int8 or int4, and its agreement with the float32 model.
 
 The two models are compared on sentences of the user, or on those in ``sentences.txt``, written for uwaga in
 languages of ten scripts. Random pieces are a last resort: no model is confident about nonsense.
@@ -21,6 +21,7 @@ from uwaga.checkpoints.registry import read
 from uwaga.checkpoints.score_stats import ScoreStats, measured_stats
 from uwaga.checkpoints.to_engine import pack_weights, to_engine
 from uwaga.engine import NativeModel
+from uwaga.engine.packing import Precision
 from uwaga.errors import ModelError
 from uwaga.languages.codes import base_language
 from uwaga.search import SearchOptions, search
@@ -37,7 +38,7 @@ CONTINUED = 32
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of float32 and int8 on a sample, with greedy search.
+    """The agreement of float32 and int8 or int4 on a sample, with greedy search.
 
     ``same`` is the share of sentences with equal results; ``tokens`` the share of tokens that agree from the
     start of their sentence; ``difference`` the mean absolute difference of the log-probabilities of the
@@ -228,32 +229,38 @@ def _sampled(checkpoint: Checkpoint, model: NativeModel) -> tuple[list[tuple[int
 
 
 def quantise(
-    folder: Path, out: Path, keep: Sequence[str] = (), sample: Sequence[str] | None = None
+    folder: Path,
+    out: Path,
+    keep: Sequence[str] = (),
+    sample: Sequence[str] | None = None,
+    precision: Precision = "int8",
 ) -> Agreement:
-    """Write the model of ``folder`` as the int8 folder ``out`` and compare the two.
+    """Write the model of ``folder`` as the int8 or int4 folder ``out`` and compare the two.
 
     Args:
-        folder: a Transformer, a decoder-only or a recurrent model, of any format but int8.
+        folder: a Transformer, a decoder-only or a recurrent model, of any format but int8 and int4.
         out: the folder to make.
-        keep: patterns of the names of matrices that stay in bfloat16, such as ``output`` or ``decoder.5.*``.
+        keep: patterns of the names of matrices that stay in bfloat16, or in int8 in an int4 model, such as
+            ``output`` or ``decoder.5.*``.
         sample: sentences to compare on, and, from a hundred on, to measure the score statistics on; None for
             the sentences that come with uwaga, which leaves the model's statistics as they are.
+        precision: int8 or int4.
 
     Raises:
-        ModelError: the model cannot be read, is of another family or already in int8, or ``out`` cannot be
+        ModelError: the model cannot be read, is of another family or quantised already, or ``out`` cannot be
             written.
         SettingsError: a pattern in ``keep`` matches no matrix.
     """
     checkpoint = read(folder)
-    packed = pack_weights(checkpoint, "int8", tuple(keep))
+    packed = pack_weights(checkpoint, precision, tuple(keep))
     exact = to_engine(checkpoint, "float32", threads=1)
-    rounded = to_engine(checkpoint, "int8", threads=1, packed=packed)
+    rounded = to_engine(checkpoint, precision, threads=1, packed=packed)
     if sample is None:
         sources, what = own_sources(checkpoint, exact)
     else:
         sources, what = comparison_sources(sample, checkpoint.source, exact), "sentences"
     card = checkpoint.card.text or f"# {folder.name}\n"
-    card += "\nWeights quantised to int8 by `uwaga convert --int8`.\n"
+    card += f"\nWeights quantised to {precision} by `uwaga convert --{precision}`.\n"
     score_stats = (
         checkpoint.score_stats if sample is None else measure_score_stats(checkpoint, rounded, sources)
     )

@@ -34,6 +34,9 @@ class WeightArena:
 def pack_int8(
     weight: NDArray[np.float32], levels: int, arena: WeightArena | None = None
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]: ...
+def pack_int4(
+    weight: NDArray[np.float32], arena: WeightArena | None = None
+) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.int32]]: ...
 def pack_int8_numbers(
     numbers: NDArray[np.int8],
     scales: NDArray[np.float32],
@@ -54,6 +57,14 @@ class Matrix:
         inputs: int,
         levels: int,
         panels: NDArray[np.int8],
+        scales: NDArray[np.float32],
+        sums: NDArray[np.int32],
+    ) -> Matrix: ...
+    @staticmethod
+    def int4(
+        outputs: int,
+        inputs: int,
+        panels: NDArray[np.uint8],
         scales: NDArray[np.float32],
         sums: NDArray[np.int32],
     ) -> Matrix: ...

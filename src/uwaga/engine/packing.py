@@ -1,4 +1,4 @@
-"""Packing of weights for the kernels: panels of 32 outputs in int8, bfloat16 or float32."""
+"""Packing of weights for the kernels: panels of 32 outputs in int8, int4, bfloat16 or float32."""
 
 from __future__ import annotations
 
@@ -55,13 +55,18 @@ def all_finite(values: NDArray[Any]) -> bool:
     return all(np.isfinite(flat[start : start + CHUNK]).all() for start in range(0, flat.size, CHUNK))
 
 
-Precision = Literal["float32", "bfloat16", "int8"]
+Precision = Literal["float32", "bfloat16", "int8", "int4"]
 PARTS: dict[str, tuple[str, ...]] = {
     "int8": ("panels", "scales", "sums"),
+    "int4": ("panels", "scales", "sums"),
     "bfloat16": ("panels",),
     "float32": ("panels",),
 }
 """Names of the arrays of a matrix in each format."""
+KEPT: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
+"""Number format of the matrices that a model in int8 or int4 keeps more exact."""
+INT4_GROUP = (32 * 32, 576)
+"""Numbers of a group of 32 inputs of a panel, and its bytes (M43)."""
 
 Read = Callable[[str], Floats]
 """Return a stored tensor by name; called for one matrix at a time: the model is never in memory twice."""
@@ -86,6 +91,8 @@ class Matrix:
         """Return the matrix for the core, which checks all sizes."""
         if self.format == "int8":
             return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays)
+        if self.format == "int4":
+            return _core.Matrix.int4(self.outputs, self.inputs, *self.arrays)
         make = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
         return make(self.outputs, self.inputs, *self.arrays)
 
@@ -121,8 +128,9 @@ def pack(
         target: target vocabulary.
         read: returns a stored tensor.
         precision: number format of the matrices; the rest stays float32.
-        keep: patterns of names of matrices that stay bfloat16 in an int8 model (``decoder.0.*``).
-        levels: largest quantised number.
+        keep: patterns of names of matrices (``decoder.0.*``) that stay bfloat16 in an int8 model, and int8 in
+            an int4 model.
+        levels: largest number of int8 matrices.
         integers: returns a tensor that is stored as integers, None for others; used unchanged if all
             tensors of an int8 matrix with 127 levels are stored as integers.
 
@@ -142,7 +150,7 @@ def pack(
     arena = _core.WeightArena() if numbers >= HUGE_PAGE else None
     kept = _kept(keep, [product.name for product in ordered])
     for product in ordered:
-        form: Precision = "bfloat16" if product.name in kept else precision
+        form = KEPT.get(precision, "bfloat16") if product.name in kept else precision
         unchanged = (form, levels, product.shape) == ("int8", 127, None)
         exact = [integers(weight_name(part)) for part in product.parts] if unchanged else []
         integer_parts = [part_integers for part_integers in exact if part_integers is not None]
@@ -183,18 +191,26 @@ def _matrix(
     product: Product, whole: Floats, form: Precision, levels: int, arena: _core.WeightArena | None
 ) -> Matrix:
     arrays: tuple[NDArray[Any], ...]
-    if form == "int8":
+    if form in ("int8", "int4"):
         try:
-            arrays = _core.pack_int8(whole, levels, arena)
+            if form == "int4":
+                arrays = _core.pack_int4(whole, arena)
+            else:
+                arrays = _core.pack_int8(whole, levels, arena)
         except ValueError as error:
             raise ModelError(
-                f"weight {product.name!r} cannot be int8: {error}; keep it in bfloat16"
+                f"weight {product.name!r} cannot be {form}: {error}; keep it in bfloat16"
             ) from None
     elif form == "bfloat16":
         arrays = (_core.pack_bfloat16(whole, arena),)
     else:
         arrays = (_core.pack_float(whole, arena),)
     return Matrix(sum(product.outputs), product.inputs, form, levels, arrays)
+
+
+def int4_size(numbers: int) -> int:
+    """Return the bytes of the panels of ``numbers`` weights, padding included."""
+    return numbers // INT4_GROUP[0] * INT4_GROUP[1]
 
 
 def _kept(patterns: Sequence[str], names: Sequence[str]) -> set[str]:

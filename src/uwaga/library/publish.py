@@ -18,7 +18,7 @@ from uwaga.files.regular import open_regular
 from uwaga.library.hub import HUB_NAME
 from uwaga.library.model_card import CardFields, write_card
 
-COPIED = (formats.UWAGA, formats.UWAGA_INT8, formats.HUGGING_FACE)
+COPIED = (formats.UWAGA, formats.UWAGA_INT8, formats.UWAGA_INT4, formats.HUGGING_FACE)
 """Formats whose folders are copied."""
 
 

@@ -40,7 +40,7 @@ class ModelSettings(StrictModel):
     name: Annotated[str, Field(min_length=1)] = "bundled"
     source: str | None = None
     target: str | None = None
-    precision: Literal["auto", "float32", "float16", "bfloat16", "int8"] = "auto"
+    precision: Literal["auto", "float32", "float16", "bfloat16", "int8", "int4"] = "auto"
     engine: Literal["auto", "native", "torch"] = "auto"
     shortlist: str | None = None
     threads: NonNegativeInt | None = None

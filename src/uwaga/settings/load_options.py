@@ -13,7 +13,10 @@ from uwaga.settings.options import check_one_of, check_options, given_options, o
 
 MAX_THREADS = 1024
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?", re.ASCII)
-DTYPES = ("auto", "float32", "float16", "bfloat16", "int8")
+DTYPES = ("auto", "float32", "float16", "bfloat16", "int8", "int4")
+"""Names of number formats."""
+QUANTISED = ("int8", "int4")
+"""Those of the native engine alone."""
 ENGINES = ("auto", "native", "torch")
 MEMORIES = ("fast", "shared")
 NO_SHORTLIST = "none"
@@ -34,11 +37,12 @@ class LoadOptions:
     dtype: str = field(
         default="auto",
         metadata=option(
-            "Number format to compute in: auto, float32, bfloat16, float16 (torch) or int8 (native engine)",
+            "Number format to compute in: auto, float32, bfloat16, float16 (torch), or int8 or int4 "
+            "(native engine)",
             section="Computation",
         ),
     )
-    """``auto`` is the format of an int8 folder, and float32 for all other models."""
+    """``auto`` is the format of an int8 or int4 folder, and float32 for all other models."""
 
     threads: int = field(
         default=0,
@@ -75,13 +79,13 @@ class LoadOptions:
     memory: str = field(
         default="fast",
         metadata=option(
-            "fast, or shared: map the weight file of an int8 folder, so that several processes share it",
+            "fast, or shared: map the weights of an int8 or int4 folder, so that several processes share it",
             section="Computation",
         ),
     )
     """``fast`` copies the weights into memory of the process, in pages of 2 MB if the system has them.
-    ``shared`` maps those of an int8 folder, so that processes share them; the file must not be changed while
-    it is in use."""
+    ``shared`` maps those of an int8 or int4 folder, so that processes share them; the file must not be
+    changed while it is in use."""
 
     adapter: str | Path | None = field(
         default=None,

@@ -18,7 +18,7 @@ from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
-from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
+from uwaga.settings.load_options import NO_SHORTLIST, QUANTISED, LoadOptions
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
@@ -101,7 +101,8 @@ def read_model(
             checkpoint = adapted(checkpoint, read_adapter(adapter))
     if task is not None and checkpoint.task != task:
         kind, runner = KINDS[checkpoint.task]
-        what = f"the family {checkpoint.family!r}" if checkpoint.packed is None else "this int8 model"
+        packed = checkpoint.packed
+        what = f"the family {checkpoint.family!r}" if packed is None else f"this {packed.precision} model"
         raise ModelError(f"{checkpoint.place}: {what} is {kind}, which {runner} run")
     return checkpoint
 
@@ -222,13 +223,15 @@ def _natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
         return False
     if wanted.device not in ("auto", "cpu") or wanted.dtype == "float16":
         what = f"dtype {wanted.dtype}" if wanted.dtype == "float16" else f"device {wanted.device!r}"
-        raise SettingsError(f"the native engine runs on the CPU in float32, bfloat16 or int8, not {what}")
+        raise SettingsError(
+            f"the native engine runs on the CPU in float32, bfloat16, int8 or int4, not {what}"
+        )
     return True
 
 
 def _runs_natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
     """Return True if ``engine="auto"`` means the native engine for this model."""
-    if wanted.dtype == "int8" or checkpoint.packed is not None or wanted.shortlist is not None:
+    if wanted.dtype in QUANTISED or checkpoint.packed is not None or wanted.shortlist is not None:
         return wanted.device in ("auto", "cpu")
     if wanted.dtype == "float16" or wanted.device not in ("auto", "cpu"):
         return False
@@ -277,7 +280,7 @@ def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEn
     """Load the model in torch on the device asked for.
 
     Raises:
-        SettingsError: an impossible device, or int8.
+        SettingsError: an impossible device, int8 or int4.
         MissingExtraError: torch is not installed.
     """
     try:
@@ -286,9 +289,9 @@ def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEn
         raise MissingExtraError(
             f"{checkpoint.place}: running this model needs torch; `pip install 'uwaga[train]'`"
         ) from None
-    if wanted.dtype == "int8" or checkpoint.packed is not None:
+    if wanted.dtype in QUANTISED or checkpoint.packed is not None:
         raise SettingsError(
-            "int8 is the native engine's: leave the engine at auto and the device at auto or cpu"
+            "int8 and int4 are the native engine's: leave the engine at auto and the device at auto or cpu"
         )
     device = _device(wanted.device, torch.cuda.is_available(), torch.cuda.device_count())
     from uwaga.checkpoints.to_torch import to_torch

@@ -217,6 +217,7 @@ def damaged(path: Path, error: Exception) -> ModelError:
 ALIGNED = 64
 NAMES: Mapping[str, str] = {
     "int8": "I8",
+    "uint8": "U8",
     "uint16": "U16",
     "int32": "I32",
     "float16": "F16",

@@ -1,7 +1,7 @@
-"""The int8 model folder: weights packed for the native engine, checked before they are used.
+"""The int8 or int4 model folder: weights packed for the native engine, checked before they are used.
 
 ``config.json`` (closed, with its own format version), ``engine.safetensors``, the tokenisers' files and
-``card.md``. It is made from another folder by ``uwaga convert --int8`` and runs without torch.
+``card.md``. It is made from another folder by ``uwaga convert --int8`` or ``--int4`` and runs without torch.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD, read_card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.uwaga.int8_config import (
-    NAME,
-    VERSION,
+    PRECISIONS,
+    VERSIONS,
     Frame,
     QuantisedConfig,
     check_layers,
@@ -32,7 +32,6 @@ from uwaga.checkpoints.formats.uwaga.int8_config import (
     read_quantised_config,
 )
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
-from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
 from uwaga.checkpoints.formats.uwaga.names import INT8_WEIGHTS as WEIGHTS
 from uwaga.checkpoints.formats.uwaga.read import (
     decoding_settings,
@@ -44,7 +43,7 @@ from uwaga.checkpoints.storage.memory import SharedFile, read_private
 from uwaga.checkpoints.storage.safetensors_files import NAMES, aligned_bytes, check_header, tensors_of
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.layout import products, stored_shapes, vectors
-from uwaga.engine.packing import PARTS, Matrix, Packed, Precision
+from uwaga.engine.packing import KEPT, PARTS, Matrix, Packed, int4_size
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
@@ -81,8 +80,8 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
     if isinstance(codec, SentencePieceCodec) and codec.whole is not None:
         return {SOURCE: codec.whole}
     raise ModelError(
-        "int8 folders hold the tokenisers of uwaga, of Marian, of GGUF files, and of the tokenizers library "
-        "where they know no languages; this model runs in int8 with --dtype int8"
+        "int8 and int4 folders hold the tokenisers of uwaga, of Marian, of GGUF files, and of the tokenizers "
+        "library where they know no languages; this model runs with --dtype int8 or --dtype int4"
     )
 
 
@@ -181,12 +180,12 @@ PANEL, DEPTH = 32, 64
 
 
 def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: str) -> None:
-    """Write an int8 folder atomically, replacing an older one of the same name.
+    """Write an int8 or int4 folder atomically, replacing an older one of the same name.
 
     Args:
         folder: the folder to make.
         checkpoint: the model.
-        packed: its weights in int8.
+        packed: its weights in int8 or int4.
         card: the model card in Markdown.
 
     Raises:
@@ -199,10 +198,11 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
     if checkpoint.alignment_head is not None:
         files = files | {HEAD_FILE: head_bytes(checkpoint.alignment_head)}
     content = aligned_bytes(_tensors(packed))
-    matrices = packed.matrices
+    matrices, kept = packed.matrices, KEPT[packed.precision]
+    stated_format = next(name for name, precision in PRECISIONS.items() if precision == packed.precision)
     values: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": stated_format,
+        "version": VERSIONS[stated_format],
         "languages": checkpoint.languages.stated,
         "tokenisers": library_of(source),
         "frame": frame_of(source),
@@ -215,7 +215,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
         "model": settings.model_dump(),
         "weights": {
             "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),
-            "kept": [name for name, matrix in matrices.items() if matrix.format == "bfloat16"],
+            "kept": [name for name, matrix in matrices.items() if matrix.format == kept],
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
         },
@@ -229,7 +229,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
 
 
 def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
-    """Read an int8 folder and check all of it.
+    """Read an int8 or int4 folder and check all of it.
 
     Args:
         folder: a folder written by :func:`write_quantised`.
@@ -252,7 +252,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
     card = read_card(folder)
     return Checkpoint(
         place=folder,
-        format=NAME,
+        format=f"uwaga {config.precision}",
         family=config.model.family,
         settings=config.model,
         symbols=config.symbols.symbols(),
@@ -280,7 +280,9 @@ def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[
     except ModelError as error:
         return WeightSummary(None, 0, ()), (str(error),)
     parameters = sum(math.prod(shape) for shape in stored_shapes(config.model, *config.sizes).values())
-    formats = ("I8", *(["BF16"] if config.weights.kept else []), "F32")
+    names = {"int8": "I8", "int4": "I4", "bfloat16": "BF16"}
+    forms = [config.precision, *([KEPT[config.precision]] if config.weights.kept else [])]
+    formats = (*(names[form] for form in forms), "F32")
     return WeightSummary(parameters, config.weights.bytes, formats), ()
 
 
@@ -317,14 +319,15 @@ def _tensors(packed: Packed) -> dict[str, NDArray[Any]]:
 
 def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the expected shape and number format of every tensor of the file."""
-    kept = set(config.weights.kept)
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for product in products(config.model, *config.sizes):
-        rows = _rounded(sum(product.outputs), PANEL)
-        if product.name in kept:
+        rows, form = _rounded(sum(product.outputs), PANEL), config.form(product.name)
+        if form == "bfloat16":
             found[f"{product.name}:panels"] = ((rows * _rounded(product.inputs, 2),), "U16")
         else:
-            found[f"{product.name}:panels"] = ((rows * _rounded(product.inputs, DEPTH),), "I8")
+            size = rows * _rounded(product.inputs, DEPTH)
+            packed = (size, "I8") if form == "int8" else (int4_size(size), "U8")
+            found[f"{product.name}:panels"] = ((packed[0],), packed[1])
             found[f"{product.name}:scales"] = ((rows,), "F32")
             found[f"{product.name}:sums"] = ((rows,), "I32")
         if product.bias:
@@ -337,9 +340,9 @@ def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
 def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTensor]) -> Packed:
     matrices: dict[str, Matrix] = {}
     for product in products(config.model, *config.sizes):
-        form: Precision = "bfloat16" if product.name in config.weights.kept else "int8"
+        form = config.form(product.name)
         arrays = tuple(tensors[f"{product.name}:{part}"].values for part in PARTS[form])
-        if form == "int8" and not np.isfinite(arrays[1]).all():
+        if form != "bfloat16" and not np.isfinite(arrays[1]).all():
             raise ModelError(f"{path}: scales of {product.name!r} are not finite; convert the model again")
         matrices[product.name] = Matrix(
             sum(product.outputs), product.inputs, form, config.weights.levels, arrays
@@ -348,11 +351,11 @@ def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTen
     for name, values in others.items():
         if not np.isfinite(values).all():
             raise ModelError(f"{path}: {name!r} holds numbers that are not finite; convert the model again")
-    return Packed(matrices, others, "int8")
+    return Packed(matrices, others, config.precision)
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Raise ModelError if the folder holds anything but an older int8 model."""
+    """Raise ModelError if the folder holds anything but an older int8 or int4 model."""
     if not folder.exists():
         return
     present = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
@@ -361,7 +364,7 @@ def _check_replaceable(folder: Path) -> None:
     foreign = sorted(set(present) - FILES)
     if foreign or WEIGHTS not in present:
         raise ModelError(
-            f"{folder}: holds {(foreign or present)[0]!r}, which is not of an int8 model, so it is not "
+            f"{folder}: holds {(foreign or present)[0]!r}, which is not of a quantised model, so it is not "
             "overwritten; give another folder"
         )
 

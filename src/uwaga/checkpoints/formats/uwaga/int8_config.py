@@ -1,4 +1,4 @@
-"""``config.json`` of an int8 folder: a closed schema with a format version. Nothing here needs torch."""
+"""``config.json`` of an int8 or int4 folder: a closed schema with a version. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from uwaga.checkpoints.formats.uwaga.names import CONFIG
-from uwaga.checkpoints.formats.uwaga.names import INT8_FORMAT as FORMAT
+from uwaga.checkpoints.formats.uwaga.names import CONFIG, INT4_FORMAT, INT8_FORMAT
 from uwaga.checkpoints.formats.uwaga.read import Language, SymbolIds, TokenId, Vocabulary
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count, layer_width
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.engine.layout import engine_refusal
+from uwaga.engine.packing import KEPT, Precision
 from uwaga.errors import ModelError, SettingsError, shown
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
@@ -36,11 +36,11 @@ from uwaga.settings.recurrent import (
 )
 from uwaga.tokenizers.text import TextOptions
 
-NAME = "uwaga int8"
 LEAST_LAYER = 1000
 """Bytes of a layer, whatever its width: the names of its weights alone take more."""
-VERSION = 4
-"""Of the schema."""
+VERSIONS = {INT8_FORMAT: 4, INT4_FORMAT: 1}
+"""Of the schema of each format."""
+PRECISIONS: dict[str, Precision] = {INT8_FORMAT: "int8", INT4_FORMAT: "int4"}
 
 
 class Frame(StrictModel):
@@ -52,7 +52,11 @@ class Frame(StrictModel):
 
 
 class WeightFile(StrictModel):
-    """The weight file: ``levels`` is the largest quantised value, ``kept`` the matrices in bfloat16."""
+    """The weight file.
+
+    ``levels`` is the largest number of the int8 matrices, ``kept`` the matrices in bfloat16; in an int4 model
+    those in int8.
+    """
 
     levels: int = Field(ge=1, le=127)
     kept: list[str] = Field(max_length=4096)
@@ -67,7 +71,7 @@ class QuantisedConfig(StrictModel):
     model whose control pieces are special tokens.
     """
 
-    format: Literal["uwaga int8 model"]
+    format: Literal["uwaga int8 model", "uwaga int4 model"]
     version: int = Field(ge=1)
     languages: tuple[Language, Language]
     tokenisers: Literal["uwaga", "marian", "tokenizers", "sentencepiece"]
@@ -115,21 +119,35 @@ class QuantisedConfig(StrictModel):
         """Vocabulary sizes of source and target."""
         return self.vocabulary.source, self.vocabulary.target
 
+    @property
+    def precision(self) -> Precision:
+        """Number format of the matrices that are not kept in another."""
+        return PRECISIONS[self.format]
+
+    def form(self, matrix: str) -> Precision:
+        """Return the number format of a matrix."""
+        return KEPT[self.precision] if matrix in self.weights.kept else self.precision
+
 
 def read_quantised_config(folder: Path) -> QuantisedConfig:
-    """Read ``config.json`` of an int8 folder.
+    """Read ``config.json`` of an int8 or int4 folder.
 
     Raises:
-        ModelError: it is not an int8 folder's, of a newer version, or damaged.
+        ModelError: it is not that of a quantised folder, of a newer version, or damaged.
     """
     path = folder / CONFIG
     values = read_mapping(path)
-    if values.get("format") != FORMAT:
-        raise ModelError(f'{path}: not the configuration of an int8 model ("format": "{FORMAT}")')
-    version = values.get("version")
-    if isinstance(version, int) and version != VERSION:
-        way = "install a newer uwaga" if version > VERSION else "convert the model again"
-        raise ModelError(f"{path}: written in int8 format {version}, this uwaga reads {VERSION}; {way}")
+    stated, version = values.get("format"), values.get("version")
+    if not isinstance(stated, str) or stated not in VERSIONS:
+        raise ModelError(
+            f'{path}: not the configuration of an int8 or int4 model ("format": "{INT8_FORMAT}")'
+        )
+    ours = VERSIONS[stated]
+    if isinstance(version, int) and version != ours:
+        way = "install a newer uwaga" if version > ours else "convert the model again"
+        raise ModelError(
+            f"{path}: written in {PRECISIONS[stated]} format {version}, this uwaga reads {ours}; {way}"
+        )
     return check_quantised_config(values, str(path))
 
 

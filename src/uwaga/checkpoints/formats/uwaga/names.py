@@ -12,6 +12,8 @@ CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 INT8_FORMAT, INT8_WEIGHTS = "uwaga int8 model", "engine.safetensors"
 """Of int8 folders."""
+INT4_FORMAT = "uwaga int4 model"
+"""Of int4 folders, whose weights are in the same file."""
 SOURCE = "source.spm"
 TARGET = "target.spm"
 FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD, HEAD_FILE})

@@ -1,0 +1,109 @@
+// The int4 product: the exact sums of the int8 product with the same numbers. Up to Int4Block::rows rows are multiplied
+// by the 4-bit numbers, which are read once, at the speed of memory; more rows by panels that are unpacked to int8 and
+// stay in the cache. For an instruction set that provides int8_panels and
+//
+//     struct Int4Block {
+//         static constexpr int64_t rows;  // at most; 0: panels are always unpacked, and `run` does not exist
+//         static void run(int64_t count, const SignedRows& x, const uint8_t* weights, int64_t groups, uintptr_t prefetch, int32_t* sums);
+//     };
+//
+// which writes the exact sums (count, 32) of a panel. Included inside an unnamed namespace.
+
+static_assert(Int4Block::rows <= SignedRows::most);
+constexpr int64_t unpacked_size = 64 * 1024;  // bytes of unpacked panels
+constexpr int64_t unpacked_rows = 64;         // multiplied by a panel that is unpacked piece by piece
+
+// Panels, or a part of the inputs of one, as int8.
+inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
+    for (int64_t g = 0; g < groups; ++g, from += int4_group, to += int4_inputs * panel) {
+        int8_t step[4 * panel], first[4 * panel];  // of every number of four inputs; first: the number of q = 0
+        for (int64_t c = 0; c < panel; ++c) {
+            const int8_t by = static_cast<int8_t>(from[2 * c]), lowest = static_cast<int8_t>(from[2 * c + 1] - 8 * from[2 * c]);
+            for (int64_t k = 0; k < 4; ++k) step[4 * c + k] = by, first[4 * c + k] = lowest;
+        }
+        const uint8_t* numbers = from + 2 * panel;
+        for (int64_t i = 0; i < 4; ++i, numbers += 4 * panel) {
+            int8_t* lower = to + 8 * i * panel;
+            for (int64_t k = 0; k < 4 * panel; ++k) lower[k] = static_cast<int8_t>(step[k] * (numbers[k] & 15) + first[k]);
+            int8_t* upper = lower + 4 * panel;
+            for (int64_t k = 0; k < 4 * panel; ++k) upper[k] = static_cast<int8_t>(step[k] * (numbers[k] >> 4) + first[k]);
+        }
+    }
+}
+
+// Passes panels of an unpacked part on as those of the whole.
+template <class Finish>
+struct LaterPanels {
+    Finish& finish;
+    int64_t first;
+
+    void prepare(int64_t row, int64_t p) const { finish.prepare(row, first + p); }
+    void operator()(int64_t row, int64_t p, const int32_t* sums) const { finish(row, first + p, sums); }
+};
+
+struct AddToTotals {
+    int32_t* totals;
+
+    void prepare(int64_t, int64_t) const {}
+    void operator()(int64_t row, int64_t, const int32_t* sums) const {
+        for (int64_t c = 0; c < panel; ++c) totals[row * panel + c] += sums[c];
+    }
+};
+
+template <class Finish>
+void unpacked_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Finish& finish) {
+    const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel, groups = inputs / int4_inputs;
+    alignas(64) int8_t scratch[unpacked_size];
+    const int64_t together = unpacked_size / (inputs * panel);
+    for (int64_t p = 0; together > 0 && p < panels; p += together) {
+        const int64_t count = smaller(together, panels - p);
+        unpack(w.panels + p * groups * int4_group, count * groups, scratch);
+        LaterPanels<Finish> later{finish, p};
+        int8_panels(x, rows, Int8Matrix{scratch, w.scales + p * panel, w.sums + p * panel, count * panel, inputs}, later);
+    }
+    if (together > 0) return;
+    // Panels that do not fit: piece by piece of their inputs. The correction belongs to the first piece.
+    alignas(64) const int32_t none[panel] = {};
+    alignas(64) int32_t totals[unpacked_rows * panel];
+    constexpr int64_t piece = unpacked_size / panel;
+    for (int64_t row = 0; row < rows; row += unpacked_rows) {
+        const int64_t count = smaller(unpacked_rows, rows - row);
+        for (int64_t p = 0; p < panels; ++p) {
+            memset(totals, 0, sizeof totals);
+            AddToTotals add{totals};
+            for (int64_t k = 0; k < inputs; k += piece) {
+                const int64_t depth = smaller(piece, inputs - k);
+                unpack(w.panels + (p * groups + k / int4_inputs) * int4_group, depth / int4_inputs, scratch);
+                const QuantisedRows some{x.values + row * x.stride + k, x.scales + row, x.stride};
+                int8_panels(some, count, Int8Matrix{scratch, w.scales + p * panel, k ? none : w.sums + p * panel, panel, depth}, add);
+            }
+            for (int64_t r = 0; r < count; ++r) {
+                finish.prepare(row + r, p);
+                finish(row + r, p, totals + r * panel);
+            }
+        }
+    }
+}
+
+template <class Block, class Finish>
+void direct_rows(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Finish& finish) {
+    const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel, groups = inputs / int4_inputs;
+    SignedRows signed_rows;
+    signed_rows.fill(x, rows, inputs);
+    alignas(64) int32_t sums[Block::rows * panel];
+    for (int64_t p = 0; p < panels; ++p) {
+        const int64_t at = p * groups * int4_group;
+        for (int64_t r = 0; r < rows; ++r) finish.prepare(r, p);
+        Block::run(rows, signed_rows, w.panels + at, groups, prefetch_address(w, panels * groups * int4_group, at, prefetch_distance), sums);
+        for (int64_t r = 0; r < rows; ++r) finish(r, p, sums + r * panel);
+    }
+}
+
+// Call finish(row, panel index, the row's 32 exact sums of (u8 - 128) * the int8 number) for every row and panel.
+template <class Finish>
+void int4_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Finish& finish) {
+    if constexpr (Int4Block::rows > 0) {
+        if (rows <= Int4Block::rows && padded_inputs(w.inputs) <= SignedRows::most_inputs) return direct_rows<Int4Block>(x, rows, w, finish);
+    }
+    unpacked_panels(x, rows, w, finish);
+}

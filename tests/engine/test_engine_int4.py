@@ -1,0 +1,293 @@
+"""4-bit weights (M43): the results of int8 with the same numbers, to the bit; folders; what is refused."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny_models as tiny
+from native_models import SYMBOLS, native, random_model, sentences, walk
+from prompted_models import random_decoder
+
+import uwaga
+from uwaga.checkpoints.formats.uwaga.folder import save_model
+from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
+from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors
+from uwaga.cli.main import main
+from uwaga.conversion.quantise import quantise
+from uwaga.engine import NativeModel, _core, pack
+from uwaga.engine.cpu import usable
+from uwaga.engine.packing import INT4_GROUP, Matrix
+from uwaga.engine.shortlist import Shortlist
+from uwaga.errors import ModelError, SettingsError
+from uwaga.search import SearchOptions, search
+from uwaga.settings import DecoderOnlySettings, TransformerSettings
+
+PANEL, GROUP = 32, 32
+SHAPE = TransformerSettings(
+    encoder_layers=1, decoder_layers=2, width=40, heads=4, feed_forward=72, max_length=40, norm="pre"
+)
+MODEL = random_model(SHAPE, spread=2.0, source=97, target=97)
+OPTIONS = SearchOptions(beam=3, nbest=2, max_length=10)
+
+
+def int8_panels(panels):
+    """The panels of int8 of panels of int4, from the description of the format alone."""
+    groups = panels.reshape(-1, INT4_GROUP[1])
+    pairs = groups[:, : 2 * PANEL].view(np.int8).reshape(-1, PANEL, 2).astype(int)
+    both = groups[:, 2 * PANEL :].reshape(-1, 4, PANEL, 4)
+    q = np.stack([both & 15, both >> 4], axis=2).astype(int)  # groups, 4, halves, outputs, inputs
+    step, middle = (pairs[:, None, None, :, which, None] for which in (0, 1))
+    return (step * (q - 8) + middle).astype(np.int8).reshape(-1)
+
+
+def dequantised(panels, scales, outputs, inputs):
+    whole = int8_panels(panels).reshape(len(scales) // PANEL, -1, PANEL, 4)
+    rows = whole.transpose(0, 2, 1, 3).reshape(len(scales), -1)
+    return rows[:outputs, :inputs].astype(float) * scales[:outputs, None]
+
+
+def as_int8(matrix):
+    if matrix.format != "int4":
+        return matrix
+    unpacked = int8_panels(matrix.arrays[0])
+    room = np.empty(unpacked.size + 64, np.int8)
+    first = -room.ctypes.data % 64
+    panels = room[first : first + unpacked.size]
+    panels[:] = unpacked
+    return Matrix(matrix.outputs, matrix.inputs, "int8", 127, (panels, *matrix.arrays[1:]))
+
+
+def pair(model, isa=None, threads=1, keep=()):
+    """The engine in int4, and in int8 with the same numbers."""
+    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    source = getattr(model, "source_embedding", None)
+    sizes = (model.vocabulary if source is None else source.num_embeddings, model.vocabulary)
+    packed = pack(model.settings, *sizes, state.__getitem__, "int4", keep)
+    same = {name: as_int8(matrix) for name, matrix in packed.matrices.items()}
+    int8 = replace(packed, matrices=same, precision="int8")
+    return [NativeModel(model.settings, SYMBOLS, *sizes, one, threads, isa) for one in (packed, int8)]
+
+
+@pytest.mark.parametrize("isa", usable())
+def test_M43_steps_have_the_bits_of_int8_with_the_same_numbers(isa):
+    for keep in ((), ("output", "decoder.1.*")):
+        for int4, int8 in walk(*pair(MODEL, isa, keep=keep), sentences(5), 4):
+            assert np.array_equal(int4.log_probs, int8.log_probs)
+
+
+def test_M43_a_decoder_only_model_has_the_bits_of_int8_with_the_same_numbers():
+    model = random_decoder(DecoderOnlySettings(layers=2, width=64, heads=4, max_length=40), vocabulary=97)
+    prompts = sentences(6, seed=3, vocabulary=97)
+    one, other = (search(each, prompts, OPTIONS) for each in pair(model))
+    assert one == other
+
+
+def test_M43_results_are_the_same_bits_alone_in_any_batch_and_on_any_threads():
+    sources = sentences(60, seed=1, longest=30, vocabulary=97)
+    single = native(MODEL, "int4")
+    expected = [search(single, [source], OPTIONS)[0] for source in sources]
+    for threads, budget in ((1, 4096), (2, 100), (3, 700)):
+        options = replace(OPTIONS, batch_tokens=budget)
+        assert search(native(MODEL, "int4", threads, shared_width=1), sources, options) == expected
+
+
+def test_M43_a_shortlist_has_the_bits_of_int8_with_the_same_numbers():
+    rng = np.random.default_rng(0)
+    lists = [np.sort(rng.choice(97, 9, replace=False)) for _ in range(97)]
+    shortlist = Shortlist(
+        np.arange(4, dtype=np.int32),
+        np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int32),
+        np.concatenate(lists).astype(np.int32),
+        vocabulary=97,
+    )
+    sources = sentences(8, seed=2, vocabulary=97)
+    one, other = (search(each.with_shortlist(shortlist), sources, OPTIONS) for each in pair(MODEL))
+    assert one == other
+
+
+@pytest.mark.numerical
+def test_M43_int4_is_near_float32_and_nearer_where_matrices_stay_int8():
+    model = random_model(SHAPE.model_copy(update={"width": 64, "feed_forward": 128}))
+    exact, sources = native(model), sentences(6)
+
+    def error(keep):
+        near = native(model, "int4", keep=keep)
+        both = walk(exact, near, sources, 6)
+        return np.mean([np.abs(one.log_probs - two.log_probs).mean() for one, two in both])
+
+    whole, kept, int8 = (error(keep) for keep in ((), ("output", "decoder.*"), ("*",)))
+    assert int8 < kept < whole < 0.3
+    assert int8 < 0.03
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (33, 70), (64, 256), (5, 1000)])
+def test_M43_an_error_is_half_a_step_at_most(outputs, inputs):
+    """Of the grid that spans the group, whose step is a whole number of the output's scale."""
+    rng = np.random.default_rng(inputs)
+    weight = rng.normal(size=(outputs, inputs)) * np.exp(rng.normal(size=(outputs, 1)))
+    weight[:, :: GROUP + 1] += 3 * rng.normal(size=weight[:, :: GROUP + 1].shape)
+    weight = weight.astype(np.float32)
+    panels, scales, _ = _core.pack_int4(weight)
+    off = np.abs(dequantised(panels, scales, outputs, inputs) - weight)
+    np.testing.assert_allclose(scales[:outputs], np.abs(weight).max(1) / 127, rtol=1e-6)
+    for first in range(0, inputs, GROUP):
+        group = weight[:, first : first + GROUP]
+        steps = np.clip(np.ceil(np.ptp(group, axis=1) / 15 / scales[:outputs] - 1e-4), 1, 16)
+        half = steps * scales[:outputs] / 2
+        assert (off[:, first : first + GROUP] ** 2).mean(1).max() <= (half**2).max() * 1.001
+        mean = np.sqrt((off[:, first : first + GROUP] ** 2).mean(1))
+        assert (mean <= half * 1.001).all()
+
+
+@pytest.mark.numerical
+def test_M43_the_search_leaves_less_than_rounding_to_the_range():
+    """For normal weights: less than sixteen even levels from the least to the greatest of each group."""
+    weight = np.random.default_rng(0).normal(size=(64, 512)).astype(np.float32)
+    panels, scales, _ = _core.pack_int4(weight)
+    off = dequantised(panels, scales, 64, 512) - weight
+    groups = weight.reshape(64, -1, GROUP).astype(float)
+    least, step = groups.min(2, keepdims=True), np.ptp(groups, axis=2, keepdims=True) / 15
+    plain = np.rint((groups - least) / step) * step + least - groups
+    assert (off**2).mean() < (plain**2).mean()
+
+
+@pytest.mark.parametrize("change", ["step", "middle", "number", "sum"])
+def test_M43_grids_and_sums_are_held_against_the_panels(change):
+    panels, scales, sums = _core.pack_int4(np.random.default_rng(0).normal(size=(40, 100)).astype(np.float32))
+    _core.Matrix.int4(40, 100, panels, scales, sums)
+    group = panels[INT4_GROUP[1] :]
+    if change == "step":
+        group[2 * 5] = 17
+    elif change == "middle":
+        group[2 * 5 + 1] = 127
+    elif change == "number":
+        group[2 * PANEL + 9] ^= 1
+    else:
+        sums = sums + 128
+    message = "grid of a group exceeds int8" if change in ("step", "middle") else "sums: do not match"
+    with pytest.raises(ValueError, match=message):
+        _core.Matrix.int4(40, 100, panels, scales, sums)
+
+
+def test_M43_arrays_of_other_sizes_are_refused():
+    arrays = _core.pack_int4(np.ones((40, 100), np.float32))
+    for which in range(3):
+        cut = [array[:-1] if which == number else array for number, array in enumerate(arrays)]
+        with pytest.raises(ValueError, match=("panels", "scales", "sums")[which]):
+            _core.Matrix.int4(40, 100, *cut)
+    with pytest.raises(ValueError, match=r"65537 inputs.* at most 65536"):
+        _core.pack_int4(np.zeros((1, 65537), dtype=np.float32))
+
+
+FOLDER = tiny.TINY.model_copy(update={"tie": "decoder", "norm": "pre", "gated": True, "output_bias": True})
+SOURCE, TARGET = tiny.tokeniser("source"), tiny.tokeniser("target", size=330)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("int4") / "model"
+    model = tiny.transformer(FOLDER, SOURCE, TARGET)
+    save_model(folder, model, FOLDER, tiny.DECODING, SOURCE, TARGET, ("en", "de"), "# card\n")
+    return folder
+
+
+@pytest.fixture
+def folder(original, tmp_path):
+    quantise(original, tmp_path / "int4", ("output",), precision="int4")
+    return tmp_path / "int4"
+
+
+def test_M43_a_folder_translates_as_the_engine_in_int4(original, tmp_path, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["convert", "--int4", str(original), str(tmp_path / "made")])
+    assert end.value.code == 0
+    assert "written in int4" in capsys.readouterr().out
+    loaded, expected = uwaga.load(tmp_path / "made"), uwaga.load(original, dtype="int4")
+    assert loaded.decoder.precision == expected.decoder.precision == "int4"
+    shared = uwaga.load(tmp_path / "made", memory="shared")
+    answers = [one.translate(tiny.ENGLISH, beam=3) for one in (loaded, expected, shared)]
+    assert answers[0] == answers[1] == answers[2]
+    with pytest.raises(SystemExit):
+        main(["info", str(tmp_path / "made")])
+    assert "(I4, F32)" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        main(["convert", "--int4", "--int8", str(original), str(tmp_path / "both")])
+    assert end.value.code == 1
+
+
+def test_M43_a_folder_keeps_matrices_in_int8(folder):
+    forms = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
+    assert {name for name, form in forms.items() if form == "int8"} == {"output"}
+    assert set(forms.values()) == {"int4", "int8"}
+    with pytest.raises(SettingsError, match="int8 needs the model that it was made of"):
+        uwaga.load(folder, dtype="int8")
+    with pytest.raises(SettingsError, match="int4 are the native engine's"):
+        uwaga.load(folder, engine="torch")
+    with pytest.raises(ModelError, match="quantised already"):
+        quantise(folder, folder.parent / "again", precision="int4")
+
+
+def edited(folder, change):
+    config = json.loads((folder / CONFIG).read_text())
+    change(config)
+    (folder / CONFIG).write_text(json.dumps(config))
+
+
+def rewritten(folder, change):
+    """Other tensors, and a configuration that knows their size and checksum."""
+    import hashlib
+
+    tensors = {name: np.array(one.values) for name, one in open_tensors(folder / WEIGHTS).items()}
+    change(tensors)
+    content = aligned_bytes(tensors)
+    (folder / WEIGHTS).write_bytes(content)
+    stated = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    edited(folder, lambda config: config["weights"].update(stated))
+
+
+INNER = "encoder.0.feed_forward.inner"
+PANELS = f"{INNER}:panels"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda tensors: tensors.pop(f"{INNER}:scales"), [f"{INNER}:scales"]),
+        (lambda tensors: tensors[f"{INNER}:scales"].__setitem__(3, np.nan), [INNER, "not finite"]),
+        (lambda tensors: tensors.update({f"{INNER}:panels": tensors[PANELS][:-64]}), [WEIGHTS]),
+        (
+            lambda tensors: tensors.update({f"{INNER}:panels": tensors[PANELS].view(np.int8)}),
+            [INNER],
+        ),
+        (lambda tensors: tensors[PANELS].__setitem__(0, 99), ["grid of a group exceeds int8"]),
+        (lambda tensors: tensors[f"{INNER}:sums"].__setitem__(0, 1), ["sums: do not match"]),
+    ],
+)
+def test_M43_damaged_weights_are_refused_by_name(folder, change, words):
+    rewritten(folder, change)
+    with pytest.raises(ModelError) as error:
+        uwaga.load(folder)
+    for word in (str(folder), *words):
+        assert word in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda config: config.update(version=2), ["int4 format 2", "newer uwaga"]),
+        (
+            lambda config: config.update(format="uwaga int8 model"),
+            ["int8 format 1", "convert the model again"],
+        ),
+        (lambda config: config["weights"].update(kept=[]), [WEIGHTS]),
+        (lambda config: config["model"].update(feed_forward=2**40), [WEIGHTS, "asks for"]),
+    ],
+)
+def test_M43_what_config_says_is_held_against_the_files(folder, change, words):
+    edited(folder, change)
+    with pytest.raises(ModelError) as error:
+        uwaga.load(folder)
+    for word in (str(folder), *words):
+        assert word in str(error.value)
