@@ -13,6 +13,7 @@ from toy import toy_values, write_reversal_corpus
 
 import uwaga
 from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.description import describe_checkpoint
 from uwaga.decoder import Symbols
 from uwaga.engine.interventions import Heads
 from uwaga.errors import ModelError, SettingsError
@@ -90,6 +91,9 @@ def test_a_folder_keeps_every_setting(tmp_path: Path) -> None:
     checkpoint = formats.read(folder)
     assert checkpoint.task == "translate"
     assert checkpoint.settings == parse(Settings, values(tmp_path, 5, SMALL | GEMMA), "toy").model
+    sizes = describe_checkpoint(formats.read(folder)).sizes
+    assert (sizes["positions"], sizes["rotary base"], sizes["rotary scaling"]) == ("rotary", 10_000.0, "none")
+    assert sizes["window"] == 4
     effect = compare(uwaga.load(folder, device="cpu"), "abc", Heads("decoder", None, None, "silent"))
     assert effect.log_prob_before != effect.log_prob_after
     with pytest.raises(

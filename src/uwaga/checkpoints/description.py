@@ -57,10 +57,12 @@ class Description:
 
 def describe_checkpoint(checkpoint: Checkpoint) -> Description:
     """Describe a checkpoint that was read without its weights."""
+    flat: dict[str, Any] = {}
+    for name, value in model_values(checkpoint.settings).items():
+        inner = value if isinstance(value, dict) else {"": value}  # a group, such as rotary
+        flat |= {f"{name} {key}".strip().replace("_", " "): part for key, part in inner.items()}
     sizes: dict[str, int | float | str] = {
-        name.replace("_", " "): value
-        for name, value in model_values(checkpoint.settings).items()
-        if name != "family" and type(value) in (int, float, str)
+        name: value for name, value in flat.items() if name != "family" and type(value) in (int, float, str)
     }
     head = checkpoint.alignment_head
     return Description(
