@@ -1,0 +1,205 @@
+"""Whether decoders from GGUF files are right: the numbers and tokens of transformers, and what int8 costs.
+
+    python benchmarks/decoders_right.py SmolLM2-135M-Instruct.Q4_1.gguf --data ../shared/data
+    python benchmarks/decoders_right.py gemma-3-270m-q4_k_m.gguf --data ../shared/data --engine torch
+
+The peer reads the same file (`gguf_file=`, which needs `pip install gguf accelerate`), in float32.
+
+- tokenisers: the ids of 10,000 lines of FLORES, Tatoeba and Multi30k in four languages;
+- logits: of 100 texts of 200 tokens of FLORES, English: the largest difference of a token's log-probability,
+  as a share of the range of the logits at its position;
+- greedy: 64 new tokens after each of 200 prompts of 16 tokens. Where the tokens differ, the transformers'
+  difference of the two logits there is listed; the continuations may go on differently after it;
+- int8: the perplexity of the 100 texts in int8 against float32 (native engine alone).
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+from peers.machine import machine
+
+from uwaga import TextGenerator
+from uwaga.decoder import Choice, Decoder
+from uwaga.search import search
+
+LINES, TEXTS, LENGTH = 10_000, 100, 200
+PROMPTS, PROMPT, NEW = 200, 16, 64
+BATCH = 10
+TIE = 1e-4
+Floats = NDArray[np.float32]
+
+
+def lines(data: Path) -> list[str]:
+    """Return lines of four languages: FLORES, then Tatoeba, then Multi30k."""
+    found: list[str] = []
+    for name in ("flores/dev.en.gz", "flores/dev.pt.gz"):
+        found += read(data / name)
+    for line in read(data / "tatoeba/train.en-de.tsv.gz")[:2500]:
+        found += line.split("\t")
+    for language in ("de", "fr", "en"):
+        found += read(data / f"multi30k/train.{language}.gz")[:1100]
+    return list(filter(None, found))[:LINES]
+
+
+def batched(items: list[list[int]], size: int) -> Iterator[list[list[int]]]:
+    yield from (items[start : start + size] for start in range(0, len(items), size))
+
+
+def read(path: Path) -> list[str]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def log_probs(decoder: Decoder, texts: list[list[int]]) -> Iterator[tuple[int, Floats]]:
+    """Yield the number of each token of texts of one length, and the log-probabilities (texts, vocabulary)
+    after it.
+
+    torch reads a text at once; the engine reads the first token of each as a prompt, then one by one.
+    """
+    if isinstance(decoder, torch.nn.Module):
+        with torch.inference_mode():
+            logits = decoder.logits(decoder.read(torch.tensor(texts)))  # type: ignore[operator]
+            found = torch.log_softmax(logits, dim=-1).numpy()
+        yield from ((position, found[:, position]) for position in range(found.shape[1]))
+        return
+    state = decoder.start(decoder.encode([text[:1] for text in texts]), 1)
+    tokens = np.full(len(texts), decoder.symbols.start, dtype=np.int64)
+    for position in range(len(texts[0])):
+        step = decoder.step(tokens, state, Choice(count=1, all_tokens=True))
+        yield position, step.log_probs
+        if position + 1 < len(texts[0]):
+            state, tokens = step.state, np.array([text[position + 1] for text in texts], dtype=np.int64)
+
+
+def check_tokenisers(ours: TextGenerator, path: Path, data: Path) -> dict[str, Any]:
+    peer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
+    every = lines(data)
+    different = [
+        line for line in every if ours.tokeniser.encode(line) != peer.encode(line, add_special_tokens=False)
+    ]
+    return {"lines": len(every), "different": len(different), "first": different[:3]}
+
+
+def check_logits(decoder: Decoder, peer: Any, texts: list[list[int]]) -> dict[str, Any]:
+    worst, nats, theirs_nats = 0.0, 0.0, 0.0
+    for group in batched(texts, 1 if isinstance(decoder, torch.nn.Module) else BATCH):
+        with torch.inference_mode():
+            logits = [peer(torch.tensor([text])).logits[0] for text in group]
+        spans = [(each.max(-1).values - each.min(-1).values).numpy() for each in logits]
+        wanted = [torch.log_softmax(each, dim=-1).numpy() for each in logits]
+        del logits
+        for position, ours in log_probs(decoder, group):
+            for row, text in enumerate(group):
+                theirs = wanted[row][position]
+                worst = max(worst, float(np.abs(ours[row] - theirs).max()) / float(spans[row][position]))
+                if position + 1 < len(text):
+                    nats -= float(ours[row][text[position + 1]])
+                    theirs_nats -= float(theirs[text[position + 1]])
+    count = sum(len(text) - 1 for text in texts)
+    return {
+        "largest difference / range": worst,
+        "perplexity": math.exp(nats / count),
+        "transformers' perplexity": math.exp(theirs_nats / count),
+    }
+
+
+def perplexity(decoder: Decoder, texts: list[list[int]]) -> float:
+    nats = 0.0
+    for some in batched(texts, BATCH):
+        for position, found in log_probs(decoder, some):
+            for row, text in enumerate(some):
+                if position + 1 < len(text):
+                    nats -= float(found[row][text[position + 1]])
+    return math.exp(nats / sum(len(text) - 1 for text in texts))
+
+
+def check_greedy(generator: TextGenerator, peer: Any, prompts: list[list[int]]) -> dict[str, Any]:
+    options = generator.options(beam=1, max_length=NEW, min_length=NEW)
+    ours = [list(one.tokens) for [one] in search(generator.decoder, prompts, options)]
+    theirs: list[list[int]] = []
+    for some in batched(prompts, 20):
+        ids = torch.tensor(some)
+        with torch.inference_mode():
+            made = peer.generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=NEW,
+                min_new_tokens=NEW,
+                do_sample=False,
+                pad_token_id=0,
+            )
+        theirs += made[:, ids.shape[1] :].tolist()
+    different = []
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if one == other:
+            continue
+        at = next(place for place in range(NEW) if one[place] != other[place])
+        with torch.inference_mode():
+            logits = peer(torch.tensor([prompts[number] + other[:at]])).logits[0, -1]
+        gap = float((logits[other[at]] - logits[one[at]]).abs())
+        different.append({"prompt": number, "token": at, "difference of logits": gap})
+    ties = sum(each["difference of logits"] <= TIE for each in different)
+    return {"prompts": len(prompts), "equal": len(prompts) - len(different), "ties": ties, "list": different}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="with flores/, tatoeba/ and multi30k/")
+    parser.add_argument("--engine", choices=("native", "torch"), default="native")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--texts", type=int, default=TEXTS)
+    parser.add_argument("--prompts", type=int, default=PROMPTS)
+    parser.add_argument("--parts", nargs="*", default=["tokenisers", "logits", "greedy", "int8"])
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    torch.set_num_threads(asked.threads)
+    transformers.logging.set_verbosity_error()
+
+    ours = TextGenerator.load(asked.file, device="cpu", engine=asked.engine, threads=asked.threads)
+    ids = [
+        token
+        for line in read(asked.data / "flores/dev.en.gz")
+        for token in ours.tokeniser.encode(line + "\n")
+    ]
+    first = ours.tokeniser.add_special_tokens([])
+    size = LENGTH - len(first)
+    texts = [first + ids[size * number : size * (number + 1)] for number in range(asked.texts)]
+    short = PROMPT - len(first)
+    prompts = [first + ids[100 * number : 100 * number + short] for number in range(asked.prompts)]
+    result: dict[str, Any] = {"machine": machine(), "file": asked.file.name, "engine": asked.engine}
+    if "tokenisers" in asked.parts:
+        result["tokenisers"] = check_tokenisers(ours, asked.file, asked.data)
+        print(json.dumps({"tokenisers": result["tokenisers"]}), flush=True)
+    if {"logits", "greedy"} & set(asked.parts):
+        peer = transformers.AutoModelForCausalLM.from_pretrained(
+            asked.file.parent, gguf_file=asked.file.name, dtype=torch.float32
+        ).eval()
+        for name, check, some in (("logits", check_logits, texts), ("greedy", check_greedy, prompts)):
+            if name in asked.parts:
+                subject: Any = ours.decoder if name == "logits" else ours
+                result[name] = check(subject, peer, some)
+                print(json.dumps({name: result[name]}), flush=True)
+    if "int8" in asked.parts and asked.engine == "native":
+        plain = result["logits"]["perplexity"] if "logits" in result else perplexity(ours.decoder, texts)
+        rounded = TextGenerator.load(asked.file, dtype="int8", engine="native", threads=asked.threads)
+        found = perplexity(rounded.decoder, texts)
+        result["int8"] = {"float32": plain, "int8": found, "per cent": 100 * (found / plain - 1)}
+        print(json.dumps({"int8": result["int8"]}), flush=True)
+    if asked.json:
+        asked.json.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
