@@ -116,7 +116,7 @@ NB_MODULE(_core, m) {
         }, "states"_a)
         .def("step", &step_state, "tokens"_a, "count"_a, "whole"_a = false, "attention"_a = false, "renormalise"_a = false,
              "banned"_a = nb::none(), "forced"_a = nb::none(), "uniform"_a = nb::none(), "temperature"_a = 1.0, "top_k"_a = 0, "top_p"_a = 1.0,
-             "wanted"_a = nb::none());
+             "wanted"_a = nb::none(), "fed"_a = nb::none());
 
     nb::class_<PyShortlist>(m, "Shortlist");
     bind_text(m);
@@ -128,6 +128,7 @@ NB_MODULE(_core, m) {
         .def("edited", [](const Handle& self, const nb::list& attention, const std::vector<int32_t>& source_places, const std::vector<int32_t>& target_places) {
             return edited_model(self, attention, source_places, target_places, &check_signals);
         }, "attention"_a, "source_places"_a, "target_places"_a)
+        .def_prop_ro("can_verify", [](const Handle& self) { return can_verify(*self.model); })
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())
         .def("encode_recorded", &encode_recorded_sources, "sources"_a, "shortlist"_a.none() = nb::none())
@@ -142,7 +143,7 @@ NB_MODULE(_core, m) {
     nb::class_<PyBeamSearch>(m, "BeamSearch")
         .def("__init__", &make_search, "rules"_a)
         .def_prop_ro("running", &running_of)
-        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list(), "streams"_a = false)
+        .def("enter", &enter_search, "memory"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list(), "streams"_a = false, "drafts"_a = nb::list())
         .def("run", &run_search, "tokens"_a)
         .def("found", &found_of)
         .def("decided", &decided_of);
@@ -154,7 +155,7 @@ NB_MODULE(_core, m) {
     nb::class_<PyRunningBatch>(m, "RunningBatch")
         .def("__init__", &make_batch, "model"_a, "shortlist"_a.none() = nb::none())
         .def("ticket", &ticket_of, "lane"_a, "streams"_a = false)
-        .def("hand", &hand_in, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list())
+        .def("hand", &hand_in, "ticket"_a, "sources"_a, "limits"_a, "uncounted"_a, "forced"_a, "phrases"_a = nb::list(), "drafts"_a = nb::list())
         .def("take", &take_news, "ticket"_a, "seconds"_a)
         .def("leave", [](PyRunningBatch& self, const PyTicket& ticket) { self.batch->leave(ticket.ticket); }, "ticket"_a)
         .def("serve", [](PyRunningBatch& self) { self.batch->serve(); }, nb::call_guard<nb::gil_scoped_release>())

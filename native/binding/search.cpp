@@ -1,6 +1,7 @@
 #include "binding/search.h"
 #include "binding/step.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -105,10 +106,11 @@ void make_search(PyBeamSearch* self, const PyRules& rules) {
 }
 
 std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, std::size_t sentences, const Shaped<int64_t, 1>& limits,
-                                   const Shaped<int64_t, 1>& uncounted, const Shaped<int64_t, 2>& forced, const nb::list& phrases) {
+                                   const Shaped<int64_t, 1>& uncounted, const Shaped<int64_t, 2>& forced, const nb::list& phrases, const nb::list& drafts) {
     const std::size_t width = forced.shape(1);
     if (limits.size() != sentences || uncounted.size() != sentences || forced.shape(0) != sentences) refuse("limits, uncounted, forced: expected one of each per sentence");
     if (phrases.size() != 0 && phrases.size() != sentences) refuse("phrases: expected one entry per sentence, or none");
+    if (drafts.size() != 0 && drafts.size() != sentences) refuse("drafts: expected one entry per sentence, or none");
     std::vector<Entry> entries(sentences);
     for (std::size_t i = 0; i < sentences; ++i) {
         Entry& entry = entries[i];
@@ -120,16 +122,22 @@ std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, s
         for (const int64_t token : entry.forced) {
             if (token != -1) checked_token(token, vocabulary, "forced");
         }
+        if (drafts.size() && !drafts[i].is_none()) {
+            const auto [tokens, bias] = nb::cast<std::pair<std::vector<int64_t>, double>>(drafts[i]);
+            for (const int64_t token : tokens) entry.draft.push_back(checked_token(token, vocabulary, "drafts"));
+            if (!(bias >= 0 && bias < 0.5)) refuse("drafts: the bias must be from 0 to below 0.5");
+            entry.bias = bias;
+        }
         if (phrases.size() && !phrases[i].is_none()) entry.phrases = checked_phrases(nb::cast<nb::tuple>(phrases[i]), vocabulary);
     }
     return entries;
 }
 
 void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
-                  const nb::list& phrases, bool streams) {
+                  const nb::list& phrases, bool streams, const nb::list& drafts) {
     if (memory.handle->model != self.handle->model) refuse("the memory belongs to another model");
     const std::size_t sentences = memory.memory.sentences.size();
-    std::vector<Entry> entries = checked_entries(self.search->rules(), self.handle->model->target_vocabulary, sentences, limits, uncounted, forced, phrases);
+    std::vector<Entry> entries = checked_entries(self.search->rules(), self.handle->model->target_vocabulary, sentences, limits, uncounted, forced, phrases, drafts);
     for (Entry& entry : entries) entry.streams = streams;
     self.found.resize(self.found.size() + sentences);
     alone(self, [&](BeamSearch& search) { return search.enter(memory.memory, std::move(entries)); });
@@ -155,7 +163,7 @@ nb::object running_of(PyBeamSearch& self) {
 
 nb::list as_lists(const std::vector<FoundHypothesis>& nbest) {
     nb::list hypotheses;
-    for (const FoundHypothesis& one : nbest) hypotheses.append(nb::make_tuple(nb::cast(one.tokens), nb::cast(one.log_probs), one.score, one.truncated));
+    for (const FoundHypothesis& one : nbest) hypotheses.append(nb::make_tuple(nb::cast(one.tokens), nb::cast(one.log_probs), one.score, one.truncated, nb::make_tuple(one.draft.proposed, one.draft.accepted, one.draft.passes)));
     return hypotheses;
 }
 

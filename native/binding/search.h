@@ -29,12 +29,12 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside);
 // Check the inputs of sentences, one of each per sentence.
 std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, std::size_t sentences, const Shaped<int64_t, 1>& limits,
-                                   const Shaped<int64_t, 1>& uncounted, const Shaped<int64_t, 2>& forced, const nb::list& phrases);
+                                   const Shaped<int64_t, 1>& uncounted, const Shaped<int64_t, 2>& forced, const nb::list& phrases, const nb::list& drafts);
 nb::list as_lists(const std::vector<FoundHypothesis>& nbest);
 
 void make_search(PyBeamSearch* self, const PyRules& rules);
 void enter_search(PyBeamSearch& self, const PyMemory& memory, Shaped<int64_t, 1> limits, Shaped<int64_t, 1> uncounted, Shaped<int64_t, 2> forced,
-                  const nb::list& phrases, bool streams);
+                  const nb::list& phrases, bool streams, const nb::list& drafts);
 void run_search(PyBeamSearch& self, int64_t tokens);
 nb::object running_of(PyBeamSearch& self);
 nb::list found_of(PyBeamSearch& self);

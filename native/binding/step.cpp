@@ -54,6 +54,18 @@ void add_bans(Request& request, const Shaped<int64_t, 2>& banned, int64_t rows, 
     request.banned_first[static_cast<std::size_t>(rows)] = kept;
 }
 
+// The first row of each sentence, and the number of rows, where `fed` tokens are fed to each.
+std::vector<int64_t> first_rows(const State& state, const Shaped<int64_t, 1>& fed) {
+    if (state.beams != 1 || !can_verify(*state.model)) refuse("fed: the model takes one token at a time, and a state of several beams too");
+    if (fed.size() != state.sentences.size()) refuse("fed: expected one number per sentence");
+    std::vector<int64_t> first(1, 0);
+    for (std::size_t s = 0; s < fed.size(); ++s) {
+        if (fed.data()[s] < 1 || fed.data()[s] > 1 << 20) refuse("fed: at least one token per sentence");
+        first.push_back(first.back() + fed.data()[s]);
+    }
+    return first;
+}
+
 Request checked_request(int64_t rows, int64_t vocabulary, int64_t count, bool whole, bool renormalise,
                         const std::optional<Shaped<int64_t, 2>>& banned, const std::optional<Shaped<int64_t, 1>>& forced,
                         const std::optional<Shaped<double, 1>>& uniform, double temperature, int64_t top_k, double top_p) {
@@ -156,14 +168,15 @@ nb::object lengths_of(const PyMemory& self) {
 nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,
                      std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
                      std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p,
-                     std::optional<Shaped<int64_t, 2>> wanted) {
+                     std::optional<Shaped<int64_t, 2>> wanted, std::optional<Shaped<int64_t, 1>> fed) {
     const State& state = self.state;
     const Model& model = *state.model;
-    const int64_t rows = state.rows(), vocabulary = model.target_vocabulary;
-    if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: expected one per row of the state");
+    const std::vector<int64_t> first = fed ? first_rows(state, *fed) : std::vector<int64_t>{};
+    const int64_t rows = fed ? first.back() : state.rows(), vocabulary = model.target_vocabulary;
+    if (static_cast<int64_t>(tokens.shape(0)) != rows) refuse("tokens: expected one per row of the state, or as many as are fed");
     std::vector<int32_t> checked(static_cast<std::size_t>(rows));
     for (int64_t row = 0; row < rows; ++row) checked[static_cast<std::size_t>(row)] = checked_token(tokens.data()[row], vocabulary);
-    if (!model.has_source()) feed_last_of_prompts(state, checked.data());
+    if (!model.has_source()) feed_last_of_prompts(state, checked.data(), fed ? first.data() : nullptr);
     Request request = checked_request(rows, vocabulary, count, whole, renormalise, banned, forced, uniform, temperature, top_k, top_p);
     if (wanted) add_wanted(request, *wanted, rows, vocabulary);
     Answer answer;
@@ -184,7 +197,7 @@ nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t cou
     PyState next{{}, self.handle};
     {
         const nb::gil_scoped_release free;
-        next.state = step(state, checked.data(), request, answer);
+        next.state = fed ? verify(state, first, checked.data(), request, answer) : step(state, checked.data(), request, answer);
     }
     return nb::make_tuple(found, log_probs, nb::cast(std::move(next)), weights);
 }

@@ -35,6 +35,6 @@ nb::object lengths_of(const PyMemory& self);
 nb::tuple step_state(const PyState& self, Shaped<int64_t, 1> tokens, int64_t count, bool whole, bool attention, bool renormalise,
                      std::optional<Shaped<int64_t, 2>> banned, std::optional<Shaped<int64_t, 1>> forced,
                      std::optional<Shaped<double, 1>> uniform, double temperature, int64_t top_k, double top_p,
-                     std::optional<Shaped<int64_t, 2>> wanted);
+                     std::optional<Shaped<int64_t, 2>> wanted, std::optional<Shaped<int64_t, 1>> fed);
 
 }  // namespace uwaga

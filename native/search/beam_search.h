@@ -58,8 +58,12 @@ class BeamSearch {
     State next_state(int64_t& k, int64_t& wanted);
     Request request();
     void add_wanted(Request& request);
-    void check_numbers(std::size_t of_each);
+    void propose(std::vector<int32_t>& fed);
+    void favour_drafts(int64_t width);
+    bool accepted(std::size_t row, std::size_t last, int64_t width) const;
+    void check_numbers(int64_t width);
     void settle(State state, int64_t k, int64_t wanted);
+    bool advance(SentenceSearch& sentence, std::size_t row, int64_t k, int64_t wanted, int64_t* came_from);
 
     ModelPtr model_;
     const BeamRules rules_;
@@ -72,6 +76,9 @@ class BeamSearch {
     std::vector<Decided> decided_;
     std::vector<int64_t> forced_, wanted_, tokens_;  // of a step: (rows,), (rows, wanted), (rows, k + wanted)
     std::vector<float> log_probs_;                   // (rows, k + wanted)
+    std::vector<int64_t> first_rows_;                // (sentences + 1,): a sentence has a row for each beam, or for each token of a draft
+    std::vector<int32_t> fed_;                       // (rows,)
+    bool drafts_ = false;                            // whether a sentence has rows of a draft
 };
 
 }  // namespace uwaga

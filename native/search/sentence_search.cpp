@@ -1,6 +1,7 @@
 #include "search/sentence_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -17,14 +18,39 @@ constexpr int32_t root = -1;         // the node before the first token
 SentenceSearch::SentenceSearch(int64_t number, const BeamRules& rules, Entry entry)
     : number_(number), rules_(&rules), entry_(std::move(entry)), enough_(rules.enough), beams_(static_cast<std::size_t>(rules.beams), Beam{nothing, root, rules.start}) {
     beams_[0].rank = 0;  // before the first token all beams are equal: only one counts
+    if (!entry_.draft.empty() && rules.beams == 1 && !entry_.phrases) draft_.emplace(std::move(entry_.draft));
     if (!entry_.phrases) return;
     phrases_.emplace(entry_.phrases, rules.beams);
     enough_ = std::min(rules.enough, std::max(rules.nbest, phrases_->last() + 1));
 }
 
-int64_t SentenceSearch::forced() const {
-    if (rules_->force_end && steps_ == entry_.limit) return rules_->end;
-    return steps_ <= static_cast<int64_t>(entry_.forced.size()) ? entry_.forced[static_cast<std::size_t>(steps_ - 1)] : -1;
+int64_t SentenceSearch::forced(int64_t ahead) const {
+    const int64_t step = steps_ + ahead;
+    if (rules_->force_end && step == entry_.limit) return rules_->end;
+    return step <= static_cast<int64_t>(entry_.forced.size()) ? entry_.forced[static_cast<std::size_t>(step - 1)] : -1;
+}
+
+std::pair<const int32_t*, int64_t> SentenceSearch::proposal(int64_t most) const {
+    if (!draft_) return {nullptr, 0};
+    return draft_->proposal(std::min(most, entry_.limit - steps_));
+}
+
+int64_t SentenceSearch::favoured(int64_t ahead) const {
+    const int64_t at = steps_ + ahead - 1;
+    if (!draft_ || !(entry_.bias > 0) || !draft_->follows() || at >= draft_->size()) return -1;
+    return draft_->tokens()[static_cast<std::size_t>(at)];
+}
+
+// Arivazhagan et al. 2020, equation 2: (1 - bias) p(token) + bias for the favoured token, (1 - bias) p(token) for others.
+void SentenceSearch::favour(int64_t token, int64_t* tokens, float* log_probs, int64_t k) const {
+    if (token < 0 || tokens[0] == token || !(log_probs[k] > static_cast<float>(nothing))) return;
+    if (std::exp(static_cast<double>(log_probs[0])) - std::exp(static_cast<double>(log_probs[k])) >= entry_.bias / (1 - entry_.bias)) return;
+    tokens[0] = token;
+    log_probs[0] = log_probs[k];
+}
+
+void SentenceSearch::count(int64_t proposed, int64_t accepted) {
+    if (draft_) draft_->count(proposed, accepted);
 }
 
 double SentenceSearch::divisor(int64_t depth) const {
@@ -43,6 +69,7 @@ bool SentenceSearch::advance(const int64_t* tokens, const float* log_probs, int6
     for (const Candidate& one : candidates_) nodes_.push_back({beams_[static_cast<std::size_t>(one.beam)].node, one.token, one.log_prob});
     finish(first_node);
     run_on(first_node, came_from);
+    if (draft_) draft_->take(beams_[0].token);
     return !is_done();
 }
 
@@ -202,7 +229,7 @@ std::vector<FoundHypothesis> SentenceSearch::found() const {
     std::vector<FoundHypothesis> all;
     for (std::size_t i = 0; i < std::min(finished_.size(), static_cast<std::size_t>(rules_->nbest)); ++i) {
         const std::size_t depth = static_cast<std::size_t>(finished_[i].depth);
-        FoundHypothesis one{std::vector<int32_t>(depth), std::vector<double>(depth), finished_[i].score, finished_[i].truncated};
+        FoundHypothesis one{std::vector<int32_t>(depth), std::vector<double>(depth), finished_[i].score, finished_[i].truncated, draft_ ? draft_->use() : DraftUse{}};
         int32_t node = finished_[i].node;
         for (std::size_t at = depth; at-- > 0; node = nodes_[static_cast<std::size_t>(node)].parent) {
             one.tokens[at] = nodes_[static_cast<std::size_t>(node)].token;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "search/draft.h"
 #include "search/phrases.h"
 
 namespace uwaga {
@@ -35,6 +36,8 @@ struct Entry {
     std::vector<int64_t> forced = {};
     PhrasesPtr phrases = nullptr;
     bool streams = false;  // report each token as it is decided; needs a single beam
+    std::vector<int32_t> draft = {};  // a target to check; used by a single beam without phrases
+    double bias = 0;                  // weight of the draft's tokens, below 0.5
 };
 
 struct FoundHypothesis {
@@ -42,6 +45,7 @@ struct FoundHypothesis {
     std::vector<double> log_probs;
     double score;
     bool truncated;
+    DraftUse draft = {};  // no passes: there was no draft
 };
 
 // A token that was tried: a candidate of a step, after its parent, the number of another one or -1.
@@ -68,8 +72,17 @@ class SentenceSearch {
     // Begin the next step. Then: its forced token, or -1; whether the end symbol would come too early.
     void begin_step() { ++steps_; }
     void undo_begin() { --steps_; }  // after a step that failed
-    int64_t forced() const;
-    bool too_short() const { return steps_ <= rules_->min_length; }
+    // `ahead`: of the step so many steps later.
+    int64_t forced(int64_t ahead = 0) const;
+    bool too_short(int64_t ahead = 0) const { return steps_ + ahead <= rules_->min_length; }
+    // Tokens of the draft that this step can check; the positions left in the model allow at most `most`.
+    std::pair<const int32_t*, int64_t> proposal(int64_t most) const;
+    // The draft's token that a step is biased towards, or -1.
+    int64_t favoured(int64_t ahead) const;
+    // Replace the best candidate by the favoured one, which is after the `k` best, if the bias makes it better.
+    void favour(int64_t token, int64_t* tokens, float* log_probs, int64_t k) const;
+    // Count a pass; see DraftCursor.
+    void count(int64_t proposed, int64_t accepted);
     // Tokens that the step must evaluate for a beam besides its best candidates, ascending.
     void wanted(int64_t beam, std::vector<int32_t>& tokens) const;
     // Take the step's candidates (beams, k + wanted). Returns false if the sentence is done; otherwise `came_from`
@@ -120,6 +133,7 @@ class SentenceSearch {
     std::vector<Finished> finished_;  // best first, at most `enough_`
     std::vector<Candidate> candidates_;  // candidates of this step, best first
     std::optional<PhraseTracker> phrases_;
+    std::optional<DraftCursor> draft_;
     std::vector<int32_t> counts_;  // phrase counts of this step's candidates
 };
 

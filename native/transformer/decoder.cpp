@@ -27,6 +27,7 @@ struct StepPart {
     ThreadSlice slice;
     const float* before;  // cells of the current state; `after`: of the next one
     float* after;
+    bool drafts = false;  // rows attend to earlier rows
 
     int64_t rows() const { return last - first; }
     int64_t of_state(int64_t row) const { return which ? which[first + row] : first + row; }
@@ -35,6 +36,7 @@ struct StepPart {
 
     void reserve();
     void run();
+    void store(std::size_t l, int64_t row, const float* projected, int64_t stride);
     void self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride);
     void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
     void write_attention(int64_t row, const float* weights, int64_t length) const;
@@ -42,15 +44,23 @@ struct StepPart {
     void run_layer(std::size_t l, float* x);
 };
 
+void StepPart::store(std::size_t l, int64_t row, const float* projected, int64_t stride) {
+    const State::Sentence& at = sentence(row);
+    const int64_t offset = static_cast<int64_t>(l) * at.store->layer_stride() + table(row)[at.position - 1];
+    store_key_value(model, projected + row * stride + model.shape.decoder.inner(), at.store->base() + offset * model.cache_element_size());
+}
+
 void StepPart::self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride) {
     const Heads& heads = model.shape.decoder;
+    for (int64_t row = slice.first(rows()); drafts && row < slice.last(rows()); ++row) store(l, row, projected, stride);
+    if (drafts) slice.wait();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
         const State::Sentence& at = sentence(row);
         const int64_t length = at.position;  // including this step's entry
-        uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.cache_element_size();
+        if (!drafts) store(l, row, projected, stride);
+        const uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.cache_element_size();
         const int64_t* offsets = table(row);
         const float* query = projected + row * stride;
-        store_key_value(model, query + heads.inner(), keys + offsets[length - 1] * model.cache_element_size());
         const float* bias = relative_bias(model, model.target, heads, length - 1, length, ws);
         attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1}, query, keys, offsets, length, bias, ws.weights.ensure(heads.count * length), context + row * context_stride);
     }
@@ -194,17 +204,49 @@ State advanced(const State& state, const DistinctRows& distinct) {
     return next;
 }
 
+// The state with a sentence for each row of drafts, at its own position, in whose table are the keys of earlier rows.
+State with_rows(const State& state, const std::vector<int64_t>& first) {
+    const Model& model = *state.model;
+    State next{state.model, 1, {}, state.stride, {}};
+    for (std::size_t s = 0; s < state.sentences.size(); ++s) {
+        const int64_t longest = state.sentences[s].position + first[s + 1] - first[s];
+        if (longest > model.shape.max_length) throw too_long(model, longest);
+        if (longest > next.stride) next.stride = std::max<int64_t>({32, longest, 2 * state.stride});
+    }
+    next.sentences.reserve(static_cast<std::size_t>(first.back()));
+    next.tables.resize(static_cast<std::size_t>(first.back() * next.stride));
+    std::vector<int64_t> offsets;
+    for (std::size_t s = 0; s < state.sentences.size(); ++s) {
+        const State::Sentence& sentence = state.sentences[s];
+        const int64_t rows = first[s + 1] - first[s];
+        offsets.resize(static_cast<std::size_t>(rows));
+        sentence.store->take(rows, offsets.data(), 1);
+        for (int64_t row = 0; row < rows; ++row) {
+            next.sentences.push_back(sentence);
+            next.sentences.back().position += row + 1;
+            next.sentences.back().first = -1;
+            int64_t* table = next.tables.data() + (first[s] + row) * next.stride;
+            table = std::copy_n(state.tables.data() + static_cast<int64_t>(s) * state.stride, sentence.position, table);
+            std::copy_n(offsets.data(), row + 1, table);
+        }
+    }
+    return next;
+}
+
 // Many rows are divided among the threads. Few rows are computed by all threads together, each a slice of the columns:
 // a single thread would be limited by how fast it can read the weights.
-void decode(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows) {
+void decode(const State& state, State& next, const int32_t* tokens, const Request& request, const Answer& answer, const int64_t* which, int64_t rows, const std::vector<int64_t>* drafts = nullptr) {
     const Model& model = *state.model;
     if (model.network) return step_network(state, next, tokens, request, answer, which, rows);
     const int64_t threads = model.workers.threads();
-    const int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_part_rows));
+    int64_t parts = std::max<int64_t>(1, std::min(threads, rows / least_part_rows));
+    if (drafts) parts = std::min(parts, static_cast<int64_t>(drafts->size()) - 1);
+    // The rows of a draft stay together.
+    const auto bound = [&](int64_t part) { return drafts ? *std::lower_bound(drafts->begin(), drafts->end(), rows * part / parts) : rows * part / parts; };
     if (parts > 1 || threads == 1 || rows == 0 || model.shape.width < model.shape.shared_width) {
         model.workers.run(parts, [&](int64_t part) {
             WorkspacePool::Loan ws(model.workspaces);
-            StepPart work{model, next, tokens, request, answer, which, rows * part / parts, rows * (part + 1) / parts, *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data()};
+            StepPart work{model, next, tokens, request, answer, which, bound(part), bound(part + 1), *ws, *ws, ThreadSlice{}, state.cells.data(), next.cells.data(), drafts != nullptr};
             work.reserve();
             work.run();
         });
@@ -213,7 +255,7 @@ void decode(const State& state, State& next, const int32_t* tokens, const Reques
     WorkspacePool::Loan shared(model.workspaces);
     model.workers.run_team([&](const ThreadSlice& slice) {
         WorkspacePool::Loan ws(model.workspaces);
-        StepPart work{model, next, tokens, request, answer, which, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data()};
+        StepPart work{model, next, tokens, request, answer, which, 0, rows, *ws, *shared, slice, state.cells.data(), next.cells.data(), drafts != nullptr};
         if (slice.index == 0) work.reserve();
         slice.wait();
         work.run();
@@ -231,6 +273,15 @@ State step(const State& state, const int32_t* tokens, const Request& request, co
         decode(state, next, distinct.tokens(), distinct.request(), distinct.answer(), distinct.rows().data(), static_cast<int64_t>(distinct.rows().size()));
         distinct.spread(answer);
     }
+    return next;
+}
+
+// Cells must be computed one after the other; the tables of edits may end before a draft does.
+bool can_verify(const Model& model) { return !model.shape.recurrent && !model.edits; }
+
+State verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens, const Request& request, const Answer& answer) {
+    State next = with_rows(state, first);
+    decode(state, next, tokens, request, answer, nullptr, first.back(), &first);
     return next;
 }
 

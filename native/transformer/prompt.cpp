@@ -153,10 +153,10 @@ State start_after(const std::vector<Prompt>& prompts, State state) {
     return state;
 }
 
-void feed_last_of_prompts(const State& state, int32_t* tokens) {
+void feed_last_of_prompts(const State& state, int32_t* tokens, const int64_t* first) {
     for (int64_t row = 0; row < state.rows(); ++row) {
-        const int32_t first = state.sentences[static_cast<std::size_t>(row / state.beams)].first;
-        if (first >= 0) tokens[row] = first;
+        const int32_t last = state.sentences[static_cast<std::size_t>(row / state.beams)].first;
+        if (last >= 0) tokens[first ? first[row] : row] = last;
     }
 }
 

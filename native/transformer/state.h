@@ -80,7 +80,12 @@ State reorder(const State& state, const int64_t* rows, int64_t count);
 State select(const State& state, const int64_t* sentences, int64_t count);
 State join(const std::vector<const State*>& states);
 State admit(State state, const Memory& memory);  // join(state, start of the memory), reusing `state`
-void feed_last_of_prompts(const State& state, int32_t* tokens);  // (rows,): for rows that have made no step yet
+// Replace the tokens (rows,) fed to rows that have made no step yet. With `first`, sentence s has rows from first[s] on.
+void feed_last_of_prompts(const State& state, int32_t* tokens, const int64_t* first = nullptr);
 State step(const State& state, const int32_t* tokens, const Request& request, const Answer& answer);
+// Feed several tokens to each sentence of a state with one beam (M42): rows [first[s], first[s + 1]) to sentence s. The
+// next state has a sentence for each row: it is the state after that row's token, bit for bit that of steps.
+State verify(const State& state, const std::vector<int64_t>& first, const int32_t* tokens, const Request& request, const Answer& answer);
+bool can_verify(const Model& model);
 
 }  // namespace uwaga

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.results.attention import Attentions, Floats
+from uwaga.results.translation import DraftUse
 
 MAX_BEAM = 1024
 """Memory grows with the square of the beam size, and translations get worse long before this."""
@@ -196,13 +197,28 @@ class PhraseTables(NamedTuple):
     bonus: float
 
 
+class Draft(NamedTuple):
+    """A target that the model would probably write, which a greedy search checks in few passes (M42).
+
+    ``tokens`` are without the end symbol. ``bias`` from 0 to below 0.5 is the weight of the draft's tokens as
+    long as the target is the draft: with 0 the result is that without a draft.
+    """
+
+    tokens: Sequence[int]
+    bias: float = 0.0
+
+
 class FinishedTarget(NamedTuple):
-    """A finished hypothesis of a :class:`BeamSearch`; tokens and log-probabilities include the end symbol."""
+    """A finished hypothesis of a :class:`BeamSearch`; tokens and log-probabilities include the end symbol.
+
+    ``draft`` is None if there was none.
+    """
 
     tokens: list[int]
     log_probs: list[float]
     score: float
     truncated: bool
+    draft: DraftUse | None = None
 
 
 class DecidedToken(NamedTuple):
@@ -228,6 +244,7 @@ class BeamSearch(Protocol):
         uncounted: Ids,
         forced: Ids,
         phrases: Sequence[PhraseTables | None] = ...,
+        drafts: Sequence[Draft | None] = ...,
     ) -> None:
         """Add sentences to those being decoded.
 
@@ -237,6 +254,7 @@ class BeamSearch(Protocol):
             uncounted: (sentences,) first tokens that don't count in the length.
             forced: (sentences, width) the first tokens, -1 where they are free.
             phrases: what the target of each must contain, None for nothing; empty if no sentence has phrases.
+            drafts: the draft of each, None for none; empty if no sentence has one. For one beam only.
         """
         ...
 
@@ -260,6 +278,7 @@ class BatchTicket(Protocol):
         uncounted: Ids,
         forced: Ids,
         phrases: Sequence[PhraseTables | None],
+        drafts: Sequence[Draft | None] = ...,
     ) -> None:
         """Add sentences; see :meth:`BeamSearch.enter`. They are decoded as soon as they can be encoded."""
         ...
@@ -308,6 +327,7 @@ class Batching(Protocol):
 
 
 EveryAttention = Callable[[Sources, Sources], list[Attentions]]
+Verify = Callable[[Sequence[Sequence[int]], State, Choice], Step]
 CrossAttentions = Callable[[Sources, Sources], "list[Floats]"]
 CrossAttention = Callable[[Sources, Sources, int, int | None], "list[Floats]"]
 
@@ -348,6 +368,17 @@ class Decoder(Protocol):
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """Feed ``tokens`` (rows,), the last token of each row, and return the next candidates."""
+        ...
+
+    @property
+    def verify(self) -> Verify | None:
+        """Feed several tokens to each sentence in one pass (M42).
+
+        Arguments: the tokens of each sentence of the state, at least one each; the state, of one beam; the
+        choice. Returns the candidates after each token, the rows of a sentence adjacent; ``state`` of the
+        step has a sentence for each row, the state after its token, from which ``select`` takes the one with
+        which each sentence goes on. The results are those of steps that feed one token after the other.
+        """
         ...
 
     @property

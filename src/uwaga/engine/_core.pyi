@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import PhraseTables
+from uwaga.decoder import Draft, PhraseTables
 
-FinishedTuple = tuple[list[int], list[float], float, bool]
+FinishedTuple = tuple[list[int], list[float], float, bool, tuple[int, int, int]]
 DecidedTuple = tuple[int, int, float]
 
 ISAS: tuple[str, ...]
@@ -102,6 +102,7 @@ class State:
         top_k: int = 0,
         top_p: float = 1.0,
         wanted: NDArray[np.int64] | None = None,
+        fed: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.float32], State, NDArray[np.float32] | None]: ...
 
 class Shortlist: ...
@@ -122,6 +123,8 @@ class Model:
         source_places: Sequence[int],
         target_places: Sequence[int],
     ) -> Model: ...
+    @property
+    def can_verify(self) -> bool: ...
     def shortlist(
         self,
         common: NDArray[np.int32],
@@ -180,6 +183,7 @@ class BeamSearch:
         forced: NDArray[np.int64],
         phrases: list[PhraseTables | None] = ...,
         streams: bool = False,
+        drafts: list[Draft | None] = ...,
     ) -> None: ...
     def run(self, tokens: int) -> None: ...
     def found(self) -> list[list[FinishedTuple]]: ...
@@ -211,6 +215,7 @@ class RunningBatch:
         uncounted: NDArray[np.int64],
         forced: NDArray[np.int64],
         phrases: list[PhraseTables | None] = ...,
+        drafts: list[Draft | None] = ...,
     ) -> None: ...
     def take(
         self, ticket: Ticket, seconds: float

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, DecidedToken, FinishedTarget, Ids, Memory, PhraseTables
+from uwaga.decoder import BeamRules, DecidedToken, Draft, FinishedTarget, Ids, Memory, PhraseTables
 from uwaga.engine import _core
 from uwaga.errors import CancelledRequestError, DataError, ModelError, SettingsError, TextTooLongError
+from uwaga.results.translation import DraftUse
 
 STOPPING = {True: 0, False: 1, "estimate": 2}
 """Values of ``Stopping`` in native/search/sentence_search.h."""
@@ -37,21 +38,28 @@ class NativeBeamSearch:
         uncounted: Ids,
         forced: Ids,
         phrases: Sequence[PhraseTables | None] = (),
+        drafts: Sequence[Draft | None] = (),
     ) -> None:
         assert isinstance(memory, _core.Memory)
         with translated_errors():
             forced = np.ascontiguousarray(forced)
-            self._core.enter(memory, limits, uncounted, forced, list(phrases), self._streams)
+            self._core.enter(memory, limits, uncounted, forced, list(phrases), self._streams, list(drafts))
 
     def run(self, tokens: int) -> None:
         with translated_errors():
             self._core.run(tokens)
 
     def finished(self) -> list[list[FinishedTarget]]:
-        return [list(map(FinishedTarget._make, nbest)) for nbest in self._core.found()]
+        return [list(map(finished_target, nbest)) for nbest in self._core.found()]
 
     def decided(self) -> list[DecidedToken]:
         return list(map(DecidedToken._make, self._core.decided()))
+
+
+def finished_target(found: _core.FinishedTuple) -> FinishedTarget:
+    """Return a hypothesis of the core."""
+    tokens, log_probs, score, truncated, draft = found
+    return FinishedTarget(tokens, log_probs, score, truncated, DraftUse(*draft) if draft[2] else None)
 
 
 def checked_rules(model: _core.Model, end: int, rules: BeamRules) -> _core.Rules:
@@ -171,18 +179,18 @@ class NativeTicket:
         uncounted: Ids,
         forced: Ids,
         phrases: Sequence[PhraseTables | None],
+        drafts: Sequence[Draft | None] = (),
     ) -> None:
         if self._check is not None:
             self._check()
         with translated_errors(), closed_as_cancelled():
-            self._batch.hand(
-                self._ticket, sources, limits, uncounted, np.ascontiguousarray(forced), list(phrases)
-            )
+            forced = np.ascontiguousarray(forced)
+            self._batch.hand(self._ticket, sources, limits, uncounted, forced, list(phrases), list(drafts))
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with translated_errors(), closed_as_cancelled():
             finished, decided = self._batch.take(self._ticket, seconds)
-        targets = [(number, list(map(FinishedTarget._make, nbest))) for number, nbest in finished]
+        targets = [(number, list(map(finished_target, nbest))) for number, nbest in finished]
         return targets, list(map(DecidedToken._make, decided))
 
     def leave(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols
+from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, translated_errors
 from uwaga.engine.cpu import chosen_isa, usable_cores
@@ -205,6 +205,20 @@ class NativeModel:
             TextTooLongError: the target, or prompt and continuation, is too long for the model.
             DataError: a token is outside the vocabulary.
         """
+        return self._step(tokens, state, choice, None)
+
+    @property
+    def verify(self) -> Verify | None:
+        """See :attr:`uwaga.decoder.Decoder.verify`; bit-identical to steps. None for recurrent decoders and
+        models with interventions.
+        """
+        return self._verify if self._core.can_verify else None
+
+    def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
+        flat = np.array([token for fed in tokens for token in fed], dtype=np.int64)
+        return self._step(flat, state, choice, np.array(list(map(len, tokens)), dtype=np.int64))
+
+    def _step(self, tokens: Ids, state: State, choice: Choice, fed: Ids | None) -> Step:
         assert isinstance(state, _core.State)
         drawn = choice.sampling
         with translated_errors():
@@ -223,6 +237,7 @@ class NativeModel:
                 None
                 if choice.extra_tokens is None
                 else np.ascontiguousarray(choice.extra_tokens, dtype=np.int64),
+                fed,
             )
         if candidates is None:
             candidates = every_token(*log_probs.shape)

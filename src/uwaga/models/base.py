@@ -49,6 +49,7 @@ class Seq2Seq(nn.Module):
     join: None = None
     """Torch models decode all sentences of a batch at the same position."""
     beam_search: None = None
+    verify: None = None
     recording: None = None
 
     @abstractmethod

@@ -58,6 +58,7 @@ class Ensemble:
 
     join: None = None
     beam_search: None = None
+    verify: None = None
     attentions: None = None
     """Ask the members."""
     recording: None = None

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -157,6 +157,18 @@ def noisy_or(chances: Iterable[tuple[tuple[int, int], float]]) -> tuple[tuple[in
     return tuple((*pair, 1.0 - left) for pair, left in sorted(missed.items()))
 
 
+class DraftUse(NamedTuple):
+    """How a search used a draft.
+
+    ``proposed`` tokens were checked, of which the model chose ``accepted`` too; the search took ``passes`` of
+    the model, each of which without a draft decides one token.
+    """
+
+    proposed: int
+    accepted: int
+    passes: int
+
+
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
     """A finished hypothesis of a search.
@@ -172,6 +184,7 @@ class Hypothesis:
         entropies: in nats, of the distribution at each entry of ``token_scores``; empty if not requested.
         alignment: (tokens, source) attention weights that align each token; None if not requested.
         link_maps: (heads, tokens, source), the same for each of the heads that align words together.
+        draft: how the search used a draft; None if there was none.
     """
 
     tokens: tuple[int, ...]
@@ -184,6 +197,7 @@ class Hypothesis:
     entropies: tuple[float, ...] = ()
     alignment: Floats | None = None
     link_maps: Floats | None = None
+    draft: DraftUse | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Hypothesis) and equal_fields(self, other)

@@ -18,6 +18,7 @@ from uwaga.decoder import (
     CrossAttentions,
     DecidedToken,
     Decoder,
+    Draft,
     EveryAttention,
     FinishedTarget,
     Ids,
@@ -25,6 +26,7 @@ from uwaga.decoder import (
     PhraseTables,
     State,
     Step,
+    Verify,
 )
 from uwaga.errors import UwagaError
 from uwaga.scheduling.call_context import CallContext
@@ -60,6 +62,7 @@ class QueuedSentence(NamedTuple):
     uncounted: int
     forced: Ids
     phrases: PhraseTables | None
+    draft: Draft | None
 
 
 class BatchingDecoder:
@@ -97,6 +100,11 @@ class BatchingDecoder:
     def join(self) -> Callable[[State, State], State] | None:
         """The model's."""
         return self._decoder.join
+
+    @property
+    def verify(self) -> Verify | None:
+        """The model's."""
+        return self._decoder.verify
 
     @property
     def attentions(self) -> EveryAttention | None:
@@ -180,14 +188,16 @@ class BatchingBeamSearch:
         uncounted: Ids,
         forced: Ids,
         phrases: Sequence[PhraseTables | None] = (),
+        drafts: Sequence[Draft | None] = (),
     ) -> None:
         """Queue sentences for the batch; see :meth:`uwaga.decoder.BeamSearch.enter`."""
         assert isinstance(memory, Unencoded)
         sizes = [len(source) for source in memory.sources]
-        rows = zip(memory.sources, limits, uncounted, forced, phrases or [None] * len(sizes), strict=True)
+        none = [None] * len(sizes)
+        rows = zip(memory.sources, limits, uncounted, forced, phrases or none, drafts or none, strict=True)
         self._queued.extend(
-            QueuedSentence(source, int(limit), int(skipped), row, tables)
-            for source, limit, skipped, row, tables in rows
+            QueuedSentence(source, int(limit), int(skipped), row, tables, draft)
+            for source, limit, skipped, row, tables, draft in rows
         )
         self._sizes += sizes
         self._results += [None] * len(sizes)
@@ -270,6 +280,7 @@ class BatchingBeamSearch:
                 np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
                 forced,
                 [sentence.phrases for sentence in sentences],
+                [sentence.draft for sentence in sentences],
             )
         except UwagaError as error:
             self._error = error

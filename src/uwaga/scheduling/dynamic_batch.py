@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.decoder import BeamRules, DecidedToken, Decoder, FinishedTarget, Ids, PhraseTables
+from uwaga.decoder import BeamRules, DecidedToken, Decoder, Draft, FinishedTarget, Ids, PhraseTables
 from uwaga.errors import CancelledRequestError, SettingsError
 from uwaga.search.beam_batch import BeamBatch
+from uwaga.search.drafts import DraftBatch
 from uwaga.search.options import SearchOptions
 from uwaga.search.phrases import Phrases
 from uwaga.search.rank import TableRanking
@@ -27,6 +28,7 @@ class PendingSentence:
     uncounted: int
     forced: Sequence[int]
     phrases: PhraseTables | None
+    draft: Draft | None = None
 
 
 class DynamicBatch:
@@ -163,8 +165,10 @@ class DynamicTicket:
         uncounted: Ids,
         forced: Ids,
         phrases: Sequence[PhraseTables | None],
+        drafts: Sequence[Draft | None] = (),
     ) -> None:
-        rows = zip(sources, limits.tolist(), uncounted.tolist(), forced.tolist(), phrases, strict=True)
+        each = sources, limits.tolist(), uncounted.tolist(), forced.tolist(), phrases
+        rows = zip(*each, drafts or [None] * len(sources), strict=True)
         sentences = [PendingSentence(self, self._submitted + at, *row) for at, row in enumerate(rows)]
         self._submitted += len(sentences)
         self._batch.add(sentences)
@@ -201,7 +205,7 @@ class DynamicTicket:
         self.leave()
 
 
-def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch:
+def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch | DraftBatch:
     """Return a batch of the numpy search for sentences of equal rules."""
     rules = sentences[0].ticket.rules
     options = SearchOptions(
@@ -220,14 +224,17 @@ def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch:
     phrases = [
         None if each.phrases is None else Phrases.of_tables(each.phrases, inside) for each in sentences
     ]
-    return BeamBatch(
+    given = (
         decoder,
         options,
         [sentence.source for sentence in sentences],
         [[token for token in sentence.forced if token >= 0] for sentence in sentences],
         [sentence.limit for sentence in sentences],
-        rules.enough,
-        phrases if any(phrases) else None,
-        ranking=TableRanking(rules.divisors),
-        uncounted=np.array([sentence.uncounted for sentence in sentences], dtype=np.int64),
     )
+    ranking = TableRanking(rules.divisors)
+    uncounted = np.array([sentence.uncounted for sentence in sentences], dtype=np.int64)
+    drafts = [sentence.draft for sentence in sentences]
+    if any(drafts) and not any(phrases):
+        return DraftBatch(*given, drafts, ranking=ranking, uncounted=uncounted)
+    held = phrases if any(phrases) else None
+    return BeamBatch(*given, rules.enough, held, ranking=ranking, uncounted=uncounted)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.decoder import MAX_TOKENS, BeamRules, BeamSearch, Decoder, Ids, Symbols
+from uwaga.decoder import MAX_TOKENS, BeamRules, BeamSearch, Decoder, Draft, Ids, Symbols
 from uwaga.results.translation import Hypothesis
 from uwaga.search.constraints import banned_tokens, forced_tokens, start_token, uncounted_tokens
 from uwaga.search.length_batching import next_entry
@@ -42,6 +42,7 @@ class DecoderBatch:
 
     Args:
         streams: report each token as it is decided.
+        drafts: the draft of each sentence, None for none; empty if no sentence has one.
     """
 
     def __init__(
@@ -54,8 +55,9 @@ class DecoderBatch:
         enough: int,
         phrases: Sequence[Phrases | None] | None = None,
         streams: bool = False,
+        drafts: Sequence[Draft | None] = (),
     ) -> None:
-        self._streams = streams
+        self._streams, self._drafts = streams, drafts
         self._decoder, self._options, self._sources = decoder, options, sources
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         self._limits: Ids = np.array(limits, dtype=np.int64)
@@ -87,7 +89,8 @@ class DecoderBatch:
         memory = self._decoder.encode(self._sources[which])
         begun = self._limits[which], self._uncounted[which], self._forced[which]
         phrases = () if self._phrases is None else self._phrases[which]
-        self._search.enter(memory, *begun, [None if phrase is None else phrase.tables for phrase in phrases])
+        tables = [None if phrase is None else phrase.tables for phrase in phrases]
+        self._search.enter(memory, *begun, tables, self._drafts[which])
         self._entered += count
 
     def step(self) -> StepOutcome | None:
@@ -115,7 +118,9 @@ class DecoderBatch:
         end, finished = self._decoder.symbols.end, self._search.finished()
         return [
             [
-                hypothesis(target.tokens, target.log_probs, None, target.score, target.truncated, end)
+                hypothesis(
+                    target.tokens, target.log_probs, None, target.score, target.truncated, end, target.draft
+                )
                 for target in finished[index]
             ]
             for index in indices.tolist()

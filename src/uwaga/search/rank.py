@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Ids
 from uwaga.results.attention import Floats
-from uwaga.results.translation import Hypothesis
+from uwaga.results.translation import DraftUse, Hypothesis
 from uwaga.search.options import SearchOptions
 
 Scores = NDArray[np.float64]
@@ -168,6 +168,7 @@ def hypothesis(
     score: float,
     truncated: bool,
     end: int,
+    draft: DraftUse | None = None,
 ) -> Hypothesis:
     """Return the result: no end symbol, but its score, unless the hypothesis is truncated."""
     if tokens and tokens[-1] == end:
@@ -182,4 +183,5 @@ def hypothesis(
         token_scores=tuple(token_scores),
         truncated=truncated,
         attention=attention,
+        draft=draft,
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uwaga.decoder import Decoder
+from uwaga.decoder import Decoder, Draft
 from uwaga.errors import SettingsError
 from uwaga.results.translation import Hypothesis
 from uwaga.search.constraints import (
@@ -34,6 +34,7 @@ from uwaga.search.rank import StepOutcome
 
 if TYPE_CHECKING:
     from uwaga.search.beam_batch import BeamBatch
+    from uwaga.search.drafts import DraftBatch
     from uwaga.search.phrases import Phrases
 
 
@@ -65,6 +66,7 @@ def search(
     prefixes: Sequence[Sequence[int]] | None = None,
     on_token: Callable[[StreamEvent], None] | None = None,
     phrases: Sequence[Phrases | None] | None = None,
+    drafts: Sequence[Draft | None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Translate sentences of token ids.
 
@@ -82,6 +84,9 @@ def search(
             more if its banks need it (:func:`uwaga.search.banks.beam_size`). The search of a sentence
             stops at one finished hypothesis more than its last bank has places, between ``options.nbest`` and
             ``options.beam``. A result lacks a phrase only if the length limits leave no room for it.
+        drafts: for each sentence, a target that the model would probably write; greedy search only. Without
+            a bias the results are those without drafts, with fewer passes of the model; a decoder that
+            cannot verify drafts ignores them. With phrases, drafts are ignored.
 
     Returns:
         For each sentence, up to ``options.nbest`` hypotheses, best first: distinct ones from a beam,
@@ -93,7 +98,7 @@ def search(
         SettingsError: the options, prefixes or phrases are invalid for the model.
         ModelError: the model's log-probabilities are NaN.
     """
-    run = _run(decoder, sources, options, prefixes, on_token is not None, phrases)
+    run = _run(decoder, sources, options, prefixes, on_token is not None, phrases, drafts)
     while True:
         try:
             event = next(run)
@@ -115,13 +120,14 @@ def stream(
     options: SearchOptions,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
+    drafts: Sequence[Draft | None] | None = None,
 ) -> Iterator[StreamEvent]:
     """Yield each token as it is decided, and each hypothesis when it is finished; see :func:`search`.
 
     Raises:
         SettingsError: the options ask for a beam or several samples.
     """
-    return _run(decoder, sources, options, prefixes, True, None)
+    return _run(decoder, sources, options, prefixes, True, None, drafts)
 
 
 def _run(
@@ -131,6 +137,7 @@ def _run(
     prefixes: Sequence[Sequence[int]] | None,
     streaming: bool,
     phrases: Sequence[Phrases | None] | None,
+    drafts: Sequence[Draft | None] | None,
 ) -> Stream:
     """Check the arguments, then decode batch by batch."""
     if streaming:
@@ -154,7 +161,11 @@ def _run(
             zip(sources, prefixes, checked, strict=True), start=1
         )
     ]
-    return _decode_all(decoder, sources, options, prefixes, limits, streaming, checked)
+    if drafts is not None:
+        from uwaga.search.drafts import checked_drafts
+
+        drafts = checked_drafts(decoder, options, drafts, len(sources))
+    return _decode_all(decoder, sources, options, prefixes, limits, streaming, checked, drafts)
 
 
 def _checked(
@@ -193,6 +204,7 @@ def _decode_all(
     limits: Sequence[int],
     streaming: bool,
     phrases: Sequence[Phrases | None],
+    drafts: Sequence[Draft | None] | None,
 ) -> Stream:
     """Decode together the sentences of equal beam size."""
     results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -213,6 +225,7 @@ def _decode_all(
             options.rows,
             streaming,
             None if plain else [phrases[index] for index in selected],
+            [drafts[index] for index in selected] if plain and drafts is not None else None,
         )
         for index, hypotheses in zip(selected, results_of_width, strict=True):
             results[index] = hypotheses
@@ -228,6 +241,7 @@ def _decode_alike(
     enough: int,
     streaming: bool,
     phrases: Sequence[Phrases | None] | None,
+    drafts: Sequence[Draft | None] | None,
 ) -> Stream:
     results: list[list[Hypothesis]] = [[] for _ in sources]
     lengths = [len(source) for source in sources]
@@ -244,9 +258,14 @@ def _decode_alike(
             enough,
             of_batch,
         )
-        batch: BeamBatch | DecoderBatch
+        batch: BeamBatch | DecoderBatch | DraftBatch
+        drafted = [] if drafts is None else [drafts[index] for index in indices]
         if by_decoder:
-            batch = DecoderBatch(*given, streams=streaming)
+            batch = DecoderBatch(*given, streams=streaming, drafts=drafted)
+        elif any(drafted):
+            from uwaga.search.drafts import DraftBatch
+
+            batch = DraftBatch(*given[:5], drafted)
         else:
             from uwaga.search.beam_batch import BeamBatch
 
@@ -267,7 +286,7 @@ def _decode_alike(
 
 
 def _events(
-    batch: BeamBatch | DecoderBatch, progress: StepOutcome, indices: list[int]
+    batch: BeamBatch | DecoderBatch | DraftBatch, progress: StepOutcome, indices: list[int]
 ) -> Iterator[StreamEvent]:
     """Yield the events of a step: each new token, then each finished sentence."""
     decided = zip(

@@ -1,0 +1,206 @@
+"""M42: a draft changes how many passes a greedy search takes, and no token, score or bit of its result."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from drawn_searches import VOCABULARY, options, prefixes_for, random_list
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from native_models import native, random_model, recurrent_shapes, sentences, shapes
+from prompted_models import decoder_only, native_decoder, prompts, random_decoder
+
+from uwaga.decoder import Choice, Draft
+from uwaga.errors import DataError, SettingsError, UwagaError
+from uwaga.search import SearchOptions, search
+from uwaga.search.drafts import DraftCursor
+from uwaga.settings import TransformerSettings
+
+SHAPE = TransformerSettings(
+    encoder_layers=1, decoder_layers=2, width=32, heads=4, feed_forward=48, max_length=40, norm="pre"
+)
+QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+GREEDY = SearchOptions(beam=1, max_length=24)
+SOURCES = sentences(40, seed=5)
+
+
+def plain(found):
+    """The results without the use of drafts."""
+    return [[replace(one, draft=None) for one in nbest] for nbest in found]
+
+
+def tried(decoder, sources, wanted, prefixes, drafts=None):
+    try:
+        return plain(search(decoder, sources, wanted, prefixes=prefixes, drafts=drafts))
+    except UwagaError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@st.composite
+def damaged(draw, target):
+    """A target of which some tokens are replaced, left out, or follow added ones; or any tokens."""
+    kind = draw(st.sampled_from(["none", "right", "longer", "any", "damaged"]))
+    token = st.integers(0, VOCABULARY - 1)
+    if kind == "none":
+        return None
+    if kind == "any":
+        return Draft(draw(st.lists(token, max_size=40)))
+    tokens = list(target)
+    if kind == "longer":
+        tokens += draw(st.lists(token, max_size=40))
+    for _ in range(draw(st.integers(1, 4)) if kind == "damaged" and tokens else 0):
+        at = draw(st.integers(0, len(tokens)))
+        tokens[at : at + draw(st.integers(0, 2))] = draw(st.lists(token, max_size=2))
+    return Draft(tokens)
+
+
+def check(data, engine, sources, wanted, prefixes):
+    expected = tried(engine, sources, wanted, prefixes)
+    targets = [()] * len(sources) if isinstance(expected, str) else [nbest[0].tokens for nbest in expected]
+    drafts = [data.draw(damaged(target)) for target in targets]
+    assert tried(engine, sources, wanted, prefixes, drafts) == expected
+    by_steps = copy.copy(engine)
+    by_steps.beam_search = None
+    assert tried(by_steps, sources, wanted, prefixes, drafts) == expected
+    if not isinstance(expected, str):  # both searches use the drafts alike
+        both = [
+            search(each, sources, wanted, prefixes=prefixes, drafts=drafts) for each in (engine, by_steps)
+        ]
+        assert both[0] == both[1]
+
+
+@QUIET
+@given(st.data())
+def test_M42_any_draft_gives_the_bits_of_no_draft(data):
+    seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
+    model = random_model(data.draw(shapes() | recurrent_shapes()), seed, spread=2.0)
+    engine = native(model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 3)))
+    if data.draw(st.booleans()):
+        engine = engine.with_shortlist(random_list(seed))
+    wanted = replace(data.draw(options()), beam=1, nbest=1)
+    check(data, engine, sentences(count, seed), wanted, data.draw(prefixes_for(count)))
+
+
+@settings(QUIET, max_examples=30)
+@given(st.data())
+def test_M42_any_draft_of_a_continuation_gives_the_bits_of_no_draft(data):
+    seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 6))
+    engine = native_decoder(random_decoder(data.draw(decoder_only()), seed, spread=2.0))
+    wanted = replace(data.draw(options()), beam=1, nbest=1, max_ratio=float("inf"))
+    check(data, engine, prompts(count, seed), wanted, data.draw(prefixes_for(count)))
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("shared_width", [1, 384])
+def test_M42_threads_that_share_a_pass_give_the_same_bits(threads, shared_width):
+    engine = native(random_model(SHAPE, spread=2.0), "int8", threads, shared_width=shared_width)
+    expected = search(engine, SOURCES, GREEDY)
+    drafts = [Draft(nbest[0].tokens) for nbest in expected]
+    assert plain(search(engine, SOURCES, GREEDY, drafts=drafts)) == expected
+    for source, draft, nbest in zip(SOURCES, drafts, expected, strict=True):
+        assert plain(search(engine, [source], GREEDY, drafts=[draft])) == [nbest]
+
+
+def test_M42_a_right_draft_takes_few_passes_and_a_wrong_one_few_more_rows():
+    engine = native(random_model(SHAPE, spread=2.0))
+    expected = search(engine, SOURCES, GREEDY)
+    right = search(engine, SOURCES, GREEDY, drafts=[Draft(nbest[0].tokens) for nbest in expected])
+    assert sum(one.draft is not None for (one,) in right) > 30
+    for (one,) in right:
+        if one.draft is None:  # of an empty target
+            continue
+        assert one.draft.proposed == one.draft.accepted
+        assert one.draft.passes + one.draft.accepted == len(one.token_scores)
+        assert one.draft.passes <= 3  # 8 tokens, then 16
+    unused = [next(token for token in range(4, 23) if token not in nbest[0].tokens) for nbest in expected]
+    wrong = search(engine, SOURCES, GREEDY, drafts=[Draft([token] * 40) for token in unused])
+    for (one,), (without,) in zip(wrong, expected, strict=True):
+        assert one.draft.accepted == 0
+        assert one.draft.proposed <= 8 + 4 + 2 + 1
+        assert one.draft.passes == len(without.token_scores)
+
+
+def test_M42_streams_tell_each_token_once_and_in_order():
+    engine = native(random_model(SHAPE, spread=2.0))
+    drafts = [Draft(nbest[0].tokens[::2]) for nbest in search(engine, SOURCES, GREEDY)]
+    for decoder in (engine, copy.copy(engine)):
+        if decoder is not engine:
+            decoder.beam_search = None
+        events = []
+        found = search(decoder, SOURCES, GREEDY, drafts=drafts, on_token=events.append)
+        for number, (one,) in enumerate(found):
+            told = [each for each in events if each.sentence == number and each.token is not None]
+            assert [each.token for each in told] == list(one.tokens)
+            assert [each.log_prob for each in told] == list(one.token_scores[: len(told)])
+
+
+def test_M42_a_pass_over_several_tokens_is_that_of_steps():
+    engine = native(random_model(SHAPE, spread=2.0), "int8")
+    state = engine.start(engine.encode(SOURCES[:3]), 1)
+    fed = [[2, 5, 6, 7], [2], [2, 9, 9]]
+    made = engine.verify(fed, state, Choice(4, attention=True))
+    row = 0
+    for at, tokens in enumerate(fed):
+        single = state.select(np.array([at]))
+        for token in tokens:
+            step = engine.step(np.array([token]), single, Choice(4, attention=True))
+            assert np.array_equal(step.tokens[0], made.tokens[row])
+            assert np.array_equal(step.log_probs[0], made.log_probs[row])
+            assert np.array_equal(step.attention[0], made.attention[row, : len(SOURCES[at])])
+            single, after = step.state, made.state.select(np.array([row]))
+            both = [engine.step(np.array([4]), each, Choice(4)).log_probs for each in (single, after)]
+            assert np.array_equal(*both)
+            row += 1
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.1, 0.3, 0.49]))
+@settings(max_examples=20, deadline=None)
+def test_M42_a_bias_keeps_the_draft_where_its_tokens_are_nearly_as_probable(seed, bias):
+    engine = native(random_model(SHAPE, seed, spread=1.0))
+    rng = np.random.default_rng(seed)
+    drafts = [Draft(rng.integers(4, VOCABULARY, 12).tolist(), bias) for _ in SOURCES[:8]]
+    by_steps, stepwise = copy.copy(engine), copy.copy(engine)
+    by_steps.beam_search = None
+    found = search(engine, SOURCES[:8], GREEDY, drafts=drafts)
+    assert found == search(by_steps, SOURCES[:8], GREEDY, drafts=drafts)
+    for source, draft, (one,) in zip(SOURCES, drafts, found, strict=False):
+        state, last = stepwise.start(stepwise.encode([source]), 1), 2
+        for at, token in enumerate(one.tokens):
+            step = stepwise.step(np.array([last]), state, Choice(1, all_tokens=True))
+            probs = np.exp(step.log_probs[0].astype(np.float64))
+            probs[[0, 2]] = 0  # the start symbol and the padding are never produced
+            if list(one.tokens[:at]) == list(draft.tokens[:at]) and at < len(draft.tokens):
+                probs *= 1 - bias
+                probs[draft.tokens[at]] += bias
+            assert probs[token] >= probs.max() - 1e-6
+            state, last = step.state, token
+
+
+def test_M42_drafts_that_cannot_be_are_refused_by_name():
+    engine = native(random_model(SHAPE, spread=2.0))
+
+    def refused(drafts, wanted=GREEDY):
+        with pytest.raises(SettingsError) as error:
+            search(engine, SOURCES[:1], wanted, drafts=drafts)
+        return str(error.value)
+
+    assert "token 99 of the draft is outside the vocabulary of 23" in refused([Draft([99])])
+    assert "bias must be from 0 to below 0.5" in refused([Draft([5], 0.5)])
+    assert "2 drafts for 1 sentences" in refused([Draft([5]), None])
+    assert "set beam to 1" in refused([Draft([5])], SearchOptions(beam=2))
+    state = engine.start(engine.encode(SOURCES[:1]), 1)
+    for fed in ([[]], [[2], [2]]):
+        with pytest.raises(DataError, match="fed"):
+            engine.verify(fed, state, Choice(1))
+
+
+@given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5), max_size=60))
+def test_M42_a_cursor_never_leaves_its_draft(draft, decided):
+    cursor = DraftCursor(draft)
+    for token in decided:
+        proposal = cursor.proposal(len(decided))
+        accepted = int(bool(proposal) and proposal[0] == token)
+        cursor.take(token)
+        cursor.count(len(proposal), accepted)
+        assert cursor.accepted <= cursor.proposed
