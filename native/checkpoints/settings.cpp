@@ -29,13 +29,6 @@ void read_transformer(Fields& fields, Settings& s) {
     if (s.positions == Places::relative && s.ssru) fields.refuse("positions", "relative positions need self_attention: attention");
 }
 
-void read_decoder_only(Fields& fields, Settings& s) {
-    s.decoder_only = true;
-    s.positions = Places::learned;
-    s.decoder_layers = fields.whole("layers", 1, most_layers, 12);
-    s.tie = fields.truth("tie_output", true) ? Tie::all : Tie::none;
-}
-
 int64_t width_of_heads(const Fields& fields, int64_t width, int64_t heads) {
     if (width % heads) fields.refuse("width", "is not a multiple of the heads");
     return width / heads;
@@ -82,7 +75,8 @@ Settings read_settings(const Json& model, const std::string& place) {
         s.decoder_layers = s.decoder_heads = 1;  // of attention
         return s;
     }
-    if (family != "transformer" && family != "decoder-only") fields.refuse("family", "'" + family.substr(0, 60) + "' cannot run here; Transformers, recurrent and decoder-only models can");
+    if (family == "decoder-only") fields.refuse("family", "decoder-only models run in the Python package");
+    if (family != "transformer") fields.refuse("family", "'" + family.substr(0, 60) + "' cannot run here; Transformers and recurrent models can");
     s.width = fields.whole("width", 1, most_size, 512);
     s.encoder_heads = fields.whole("heads", 1, most_size, 8);
     s.feed_forward = fields.whole("feed_forward", 1, most_size, 2048);
@@ -101,11 +95,7 @@ Settings read_settings(const Json& model, const std::string& place) {
     s.output_bias = fields.truth("output_bias", false);
     fields.pass({"dropout", "attention_dropout", "activation_dropout"});
     const int64_t head_width = fields.has("head_width") ? fields.whole("head_width", 1, most_size) : 0;
-    if (family == "transformer") {
-        read_transformer(fields, s);
-    } else {
-        read_decoder_only(fields, s);
-    }
+    read_transformer(fields, s);
     fields.check_all_used();
     if (!s.decoder_heads) s.decoder_heads = s.encoder_heads;
     if (!s.decoder_feed_forward) s.decoder_feed_forward = s.feed_forward;
@@ -135,19 +125,15 @@ std::vector<Product> products(const Settings& s, int64_t source, int64_t target)
             add(made, at + ".ssru.forget", s.width, s.width, true);
             add(made, at + ".ssru.input", s.width, s.width, false);
         } else {
-            add_attention(made, at + (s.decoder_only ? ".attention" : ".self_attention"), s.width, inner, s.attention_bias);
+            add_attention(made, at + ".self_attention", s.width, inner, s.attention_bias);
         }
-        if (!s.decoder_only) {
-            add(made, at + ".cross_attention.query", inner, s.width, s.attention_bias);
-            add(made, at + ".cross_attention.key_value", 2 * inner, s.width, s.attention_bias);
-            add(made, at + ".cross_attention.output", s.width, inner, s.attention_bias);
-        }
+        add(made, at + ".cross_attention.query", inner, s.width, s.attention_bias);
+        add(made, at + ".cross_attention.key_value", 2 * inner, s.width, s.attention_bias);
+        add(made, at + ".cross_attention.output", s.width, inner, s.attention_bias);
         add_feed_forward(made, at + ".feed_forward", s, s.decoder_feed_forward);
     }
     made.push_back({"output", {{"output_weight", target}}, s.width, false});
-    if (s.decoder_only) {
-        if (s.tie == Tie::none) made.push_back({"target_embedding", {{"embedding.weight", target}}, s.width, false});
-    } else if (s.tie != Tie::all) {
+    if (s.tie != Tie::all) {
         made.push_back({"source_embedding", {{"source_embedding.weight", source}}, s.width, false});
         if (s.tie == Tie::none) made.push_back({"target_embedding", {{"target_embedding.weight", target}}, s.width, false});
     }
@@ -166,24 +152,17 @@ std::map<std::string, std::vector<int64_t>> vectors(const Settings& s, int64_t t
     }
     for (int64_t l = 0; l < s.decoder_layers; ++l) {
         const std::string at = "decoder." + std::to_string(l);
-        add_norm(at + (s.decoder_only ? ".attention_norm" : ".self_attention_norm"));
-        if (!s.decoder_only) add_norm(at + ".cross_attention_norm");
-        add_norm(at + ".feed_forward_norm");
+        for (const char* block : {".self_attention_norm", ".cross_attention_norm", ".feed_forward_norm"}) add_norm(at + block);
     }
     if (s.pre_norm) {
-        if (s.encoder_layers) add_norm("encoder_norm");
+        add_norm("encoder_norm");
         add_norm("decoder_norm");
     }
     const int64_t rows = s.max_length + s.position_offset;
-    if (s.decoder_only) {
-        if (s.embedding_norm) add_norm("embedding_norm");
-        made["positions.weight"] = {rows, s.width};
-    } else {
-        for (const auto& [side, heads] : {std::pair<std::string, int64_t>("source", s.encoder_heads), {"target", s.decoder_heads}}) {
-            if (s.embedding_norm) add_norm(side + "_norm");
-            if (s.positions == Places::learned) made[side + "_positions.weight"] = {rows, s.width};
-            if (s.positions == Places::relative) made[side + "_positions.weight"] = {s.relative_buckets, heads};
-        }
+    for (const auto& [side, heads] : {std::pair<std::string, int64_t>("source", s.encoder_heads), {"target", s.decoder_heads}}) {
+        if (s.embedding_norm) add_norm(side + "_norm");
+        if (s.positions == Places::learned) made[side + "_positions.weight"] = {rows, s.width};
+        if (s.positions == Places::relative) made[side + "_positions.weight"] = {s.relative_buckets, heads};
     }
     if (s.output_bias) made["output_bias"] = {target};
     return made;

@@ -1,4 +1,4 @@
-// Settings of a model, and the names and shapes of its weights: the twin of src/uwaga/engine/layout.py.
+// Settings of a model with a source, and the names and shapes of its weights: the twin of src/uwaga/engine/layout.py.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct RecurrentSettings;  // checkpoints/recurrent_settings.h
 
 struct Settings {
     std::shared_ptr<const RecurrentSettings> recurrent;  // of a recurrent model, which has few of the others; otherwise null
-    bool decoder_only = false, gated = false, pre_norm = false, rms = false, ssru = false;
+    bool gated = false, pre_norm = false, rms = false, ssru = false;
     int64_t width = 0, feed_forward = 0, decoder_feed_forward = 0;
     int64_t encoder_layers = 0, encoder_heads = 0, encoder_head_width = 0;
     int64_t decoder_layers = 0, decoder_heads = 0, decoder_head_width = 0;

@@ -211,7 +211,6 @@ class UwagaFolder {
         symbols.check_all_used();
         made_->settings = read_settings(fields.value("model"), folder_.path(config_name));
         if (joint && source_size_ != target_size_) sizes.refuse("joint", "a joint vocabulary has one size");
-        if (made_->settings.decoder_only) fields.refuse("model.family", "decoder-only models run in the Python package");
         if (made_->settings.tie == Tie::all && source_size_ != target_size_) fields.refuse("model.tie", "all needs vocabularies of one size");
         const bool marian = tokenisers == "marian";
         made_->source = marian ? marian_tokeniser("source", source_size_) : tokeniser("source.spm", source_size_);

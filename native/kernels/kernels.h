@@ -81,6 +81,12 @@ struct Epilogue {
     int64_t residual_stride = 0;
 };
 
+// Logits of the output layer: x W^T + bias, and with a cap, cap * tanh(logit / cap) of these (Gemma 2, section 2).
+struct LogitEpilogue {
+    const float* bias = nullptr;  // (outputs,)
+    float cap = 0;                // 0: none
+};
+
 struct Candidate {
     float logit;
     int32_t token;
@@ -115,6 +121,24 @@ struct SelfAttention {
 constexpr int64_t queries_at_once = 4;
 constexpr int64_t padded_keys(int64_t length) { return (length + 31) / 32 * 32; }  // to a multiple of two widest vectors
 
+// Attention of consecutive positions over keys and values located by `offsets`: key t of head h starts at keys +
+// offsets[t] + h / group * head_stride (elements). Softmax in float32.
+struct CachedAttention {
+    const float* query = nullptr;  // (queries, heads, head_width), query_stride apart
+    const int64_t* offsets = nullptr;
+    int64_t length = 0;            // keys of the first query; each query sees one more than the one before it,
+    int64_t window = INT64_MAX;    // and at most so many of the last ones; at least `length`
+    int64_t queries = 1, heads = 0, head_width = 0, head_stride = 0;
+    int64_t group = 1;             // query heads per head of keys and values (Ainslie et al. 2023)
+    float scale = 1;               // factor of the scores
+    float cap = 0;                 // scores become cap * tanh(score / cap); 0: no cap
+    const float* bias = nullptr;   // (heads, length), added to the scores of a single query, or null
+    float* weights = nullptr;      // of a single query: receives its weights (heads, length). Of several: scratch, (group *
+                                   // queries, length + queries - 1)
+    float* context = nullptr;      // (queries, heads, head_width), context_stride apart
+    int64_t query_stride = 0, context_stride = 0;
+};
+
 struct Kernels {
     Isa isa;
     const char* name;
@@ -126,10 +150,10 @@ struct Kernels {
     void (*bfloat16_product)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
 
     // Output layer: product, bias, best candidates and log-sum-exp by chunks of the vocabulary.
-    void (*int8_output)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const float* bias, OutputRow* out);
-    void (*int4_output)(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const float* bias, OutputRow* out);
-    void (*float_output)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const float* bias, OutputRow* out);
-    void (*bfloat16_output)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const float* bias, OutputRow* out);
+    void (*int8_output)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const LogitEpilogue& e, OutputRow* out);
+    void (*int4_output)(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const LogitEpilogue& e, OutputRow* out);
+    void (*float_output)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const LogitEpilogue& e, OutputRow* out);
+    void (*bfloat16_output)(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const LogitEpilogue& e, OutputRow* out);
 
     // Logits (rows, stride) of a subset of tokens, each independent of the others in the subset.
     void (*int8_listed)(const QuantisedRows& x, int64_t rows, const ListedTokens& w, float* logits, int64_t stride);
@@ -150,11 +174,12 @@ struct Kernels {
     // after = f * before + (1 - f) * input and y = x + relu(after). All (width,); y may be x.
     void (*ssru)(const float* forget, const float* input, const float* before, const float* x, int64_t width, float* after, float* y);
 
-    // Attention of one query (heads, head_width) over `length` keys and values, float16 or float32, located by
-    // `offsets`: key t of head h starts at keys + offsets[t] + h * head_stride (elements). Softmax in float32. bias:
-    // (heads, length), added to the scores, or null; weights: (heads, length), receives the attention weights.
-    void (*attend_float16)(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
-    void (*attend_float)(const float* query, const float* keys, const float* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context);
+    // Turn the pairs (x[i], x[i + head_width / 2]) of heads side by side by angles (Su et al. 2021, equation 34). turns:
+    // the cosines and then the sines of the head_width / 2 angles.
+    void (*rotate)(float* x, int64_t heads, int64_t head_width, const float* turns);
+
+    void (*attend_float16)(const CachedAttention& attention, const uint16_t* keys, const uint16_t* values);
+    void (*attend_float)(const CachedAttention& attention, const float* keys, const float* values);
     void (*self_attend)(const SelfAttention& attention);
 
     // y = sigmoid(a + b) * x, all (width,); y may be x.

@@ -83,8 +83,7 @@ class Chooser {
             out[row].banned_count = static_cast<int32_t>(high - low);
             for (; low < high; ++low) near.push_back(*low - skipped);
         }
-        const float* bias = model_.output_bias ? model_.output_bias + skipped : nullptr;
-        output(*model_.kernels, in_, part_of(model_.output_weight, from, to), bias, out);
+        output(*model_.kernels, in_, part_of(model_.output_weight, from, to), model_.logits(skipped), out);
         for (int64_t row = 0; row < in_.rows; ++row) {
             for (int64_t i = 0; i < answer_.k; ++i) {
                 if (out[row].best[i].token >= 0) out[row].best[i].token += skipped;
@@ -131,7 +130,7 @@ class Chooser {
                 out[row].logits = into_answer ? answer_.log_probs + (first_ + start + row) * vocabulary_ : scratch + row * vocabulary_;
             }
             Rows some{in_.x + start * in_.stride, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};
-            output(*model_.kernels, some, model_.output_weight, model_.output_bias, out);
+            output(*model_.kernels, some, model_.output_weight, model_.logits(), out);
             for (int64_t row = 0; row < rows; ++row) finish(start + row, out[row].logits);
         }
     }
@@ -163,7 +162,7 @@ class Chooser {
     void finish(int64_t row, const OutputRow& out) {
         const double whole = static_cast<double>(out.maximum) + std::log(static_cast<double>(out.sum));
         const int64_t bound = forced(row);
-        if (bound >= 0) return put_forced(row, bound, logit_at(in_, row, model_.output_weight, model_.output_bias, bound) - whole);
+        if (bound >= 0) return put_forced(row, bound, logit_at(in_, row, model_.output_weight, model_.logits(), bound) - whole);
         const double shared = request_.renormalise && banned_count(row) ? without_banned(row, whole) : whole;
         for (int64_t i = 0; i < answer_.k; ++i) {
             const Candidate& found = out.best[i];
@@ -171,7 +170,7 @@ class Chooser {
             else if (found.token < 0 || std::isinf(found.logit)) put(row, i, std::max(found.token, 0), minus_infinity);
             else put(row, i, found.token, found.logit - shared);
         }
-        put_wanted(row, [&](int32_t token) { return static_cast<double>(logit_at(in_, row, model_.output_weight, model_.output_bias, token)); }, shared);
+        put_wanted(row, [&](int32_t token) { return static_cast<double>(logit_at(in_, row, model_.output_weight, model_.logits(), token)); }, shared);
     }
 
     // After the best, the wanted tokens, whatever their probability.
@@ -189,7 +188,7 @@ class Chooser {
     double without_banned(int64_t row, double whole) {
         double left = 1;
         for (int32_t i = 0; i < banned_count(row); ++i) {
-            left -= std::exp(logit_at(in_, row, model_.output_weight, model_.output_bias, banned(row)[i]) - whole);
+            left -= std::exp(logit_at(in_, row, model_.output_weight, model_.logits(), banned(row)[i]) - whole);
         }
         if (left >= least_left || std::isnan(left)) return whole + std::log(left);
         float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // subtraction would leave mostly rounding error
@@ -198,7 +197,7 @@ class Chooser {
         again.best = &none;
         again.logits = logits;
         Rows one{in_.x + row * in_.stride, 1, in_.width, in_.stride, in_.values + row * in_.values_stride, in_.scales + row, in_.values_stride, in_.quantised};
-        output(*model_.kernels, one, model_.output_weight, model_.output_bias, &again);
+        output(*model_.kernels, one, model_.output_weight, model_.logits(), &again);
         for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
         return log_sum_exp(logits, vocabulary_);
     }

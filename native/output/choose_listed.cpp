@@ -168,7 +168,7 @@ class ListedChooser {
         int64_t count = static_cast<int64_t>(list.size()), at = std::lower_bound(list.begin(), list.end(), token) - list.begin();
         if (at == count || list[static_cast<std::size_t>(at)] != token) {
             at = count++;
-            logits[at] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.output_bias, token));
+            logits[at] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.logits(), token));
         }
         put(row, 0, token, logits[at] - log_sum_exp(logits, count));
         for (int64_t i = 1; i < answer_.k + answer_.wanted; ++i) put(row, i, 0, minus_infinity);
@@ -187,7 +187,7 @@ class ListedChooser {
             const auto first = request_.banned.begin() + request_.banned_first[of_row], last = request_.banned.begin() + request_.banned_first[of_row + 1];
             if (std::binary_search(first, last, token)) return minus_infinity;
         }
-        const double logit = logit_at(in_, row, model_.output_weight, model_.output_bias, token), top = std::max(logit, shared);
+        const double logit = logit_at(in_, row, model_.output_weight, model_.logits(), token), top = std::max(logit, shared);
         return std::isinf(top) ? minus_infinity : logit - (top + std::log(std::exp(logit - top) + std::exp(shared - top)));
     }
 

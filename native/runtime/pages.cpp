@@ -95,7 +95,7 @@ void KeyValueStore::take(int64_t count, int64_t* offsets, int64_t offsets_stride
     for (int64_t i = 0; i < count; ++i) {
         if (used_ == page_entries) {
             pages_.push_back(pool_.take());
-            if (pages_.size() == 1) base_ = pages_[0].data;
+            if (!base_) base_ = pages_[0].data;
             used_ = 0;
         }
         // Pages are separate allocations: subtract addresses, not pointers.

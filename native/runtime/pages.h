@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "runtime/buffer.h"
@@ -55,11 +56,13 @@ class PagePool {
 };
 
 // The keys and values of one sentence, written by any state derived from the same start. Append-only: no entry is
-// written twice, so a state can be stepped any number of times. A page is [layer][entry][key, value].
+// written twice, so a state can be stepped any number of times. A page is [layer][entry][key, value]. A store may follow
+// on from another, as a prompt from the beginning that it shares: offsets of the other are its own too.
 class KeyValueStore {
   public:
     // The pool must outlive the store: states that hold stores also hold the model.
-    KeyValueStore(PagePool& pool, int64_t entry, int64_t element) : pool_(pool), entry_(entry), element_(element) {}
+    KeyValueStore(PagePool& pool, int64_t entry, int64_t element, std::shared_ptr<const KeyValueStore> before = nullptr)
+        : pool_(pool), entry_(entry), element_(element), before_(std::move(before)), base_(before_ ? before_->base_ : nullptr) {}
     ~KeyValueStore() { pool_.give(pages_); }
     KeyValueStore(const KeyValueStore&) = delete;
     KeyValueStore& operator=(const KeyValueStore&) = delete;
@@ -74,7 +77,8 @@ class KeyValueStore {
     int64_t entry_, element_;
     std::mutex mutex_;
     std::vector<Page> pages_;
-    uint8_t* base_ = nullptr;
+    const std::shared_ptr<const KeyValueStore> before_;  // which holds entries, or null
+    uint8_t* base_;
     int64_t used_ = page_entries;  // entries used in the last page
 };
 

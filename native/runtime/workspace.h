@@ -12,6 +12,7 @@ namespace uwaga {
 
 struct Workspace {
     Buffer<float> x, normed, projected, context, hidden, gate, features;  // (rows, stride)
+    Buffer<float> turns;                                                 // (rows, rotary positions, head width)
     Buffer<float> weights, bias;                                         // (heads, length); larger in the encoder
     Buffer<uint8_t> quantised;
     Buffer<float> scales;

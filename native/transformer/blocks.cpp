@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transformer/positions.h"
+
 namespace uwaga {
 
 // Strides avoid multiples of 2 KB, so that rows do not map to the same cache sets.
@@ -23,30 +25,41 @@ void normalise(const Model& model, const Norm& norm, const float* x, int64_t row
     model.kernels->norm(x, rows, model.shape.width, stride, norm.gain, norm.bias, model.shape.epsilon, model.shape.rms, y, stride);
 }
 
-Rows block_input(const Model& model, const Norm& norm, const float* x, int64_t rows, Workspace& ws) {
+Rows block_input(const Model& model, const BlockNorms& norm, const float* x, int64_t rows, Workspace& ws) {
     const int64_t width = model.shape.width, stride = stride_of(width);
-    if (!model.shape.pre_norm) return rows_of(ws, x, rows, width, stride);
+    if (!norm.before.gain) return rows_of(ws, x, rows, width, stride);
     float* normed = ws.normed.ensure(rows * stride);
-    normalise(model, norm, x, rows, normed);
+    normalise(model, norm.before, x, rows, normed);
     return rows_of(ws, normed, rows, width, stride);
 }
 
 namespace {
 
-// The end of a block: y, made by the whole team, is normalised into or copied to each member's x.
-void finish_block(const Model& model, const Norm& norm, const float* y, int64_t rows, float* x, const ThreadSlice& slice) {
+// The end of a block with one norm: y, made by the whole team, is normalised into or copied to each member's x.
+void finish_block(const Model& model, const BlockNorms& norm, const float* y, int64_t rows, float* x, const ThreadSlice& slice) {
     const int64_t stride = stride_of(model.shape.width);
     slice.wait();
-    if (!model.shape.pre_norm) normalise(model, norm, y, rows, x);
+    if (norm.after.gain) normalise(model, norm.after, y, rows, x);
     else if (x != y) std::memcpy(x, y, static_cast<std::size_t>(rows * stride) * sizeof(float));
 }
 
 }  // namespace
 
-void block_output(const Model& model, const Linear& out, const Norm& norm, Rows& in, float* x, Workspace& shared, const ThreadSlice& slice) {
-    const int64_t stride = stride_of(model.shape.width);
+void block_output(const Model& model, const Linear& out, const BlockNorms& norm, Rows& in, float* x, Workspace& ws, Workspace& shared, const ThreadSlice& slice) {
+    const int64_t width = model.shape.width, stride = stride_of(width);
     Epilogue residual;
     residual.bias = out.bias;
+    if (norm.before.gain && norm.after.gain) {
+        float* normed = ws.normed.ensure(in.rows * stride);
+        float* y = slice.count == 1 ? normed : shared.features.get();
+        product(*model.kernels, in, out.weight, residual, y, stride, slice);
+        slice.wait();
+        normalise(model, norm.after, y, in.rows, normed);
+        for (int64_t row = 0; row < in.rows; ++row) {
+            for (int64_t i = row * stride; i < row * stride + width; ++i) x[i] += normed[i];
+        }
+        return;
+    }
     residual.residual = x;
     residual.residual_stride = stride;
     float* y = slice.count == 1 ? x : shared.features.get();
@@ -54,7 +67,7 @@ void block_output(const Model& model, const Linear& out, const Norm& norm, Rows&
     finish_block(model, norm, y, in.rows, x, slice);
 }
 
-void recur(const Model& model, const Recurrence& unit, const Norm& norm, float* x, int64_t rows, Workspace& shared, const ThreadSlice& slice) {
+void recur(const Model& model, const Recurrence& unit, const BlockNorms& norm, float* x, int64_t rows, Workspace& shared, const ThreadSlice& slice) {
     const int64_t width = model.shape.width, stride = stride_of(width);
     float* y = slice.count == 1 ? x : shared.features.get();
     for (int64_t row = slice.first(rows); row < slice.last(rows); ++row) {
@@ -83,7 +96,7 @@ void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_
     product(kernels, in, layer.inner.weight, activated, hidden, inner_stride, slice);
     slice.wait();
     Rows middle = rows_of(ws, hidden, rows, inner, inner_stride);
-    block_output(model, layer.outer, layer.norm, middle, x, shared, slice);
+    block_output(model, layer.outer, layer.norm, middle, x, ws, shared, slice);
 }
 
 void scale_output(const Model& model, float* x, int64_t rows) {
@@ -111,22 +124,62 @@ void embed_rows(const Model& model, const Side& side, const int32_t* tokens, con
     if (side.norm.gain) normalise(model, side.norm, x, rows, x);
 }
 
-void attend_keys(const Model& model, const Heads& heads, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
-    const Kernels& kernels = *model.kernels;
-    const int64_t count = heads.count, width = heads.width, inner = heads.inner();
-    if (float16) {
-        const uint16_t* from = static_cast<const uint16_t*>(keys);
-        kernels.attend_float16(query, from, from + inner, offsets, length, count, width, width, heads.scale, bias, weights, context);
-    } else {
-        const float* from = static_cast<const float*>(keys);
-        kernels.attend_float(query, from, from + inner, offsets, length, count, width, width, heads.scale, bias, weights, context);
+const float* turns_of(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws) {
+    if (model.rotary.empty()) return nullptr;
+    const int64_t width = model.shape.decoder.width, tables = static_cast<int64_t>(model.rotary.size());
+    const std::vector<int32_t>* places = model.edits && !model.edits->target_places.empty() ? &model.edits->target_places : nullptr;
+    float* to = ws.turns.ensure(rows * tables * width);
+    for (int64_t row = 0; row < rows; ++row) {
+        const std::size_t own = static_cast<std::size_t>(positions[row]);
+        const int64_t position = places && own < places->size() ? (*places)[own] : positions[row];
+        for (int64_t table = 0; table < tables; ++table) {
+            const Rotary& rotary = model.rotary[static_cast<std::size_t>(table)];
+            turns(rotary.frequencies, rotary.factor, position, to + (row * tables + table) * width);
+        }
     }
+    return to;
+}
+
+void place(const Model& model, const DecoderLayer& layer, const float* turns, bool queries, float* projected) {
+    const Heads& heads = model.shape.decoder;
+    const auto place_heads = [&](float* x, int64_t count, const float* gain) {
+        const auto normalised = [&](bool rotated) {
+            if (gain && model.shape.norm_rotated == rotated) model.kernels->norm(x, count, heads.width, heads.width, gain, nullptr, model.shape.epsilon, true, x, heads.width);
+        };
+        normalised(false);
+        if (layer.rotary >= 0) model.kernels->rotate(x, count, heads.width, turns + layer.rotary * heads.width);
+        normalised(true);
+    };
+    if (queries) place_heads(projected, heads.count, layer.query_norm);
+    place_heads(projected + heads.inner(), heads.count / heads.group, layer.key_norm);
+}
+
+void attend_keys(const Model& model, const Heads& heads, bool float16, const void* keys, CachedAttention attention) {
+    attention.heads = heads.count;
+    attention.group = heads.group;
+    attention.head_width = attention.head_stride = heads.width;
+    attention.scale = heads.scale;
+    attention.cap = heads.cap;
+    const int64_t value = heads.key_width();
+    if (float16) model.kernels->attend_float16(attention, static_cast<const uint16_t*>(keys), static_cast<const uint16_t*>(keys) + value);
+    else model.kernels->attend_float(attention, static_cast<const float*>(keys), static_cast<const float*>(keys) + value);
+}
+
+CachedAttention single_query(const float* query, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
+    CachedAttention one;
+    one.query = query;
+    one.offsets = offsets;
+    one.length = length;
+    one.bias = bias;
+    one.weights = weights;
+    one.context = context;
+    return one;
 }
 
 void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
     const bool float16 = model.shape.float16_cache;
     if (model.edits) attend_edited(model, heads, at, float16, query, keys, offsets, length, bias, weights, context);
-    else attend_keys(model, heads, float16, query, keys, offsets, length, bias, weights, context);
+    else attend_keys(model, heads, float16, keys, single_query(query, offsets, length, bias, weights, context));
 }
 
 void store_key_value(const Model& model, const float* key_value, uint8_t* to) {

@@ -1,7 +1,7 @@
 // Building blocks shared by encoder, decoder and prompts.
 //
-// A block is x + f(norm(x)) in a pre-norm model and norm(x + f(x)) in a post-norm one (Xiong et al. 2020, figure 1).
-// block_input returns the input of f; block_output applies its last projection, the residual and the norm. When a team
+// A block is x + f(norm(x)) in a pre-norm model, norm(x + f(x)) in a post-norm one (Xiong et al. 2020, figure 1) and x +
+// norm(f(norm(x))) with both norms. block_input returns the input of f; block_output applies its last projection, the residual and the norm. When a team
 // processes rows together, each member has its own x; the team's results are in `shared`, whose buffers are large
 // enough already.
 #pragma once
@@ -14,10 +14,11 @@ int64_t stride_of(int64_t width);  // stride of float rows
 Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride);
 void normalise(const Model& model, const Norm& norm, const float* x, int64_t rows, float* y);
 
-// Return x, normalised in a pre-norm model.
-Rows block_input(const Model& model, const Norm& norm, const float* x, int64_t rows, Workspace& ws);
-// x = x + out(in), normalised in a post-norm model. Reads what the whole team wrote to `in`.
-void block_output(const Model& model, const Linear& out, const Norm& norm, Rows& in, float* x, Workspace& shared, const ThreadSlice& slice);
+// Return x, with the norm before the block if it has one.
+Rows block_input(const Model& model, const BlockNorms& norm, const float* x, int64_t rows, Workspace& ws);
+// x = x + out(in), with the norm after the block if it has one. Reads what the whole team wrote to `in`; the caller's `ws`
+// no longer holds the block's input.
+void block_output(const Model& model, const Linear& out, const BlockNorms& norm, Rows& in, float* x, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 // The same for a recurrent unit, which has no projection: x = x + relu(after), normalised in a post-norm model.
 // `forget` and `input` are its two products, (rows, stride); rows' cells of this layer are `cells_stride` apart.
 struct Recurrence {
@@ -27,16 +28,23 @@ struct Recurrence {
     float* after;
     int64_t cells_stride;
 };
-void recur(const Model& model, const Recurrence& unit, const Norm& norm, float* x, int64_t rows, Workspace& shared, const ThreadSlice& slice);
+void recur(const Model& model, const Recurrence& unit, const BlockNorms& norm, float* x, int64_t rows, Workspace& shared, const ThreadSlice& slice);
 void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 
 void scale_output(const Model& model, float* x, int64_t rows);  // x times Shape::output_scale
 void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
 
-// Attention of one query over keys in float16 or float32, without edits.
-void attend_keys(const Model& model, const Heads& heads, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
-// Attention of one query over cached keys and values, in the cache's number format. Key t is at keys + offsets[t], its
-// value heads.inner() elements later. `weights` (heads, length) receives the attention weights, with the model's edits.
+// The angles of rows at these positions, (rows, rotary positions, head width); null if the model has no rotary positions.
+const float* turns_of(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws);
+// Normalise and rotate the heads of a row's query and key, which begin at `projected` (query | key | value); without
+// queries, of the key alone. `turns` are the row's.
+void place(const Model& model, const DecoderLayer& layer, const float* turns, bool queries, float* projected);
+
+// Attention over keys in float16 or float32, without edits; a value is heads.key_width() elements after its key.
+void attend_keys(const Model& model, const Heads& heads, bool float16, const void* keys, CachedAttention attention);
+CachedAttention single_query(const float* query, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
+// Attention of one query over cached keys and values, in the cache's number format. Key t is at keys + offsets[t].
+// `weights` (heads, length) receives the attention weights, with the model's edits.
 void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
 void store_key_value(const Model& model, const float* key_value, uint8_t* to);
 // The bias (heads, length) of one query's scores; null if positions are not relative.

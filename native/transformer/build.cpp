@@ -52,6 +52,39 @@ class Builder : private PartReader {
         if (static_cast<int>(shape.activation) > 4) refuse("activation: unknown value");
         model_.source_vocabulary = whole("source_vocabulary", 0);
         model_.target_vocabulary = whole("target_vocabulary", 1);
+        if (!model_.has_source()) read_decoder_only();
+    }
+
+    // Settings of decoder-only models alone.
+    void read_decoder_only() {
+        Shape& shape = model_.shape;
+        const int64_t stored = whole("key_value_heads", 1);
+        if (shape.decoder.count % stored) refuse("key_value_heads: does not divide the heads");
+        shape.decoder.group = shape.decoder.count / stored;
+        shape.decoder.cap = number("score_cap");
+        shape.logit_cap = number("logit_cap");
+        shape.norm_rotated = whole("norm_rotated", 0);
+        both_norms_ = whole("both_norms", 0);
+        if (both_norms_ && !shape.pre_norm) refuse("both_norms: needs pre_norm");
+        for (int64_t table = 0; table < whole("rotary", 0); ++table) {
+            if (shape.decoder.width % 2) refuse("decoder_head_width: rotary positions need an even one");
+            const std::string at = "rotary." + std::to_string(table) + ".";
+            Rotary rotary;
+            rotary.factor = setting(at + "factor");
+            for (int64_t pair = 0; pair < shape.decoder.width / 2; ++pair) rotary.frequencies.push_back(setting(at + std::to_string(pair)));
+            model_.rotary.push_back(std::move(rotary));
+        }
+    }
+
+    // The norms of a head's queries and keys, the window and the rotary positions of layer model_.decoder.size().
+    void place_queries_and_keys(const std::string& self, DecoderLayer& layer) {
+        const int64_t width = model_.shape.decoder.width, number = static_cast<int64_t>(model_.decoder.size());
+        layer.query_norm = optional_vector(self + ".query_norm.weight", width);
+        layer.key_norm = optional_vector(self + ".key_norm.weight", width);
+        const int64_t window = whole("window", 0), global_every = whole("global_every", 0);
+        const bool local = window && !(global_every && (number + 1) % global_every == 0);
+        if (local) layer.window = window;
+        if (!model_.rotary.empty()) layer.rotary = local ? static_cast<int64_t>(model_.rotary.size()) - 1 : 0;
     }
 
     EncoderLayer encoder_layer(const std::string& at) {
@@ -59,7 +92,7 @@ class Builder : private PartReader {
         EncoderLayer layer;
         layer.query_key_value = linear(at + "attention.query_key_value", 3 * inner, width);
         layer.self_output = linear(at + "attention.output", width, inner);
-        layer.self_norm = norm(at + "attention_norm");
+        layer.self_norm = block_norms(at + "attention");
         layer.feed_forward = feed_forward(at);
         return layer;
     }
@@ -72,15 +105,16 @@ class Builder : private PartReader {
             layer.forget = linear(at + "ssru.forget", width, width);
             layer.input = linear(at + "ssru.input", width, width);
         } else {
-            layer.query_key_value = linear(self + ".query_key_value", 3 * inner, width);
+            layer.query_key_value = linear(self + ".query_key_value", model_.shape.decoder.projected_width(), width);
             layer.self_output = linear(self + ".output", width, inner);
         }
-        layer.self_norm = norm(self + "_norm");
+        layer.self_norm = block_norms(self);
+        if (!model_.has_source()) place_queries_and_keys(self, layer);
         if (model_.has_source()) {
             layer.query = linear(at + "cross_attention.query", inner, width);
             layer.key_value = linear(at + "cross_attention.key_value", 2 * inner, width);
             layer.cross_output = linear(at + "cross_attention.output", width, inner);
-            layer.cross_norm = norm(at + "cross_attention_norm");
+            layer.cross_norm = block_norms(at + "cross_attention");
         }
         layer.feed_forward = feed_forward(at);
         return layer;
@@ -127,6 +161,12 @@ class Builder : private PartReader {
         const int64_t width = model_.shape.width;
         return {vector(name + ".weight", width), model_.shape.rms ? nullptr : vector(name + ".bias", width)};
     }
+    BlockNorms block_norms(const std::string& block) {
+        BlockNorms made;
+        (model_.shape.pre_norm ? made.before : made.after) = norm(block + "_norm");
+        if (both_norms_) made.after = norm(block + "_after_norm");
+        return made;
+    }
     FeedForward feed_forward(const std::string& at) {
         const std::string name = at + "feed_forward.inner";
         const int64_t inner = of(parts_.matrices, name).outputs(), width = model_.shape.width;
@@ -134,7 +174,7 @@ class Builder : private PartReader {
         layer.inner = linear(name, inner, width);
         if (whole("gated", 0)) layer.gate = linear(at + "feed_forward.gate", inner, width);
         layer.outer = linear(at + "feed_forward.outer", width, inner);
-        layer.norm = norm(at + "feed_forward_norm");
+        layer.norm = block_norms(at + "feed_forward");
         return layer;
     }
     Side side(const std::string& name, int64_t vocabulary, int64_t heads) {
@@ -146,6 +186,8 @@ class Builder : private PartReader {
         if (parts_.vectors.count(name + "_norm.weight")) made.norm = norm(name + "_norm");
         return made;
     }
+
+    bool both_norms_ = false;  // of each block, before and after it
 };
 
 }  // namespace

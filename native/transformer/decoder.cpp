@@ -36,22 +36,26 @@ struct StepPart {
 
     void reserve();
     void run();
-    void store(std::size_t l, int64_t row, const float* projected, int64_t stride);
-    void self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride);
+    void store(std::size_t l, int64_t row, float* projected, int64_t stride);
+    void self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride);
     void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
     void write_attention(int64_t row, const float* weights, int64_t length) const;
     void recur_layer(std::size_t l, float* x);
     void run_layer(std::size_t l, float* x);
 };
 
-void StepPart::store(std::size_t l, int64_t row, const float* projected, int64_t stride) {
+// Place a row's query and key, and store its key and value.
+void StepPart::store(std::size_t l, int64_t row, float* projected, int64_t stride) {
     const State::Sentence& at = sentence(row);
     const int64_t offset = static_cast<int64_t>(l) * at.store->layer_stride() + table(row)[at.position - 1];
+    const int64_t turned = static_cast<int64_t>(model.rotary.size()) * model.shape.decoder.width;
+    place(model, model.decoder[l], ws.turns.get() + row * turned, true, projected + row * stride);
     store_key_value(model, projected + row * stride + model.shape.decoder.inner(), at.store->base() + offset * model.cache_element_size());
 }
 
-void StepPart::self_attend(std::size_t l, const float* projected, int64_t stride, float* context, int64_t context_stride) {
+void StepPart::self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride) {
     const Heads& heads = model.shape.decoder;
+    const int64_t window = model.decoder[l].window;
     for (int64_t row = slice.first(rows()); drafts && row < slice.last(rows()); ++row) store(l, row, projected, stride);
     if (drafts) slice.wait();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
@@ -62,7 +66,8 @@ void StepPart::self_attend(std::size_t l, const float* projected, int64_t stride
         const int64_t* offsets = table(row);
         const float* query = projected + row * stride;
         const float* bias = relative_bias(model, model.target, heads, length - 1, length, ws);
-        attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1}, query, keys, offsets, length, bias, ws.weights.ensure(heads.count * length), context + row * context_stride);
+        const int64_t seen = std::min(length, window), unseen = length - seen;
+        attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1, unseen}, query, keys, offsets + unseen, seen, bias, ws.weights.ensure(heads.count * seen), context + row * context_stride);
     }
 }
 
@@ -108,10 +113,10 @@ void StepPart::recur_layer(std::size_t l, float* x) {
 void StepPart::run_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
     const int64_t inner = model.shape.decoder.inner();
-    const int64_t projected_stride = stride_of(3 * inner), context_stride = stride_of(inner);
+    const int64_t projected_stride = stride_of(model.shape.decoder.projected_width()), context_stride = stride_of(inner);
     float* projected = shared.projected.get();
     float* context = shared.context.get();
-    const auto block = [&](const Linear& in, const Norm& norm, const Linear& out, const auto& attention) {
+    const auto block = [&](const Linear& in, const BlockNorms& norm, const Linear& out, const auto& attention) {
         Rows source = block_input(model, norm, x, rows(), ws);
         Epilogue plain;
         plain.bias = in.bias;
@@ -120,7 +125,7 @@ void StepPart::run_layer(std::size_t l, float* x) {
         attention();
         slice.wait();
         Rows attended = rows_of(ws, context, rows(), inner, context_stride);
-        block_output(model, out, norm, attended, x, shared, slice);
+        block_output(model, out, norm, attended, x, ws, shared, slice);
     };
     if (model.shape.recurrent) recur_layer(l, x);
     else block(layer.query_key_value, layer.self_norm, layer.self_output, [&] { self_attend(l, projected, projected_stride, context, context_stride); });
@@ -138,7 +143,7 @@ void StepPart::reserve() {
         widest = std::max(widest, stride_of(layer.feed_forward.inner.weight.outputs()));
         gated = gated || layer.feed_forward.gate.weight;
     }
-    shared.projected.ensure(rows() * stride_of(std::max(3 * inner, shape.width)));
+    shared.projected.ensure(rows() * stride_of(std::max(shape.decoder.projected_width(), shape.width)));
     shared.context.ensure(rows() * stride_of(std::max(inner, shape.width)));
     shared.hidden.ensure(rows() * widest);
     if (gated) shared.gate.ensure(rows() * widest);
@@ -160,6 +165,7 @@ void StepPart::run() {
     }
     int64_t* offsets = ws.offsets.ensure(longest);
     for (int64_t key = 0; key < longest; ++key) offsets[key] = key * model.key_value_width();
+    turns_of(model, positions, rows(), ws);
     embed_rows(model, model.target, tokens + first, positions, rows(), x);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
     if (shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);

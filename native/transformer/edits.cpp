@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t queries_between_checks = 64;  // attention over a long sentence may take seconds
 
-void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t length, float* weights) {
+// `length` weights of the keys from `first`.
+void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t first, int64_t length, float* weights) {
     if (edit.weights == AttentionEdit::Weights::alone && head != edit.head) {
         std::fill_n(weights, length, 0.0f);
         return;
@@ -28,12 +29,12 @@ void change(const AttentionEdit& edit, int64_t row, int64_t head, int64_t length
         case AttentionEdit::Weights::uniform: std::fill_n(weights, length, 1.0f / static_cast<float>(length)); break;
         case AttentionEdit::Weights::diagonal:
             std::fill_n(weights, length, 0.0f);
-            weights[std::min(row, length - 1)] = 1;
+            weights[std::min(row - first, length - 1)] = 1;
             break;
-        case AttentionEdit::Weights::given: std::copy_n(edit.given.row(head, row), length, weights); break;
+        case AttentionEdit::Weights::given: std::copy_n(edit.given.row(head, row) + first, length, weights); break;
     }
     if (edit.mask.values.empty()) return;
-    const float* mask = edit.mask.row(head, row);
+    const float* mask = edit.mask.row(head, row) + first;
     float sum = 0;
     for (int64_t key = 0; key < length; ++key) sum += weights[key] *= mask[key];
     for (int64_t key = 0; key < length; ++key) weights[key] /= std::max(sum, FLT_MIN);
@@ -101,7 +102,7 @@ void check_places(const Model& model, bool source, const std::vector<int32_t>& p
     require_transformer(model);
     if (places.empty()) return;
     if (source && !model.has_source()) throw EditMismatch("a decoder-only model has the side target alone");
-    if (!(source ? model.source : model.target).positions) throw EditMismatch("the model has relative positions, which cannot be replaced");
+    if (!(source ? model.source : model.target).positions && model.rotary.empty()) throw EditMismatch("the model has relative positions, which cannot be replaced");
     for (const int32_t place : places) {
         if (place < 0 || place >= model.shape.max_length) throw EditMismatch("position " + std::to_string(place) + ": the model has " + std::to_string(model.shape.max_length) + ", counted from 0");
     }
@@ -157,20 +158,20 @@ void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at,
         if (rescaled.empty()) rescaled.assign(query, query + heads.inner());
         for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) rescaled[static_cast<std::size_t>(i)] *= scale / heads.scale;
     }
-    attend_keys(model, heads, float16, rescaled.empty() ? query : rescaled.data(), keys, offsets, length, bias, weights, context);
+    attend_keys(model, heads, float16, keys, single_query(rescaled.empty() ? query : rescaled.data(), offsets, length, bias, weights, context));
     for (int64_t head = 0; head < heads.count; ++head) {
         float* const own = weights + head * length;
         bool changed = false;
         for (const AttentionEdit& edit : edits) {
             if (!edit.of(at.kind, at.layer) || !changes(edit, head)) continue;
-            change(edit, at.row, head, length, own);
+            change(edit, at.row, head, at.first, length, own);
             changed = true;
         }
         if (!changed) continue;
         float* const sum = context + head * heads.width;
         std::fill_n(sum, heads.width, 0.0f);
         for (int64_t key = 0; key < length; ++key) {
-            const int64_t value = offsets[key] + heads.inner() + head * heads.width;
+            const int64_t value = offsets[key] + heads.key_width() + head / heads.group * heads.width;
             for (int64_t i = 0; i < heads.width; ++i) {
                 sum[i] += own[key] * (float16 ? float_of(static_cast<const uint16_t*>(keys)[value + i]) : static_cast<const float*>(keys)[value + i]);
             }

@@ -72,10 +72,10 @@ Memory memory_for(const std::shared_ptr<const Model>& model, const Memory& memor
 // Throw EditMismatch unless the tables for this kind of attention fit queries up to `row` and this number of keys.
 void check_tables(const Model& model, AttentionKind kind, int64_t row, int64_t keys);
 
-// A query: row `row` of a layer's attention.
+// A query: row `row` of a layer's attention, whose keys begin with key `first`.
 struct QueryPlace {
     AttentionKind kind;
-    int64_t layer, row;
+    int64_t layer, row, first = 0;
 };
 
 // The factor of a head's scores, which an edit may have replaced.

@@ -76,7 +76,7 @@ void run_layer(const Model& model, std::size_t l, const std::vector<std::vector<
     product(*model.kernels, in, layer.query_key_value.weight, plain, projected, projected_stride);
     attend(model, static_cast<int64_t>(l), sources, group, projected, projected_stride, context, context_stride, ws);
     Rows attended = rows_of(ws, context, rows, inner, context_stride);
-    block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ThreadSlice{});
+    block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ws, ThreadSlice{});
     feed_forward(model, layer.feed_forward, x, rows, ws, ws, ThreadSlice{});
 }
 

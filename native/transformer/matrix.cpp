@@ -1,6 +1,7 @@
 #include "transformer/matrix.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace uwaga {
 
-double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64_t token) {
+double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, int64_t token) {
     const int64_t inputs = w.inputs(), at = token / panel, column = token % panel;
     const float* x = in.x + row * in.stride;
     double sum = 0;
@@ -24,8 +25,9 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
         const uint8_t* values = in.values + row * in.values_stride;
         int32_t exact = 0;
         for (int64_t k = 0; k < inputs; ++k) exact += (static_cast<int32_t>(values[k]) - 128) * from[k / 4 * 4 * panel + k % 4];
-        const float logit = static_cast<float>(exact) * (in.scales[row] * w.scales()[token]);
-        return bias ? logit + bias[token] : logit;
+        float logit = static_cast<float>(exact) * (in.scales[row] * w.scales()[token]);
+        if (e.bias) logit += e.bias[token];
+        return e.cap != 0 ? e.cap * std::tanh(static_cast<double>(logit) / e.cap) : logit;
     }
     if (w.kind == Matrix::Kind::bfloat16) {
         const uint16_t* from = w.bfloat16.panels + at * panel * ((inputs + 1) / 2 * 2) + column * 2;
@@ -39,7 +41,8 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64
         const float* from = w.float32.panels + at * panel * inputs + column;
         for (int64_t k = 0; k < inputs; ++k) sum += static_cast<double>(x[k]) * from[k * panel];
     }
-    return bias ? sum + bias[token] : sum;
+    if (e.bias) sum += e.bias[token];
+    return e.cap != 0 ? e.cap * std::tanh(sum / e.cap) : sum;
 }
 
 void check_int8_inputs(int64_t inputs) {

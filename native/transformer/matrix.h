@@ -90,12 +90,12 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue 
     product(kernels, in, part, e, y + skipped, y_stride);
 }
 
-inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const float* bias, OutputRow* out) {
+inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const LogitEpilogue& e, OutputRow* out) {
     switch (w.kind) {
-        case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels), in.rows, w.int8, bias, out); break;
-        case Matrix::Kind::int4: kernels.int4_output(in.as_int8(kernels), in.rows, w.int4, bias, out); break;
-        case Matrix::Kind::bfloat16: kernels.bfloat16_output(in.x, in.rows, in.stride, w.bfloat16, bias, out); break;
-        default: kernels.float_output(in.x, in.rows, in.stride, w.float32, bias, out);
+        case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels), in.rows, w.int8, e, out); break;
+        case Matrix::Kind::int4: kernels.int4_output(in.as_int8(kernels), in.rows, w.int4, e, out); break;
+        case Matrix::Kind::bfloat16: kernels.bfloat16_output(in.x, in.rows, in.stride, w.bfloat16, e, out); break;
+        default: kernels.float_output(in.x, in.rows, in.stride, w.float32, e, out);
     }
 }
 
@@ -109,7 +109,7 @@ inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens
 }
 
 // A single logit: for the few forced and banned tokens.
-double logit_at(Rows& in, int64_t row, const Matrix& w, const float* bias, int64_t token);
+double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, int64_t token);
 
 // Sums over more inputs could overflow.
 constexpr int64_t most_int8_inputs = 65536;

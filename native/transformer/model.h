@@ -1,6 +1,7 @@
 // The Transformer's weights and shape: read-only once built, shared by all threads.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -21,22 +22,33 @@ struct Norm {
     const float* gain = nullptr;
     const float* bias = nullptr;
 };
+struct BlockNorms {  // of a block f: before alone in pre-norm models, after alone in post-norm ones, or both
+    Norm before, after;
+};
 struct FeedForward {
     Linear inner, gate, outer;  // gate: in gated models only
-    Norm norm;
+    BlockNorms norm;
 };
 struct EncoderLayer {
     Linear query_key_value, self_output;
-    Norm self_norm;
+    BlockNorms self_norm;
     FeedForward feed_forward;
 };
+constexpr int64_t no_window = INT64_MAX;
 struct DecoderLayer {
     Linear query_key_value, self_output;  // not in a recurrent model
     Linear forget, input;                 // in a recurrent model only
-    Norm self_norm;
+    BlockNorms self_norm;
+    const float *query_norm = nullptr, *key_norm = nullptr;  // gains of the RMS norms of each head, or null
+    int64_t window = no_window;             // positions that a query sees, itself included
+    int64_t rotary = -1;                    // which of the model's rotary positions; negative: none
     Linear query, key_value, cross_output;  // not in a decoder-only model
-    Norm cross_norm;
+    BlockNorms cross_norm;
     FeedForward feed_forward;
+};
+struct Rotary {  // rotary positions (Su et al. 2021)
+    std::vector<double> frequencies;  // (head width / 2,) angles by which one position turns each pair
+    double factor = 1;                // of rotated queries and keys
 };
 struct Side {  // source or target
     Matrix embedding;
@@ -47,9 +59,13 @@ struct Side {  // source or target
 
 struct Heads {
     int64_t count = 0, width = 0;
-    float scale = 1;  // factor of the attention scores
+    float scale = 1;    // factor of the attention scores
+    int64_t group = 1;  // query heads per head of keys and values
+    float cap = 0;      // scores become cap * tanh(score / cap); 0: no cap
 
     int64_t inner() const { return count * width; }
+    int64_t key_width() const { return count / group * width; }                  // elements of a key, and of its value
+    int64_t projected_width() const { return inner() + 2 * key_width(); }  // query | key | value
 };
 
 struct Shape {
@@ -58,8 +74,10 @@ struct Shape {
     int64_t shared_width = 0;  // minimum width at which sharing a matrix is worth the threads' waiting
     int64_t max_distance = 0;  // largest relative distance with its own bias; longer ones share it
     bool pre_norm = false, rms = false, float16_cache = false;
+    bool norm_rotated = false;  // queries and keys are normalised after their rotation
     bool recurrent = false;  // the decoder has cells instead of self-attention: SSRU, or those of a network
     float epsilon = 1e-5f, embedding_scale = 1, output_scale = 1;
+    float logit_cap = 0;  // 0: none
     Activation activation = Activation::relu;
 };
 
@@ -72,6 +90,7 @@ struct Weights {
     Side source, target;
     std::vector<EncoderLayer> encoder;
     std::vector<DecoderLayer> decoder;
+    std::vector<Rotary> rotary;
     Norm encoder_norm, decoder_norm;  // in pre-norm models only
     Matrix output_weight;
     const float* output_bias = nullptr;
@@ -90,7 +109,8 @@ struct Model : Weights {
 
     bool has_source() const { return source_vocabulary > 0; }  // otherwise decoder-only: continues prompts
     int64_t cache_element_size() const { return shape.float16_cache ? 2 : 4; }     // bytes per key or value element
-    int64_t key_value_width() const { return 2 * shape.decoder.inner(); }          // elements of a key and its value
+    int64_t key_value_width() const { return 2 * shape.decoder.key_width(); }      // elements of a key and its value
+    LogitEpilogue logits(int64_t first = 0) const { return {output_bias ? output_bias + first : nullptr, shape.logit_cap}; }
     int64_t cells_width() const { return cells; }
     int64_t cross_layers() const;  // layers of cross-attention
 };

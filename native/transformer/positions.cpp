@@ -75,6 +75,15 @@ std::vector<float> sinusoids(Sinusoids order, int64_t width, int64_t first, int6
     return table;
 }
 
+void turns(const std::vector<double>& frequencies, double factor, int64_t position, float* to) {
+    const std::size_t pairs = frequencies.size();
+    for (std::size_t i = 0; i < pairs; ++i) {
+        const Angle at = sine_and_cosine(static_cast<double>(position) * frequencies[i]);
+        to[i] = static_cast<float>(at.cosine * factor);
+        to[pairs + i] = static_cast<float>(at.sine * factor);
+    }
+}
+
 std::vector<float> distances(const float* weight, int64_t buckets, int64_t heads, int64_t reach, bool both_ways) {
     const int64_t count = 2 * reach + 1;
     std::vector<float> table(static_cast<std::size_t>(heads * count));

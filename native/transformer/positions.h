@@ -13,6 +13,9 @@ enum class Sinusoids { interleaved, halves, tensor2tensor };
 // The sinusoids (count, width) of positions from `first` (Vaswani et al. 2017, section 3.5). The width is even.
 std::vector<float> sinusoids(Sinusoids order, int64_t width, int64_t first, int64_t count);
 
+// The cosines (frequencies,) and then the sines of position * frequency, times a factor (Su et al. 2021, equation 34).
+void turns(const std::vector<double>& frequencies, double factor, int64_t position, float* to);
+
 // Score biases (heads, 2 * reach + 1) for `key - query` from -reach to reach, from weights (buckets, heads). All larger
 // distances share a bucket (Raffel et al. 2020, section 2.1); later keys have buckets of their own if `both_ways`.
 // `reach` is more than half of `buckets`, which are at least 4.

@@ -3,6 +3,8 @@
 // Threads divide the rows of a block. A row needs only the keys and values of the others, so there is one barrier per
 // layer. Results are bit-identical to those of steps, token by token.
 #include <algorithm>
+#include <deque>
+#include <numeric>
 
 #include "transformer/blocks.h"
 #include "transformer/state.h"
@@ -33,14 +35,15 @@ struct PromptPart {
     }
     void run();
     void run_layer(std::size_t l, float* x);
-    const float* project(const DecoderLayer& layer, float* x, bool queries);
-    void write_keys_values(std::size_t l, const float* projected);
+    float* project(const DecoderLayer& layer, float* x, bool queries);
+    void write_keys_values(std::size_t l, bool queries, float* projected);
     const float* attend(std::size_t l, const float* projected);
+    int64_t adjacent(int64_t row) const;
 };
 
 // (rows, query | key | value). Without queries, the panels before the keys are skipped.
-const float* PromptPart::project(const DecoderLayer& layer, float* x, bool queries) {
-    const int64_t inner = model.shape.decoder.inner(), projected_stride = stride_of(3 * inner);
+float* PromptPart::project(const DecoderLayer& layer, float* x, bool queries) {
+    const int64_t inner = model.shape.decoder.inner(), projected_stride = stride_of(model.shape.decoder.projected_width());
     float* projected = ws.projected.ensure(rows * projected_stride);
     Rows in = block_input(model, layer.self_norm, x, rows, ws);
     const Matrix& whole = layer.query_key_value.weight;
@@ -51,25 +54,46 @@ const float* PromptPart::project(const DecoderLayer& layer, float* x, bool queri
     return projected;
 }
 
-void PromptPart::write_keys_values(std::size_t l, const float* projected) {
-    const int64_t inner = model.shape.decoder.inner(), stride = stride_of(3 * inner);
+// Place queries and keys, and store keys and values.
+void PromptPart::write_keys_values(std::size_t l, bool queries, float* projected) {
+    const Heads& heads = model.shape.decoder;
+    const int64_t inner = heads.inner(), stride = stride_of(heads.projected_width()), turned = static_cast<int64_t>(model.rotary.size()) * heads.width;
     for (int64_t row = 0; row < rows; ++row) {
         const PromptToken& token = read[row];
+        place(model, model.decoder[l], ws.turns.get() + row * turned, queries, projected + row * stride);
         const int64_t at = token.prompt->offsets[static_cast<std::size_t>(token.position)];
         store_key_value(model, projected + row * stride + inner, layer_of(token, l) + at * model.cache_element_size());
     }
 }
 
+// The number of rows from this one on that are consecutive tokens of a prompt, at most as many as attend together.
+int64_t PromptPart::adjacent(int64_t row) const {
+    int64_t count = 1;
+    while (count < queries_at_once && row + count < rows && read[row + count].prompt == read[row].prompt) ++count;
+    return count;
+}
+
 const float* PromptPart::attend(std::size_t l, const float* projected) {
     const Heads& heads = model.shape.decoder;
-    const int64_t stride = stride_of(3 * heads.inner()), context_stride = stride_of(heads.inner());
+    const int64_t window = model.decoder[l].window;
+    const int64_t stride = stride_of(heads.projected_width()), context_stride = stride_of(heads.inner());
     float* context = ws.context.ensure(rows * context_stride);
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = 0, count = 1; row < rows; row += count) {
         const PromptToken& token = read[row];
-        const int64_t length = token.position + 1;
-        const float* bias = relative_bias(model, model.target, heads, token.position, length, ws);
-        float* weights = ws.weights.ensure(heads.count * length);
-        attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1}, projected + row * stride, layer_of(token, l), token.prompt->offsets.data(), length, bias, weights, context + row * context_stride);
+        const int64_t length = token.position + 1, seen = std::min(length, window), unseen = length - seen;
+        const int64_t* offsets = token.prompt->offsets.data() + unseen;
+        if (model.edits) {
+            attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1, unseen}, projected + row * stride, layer_of(token, l), offsets, seen, nullptr, ws.weights.ensure(heads.count * seen), context + row * context_stride);
+            continue;
+        }
+        count = adjacent(row);
+        const int64_t most = seen + count - 1;
+        CachedAttention together = single_query(projected + row * stride, offsets, seen, nullptr, ws.weights.ensure(std::max(heads.count, heads.group * count) * most), context + row * context_stride);
+        together.queries = count;
+        together.window = window;
+        together.query_stride = stride;
+        together.context_stride = context_stride;
+        attend_keys(model, heads, model.shape.float16_cache, layer_of(token, l), together);
     }
     return context;
 }
@@ -77,13 +101,13 @@ const float* PromptPart::attend(std::size_t l, const float* projected) {
 void PromptPart::run_layer(std::size_t l, float* x) {
     const DecoderLayer& layer = model.decoder[l];
     const bool last = l + 1 == model.decoder.size();  // needs only keys and values
-    const float* projected = project(layer, x, !last);
-    write_keys_values(l, projected);
+    float* projected = project(layer, x, !last);
+    write_keys_values(l, !last, projected);
     if (last) return;
     slice.wait();  // until the keys and values of all rows are written
     const int64_t inner = model.shape.decoder.inner();
     Rows attended = rows_of(ws, attend(l, projected), rows, inner, stride_of(inner));
-    block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ThreadSlice{});
+    block_output(model, layer.self_output, layer.self_norm, attended, x, ws, ws, ThreadSlice{});
     feed_forward(model, layer.feed_forward, x, rows, ws, ws, ThreadSlice{});
 }
 
@@ -99,6 +123,7 @@ void PromptPart::run() {
         positions[row] = read[row].position;
     }
     float* x = ws.x.ensure(rows * stride_of(model.shape.width));
+    turns_of(model, positions, rows, ws);
     embed_rows(model, model.target, tokens, positions, rows, x);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
 }
@@ -117,25 +142,74 @@ void run_all(const Model& model, const std::vector<PromptToken>& all, int64_t me
     }
 }
 
+// Plans where the tokens of prompts are read to. A beginning that several prompts share is read once, into a store of its
+// own on which theirs follow.
+struct PromptPlan {
+    Memory& memory;
+    const std::vector<std::vector<int32_t>>& prompts;
+    std::vector<PromptToken> all = {};        // every token after those before it in its prompt
+    std::deque<Prompt> beginnings = {};
+
+    auto read_end(std::size_t prompt) const { return prompts[prompt].end() - 1; }
+    void extend(Prompt& made, const Prompt* before, std::size_t prompt, int64_t length);
+    void share(const std::size_t* first, const std::size_t* last, const Prompt* before);
+    void run();
+};
+
+// Read the first `length` tokens of a prompt, except those that `before` has read already; null: none.
+void PromptPlan::extend(Prompt& made, const Prompt* before, std::size_t prompt, int64_t length) {
+    const Model& model = *memory.model;
+    made.store = std::make_shared<KeyValueStore>(memory.model->pages, model.key_value_width(), model.cache_element_size(), before ? before->store : nullptr);
+    if (before) made.offsets = before->offsets;
+    const int64_t known = static_cast<int64_t>(made.offsets.size());
+    made.offsets.resize(static_cast<std::size_t>(length));
+    made.store->take(length - known, made.offsets.data() + known, 1);
+    for (int64_t at = known; at < length; ++at) all.push_back({&made, prompts[prompt][static_cast<std::size_t>(at)], static_cast<int32_t>(at)});
+}
+
+// The same for sorted prompts, all of which begin with the tokens of `before`.
+void PromptPlan::share(const std::size_t* first, const std::size_t* last, const Prompt* before) {
+    if (last - first == 1) return extend(memory.prompts[*first], before, *first, read_end(*first) - prompts[*first].begin());
+    const auto lowest = prompts[*first].begin(), highest = prompts[last[-1]].begin();
+    const int64_t common = std::mismatch(lowest, read_end(*first), highest, read_end(last[-1])).first - lowest;
+    if (common - (before ? static_cast<int64_t>(before->offsets.size()) : 0) >= page_entries) {
+        extend(beginnings.emplace_back(), before, *first, common);
+        before = &beginnings.back();
+    }
+    for (const std::size_t* next = first; first < last; first = next) {
+        ++next;
+        if (read_end(*first) - prompts[*first].begin() > common) {
+            const std::size_t at = static_cast<std::size_t>(common);
+            while (next < last && prompts[*next][at] == prompts[*first][at]) ++next;
+        }
+        share(first, next, before);
+    }
+}
+
+void PromptPlan::run() {
+    std::vector<std::size_t> order(prompts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+        return std::lexicographical_compare(prompts[a].begin(), read_end(a), prompts[b].begin(), read_end(b));
+    });
+    if (!order.empty()) share(order.data(), order.data() + order.size(), nullptr);
+}
+
 }  // namespace
 
 Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t>>& prompts) {
-    Memory memory{model, std::vector<EncodedSentence>(prompts.size())};
-    memory.prompts.reserve(prompts.size());  // `all` points into it
-    std::vector<PromptToken> all;
-    for (const std::vector<int32_t>& tokens : prompts) {
-        auto store = std::make_shared<KeyValueStore>(model->pages, model->key_value_width(), model->cache_element_size());
-        const int64_t size = static_cast<int64_t>(tokens.size()) - 1;
-        check_tables(*model, AttentionKind::decoder, size, size + 1);
-        memory.prompts.push_back({std::move(store), std::vector<int64_t>(static_cast<std::size_t>(size)), tokens.back()});
-        Prompt& prompt = memory.prompts.back();
-        prompt.store->take(size, prompt.offsets.data(), 1);
-        for (int32_t at = 0; at < size; ++at) all.push_back({&prompt, tokens[static_cast<std::size_t>(at)], at});
+    Memory memory{model, std::vector<EncodedSentence>(prompts.size()), std::vector<Prompt>(prompts.size())};
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+        const int64_t size = static_cast<int64_t>(prompts[i].size());
+        check_tables(*model, AttentionKind::decoder, size - 1, size);
+        memory.prompts[i].last = prompts[i].back();
     }
-    const int64_t worthwhile = std::max<int64_t>(1, static_cast<int64_t>(all.size()) / least_prompt_rows);
-    if (all.empty()) return memory;
-    if (worthwhile == 1) run_all(*model, all, 1, ThreadSlice{});
-    else model->workers.run_team([&](const ThreadSlice& slice) { run_all(*model, all, std::min(slice.count, worthwhile), slice); });
+    PromptPlan plan{memory, prompts};
+    plan.run();
+    const int64_t rows = static_cast<int64_t>(plan.all.size()), worthwhile = std::max<int64_t>(1, rows / least_prompt_rows);
+    if (rows == 0) return memory;
+    if (worthwhile == 1) run_all(*model, plan.all, 1, ThreadSlice{});
+    else model->workers.run_team([&](const ThreadSlice& slice) { run_all(*model, plan.all, std::min(slice.count, worthwhile), slice); });
     return memory;
 }
 

@@ -1,6 +1,7 @@
 #include "transformer/record.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -53,15 +54,15 @@ struct Pass {
     const Insight* insight = nullptr;  // null: none; otherwise the pass has one sentence
 
     void begin(const std::vector<const std::vector<int32_t>*>& sentences);
-    const float* project(const Linear& linear, Rows& in);
+    float* project(const Linear& linear, Rows& in);
     void encoder_attend(std::size_t l, const std::vector<float*>& to);
     void decoder_attend(std::size_t l, const std::vector<float*>& to);
     void cross_attend(std::size_t l, const std::vector<const EncodedSentence*>& sources, const std::vector<float*>& to, int64_t head = -1);
-    void finish(const Linear& out, const Norm& norm);
+    void finish(const Linear& out, const BlockNorms& norm);
     float* see(const std::string& name) const { return insight ? insight->find(name) : nullptr; }
     void see_rows(const std::string& name);
-    void see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count);
-    void see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length);
+    void see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count, int64_t group = 1);
+    void see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length, int64_t window = no_window);
     void recur_layer(const DecoderLayer& layer);
     void feed(const FeedForward& layer) { feed_forward(model, layer, ws.x.get(), rows, ws, ws, ThreadSlice{}); }
 };
@@ -80,6 +81,7 @@ void Pass::begin(const std::vector<const std::vector<int32_t>*>& sentences) {
             *positions++ = position++;
         }
     }
+    if (&side == &model.target) turns_of(model, ws.positions.get(), rows, ws);
     embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows, ws.x.ensure(rows * stride_of(model.shape.width)));
 }
 
@@ -94,19 +96,19 @@ float number_at(const void* numbers, bool float16, int64_t at) {
     return float16 ? float_of(static_cast<const uint16_t*>(numbers)[at]) : static_cast<const float*>(numbers)[at];
 }
 
-// (heads, count, head width) of rows (count, stride) that begin with the heads side by side.
-void Pass::see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count) {
+// (heads, count, head width) of rows (count, stride) that begin with the heads side by side, each for `group` heads.
+void Pass::see_heads(const std::string& name, const void* numbers, bool float16, int64_t stride, int64_t count, int64_t group) {
     float* to = see(name);
     if (!to) return;
     for (int64_t head = 0; head < heads.count; ++head) {
         for (int64_t row = 0; row < count; ++row) {
-            for (int64_t i = 0; i < heads.width; ++i) *to++ = number_at(numbers, float16, row * stride + head * heads.width + i);
+            for (int64_t i = 0; i < heads.width; ++i) *to++ = number_at(numbers, float16, row * stride + head / group * heads.width + i);
         }
     }
 }
 
 // (heads, rows, length) scores before the softmax; -inf where a query may not look.
-void Pass::see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length) {
+void Pass::see_scores(const std::string& name, AttentionKind kind, int64_t layer, const float* queries, int64_t query_stride, const void* keys, bool float16, int64_t key_stride, int64_t length, int64_t window) {
     float* to = see(name);
     for (int64_t query = 0; to && query < rows; ++query) {
         const float* bias = kind == AttentionKind::cross ? nullptr : relative_bias(model, side, heads, query, length, ws);
@@ -115,11 +117,12 @@ void Pass::see_scores(const std::string& name, AttentionKind kind, int64_t layer
             float* row = to + (head * rows + query) * length;
             for (int64_t key = 0; key < length; ++key) {
                 double sum = 0;
-                for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) {
-                    sum += static_cast<double>(queries[query * query_stride + i]) * static_cast<double>(number_at(keys, float16, key * key_stride + i));
+                for (int64_t i = 0; i < heads.width; ++i) {
+                    sum += static_cast<double>(queries[query * query_stride + head * heads.width + i]) * static_cast<double>(number_at(keys, float16, key * key_stride + head / heads.group * heads.width + i));
                 }
                 row[key] = static_cast<float>(sum * static_cast<double>(scale)) + (bias ? bias[head * length + key] : 0.0f);
-                if (kind == AttentionKind::decoder && key > query) row[key] = -std::numeric_limits<float>::infinity();
+                if (heads.cap != 0) row[key] = heads.cap * std::tanh(row[key] / heads.cap);
+                if (kind == AttentionKind::decoder && (key > query || query - key >= window)) row[key] = -std::numeric_limits<float>::infinity();
             }
         }
     }
@@ -127,7 +130,7 @@ void Pass::see_scores(const std::string& name, AttentionKind kind, int64_t layer
 
 std::string layer_name(const char* kind, std::size_t l) { return std::string(kind) + "." + std::to_string(l + 1) + "."; }
 
-const float* Pass::project(const Linear& linear, Rows& in) {
+float* Pass::project(const Linear& linear, Rows& in) {
     const int64_t stride = stride_of(linear.weight.outputs());
     float* projected = ws.projected.ensure(rows * stride);
     Epilogue plain;
@@ -146,6 +149,7 @@ struct Looking {
     int64_t layer;
     float* to;    // (heads, count, length), or null
     int64_t head = -1;  // the only head copied, as (count, length); negative: all heads
+    int64_t window = no_window;  // keys that a query sees at most, of causal attention
 };
 void look(const Model& model, const Heads& heads, const Looking& at, float* context, Workspace& ws) {
     const int64_t context_stride = stride_of(heads.inner());
@@ -154,17 +158,17 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
     float* weights = ws.weights.ensure(heads.count * at.length);
     for (int64_t query = 0; query < at.count; ++query) {
         if (query % recorded_between_checks == recorded_between_checks - 1) model.workers.check();
-        const int64_t length = at.causal ? query + 1 : at.length;
+        const int64_t most = at.causal ? query + 1 : at.length, length = std::min(most, at.window), first = most - length;
         const float* bias = at.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
         const AttentionKind kind = at.causal ? AttentionKind::decoder : AttentionKind::cross;
-        attend_cached(model, heads, {kind, at.layer, query}, at.queries + query * at.query_stride, at.keys, offsets, length, bias, weights, context + query * context_stride);
+        attend_cached(model, heads, {kind, at.layer, query, first}, at.queries + query * at.query_stride, at.keys, offsets + first, length, bias, weights, context + query * context_stride);
         if (!at.to) continue;
         if (at.head >= 0) {
             std::copy_n(weights + at.head * length, length, at.to + query * at.length);
             continue;
         }
         for (int64_t head = 0; head < heads.count; ++head) {
-            std::copy_n(weights + head * length, length, at.to + (head * at.count + query) * at.length);
+            std::copy_n(weights + head * length, length, at.to + (head * at.count + query) * at.length + first);
         }
     }
 }
@@ -220,13 +224,15 @@ void Pass::encoder_attend(std::size_t l, const std::vector<float*>& to) {
 
 void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
     const DecoderLayer& layer = model.decoder[l];
-    const int64_t inner = heads.inner(), stride = stride_of(3 * inner), context_stride = stride_of(inner), size = model.cache_element_size();
+    const int64_t inner = heads.inner(), stride = stride_of(heads.projected_width()), context_stride = stride_of(inner), size = model.cache_element_size();
     Rows source = block_input(model, layer.self_norm, ws.x.get(), rows, ws);
-    const float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
+    float* projected = project(layer.query_key_value, source);  // (rows, query | key | value)
+    const int64_t turned = static_cast<int64_t>(model.rotary.size()) * heads.width;
+    for (int64_t row = 0; row < rows; ++row) place(model, layer, ws.turns.get() + row * turned, true, projected + row * stride);
     const void* cache = projected + inner;
     int64_t key_stride = stride;
     if (model.shape.float16_cache) {
-        key_stride = 2 * inner;
+        key_stride = model.key_value_width();
         uint16_t* half = halves.ensure(rows * key_stride);
         for (int64_t row = 0; row < rows; ++row) model.kernels->to_float16(projected + row * stride + inner, key_stride, half + row * key_stride);
         cache = half;
@@ -234,17 +240,17 @@ void Pass::decoder_attend(std::size_t l, const std::vector<float*>& to) {
     if (insight) {
         const std::string name = layer_name("decoder", l);
         const bool float16 = model.shape.float16_cache;
-        const void* values = static_cast<const uint8_t*>(cache) + inner * size;
+        const void* values = static_cast<const uint8_t*>(cache) + heads.key_width() * size;
         see_heads(name + "query", projected, false, stride, rows);
-        see_heads(name + "key", cache, float16, key_stride, rows);
-        see_heads(name + "value", values, float16, key_stride, rows);
-        see_scores(name + "scores", AttentionKind::decoder, static_cast<int64_t>(l), projected, stride, cache, float16, key_stride, rows);
+        see_heads(name + "key", cache, float16, key_stride, rows, heads.group);
+        see_heads(name + "value", values, float16, key_stride, rows, heads.group);
+        see_scores(name + "scores", AttentionKind::decoder, static_cast<int64_t>(l), projected, stride, cache, float16, key_stride, rows, layer.window);
     }
     float* context = ws.context.ensure(rows * context_stride);
     int64_t first = 0;
     for (std::size_t s = 0; s < lengths.size(); ++s) {
         const void* keys = static_cast<const uint8_t*>(cache) + first * key_stride * size;
-        look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, static_cast<int64_t>(l), to[s]}, context + first * context_stride, ws);
+        look(model, heads, {projected + first * stride, stride, lengths[s], keys, key_stride, lengths[s], true, static_cast<int64_t>(l), to[s], -1, layer.window}, context + first * context_stride, ws);
         first += lengths[s];
     }
     see_heads(layer_name("decoder", l) + "context", context, false, context_stride, rows);
@@ -279,10 +285,10 @@ void Pass::cross_attend(std::size_t l, const std::vector<const EncodedSentence*>
 }
 
 // Project the contexts and add them to the residual stream.
-void Pass::finish(const Linear& out, const Norm& norm) {
+void Pass::finish(const Linear& out, const BlockNorms& norm) {
     const int64_t inner = heads.inner();
     Rows attended = rows_of(ws, ws.context.get(), rows, inner, stride_of(inner));
-    block_output(model, out, norm, attended, ws.x.get(), ws, ThreadSlice{});
+    block_output(model, out, norm, attended, ws.x.get(), ws, ws, ThreadSlice{});
 }
 
 // Run each sentence's rows in order: the cells after one position are those before the next.
@@ -524,7 +530,7 @@ std::vector<NamedArray> look_inside(const ModelPtr& pointer, const std::vector<i
         out[static_cast<std::size_t>(row)].count = 0;
         out[static_cast<std::size_t>(row)].logits = logits + row * model.target_vocabulary;
     }
-    output(*model.kernels, features, model.output_weight, model.output_bias, out.data());
+    output(*model.kernels, features, model.output_weight, model.logits(), out.data());
     return arrays;
 }
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uwaga.engine.layout import engine_refusal, stored_shapes
+from uwaga.engine.layout import stored_shapes
 from uwaga.errors import SettingsError
 from uwaga.settings import DecoderOnlySettings, RotarySettings, parse
 
@@ -141,26 +141,6 @@ def test_M37_scaling_slows_down_and_by_the_factor_at_most(
     assert found.shape == (width // 2,)
     assert (share <= 1 + 1e-9).all()
     assert (share >= least - 1e-9).all()
-
-
-@pytest.mark.parametrize(
-    ("values", "name"),
-    [
-        (ROTARY, "positions: rotary"),
-        ({"key_value_heads": 2}, "key_value_heads: 2"),
-        ({"window": 4, "global_every": 2}, "window: 4"),
-        ({"query_key_norm": "before"}, "query_key_norm: before"),
-        ({"score_scale": 0.1}, "score_scale: 0.1"),
-        ({"score_cap": 50.0}, "score_cap: 50"),
-        ({"logit_cap": 30.0}, "logit_cap: 30"),
-        ({"output_projection_bias": False}, "output_projection_bias: False"),
-        ({"norm": "both"}, "norm: both"),
-    ],
-)
-def test_the_engine_refuses_by_name(values: dict[str, Any], name: str) -> None:
-    refusal = engine_refusal(settings(**values))
-    assert refusal is not None
-    assert name in refusal
 
 
 def test_shapes_of_the_weights() -> None:

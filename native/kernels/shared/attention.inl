@@ -1,4 +1,4 @@
-// Attention of one query, over Vec. Included inside an unnamed namespace after float.inl.
+// Attention over cached keys and values, over Vec. Included inside an unnamed namespace after float.inl.
 
 inline Vec load_any(const float* p) { return load(p); }
 inline Vec load_any(const uint16_t* p) { return load_float16(p); }
@@ -48,9 +48,21 @@ struct Positions {
     }
 };
 
-// scores[t] = scale * query . key t + bias[t]. The head is `vectors` vectors wide, an even number.
+// What becomes of a query's dot products: cap(scale * dot + bias).
+struct Scoring {
+    float scale, cap;
+    const float* bias;  // of the first key, or null
+
+    Vec scores(const Vec& dots, int64_t first, int64_t count) const {
+        Vec s = dots * set(scale);
+        if (bias) s = s + load_part(bias + first, count);
+        return cap != 0.0f ? capped(s, cap) : s;
+    }
+};
+
+// The scores of one query. The head is `vectors` vectors wide, an even number.
 template <class T, int known>
-inline void dot_scores(const float* query, const Positions<T>& keys, int given, float scale, const float* bias, float* scores) {
+inline void dot_scores(const float* query, const Positions<T>& keys, int given, const Scoring& scoring, float* scores) {
     constexpr int most = known ? known : widest;
     const int vectors = known ? known : given;
     Vec q[most];
@@ -77,9 +89,7 @@ inline void dot_scores(const float* query, const Positions<T>& keys, int given, 
             }
             dots[j] = a + b;
         }
-        Vec s = reduce_add_each(dots) * set(scale);
-        if (bias) s = s + load_part(bias + first, count);
-        store_part(scores + first, s, count);
+        store_part(scores + first, scoring.scores(reduce_add_each(dots), first, count), count);
     }
 }
 
@@ -109,7 +119,7 @@ inline void weighted_sum(const float* weights, const Positions<T>& values, float
 
 // The same for any head width.
 template <class T>
-inline void dot_scores_any_width(const float* query, const Positions<T>& keys, int64_t head_width, float scale, const float* bias, float* scores) {
+inline void dot_scores_any_width(const float* query, const Positions<T>& keys, int64_t head_width, const Scoring& scoring, float* scores) {
     for (int64_t t = 0; t < keys.length; ++t) {
         const T* key = keys.p + keys.offsets[t];
         Vec dot = set(0.0f);
@@ -117,7 +127,7 @@ inline void dot_scores_any_width(const float* query, const Positions<T>& keys, i
             const int64_t n = smaller(lanes, head_width - k);
             dot = fma(load_part(query + k, n), load_any_part(key + k, n), dot);
         }
-        scores[t] = reduce_add(dot) * scale + (bias ? bias[t] : 0.0f);
+        store_part(scores + t, scoring.scores(set(reduce_add(dot)), t, 1), 1);
     }
 }
 template <class T>
@@ -130,43 +140,200 @@ inline void weighted_sum_any_width(const float* weights, const Positions<T>& val
     }
 }
 
-// softmax(scale q K^T + bias) V for one query (Vaswani et al. 2017, equation 1). Each stage runs for all heads before
-// the next stage, so that the latencies of their softmaxes overlap.
-template <class T>
-void attend(const float* query, const T* keys, const T* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
-    constexpr int usual = 64 / lanes;  // vectors of the most common head; small models have heads half as wide
-    const bool even = head_width % (2 * lanes) == 0 && head_width <= widest * lanes;
-    const int vectors = static_cast<int>(head_width / lanes);
-    const uintptr_t next = static_cast<uintptr_t>(head_stride) * sizeof(T);
-    for (int64_t h = 0; h < heads; ++h) {
-        const T* first = keys + h * head_stride;
-        const uintptr_t to_values = reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(first);
-        const Positions<T> k{first, offsets, length, h + 1 < heads ? next : to_values};
-        const float* q = query + h * head_width;
-        const float* b = bias ? bias + h * length : nullptr;
-        if (!even) dot_scores_any_width(q, k, head_width, scale, b, weights + h * length);
-        else if (vectors == usual) dot_scores<T, usual>(q, k, vectors, scale, b, weights + h * length);
-        else if (vectors == usual / 2) dot_scores<T, usual / 2>(q, k, vectors, scale, b, weights + h * length);
-        else dot_scores<T, 0>(q, k, vectors, scale, b, weights + h * length);
-    }
-    for (int64_t h = 0; h < heads; ++h) softmax(weights + h * length, length);
-    for (int64_t h = 0; h < heads; ++h) {
-        const float* w = weights + h * length;
-        const Positions<T> v{values + h * head_stride, offsets, length, h + 1 < heads ? next : 0};
-        float* c = context + h * head_width;
-        if (!even) {
-            weighted_sum_any_width(w, v, head_width, c);
-            continue;
+// A query's head on its way: it attends to the positions [begin, end).
+struct QueryHead {
+    const float* query;
+    float* weights;  // of position 0
+    float* context;
+    int64_t begin, end;
+};
+
+// Query heads that read a key or a value together, as many as keep their sums in registers.
+constexpr int most_together = lanes == 16 ? 4 : 2;
+
+// The positions that all of several query heads attend to.
+template <int count>
+struct Shared {
+    int64_t begin, end;
+
+    explicit Shared(const QueryHead* q) : begin(q[0].begin), end(q[0].end) {
+        for (int i = 1; i < count; ++i) {
+            if (q[i].begin > begin) begin = q[i].begin;
+            if (q[i].end < end) end = q[i].end;
         }
+    }
+};
+
+// The keys and values of one head, and what to do with the scores.
+template <class T>
+struct AttendedHead {
+    Positions<T> keys, values;  // of all positions
+    int64_t head_width;
+    Scoring scoring;
+    bool even;  // the width is an even number of vectors
+
+    static Positions<T> part(const Positions<T>& all, int64_t begin, int64_t end, int64_t column = 0) { return {all.p + column, all.offsets + begin, end - begin, all.prefetch}; }
+
+    void score(const QueryHead& q, int64_t begin, int64_t end) const {
+        constexpr int usual = 64 / lanes;  // vectors of the most common head; small models have heads half as wide
+        if (begin >= end) return;
+        const int vectors = static_cast<int>(head_width / lanes);
+        const Positions<T> k = part(keys, begin, end);
+        if (!even) dot_scores_any_width(q.query, k, head_width, scoring, q.weights + begin);
+        else if (vectors == usual) dot_scores<T, usual>(q.query, k, vectors, scoring, q.weights + begin);
+        else if (vectors == usual / 2) dot_scores<T, usual / 2>(q.query, k, vectors, scoring, q.weights + begin);
+        else dot_scores<T, 0>(q.query, k, vectors, scoring, q.weights + begin);
+    }
+
+    // The same for `count` query heads, which read the keys that they share together. Each sum is in the same order.
+    template <int count>
+    void score_together(const QueryHead* q) const {
+        const Shared<count> both(q);
+        for (int i = 0; i < count; ++i) {
+            score(q[i], q[i].begin, smaller(both.begin, q[i].end));
+            score(q[i], both.begin > both.end ? both.begin : both.end, q[i].end);
+        }
+        for (int64_t first = both.begin; first < both.end; first += lanes) {
+            const int64_t here = smaller(lanes, both.end - first);
+            Vec dots[count][lanes];
+            for (int64_t j = 0; j < lanes; ++j) {
+                if (j >= here) {
+                    for (int i = 0; i < count; ++i) dots[i][j] = set(0.0f);
+                    continue;
+                }
+                const T* key = keys.at(first + j);
+                Vec a[count], b[count];
+                for (int i = 0; i < count; ++i) a[i] = b[i] = set(0.0f);
+                for (int64_t k = 0; k < head_width; k += 2 * lanes) {
+                    const Vec left = load_any(key + k), right = load_any(key + k + lanes);
+                    UWAGA_UNROLL
+                    for (int i = 0; i < count; ++i) {
+                        a[i] = fma(load(q[i].query + k), left, a[i]);
+                        b[i] = fma(load(q[i].query + k + lanes), right, b[i]);
+                    }
+                }
+                UWAGA_UNROLL
+                for (int i = 0; i < count; ++i) dots[i][j] = a[i] + b[i];
+            }
+            for (int i = 0; i < count; ++i) store_part(q[i].weights + first, scoring.scores(reduce_add_each(dots[i]), first, here), here);
+        }
+    }
+
+    void weigh(const QueryHead& q, int64_t at) const {
+        const float* w = q.weights + q.begin;
+        if (!even) return weighted_sum_any_width(w, part(values, q.begin, q.end), head_width, q.context);
+        for (; at + 4 * lanes <= head_width; at += 4 * lanes) weighted_sum<T, 2>(w, part(values, q.begin, q.end, at), q.context + at);
+        if (at < head_width) weighted_sum<T, 1>(w, part(values, q.begin, q.end, at), q.context + at);
+    }
+
+    template <int count>
+    void weigh_together(const QueryHead* q) const {
+        constexpr int vectors = 4;
+        const Shared<count> both(q);
         int64_t at = 0;
-        for (; at + 4 * lanes <= head_width; at += 4 * lanes) weighted_sum<T, 2>(w, Positions<T>{v.p + at, offsets, length, v.prefetch}, c + at);
-        if (at < head_width) weighted_sum<T, 1>(w, Positions<T>{v.p + at, offsets, length, v.prefetch}, c + at);
+        for (; both.begin < both.end && at + vectors * lanes <= head_width; at += vectors * lanes) {
+            Vec sum[count][vectors];
+            for (int i = 0; i < count; ++i) {
+                for (int v = 0; v < vectors; ++v) sum[i][v] = set(0.0f);
+            }
+            const auto add_alone = [&](int i, int64_t t) {
+                const T* value = values.p + values.offsets[t] + at;
+                for (int v = 0; v < vectors; ++v) sum[i][v] = fma(set(q[i].weights[t]), load_any(value + v * lanes), sum[i][v]);
+            };
+            UWAGA_UNROLL
+            for (int i = 0; i < count; ++i) {
+                for (int64_t t = q[i].begin; t < both.begin; ++t) add_alone(i, t);
+            }
+            for (int64_t t = both.begin; t < both.end; ++t) {
+                const T* value = values.at(t) + at;
+                Vec part[vectors];
+                UWAGA_UNROLL
+                for (int v = 0; v < vectors; ++v) part[v] = load_any(value + v * lanes);
+                UWAGA_UNROLL
+                for (int i = 0; i < count; ++i) {
+                    const Vec weight = set(q[i].weights[t]);
+                    UWAGA_UNROLL
+                    for (int v = 0; v < vectors; ++v) sum[i][v] = fma(weight, part[v], sum[i][v]);
+                }
+            }
+            UWAGA_UNROLL
+            for (int i = 0; i < count; ++i) {
+                for (int64_t t = both.end; t < q[i].end; ++t) add_alone(i, t);
+                for (int v = 0; v < vectors; ++v) store(q[i].context + at + v * lanes, sum[i][v]);
+            }
+        }
+        for (int i = 0; i < count; ++i) {
+            if (at < head_width) weigh(q[i], at);
+        }
+    }
+};
+
+template <int number>
+struct Number {
+    static constexpr int value = number;
+};
+
+// step(count, first) for groups of `count` of all query heads, a number that the compiler knows.
+template <class Step>
+inline void by_groups(int64_t all, bool even, const Step& step) {
+    int64_t first = 0;
+    if (even && most_together == 4) {
+        for (; first + 4 <= all; first += 4) step(Number<4>{}, first);
+        if (first + 3 == all) return step(Number<3>{}, first);
+    }
+    if (even) {
+        for (; first + 2 <= all; first += 2) step(Number<2>{}, first);
+    }
+    for (; first < all; ++first) step(Number<1>{}, first);
+}
+
+// softmax(cap(scale q K^T + bias)) V (Vaswani et al. 2017, equation 1). With a single query, each stage runs for all heads
+// before the next stage, so that the latencies of their softmaxes overlap.
+template <class T>
+void attend(const CachedAttention& a, const T* keys, const T* values) {
+    const int64_t stored = a.heads / a.group, rows = a.queries * a.group, most = a.length + a.queries - 1;
+    const int64_t at_once = a.queries == 1 ? stored : 1;
+    const uintptr_t next = a.queries == 1 ? static_cast<uintptr_t>(a.head_stride) * sizeof(T) : 0;
+    const auto query_head = [&](int64_t h, int64_t slot, int64_t row) {
+        const int64_t query = a.queries == 1 ? 0 : row / a.group, head = h * a.group + row - query * a.group;
+        const int64_t end = a.length + query;
+        return QueryHead{a.query + query * a.query_stride + head * a.head_width, a.weights + (slot * rows + row) * most,
+                         a.context + query * a.context_stride + head * a.head_width, end > a.window ? end - a.window : 0, end};
+    };
+    const auto attended = [&](int64_t h, bool last) {
+        const T *k = keys + h * a.head_stride, *v = values + h * a.head_stride;
+        const uintptr_t to_values = a.queries == 1 ? reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(k) : 0;
+        const bool even = a.head_width % (2 * lanes) == 0 && a.head_width <= widest * lanes;
+        return AttendedHead<T>{{k, a.offsets, most, last ? to_values : next}, {v, a.offsets, most, last ? 0 : next}, a.head_width, {a.scale, a.cap, nullptr}, even};
+    };
+    for (int64_t first = 0; first < stored; first += at_once) {
+        for (int64_t slot = 0; slot < at_once; ++slot) {
+            AttendedHead<T> head = attended(first + slot, slot + 1 == at_once);
+            by_groups(rows, head.even && !a.bias, [&](auto count, int64_t row) {
+                QueryHead q[count.value];
+                for (int i = 0; i < count.value; ++i) q[i] = query_head(first + slot, slot, row + i);
+                if (a.bias) head.scoring.bias = a.bias + ((first + slot) * a.group + row) * a.length;
+                if constexpr (count.value == 1) head.score(q[0], q[0].begin, q[0].end);
+                else head.template score_together<count.value>(q);
+            });
+        }
+        for (int64_t slot = 0; slot < at_once; ++slot) {
+            for (int64_t row = 0; row < rows; ++row) {
+                const QueryHead q = query_head(first + slot, slot, row);
+                softmax(q.weights + q.begin, q.end - q.begin);
+            }
+        }
+        for (int64_t slot = 0; slot < at_once; ++slot) {
+            const AttendedHead<T> head = attended(first + slot, slot + 1 == at_once);
+            by_groups(rows, head.even, [&](auto count, int64_t row) {
+                QueryHead q[count.value];
+                for (int i = 0; i < count.value; ++i) q[i] = query_head(first + slot, slot, row + i);
+                if constexpr (count.value == 1) head.weigh(q[0], 0);
+                else head.template weigh_together<count.value>(q);
+            });
+        }
     }
 }
 
-void attend_float16(const float* query, const uint16_t* keys, const uint16_t* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
-    attend<uint16_t>(query, keys, values, offsets, length, heads, head_width, head_stride, scale, bias, weights, context);
-}
-void attend_float(const float* query, const float* keys, const float* values, const int64_t* offsets, int64_t length, int64_t heads, int64_t head_width, int64_t head_stride, float scale, const float* bias, float* weights, float* context) {
-    attend<float>(query, keys, values, offsets, length, heads, head_width, head_stride, scale, bias, weights, context);
-}
+void attend_float16(const CachedAttention& a, const uint16_t* keys, const uint16_t* values) { attend<uint16_t>(a, keys, values); }
+void attend_float(const CachedAttention& a, const float* keys, const float* values) { attend<float>(a, keys, values); }

@@ -78,6 +78,9 @@ inline Vec sigmoid(const Vec& x) {
 // tanh x as 2 sigmoid(2x) - 1, absolute error about 6e-7.
 inline Vec hyperbolic_tangent(const Vec& x) { return fma(set(2.0f), sigmoid(x + x), set(-1.0f)); }
 
+// cap * tanh(x / cap)
+inline Vec capped(const Vec& x, float cap) { return set(cap) * hyperbolic_tangent(x * set(1.0f / cap)); }
+
 inline Vec activate(Activation activation, const Vec& x) {
     switch (activation) {
         case Activation::relu:

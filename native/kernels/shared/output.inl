@@ -112,9 +112,14 @@ struct OutputFinish {
     RowState* states;
     OutputRow* out;
     const float* bias;
+    float cap;
     int64_t outputs;
 
     void prepare(int64_t row, int64_t) const { __builtin_prefetch(states + row, 1); }
+
+    UWAGA_COLD void cap_all(Vec (&v)[parts]) const {
+        for (int i = 0; i < parts; ++i) v[i] = capped(v[i], cap);
+    }
 
     UWAGA_NOINLINE void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
         const int64_t column = p * panel;
@@ -126,13 +131,17 @@ struct OutputFinish {
                 UWAGA_UNROLL
                 for (int i = 0; i < parts; ++i) v[i] = v[i] + load(bias + column + i * lanes);
             }
+            if (cap != 0.0f) cap_all(v);
         } else {
             alignas(64) float logits[panel];
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
                 const int64_t left = n - i * lanes;
-                store(logits + i * lanes, bias && left > 0 ? v[i] + load_part(bias + column + i * lanes, smaller(lanes, left)) : v[i]);
+                if (bias && left > 0) v[i] = v[i] + load_part(bias + column + i * lanes, smaller(lanes, left));
             }
+            if (cap != 0.0f) cap_all(v);
+            UWAGA_UNROLL
+            for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
             for (int64_t i = n; i < panel; ++i) logits[i] = minus_infinity;
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) v[i] = load(logits + i * lanes);
@@ -162,36 +171,36 @@ struct OutputFinish {
 
 // Calls product(first row, rows, finish) for groups of rows.
 template <class Product>
-void output(int64_t rows, int64_t outputs, const float* bias, OutputRow* out, const Product& product) {
+void output(int64_t rows, int64_t outputs, const LogitEpilogue& e, OutputRow* out, const Product& product) {
     RowState states[output_rows];
     for (int64_t first = 0; first < rows; first += output_rows) {
         const int64_t count = smaller(output_rows, rows - first);
         for (int64_t r = 0; r < count; ++r) states[r].start(out[first + r]);
-        OutputFinish finish{states, out + first, bias, outputs};
+        OutputFinish finish{states, out + first, e.bias, e.cap, outputs};
         product(first, count, finish);
         for (int64_t r = 0; r < count; ++r) states[r].finish(out[first + r]);
     }
 }
 
-void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const float* bias, OutputRow* out) {
-    output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
+void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const LogitEpilogue& e, OutputRow* out) {
+    output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         Dequantise<OutputFinish> dequantise{x.scales + first, w.scales, finish};
         int8_panels(QuantisedRows{x.values + first * x.stride, x.scales + first, x.stride}, count, w, dequantise);
     });
 }
-void int4_output(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const float* bias, OutputRow* out) {
-    output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
+void int4_output(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const LogitEpilogue& e, OutputRow* out) {
+    output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         Dequantise<OutputFinish> dequantise{x.scales + first, w.scales, finish};
         int4_panels(QuantisedRows{x.values + first * x.stride, x.scales + first, x.stride}, count, w, dequantise);
     });
 }
-void float_output(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const float* bias, OutputRow* out) {
-    output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
+void float_output(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const LogitEpilogue& e, OutputRow* out) {
+    output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         float_panels(x + first * x_stride, count, x_stride, w, finish);
     });
 }
-void bfloat16_output(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const float* bias, OutputRow* out) {
-    output(rows, w.outputs, bias, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
+void bfloat16_output(const float* x, int64_t rows, int64_t x_stride, const Bfloat16Matrix& w, const LogitEpilogue& e, OutputRow* out) {
+    output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
         float_panels(x + first * x_stride, count, x_stride, w, finish);
     });
 }

@@ -1,4 +1,4 @@
-// Recurrent units and their attention, over Vec. Included inside an unnamed namespace after attention.inl.
+// Recurrent units and their attention, and rotary positions, over Vec. Included inside an unnamed namespace after attention.inl.
 
 // A whole vector of a row, or its last n elements.
 struct Whole {
@@ -17,6 +17,17 @@ inline void by_vector(int64_t width, const Step& step) {
     int64_t k = 0;
     for (; k + lanes <= width; k += lanes) step(k, Whole{});
     if (k < width) step(k, Rest{width - k});
+}
+
+void rotate(float* x, int64_t heads, int64_t head_width, const float* turns) {
+    const int64_t half = head_width / 2;
+    for (int64_t h = 0; h < heads; ++h, x += head_width) {
+        by_vector(half, [=](int64_t k, auto part) {
+            const Vec a = part.get(x + k), b = part.get(x + half + k), cosine = part.get(turns + k), sine = part.get(turns + half + k);
+            part.put(x + k, a * cosine - b * sine);
+            part.put(x + half + k, b * cosine + a * sine);
+        });
+    }
 }
 
 void gate(const float* a, const float* b, const float* x, int64_t width, float* y) {

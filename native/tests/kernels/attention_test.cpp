@@ -25,8 +25,19 @@ void test_attend(const Kernels& kernels, bool float16) {
                 if (biased && length > 2) bias[1] = -std::numeric_limits<float>::infinity();
                 const float* b = biased ? bias.get() : nullptr;
                 const float scale = 1.0f / std::sqrt(static_cast<float>(head_width));
-                if (float16) kernels.attend_float16(query.get(), float16_keys.get(), float16_values.get(), offsets.data(), length, heads, head_width, head_stride, scale, b, weights.get(), context.get());
-                else kernels.attend_float(query.get(), keys.get(), values.get(), offsets.data(), length, heads, head_width, head_stride, scale, b, weights.get(), context.get());
+                CachedAttention a;
+                a.query = query.get();
+                a.offsets = offsets.data();
+                a.length = length;
+                a.heads = heads;
+                a.head_width = head_width;
+                a.head_stride = head_stride;
+                a.scale = scale;
+                a.bias = b;
+                a.weights = weights.get();
+                a.context = context.get();
+                if (float16) kernels.attend_float16(a, float16_keys.get(), float16_values.get());
+                else kernels.attend_float(a, keys.get(), values.get());
                 for (int64_t h = 0; h < heads; ++h) {
                     std::vector<double> w(static_cast<size_t>(length));
                     double top = -1e300, sum = 0;
@@ -52,6 +63,100 @@ void test_attend(const Kernels& kernels, bool float16) {
                         CHECK(std::fabs(context[h * head_width + k] - should) < 1e-5, "context %g for %g", static_cast<double>(context[h * head_width + k]), should);
                     }
                 }
+            }
+        }
+    }
+}
+
+// Groups of query heads, a cap and windows against plain loops, and several queries against each alone, to the bit.
+void test_attend_groups(const Kernels& kernels, bool float16) {
+    Random random(13);
+    const int64_t shapes[][3] = {{6, 3, 64}, {4, 4, 128}, {7, 7, 32}, {9, 3, 20}, {8, 2, 96}, {5, 1, 256}, {16, 8, 16}};
+    for (const auto& shape : shapes) {
+        const int64_t heads = shape[0], group = shape[1], head_width = shape[2], position = heads / group * head_width + 3, most = 60;
+        const int64_t row = heads * head_width + 1;
+        Floats query = normals(random, queries_at_once * row, 2.0f), keys = normals(random, most * position), values = normals(random, most * position);
+        Aligned<uint16_t> float16_keys(keys.size), float16_values(values.size);
+        kernels.to_float16(keys.get(), keys.size, float16_keys.get());
+        kernels.to_float16(values.get(), values.size, float16_values.get());
+        if (float16) {
+            for (int64_t i = 0; i < keys.size; ++i) keys[i] = of_float16(float16_keys[i]), values[i] = of_float16(float16_values[i]);
+        }
+        std::vector<int64_t> offsets(static_cast<size_t>(most));
+        for (int64_t t = 0; t < most; ++t) offsets[static_cast<size_t>(t)] = random.below(most - 1) * position + random.below(3);
+        CachedAttention a;
+        a.heads = heads;
+        a.group = group;
+        a.head_width = a.head_stride = head_width;
+        a.scale = 0.3f;
+        a.query_stride = a.context_stride = row;
+        const auto attend = [&] {
+            if (float16) kernels.attend_float16(a, float16_keys.get(), float16_values.get());
+            else kernels.attend_float(a, keys.get(), values.get());
+        };
+        for (const int64_t window : {int64_t{1}, int64_t{2}, int64_t{19}, int64_t{INT64_MAX}}) {
+            for (int64_t first = 0; first + queries_at_once <= most; first += 7) {  // keys before the first query
+                for (int64_t queries = 1; queries <= queries_at_once; ++queries) {
+                    Floats together(queries_at_once * row, 0.0f), alone(row), weights(queries_at_once * heads * most);
+                    const int64_t seen = first + 1 < window ? first + 1 : window;
+                    a.cap = first % 2 ? 0.0f : 5.0f;
+                    a.query = query.get();
+                    a.offsets = offsets.data() + (first + 1 - seen);
+                    a.length = seen;
+                    a.window = window;
+                    a.queries = queries;
+                    a.weights = weights.get();
+                    a.context = together.get();
+                    attend();
+                    for (int64_t i = 0; i < queries; ++i) {
+                        const int64_t own = first + i + 1 < window ? first + i + 1 : window, from = first + i + 1 - own;
+                        a.query = query.get() + i * row;
+                        a.offsets = offsets.data() + from;
+                        a.length = own;
+                        a.queries = 1;
+                        a.context = alone.get();
+                        attend();
+                        for (int64_t k = 0; k < heads * head_width; ++k) CHECK(alone[k] == together[i * row + k], "query %lld of %lld", static_cast<long long>(i), static_cast<long long>(queries));
+                        for (int64_t h = 0; h < heads; ++h) {
+                            std::vector<double> w(static_cast<size_t>(own));
+                            const auto number = [&](const Floats& of, int64_t t, int64_t k) { return static_cast<double>(of[offsets[static_cast<size_t>(from + t)] + h / group * head_width + k]); };
+                            double top = -1e300, sum = 0;
+                            for (int64_t t = 0; t < own; ++t) {
+                                double dot = 0;
+                                for (int64_t k = 0; k < head_width; ++k) dot += static_cast<double>(query[i * row + h * head_width + k]) * number(keys, t, k);
+                                dot *= static_cast<double>(a.scale);
+                                w[static_cast<size_t>(t)] = a.cap != 0.0f ? static_cast<double>(a.cap) * std::tanh(dot / static_cast<double>(a.cap)) : dot;
+                                top = std::fmax(top, w[static_cast<size_t>(t)]);
+                            }
+                            for (double& v : w) sum += v = std::exp(v - top);
+                            for (int64_t t = 0; t < own; ++t) CHECK(std::fabs(weights[h * own + t] - w[static_cast<size_t>(t)] / sum) < 1e-5, "weight %lld", static_cast<long long>(t));
+                            for (int64_t k = 0; k < head_width; ++k) {
+                                double should = 0;
+                                for (int64_t t = 0; t < own; ++t) should += w[static_cast<size_t>(t)] / sum * number(values, t, k);
+                                CHECK(std::fabs(alone[h * head_width + k] - should) < 3e-5, "context %g for %g", static_cast<double>(alone[h * head_width + k]), should);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+void test_rotate(const Kernels& kernels) {
+    Random random(14);
+    for (const int64_t half : {1, 2, 5, 8, 16, 32, 33, 64}) {
+        constexpr int64_t heads = 3;
+        const int64_t width = 2 * half;
+        const Floats x = normals(random, heads * width), turns = normals(random, width);
+        Floats y(heads * width);
+        std::memcpy(y.get(), x.get(), static_cast<size_t>(heads * width) * sizeof(float));
+        kernels.rotate(y.get(), heads, width, turns.get());
+        for (int64_t h = 0; h < heads; ++h) {
+            for (int64_t k = 0; k < half; ++k) {
+                const double a = x[h * width + k], b = x[h * width + half + k], cosine = turns[k], sine = turns[half + k];
+                CHECK(std::fabs(y[h * width + k] - (a * cosine - b * sine)) < 1e-5, "first of pair %lld", static_cast<long long>(k));
+                CHECK(std::fabs(y[h * width + half + k] - (b * cosine + a * sine)) < 1e-5, "second of pair %lld", static_cast<long long>(k));
             }
         }
     }

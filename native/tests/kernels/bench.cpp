@@ -128,19 +128,19 @@ void run(const Kernels& kernels, Numbers numbers, const std::vector<int64_t>& ro
                     const QuantisedRows q{values, row_scales, stride};
                     if (numbers == Numbers::int4) {
                         const Int4Matrix w{reinterpret_cast<const uint8_t*>(panels), scales, sums, c.outputs, c.inputs};
-                        if (c.outputs > 10000) kernels.int4_output(q, rows, w, nullptr, out.data());
+                        if (c.outputs > 10000) kernels.int4_output(q, rows, w, {}, out.data());
                         else kernels.int4_product(q, rows, w, Epilogue{}, y, c.outputs);
                     } else if (integers) {
                         const Int8Matrix w{panels, scales, sums, c.outputs, c.inputs};
-                        if (c.outputs > 10000) kernels.int8_output(q, rows, w, nullptr, out.data());
+                        if (c.outputs > 10000) kernels.int8_output(q, rows, w, {}, out.data());
                         else kernels.int8_product(q, rows, w, Epilogue{}, y, c.outputs);
                     } else if (numbers == Numbers::bfloat16) {
                         const Bfloat16Matrix w{reinterpret_cast<const uint16_t*>(panels), c.outputs, c.inputs};
-                        if (c.outputs > 10000) kernels.bfloat16_output(x, rows, c.inputs, w, nullptr, out.data());
+                        if (c.outputs > 10000) kernels.bfloat16_output(x, rows, c.inputs, w, {}, out.data());
                         else kernels.bfloat16_product(x, rows, c.inputs, w, Epilogue{}, y, c.outputs);
                     } else {
                         const FloatMatrix w{reinterpret_cast<const float*>(panels), c.outputs, c.inputs};
-                        if (c.outputs > 10000) kernels.float_output(x, rows, c.inputs, w, nullptr, out.data());
+                        if (c.outputs > 10000) kernels.float_output(x, rows, c.inputs, w, {}, out.data());
                         else kernels.float_product(x, rows, c.inputs, w, Epilogue{}, y, c.outputs);
                     }
                 }
@@ -171,7 +171,16 @@ void small_kernels(const Kernels& kernels) {
         return best_time([&] {
             for (int64_t r = 0; r < rows; ++r, ++turn) {
                 const uint16_t* keys = cache + turn % rows_in_turn * length * 1024;
-                kernels.attend_float16(x + r * width, keys, keys + 512, offsets.data(), length, 8, 64, 64, 0.125f, nullptr, weights, y + r * width);
+                CachedAttention a;
+                a.query = x + r * width;
+                a.offsets = offsets.data();
+                a.length = length;
+                a.heads = 8;
+                a.head_width = a.head_stride = 64;
+                a.scale = 0.125f;
+                a.weights = weights;
+                a.context = y + r * width;
+                kernels.attend_float16(a, keys, keys + 512);
             }
         }) / rows_d;
     };

@@ -151,8 +151,8 @@ void test_int4_output(const Kernels& kernels) {
             is[r].best = &best[6 * r], is[r].logits = logits.get() + at;
             should[r].best = &best[6 * r + 3], should[r].logits = wanted.get() + at;
         }
-        kernels.int4_output(q.rows(), count, packed.matrix(), bias.get(), is.data());
-        kernels.int8_output(q.rows(), count, packed.as_int8(), bias.get(), should.data());
+        kernels.int4_output(q.rows(), count, packed.matrix(), {bias.get()}, is.data());
+        kernels.int8_output(q.rows(), count, packed.as_int8(), {bias.get()}, should.data());
         CHECK(same_bits(logits.get(), wanted.get(), logits.size), "logits of %lld rows", static_cast<long long>(count));
         for (size_t r = 0; r < is.size(); ++r) {
             CHECK(std::memcmp(is[r].best, should[r].best, 3 * sizeof(Candidate)) == 0, "candidates");

@@ -42,6 +42,9 @@ void test_all(const Kernels& kernels) {
     test_embed(kernels);
     test_attend(kernels, false);
     test_attend(kernels, true);
+    test_attend_groups(kernels, false);
+    test_attend_groups(kernels, true);
+    test_rotate(kernels);
     test_self_attend(kernels);
     test_listed(kernels);
     std::printf("%s: passed\n", kernels.name);

@@ -99,13 +99,14 @@ void test_output(const Kernels& kernels, Kind kind) {
         const PackedFloats floats(w.get(), outputs, inputs);
         const PackedBfloat16 bfloat16s(w.get(), outputs, inputs);
         const Quantised q(kernels, x.get(), most, inputs, inputs);
-        const auto output = [&](int64_t first, int64_t rows, const float* b, OutputRow* out) {
+        const auto output = [&](int64_t first, int64_t rows, const LogitEpilogue& b, OutputRow* out) {
             if (kind == Kind::int8) kernels.int8_output(q.rows(first), rows, int8.matrix(), b, out);
             else if (kind == Kind::float32) kernels.float_output(x.get() + first * inputs, rows, inputs, floats.matrix(), b, out);
             else kernels.bfloat16_output(x.get() + first * inputs, rows, inputs, bfloat16s.matrix(), b, out);
         };
-        for (const bool biased : {false, true}) {
+        for (const auto& [biased, cap] : {std::pair(false, 0.0f), {true, 0.0f}, {true, 9.0f}}) {
             const float* b = biased ? bias.get() : nullptr;
+            if (cap != 0.0f && outputs > 200) bias[123] = -40.0f;
             Floats logits(most * outputs);
             Epilogue e;
             e.bias = b;
@@ -114,13 +115,21 @@ void test_output(const Kernels& kernels, Kind kind) {
             else kernels.bfloat16_product(x.get(), most, inputs, bfloat16s.matrix(), e, logits.get(), outputs);
             Asked all;
             ask(all, 0, most, outputs, true);
-            output(0, most, b, all.rows.data());
+            output(0, most, {b, cap}, all.rows.data());
+            if (cap != 0.0f) {
+                Floats capped(most * outputs);
+                std::vector<OutputRow> rows(static_cast<size_t>(most));
+                for (int64_t r = 0; r < most; ++r) rows[static_cast<size_t>(r)].count = 0, rows[static_cast<size_t>(r)].logits = capped.get() + r * outputs;
+                output(0, most, {b, cap}, rows.data());
+                for (int64_t i = 0; i < most * outputs; ++i) CHECK(std::fabs(capped[i] - cap * std::tanh(logits[i] / cap)) < 1e-5f, "capped logit %g", static_cast<double>(capped[i]));
+                std::memcpy(logits.get(), capped.get(), static_cast<size_t>(most * outputs) * sizeof(float));
+            }
             for (int64_t r = 0; r < most; ++r) check_output(all, r, logits.get() + r * outputs, outputs);
             for (const int64_t rows : {1, 2, 3, 5, 8, 13, 33}) {
                 const int64_t first = random.below(most - rows + 1);
                 Asked some;
                 ask(some, first, rows, outputs, false);
-                output(first, rows, b, some.rows.data());
+                output(first, rows, {b, cap}, some.rows.data());
                 for (int64_t r = 0; r < rows; ++r) {
                     CHECK(same_answer(some, static_cast<size_t>(r), all, static_cast<size_t>(first + r)), "row %lld among %lld", static_cast<long long>(first + r), static_cast<long long>(rows));
                 }
@@ -137,14 +146,14 @@ void test_output_not_finite(const Kernels& kernels) {
         bias[50] = bad;
         Asked asked;
         ask(asked, 0, 2, 100, false);
-        kernels.float_output(x.get(), 2, 32, floats.matrix(), bias.get(), asked.rows.data());
+        kernels.float_output(x.get(), 2, 32, floats.matrix(), {bias.get()}, asked.rows.data());
         CHECK(std::isnan(asked.rows[0].maximum + std::log(asked.rows[0].sum)), "the sum tells");
         if (std::isnan(bad)) CHECK(asked.best[0][0].token != 50, "a NaN is not the best");
     }
     for (int64_t k = 0; k < 32; ++k) x[k] = std::numeric_limits<float>::quiet_NaN();
     Asked asked;
     ask(asked, 0, 2, 100, false);
-    kernels.float_output(x.get(), 2, 32, floats.matrix(), nullptr, asked.rows.data());
+    kernels.float_output(x.get(), 2, 32, floats.matrix(), {}, asked.rows.data());
     CHECK(std::isnan(asked.rows[0].sum) && std::isfinite(asked.rows[1].sum), "a row is spoilt alone");
     CHECK(asked.best[0][0].token >= 0 && asked.best[0][0].token < 100, "tokens stay within the vocabulary");
 }
@@ -158,7 +167,7 @@ void test_many_output_rows(const Kernels& kernels) {  // more than are processed
     kernels.int8_product(q.rows(), rows, int8.matrix(), Epilogue{}, logits.get(), outputs);
     Asked all;
     ask(all, 0, rows, outputs, true);
-    kernels.int8_output(q.rows(), rows, int8.matrix(), nullptr, all.rows.data());
+    kernels.int8_output(q.rows(), rows, int8.matrix(), {}, all.rows.data());
     for (int64_t r = 0; r < rows; ++r) check_output(all, r, logits.get() + r * outputs, outputs);
 }
 

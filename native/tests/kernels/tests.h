@@ -35,6 +35,8 @@ void test_many_output_rows(const Kernels& kernels);
 void test_embed(const Kernels& kernels);
 
 void test_attend(const Kernels& kernels, bool float16);
+void test_attend_groups(const Kernels& kernels, bool float16);
+void test_rotate(const Kernels& kernels);
 void test_self_attend(const Kernels& kernels);
 void test_listed(const Kernels& kernels);
 

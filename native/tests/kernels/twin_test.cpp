@@ -56,9 +56,9 @@ void compare_products(const Kernels& kernels, const Kernels& twin, int64_t outpu
             }
         });
     };
-    output("int8 output", [&](const Kernels& k, OutputRow* out) { k.int8_output(Quantised(k, x.get(), rows, inputs, inputs).rows(), rows, int8.matrix(), bias.get(), out); });
-    output("float output", [&](const Kernels& k, OutputRow* out) { k.float_output(x.get(), rows, inputs, floats.matrix(), bias.get(), out); });
-    output("bfloat16 output", [&](const Kernels& k, OutputRow* out) { k.bfloat16_output(x.get(), rows, inputs, bfloat16s.matrix(), bias.get(), out); });
+    output("int8 output", [&](const Kernels& k, OutputRow* out) { k.int8_output(Quantised(k, x.get(), rows, inputs, inputs).rows(), rows, int8.matrix(), {bias.get()}, out); });
+    output("float output", [&](const Kernels& k, OutputRow* out) { k.float_output(x.get(), rows, inputs, floats.matrix(), {bias.get()}, out); });
+    output("bfloat16 output", [&](const Kernels& k, OutputRow* out) { k.bfloat16_output(x.get(), rows, inputs, bfloat16s.matrix(), {bias.get()}, out); });
 }
 
 void compare_rows(const Kernels& kernels, const Kernels& twin, int64_t width) {
@@ -102,11 +102,25 @@ void compare_attention(const Kernels& kernels, const Kernels& twin, int64_t head
     kernels.to_float16(values.get(), values.size, half_values.get());
     std::vector<int64_t> offsets;
     for (int64_t t = 0; t < length; ++t) offsets.push_back(t * inner);
+    const auto of = [&](float* y) {
+        CachedAttention a;
+        a.query = query.get();
+        a.offsets = offsets.data();
+        a.length = length;
+        a.heads = heads;
+        a.head_width = a.head_stride = head_width;
+        a.scale = 0.3f;
+        a.weights = y + inner;
+        a.context = y;
+        return a;
+    };
     compare<float>(kernels, twin, "attention", inner + heads * length, [&](const Kernels& k, float* y) {
-        k.attend_float(query.get(), keys.get(), values.get(), offsets.data(), length, heads, head_width, head_width, 0.3f, bias.get(), y + inner, y);
+        CachedAttention a = of(y);
+        a.bias = bias.get();
+        k.attend_float(a, keys.get(), values.get());
     });
     compare<float>(kernels, twin, "attention in float16", inner + heads * length, [&](const Kernels& k, float* y) {
-        k.attend_float16(query.get(), half_keys.get(), half_values.get(), offsets.data(), length, heads, head_width, head_width, 0.3f, nullptr, y + inner, y);
+        k.attend_float16(of(y), half_keys.get(), half_values.get());
     });
     compare<float>(kernels, twin, "self-attention", length * inner, [&](const Kernels& k, float* y) {
         Floats scratch((head_width + queries_at_once) * padded_keys(length));

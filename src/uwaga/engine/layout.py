@@ -32,32 +32,7 @@ def engine_refusal(settings: object) -> str | None:
         return f"Transformers and recurrent models, not the family {getattr(settings, 'family', None)!r}"
     if isinstance(settings, TransformerSettings) and settings.self_attention == "aan":
         return "decoders with self-attention or SSRU, not self_attention: aan"
-    if isinstance(settings, DecoderOnlySettings):
-        return _decoder_only_refusal(settings)
     return None
-
-
-def _decoder_only_refusal(settings: DecoderOnlySettings) -> str | None:
-    for name in _TORCH_ONLY:
-        value = getattr(settings, name)
-        if value != DecoderOnlySettings.model_fields[name].default:
-            return f"decoder-only models of the kind of GPT-2, not {name}: {value}"
-    if settings.norm == "both":
-        return "decoder-only models with norms before or after each block, not norm: both"
-    return None
-
-
-_TORCH_ONLY = (
-    "positions",
-    "key_value_heads",
-    "window",
-    "query_key_norm",
-    "score_scale",
-    "score_cap",
-    "logit_cap",
-    "output_projection_bias",
-)
-"""Settings of decoder-only models of which the engine has the default only."""
 
 
 @dataclass(frozen=True)

@@ -432,7 +432,8 @@ def _memory_bytes(settings: EngineSettings, precision: str) -> int:
     if isinstance(settings, RecurrentSettings):
         return 4 * max(1, memory_numbers(settings))
     sizes = Sizes.of(settings)
-    numbers = 2 * sizes.decoder_layers * sizes.decoder_heads * sizes.decoder_head_width
+    heads = settings.groups if isinstance(settings, DecoderOnlySettings) else sizes.decoder_heads
+    numbers = 2 * sizes.decoder_layers * heads * sizes.decoder_head_width
     return numbers * (4 if precision == "float32" else 2)
 
 
@@ -471,7 +472,7 @@ def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
         "decoder_heads": sizes.decoder_heads,
         "decoder_head_width": sizes.decoder_head_width,
         "max_distance": distance,
-        "pre_norm": int(settings.norm == "pre"),
+        "pre_norm": int(settings.norm != "post"),
         "rms": int(settings.norm_kind == "rms"),
         "gated": int(settings.gated),
         "recurrent": int(recurrent),
@@ -482,7 +483,28 @@ def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
         "encoder_scale": sizes.encoder_head_width**-0.5 if scaled else 1.0,
         "decoder_scale": sizes.decoder_head_width**-0.5 if scaled else 1.0,
         "activation": ACTIVATIONS[settings.activation],
+    } | (_decoder_only_shape(settings) if isinstance(settings, DecoderOnlySettings) else {})
+
+
+def _decoder_only_shape(settings: DecoderOnlySettings) -> dict[str, float]:
+    """Return the options that decoder-only models alone have; caps and windows of 0 are none."""
+    shape = {
+        "key_value_heads": settings.groups,
+        "score_cap": settings.score_cap or 0.0,
+        "logit_cap": settings.logit_cap or 0.0,
+        "both_norms": int(settings.norm == "both"),
+        "norm_rotated": int(settings.query_key_norm == "after"),
+        "window": settings.window or 0,
+        "global_every": settings.global_every,
     }
+    if settings.score_scale is not None:
+        shape["decoder_scale"] = settings.score_scale
+    rotary = [one for one in (settings.rotary, settings.local_rotary) if one is not None]
+    for number, one in enumerate(rotary):
+        frequencies = one.frequencies(settings.size_of_head, settings.max_length)
+        shape |= {f"rotary.{number}.{pair}": angle for pair, angle in enumerate(frequencies.tolist())}
+        shape[f"rotary.{number}.factor"] = one.score_factor
+    return shape | {"rotary": len(rotary)}
 
 
 def _vectors(settings: EngineSettings, packed: Packed) -> dict[str, Floats]:
@@ -492,10 +514,11 @@ def _vectors(settings: EngineSettings, packed: Packed) -> dict[str, Floats]:
         pass
     elif isinstance(settings, TransformerSettings):
         _put_positions(settings, tables)
-    elif "positions.weight" not in tables:
-        raise ModelError("the engine does not support these weights: positions.weight is missing")
     else:
-        tables["target_positions"] = tables.pop("positions.weight")[settings.position_offset :]
+        if settings.positions == "learned":
+            if "positions.weight" not in tables:
+                raise ModelError("the engine does not support these weights: positions.weight is missing")
+            tables["target_positions"] = tables.pop("positions.weight")[settings.position_offset :]
         tables = {name.replace("embedding_norm.", "target_norm."): vector for name, vector in tables.items()}
     return {name: np.ascontiguousarray(vector, dtype=np.float32) for name, vector in tables.items()}
 
