@@ -234,6 +234,7 @@ class Translation(JsonRecord):
         terms: glossary terms that occur in the source.
         coverage: words and numbers that the translation lacks; None if not requested. For a chain, each
             model's omissions, in the language that it reads.
+        draft: how the sentences with a draft used it, in total; None if there was none.
     """
 
     text: str
@@ -254,6 +255,7 @@ class Translation(JsonRecord):
     alignment: WordAlignment | None = None
     terms: tuple[TermUse, ...] = ()
     coverage: Coverage | None = None
+    draft: DraftUse | None = None
 
     def __str__(self) -> str:
         return self.text

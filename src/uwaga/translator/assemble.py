@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from uwaga.results.attention import Attentions, Floats
-from uwaga.results.translation import Hypothesis, Span, Translation
+from uwaga.results.translation import DraftUse, Hypothesis, Span, Translation
 from uwaga.settings import link_model
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.checks import quality_warnings
@@ -123,7 +123,14 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
         source=passage.text,
         warnings=passage.warnings,
         entropies=tuple(entropy for one in found for entropy in one.entropies),
+        draft=_use_of([one.draft for one in found]),
     )
+
+
+def _use_of(parts: Sequence[DraftUse | None]) -> DraftUse | None:
+    """Return the sums over the sentences that had drafts."""
+    used = [part for part in parts if part is not None]
+    return DraftUse(*map(sum, zip(*used, strict=True))) if used else None
 
 
 def with_word_alignment(

@@ -24,7 +24,7 @@ OnError = Literal["raise", "return", "copy"]
 """How a text that cannot be translated is handled: raise; return its error; return its error and a copy."""
 
 
-OF_ONE_TEXT = frozenset({"text", "prefix", "name"})
+OF_ONE_TEXT = frozenset({"text", "prefix", "draft", "name"})
 """Fields in which requests that are translated together may differ."""
 
 
@@ -55,6 +55,10 @@ class Request:
         on_error: ``raise``; ``return`` a translation without text that holds the ``error``; ``copy``: the
             same, with the source as its text.
         name: the name of the text in error messages.
+        draft: a probable translation, which the last model checks in few passes (M42); for greedy search. A
+            text with tags or placeholders is translated without it.
+        bias: weight of the draft's tokens, from 0 to below 0.5, as long as the translation is the draft; with
+            0 the translation is that without a draft.
     """
 
     text: str
@@ -112,6 +116,8 @@ class Request:
         ),
     )
     name: str = "the text"
+    draft: str = ""
+    bias: float = 0.0
 
     @property
     def shared(self) -> tuple[object, ...]:
@@ -126,6 +132,8 @@ class Request:
         """
         for name in ("split", "on_error", "format"):
             option_fields(Request)[name].check(getattr(self, name))
+        if isinstance(self.bias, bool) or not isinstance(self.bias, int | float) or not 0 <= self.bias < 0.5:
+            raise SettingsError(f"bias must be from 0 to below 0.5, not {shown(self.bias)}")
         names = self.ignore_tags
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise SettingsError(f"ignore_tags must be a list of the names of tags, not {shown(names)}")
@@ -155,7 +163,8 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
     Args:
         text: one text, or several.
         options: fields of :class:`Request`, and of :class:`uwaga.search.SearchOptions` for its ``search``, by
-            name; ``prefix`` is one for all texts, or one for each. None is a field's default.
+            name; ``prefix`` and ``draft`` are one for all texts, or one for each. None is a field's default.
+            With a ``draft``, search is greedy unless ``beam`` is given.
 
     Raises:
         DataError: ``text`` is neither a text nor several.
@@ -168,12 +177,15 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
         raise unknown_option(min(unknown))
     given = {name: value for name, value in options.items() if name in REQUEST_FIELDS}
     prefixes = listed_prefixes(given.pop("prefix", None), len(texts))
+    drafts = listed_prefixes(given.pop("draft", None), len(texts), "draft")
+    if any(drafts) and search.get("beam") is None:
+        search |= {"beam": 1, "nbest": search.get("nbest") or 1}
     common = Request(
         "", search=search, **{name: one for name, one in given.items() if one is not None or name in STRICT}
     )
     return [
-        replace(common, text=one, prefix=prefix, name="the text" if alone else f"text {number}")
-        for number, (one, prefix) in enumerate(zip(texts, prefixes, strict=True), start=1)
+        replace(common, text=one, prefix=prefix, draft=draft, name="the text" if alone else f"text {number}")
+        for number, (one, prefix, draft) in enumerate(zip(texts, prefixes, drafts, strict=True), start=1)
     ]
 
 
@@ -196,12 +208,13 @@ def listed(texts: Iterable[str]) -> list[str]:
     return list(texts)
 
 
-def listed_prefixes(prefix: str | Iterable[str] | None, count: int) -> list[str]:
+def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str = "prefix") -> list[str]:
     """Return the prefix of each of ``count`` texts.
 
     Args:
         prefix: one for all texts, or one for each.
         count: the number of texts.
+        called: the name of the argument, for messages.
 
     Raises:
         SettingsError: there are not as many prefixes as texts, or one is not a string.
@@ -209,13 +222,14 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int) -> list[str]
     if prefix is None or isinstance(prefix, str):
         return [prefix or ""] * count
     if not isinstance(prefix, Iterable):
-        raise SettingsError(f"prefix must be text, or one for each text, not {shown(prefix)}")
+        raise SettingsError(f"{called} must be text, or one for each text, not {shown(prefix)}")
     given = list(prefix)
     for each in given:
         if not isinstance(each, str):
-            raise SettingsError(f"prefix must be text, or one for each text, not {shown(each)}")
+            raise SettingsError(f"{called} must be text, or one for each text, not {shown(each)}")
     if len(given) != count:
-        raise SettingsError(f"{len(given)} prefixes for {count} texts: give one for all or one each")
+        many = "prefixes" if called == "prefix" else f"{called}s"
+        raise SettingsError(f"{len(given)} {many} for {count} texts: give one for all or one each")
     return given
 
 

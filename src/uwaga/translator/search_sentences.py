@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from uwaga.decoder import MAX_BEAM, Decoder
+from uwaga.decoder import MAX_BEAM, Decoder, Draft
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions, search
 from uwaga.search.constraints import start_token
@@ -36,8 +36,24 @@ class SearchedPassage:
     terms: Sequence[SentenceTerms | None]
 
 
+@dataclass(frozen=True)
+class Drafting:
+    """The draft of each passage's translation, empty for none, and the weight of their tokens."""
+
+    drafts: Sequence[str]
+    bias: float = 0.0
+
+
+def part_of(drafting: Drafting | None, first: int, last: int | None = None) -> Drafting | None:
+    """Return the drafts of the passages from ``first`` to before ``last``."""
+    return None if drafting is None else replace(drafting, drafts=drafting.drafts[first:last])
+
+
 def search_sentences(
-    stage: Stage, passages: Sequence[Passage], prefixes: Sequence[str]
+    stage: Stage,
+    passages: Sequence[Passage],
+    prefixes: Sequence[str],
+    drafting: Drafting | None = None,
 ) -> list[SearchedPassage]:
     """Search the translations of all sentences of all passages.
 
@@ -47,6 +63,8 @@ def search_sentences(
         stage: the model and the options.
         passages: texts, split into sentences.
         prefixes: the beginning of each passage's translation.
+        drafting: a probable translation of each passage; None for none. Its sentences are the drafts of the
+            passage's, in order.
 
     Raises:
         DataError: a prefix is not valid Unicode, or too long for the model.
@@ -76,7 +94,8 @@ def search_sentences(
     if options.sample:
         found = _sampled(decoder, ids, plain, begun, own_terms, decode)
     elif options.nbest == 1:
-        found = search(decoder, ids, plain, prefixes=begun)
+        drafts = _sentence_drafts(stage, passages, drafting, searched)
+        found = search(decoder, ids, plain, prefixes=begun, drafts=drafts)
     else:
 
         def shown(at: int, tokens: Sequence[int]) -> str:
@@ -113,6 +132,26 @@ def search_sentences(
         SearchedPassage(passage, list(islice(rest, len(own))), own)
         for passage, own in zip(passages, terms, strict=True)
     ]
+
+
+def _sentence_drafts(
+    stage: Stage, passages: Sequence[Passage], drafting: Drafting | None, searched: Sequence[int]
+) -> list[Draft | None] | None:
+    """Return the draft of each searched sentence, None for none."""
+    if drafting is None:
+        return None
+    from uwaga.tokenizers.text import split_sentences
+
+    drafts: list[Draft | None] = []
+    for passage, text in zip(passages, drafting.drafts, strict=True):
+        count, parts = len(passage.sentences), [text]
+        if count > 1:
+            lines = [line for line in text.splitlines() if line.strip()]
+            parts = [part for line in lines for part in split_sentences(line, stage.model.languages[1])]
+        texts = [*(part.strip() for part in parts), *[""] * count][:count]
+        encode = stage.model.target.encode
+        drafts += [Draft(encode(one), drafting.bias) if one else None for one in texts]
+    return [drafts[at] for at in searched]
 
 
 def _terms_of(stage: Stage, sentence: Sentence) -> SentenceTerms | None:

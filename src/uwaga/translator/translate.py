@@ -21,7 +21,7 @@ from uwaga.translator.assemble import assemble
 from uwaga.translator.checks import STOPS, without_stop
 from uwaga.translator.plan import ALREADY, Plan, Stage
 from uwaga.translator.request import OnError, Request, failed
-from uwaga.translator.search_sentences import search_sentences, sentence_text
+from uwaga.translator.search_sentences import Drafting, part_of, search_sentences, sentence_text
 from uwaga.translator.split import Passage, TranslatedPassage, prefix_ids
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translat
             made |= zip(own, translate_formatted(plan, some), strict=True)
         elif some:
             texts, prefixes = [one.text for one in some], [one.prefix for one in some]
-            made |= zip(own, translate_texts(plan, texts, prefixes, [one.name for one in some]), strict=True)
+            names, drafts = [one.name for one in some], [one.draft for one in some]
+            made |= zip(own, translate_texts(plan, texts, prefixes, names, drafts), strict=True)
     return [made[at] for at in range(len(requests))]
 
 
@@ -143,7 +144,11 @@ def translate_inlines(
 
 
 def translate_texts(
-    plan: Plan, texts: Sequence[str], prefixes: Sequence[str], names: Sequence[str]
+    plan: Plan,
+    texts: Sequence[str],
+    prefixes: Sequence[str],
+    names: Sequence[str],
+    drafts: Sequence[str] = (),
 ) -> list[Translation]:
     """Translate plain texts by every model of the chain in turn.
 
@@ -155,6 +160,7 @@ def translate_texts(
         texts: without tags.
         prefixes: the beginning of each translation.
         names: the names of the texts, for messages.
+        drafts: a draft of each translation, for the last model; empty for none.
 
     Raises:
         DataError, SettingsError: as :func:`translate_requests`.
@@ -177,7 +183,9 @@ def translate_texts(
                     raise
                 steps[at].append(failed(texts[at], error, on_error))
         begun = [prefixes[at] if stage is plan.stages[-1] else "" for at in passages]
-        results = translate_passages(stage, list(passages.values()), begun, on_error)
+        drafted = [drafts[at] for at in passages] if any(drafts) and stage is plan.stages[-1] else []
+        drafting = Drafting(drafted, plan.request.bias) if any(drafted) else None
+        results = translate_passages(stage, list(passages.values()), begun, on_error, drafting)
         before = {}
         for at, result in zip(passages, results, strict=True):
             if isinstance(result, DataError):
@@ -191,7 +199,11 @@ def translate_texts(
 
 
 def translate_passages(
-    stage: Stage, passages: Sequence[Passage], prefixes: Sequence[str], on_error: OnError
+    stage: Stage,
+    passages: Sequence[Passage],
+    prefixes: Sequence[str],
+    on_error: OnError,
+    drafting: Drafting | None = None,
 ) -> list[TranslatedPassage | DataError]:
     """Search the sentences of passages together and assemble their translations.
 
@@ -201,7 +213,7 @@ def translate_passages(
         DataError: with ``on_error="raise"``.
     """
     try:
-        searched = search_sentences(stage, passages, prefixes)
+        searched = search_sentences(stage, passages, prefixes, drafting)
         made = [assemble(stage, one) for one in while_active(searched)]
         if not stage.options.coverage:
             return list(made)
@@ -215,8 +227,8 @@ def translate_passages(
             return [error]
     half = len(passages) // 2
     return [
-        *translate_passages(stage, passages[:half], prefixes[:half], on_error),
-        *translate_passages(stage, passages[half:], prefixes[half:], on_error),
+        *translate_passages(stage, passages[:half], prefixes[:half], on_error, part_of(drafting, 0, half)),
+        *translate_passages(stage, passages[half:], prefixes[half:], on_error, part_of(drafting, half)),
     ]
 
 

@@ -1,0 +1,86 @@
+"""Drafts at batch 1: the time of a search with drafts over that without (M42).
+
+    python benchmarks/drafts.py            # a random int8 model of the size of OPUS-MT
+    python benchmarks/drafts.py --sentences 500 --json drafts.json
+
+Right, 80 % right (each token is replaced with a probability of 0.2), all wrong, and shortlist drafts: the
+greedy target with a shortlist drafts for the whole vocabulary. The results are compared bit for bit. Runs
+alternate; a figure is the ratio of the total times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sentences", type=int, default=100)
+    parser.add_argument("--tokens", type=int, default=30, help="target tokens of each sentence")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+
+    from native_models import native, random_model
+
+    from uwaga.decoder import Draft
+    from uwaga.engine import Shortlist
+    from uwaga.search import SearchOptions, search
+    from uwaga.settings import TransformerSettings
+
+    vocabulary = 58101
+    shape = TransformerSettings(
+        encoder_layers=6, decoder_layers=6, width=512, heads=8, feed_forward=2048, max_length=512, norm="post"
+    )
+    engine = native(random_model(shape, spread=2.0, source=vocabulary, target=vocabulary), "int8", threads=1)
+    rng = np.random.default_rng(1)
+    sources = [[*rng.integers(4, vocabulary, 25).tolist(), 3] for _ in range(asked.sentences)]
+    options = SearchOptions(beam=1, min_length=asked.tokens, max_length=asked.tokens + 1)
+
+    def timed(drafts, decoder=engine):
+        begun, found = time.perf_counter(), []
+        for at, source in enumerate(sources):
+            found += search(decoder, [source], options, drafts=None if drafts is None else [drafts[at]])
+        return time.perf_counter() - begun, found
+
+    _, plain = timed(None)
+    targets = [list(nbest[0].tokens) for nbest in plain]
+    drafts = {"none": None, "right": [Draft(each) for each in targets]}
+    mixed = [
+        [token if rng.random() < 0.8 else int(rng.integers(4, vocabulary)) for token in each]
+        for each in targets
+    ]
+    drafts["80 % right"] = [Draft(each) for each in mixed]
+    drafts["all wrong"] = [Draft(rng.integers(4, vocabulary, len(each)).tolist()) for each in targets]
+    common = np.unique([token for each in targets for token in each] + list(range(1000))).astype(np.int32)
+    nothing = np.zeros(0, dtype=np.int32)
+    short = engine.with_shortlist(
+        Shortlist(common, np.zeros(vocabulary + 1, dtype=np.int32), nothing, vocabulary)
+    )
+    seconds = dict.fromkeys([*drafts, "shortlist"], 0.0)
+    for _ in range(3):
+        for name, each in drafts.items():
+            spent, found = timed(each)
+            seconds[name] += spent
+            assert [[replace(one, draft=None) for one in nbest] for nbest in found] == plain, name
+        spent, listed = timed(None, short)
+        more, found = timed([Draft(nbest[0].tokens) for nbest in listed])
+        seconds["shortlist"] += spent + more
+        assert [[replace(one, draft=None) for one in nbest] for nbest in found] == plain, "shortlist"
+    ratios = {name: seconds["none"] / spent for name, spent in seconds.items()}
+    for name, ratio in ratios.items():
+        print(f"{name:12} {ratio:5.2f} x   {1000 * seconds[name] / 3 / asked.sentences:7.1f} ms a sentence")
+    if asked.json:
+        asked.json.write_text(json.dumps(ratios))
+
+
+if __name__ == "__main__":
+    main()

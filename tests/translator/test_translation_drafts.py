@@ -1,0 +1,68 @@
+"""M42: translations with a draft, and of a text that grows, are those without one."""
+
+from dataclasses import replace
+
+import pytest
+
+from uwaga import Translator
+from uwaga.errors import SettingsError
+
+TEXTS = [
+    "The children play in the garden.",
+    "She reads a book. He writes a letter! Who sings?",
+    "A dog runs.\nA cat sleeps on the old chair.",
+    "Press <b>Start</b> and wait for {name}.",
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.load()
+
+
+def test_M42_a_draft_leaves_translations_as_they_are(translator):
+    plain = translator.translate(TEXTS, beam=1, split="sentences")
+    right = [one.text for one in plain]
+    for draft in ("Die Kinder spielen im Garten.", "Nous n'avons rien.\n\n!", "", right):
+        drafted = translator.translate(TEXTS, beam=1, split="sentences", draft=draft)
+        assert [replace(one, draft=None) for one in drafted] == plain
+    assert drafted[1].draft.proposed == drafted[1].draft.accepted > 0
+    assert drafted[1].draft.passes < len(plain[1].token_scores)
+    assert translator.shared().translate(TEXTS, beam=1, split="sentences", draft=draft) == drafted
+
+
+def test_M42_a_text_that_grows_is_translated_as_a_whole_in_fewer_passes(translator):
+    words = ["The", "committee", "has", "agreed", "that", "the", "new", "rules", "will", "apply", "."]
+    previous, passes, tokens = "", 0, 0
+    for end in range(1, len(words) + 1):
+        text = " ".join(words[:end])
+        made = translator.retranslate(text, previous)
+        assert replace(made, draft=None) == translator.translate(text, beam=1)
+        passes += made.draft.passes if made.draft else len(made.token_scores)
+        tokens += len(made.token_scores)
+        previous = made
+    assert passes < tokens / 1.6
+    masked = translator.retranslate(text, previous, mask=2)
+    assert masked.text == " ".join(made.text.split()[:-2])
+    assert translator.retranslate(text, previous, mask=99).text == ""
+
+
+def test_M42_a_bias_keeps_what_is_shown(translator):
+    shown = translator.translate("The house is small", beam=1).text
+    kept = translator.retranslate("The house is small and old.", shown, bias=0.49)
+    assert kept.text.startswith(shown.rstrip("."))
+
+
+def test_M42_what_cannot_be_a_draft_is_refused_by_name(translator):
+    def refused(**options):
+        with pytest.raises(SettingsError) as error:
+            translator.translate("A dog runs.", **options)
+        return str(error.value)
+
+    assert "set beam to 1" in refused(draft="Ein Hund", beam=4)
+    assert "bias must be from 0 to below 0.5, not 0.7" in refused(draft="Ein Hund", bias=0.7)
+    assert "draft must be text, or one for each text, not 3" in refused(draft=3)
+    assert "2 drafts for 1 texts" in refused(draft=["Ein", "Hund"])
+    with pytest.raises(SettingsError, match="mask"):
+        translator.retranslate("A dog", "", mask=-1)
