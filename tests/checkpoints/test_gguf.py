@@ -14,6 +14,7 @@ from loaded import load_torch
 from precision import EXACT, doubled
 from typer.testing import CliRunner
 
+import uwaga
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.formats.gguf.blocks import AT_ONCE, KINDS
 from uwaga.checkpoints.formats.gguf.file import read_file
@@ -261,3 +262,45 @@ def test_info_shows_what_the_file_says(tmp_path):
     assert (shown["format"], shown["family"], shown["licence"]) == ("GGUF", "gemma3", "apache-2.0")
     assert shown["weights"]["formats"] == ["F32", "Q8_0"] and shown["sizes"]["window"] == 8
     assert shown["languages"]["source"] == ["en", "no"]
+
+
+PROMPTS = ["abcd the", "ab", "the cat"]
+
+
+@pytest.mark.numerical
+@pytest.mark.parametrize("case", gguf_files.CASES)
+def test_the_engine_continues_as_torch_does(tmp_path, case):
+    path = gguf_files.write(tmp_path / "m.gguf", case)
+    ours, theirs = (
+        uwaga.TextGenerator.load(path, engine=engine, device="cpu").generate(
+            PROMPTS, max_length=12, min_length=12
+        )
+        for engine in ("native", "torch")
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.tokens == other.tokens
+        np.testing.assert_allclose(one.token_scores, other.token_scores, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("tokens", ["sentencepiece", "byte-level"])
+def test_files_are_converted_to_int8(tmp_path, tokens):
+    """The folder is the file in int8, whichever tokeniser it has; the command line continues with both."""
+    tokeniser, tensors = None, {}
+    if tokens == "byte-level":
+        tokeniser = gguf_files.byte_level()
+        size = len(tokeniser["tokenizer.ggml.tokens"])
+        rng = np.random.default_rng(0)
+        tensors = {
+            name: rng.normal(size=(size, 64)).astype(np.float32)
+            for name in ("token_embd.weight", "output.weight")
+        }
+    path = gguf_files.write(tmp_path / "m.gguf", "llama", form="Q8_0", tensors=tensors, tokeniser=tokeniser)
+    done = RUN.invoke(app, ["convert", "--int8", str(path), str(tmp_path / "int8")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "int8" / ("source.spm" if tokeniser is None else "tokenizer.json")).is_file()
+    folder = uwaga.TextGenerator.load(tmp_path / "int8")
+    rounded = uwaga.TextGenerator.load(path, dtype="int8")
+    assert folder.generate(PROMPTS, max_length=12) == rounded.generate(PROMPTS, max_length=12)
+    said = RUN.invoke(app, ["generate", str(path), "abcd", "--max-length", "5", "--dtype", "int8"])
+    assert said.exit_code == 0, said.output
+    assert said.stdout.rstrip("\n") == rounded.generate("abcd", max_length=5).whole.rstrip("\n")

@@ -5,6 +5,7 @@ import torch
 import transformers
 from gguf import MODEL_ARCH, MODEL_ARCH_NAMES, GGMLQuantizationType, GGUFWriter, get_tensor_name_map, quantize
 from precision import InDouble
+from tokenizers import pre_tokenizers
 
 WORDS = ("▁", "a", "b", "c", "d", "e", "▁a", "ab", "cd", "▁ab", "abcd", "▁abcd", "▁the", "t", "h", "▁t", "he")
 TOKENS = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *WORDS]
@@ -130,6 +131,22 @@ def pieces():
         "tokenizer.ggml.unknown_token_id": 0,
         "tokenizer.ggml.padding_token_id": 2,
         "tokenizer.ggml.add_bos_token": True,
+    }
+
+
+def byte_level():
+    """Return the metadata of a small byte-level vocabulary."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = ["a b", "c d", "ab cd", "\u0120 t", "h e", "\u0120t he"]
+    tokens = ["<|end|>", "<|begin|>", *alphabet, *(merge.replace(" ", "") for merge in merges)]
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": [3, 3, *[1] * (len(tokens) - 2)],
+        "tokenizer.ggml.merges": merges,
+        "tokenizer.ggml.eos_token_id": 0,
+        "tokenizer.ggml.bos_token_id": 1,
     }
 
 
