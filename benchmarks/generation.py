@@ -36,7 +36,7 @@ def uwaga_system(folder: Path, precision: str, cores: int) -> System:
     from uwaga import TextGenerator
     from uwaga.search import search
 
-    generator = TextGenerator.load(folder, "cpu", precision, cores, "native")
+    generator = TextGenerator.load(folder, device="cpu", dtype=precision, threads=cores, engine="native")
 
     def run(prompts: list[list[int]], new: int) -> None:
         options = generator.options(beam=1, max_length=new, min_length=new, batch_tokens=1 << 20)

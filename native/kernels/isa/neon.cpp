@@ -71,6 +71,7 @@ struct Int8Block {
 };
 
 #include "kernels/shared/int4_rows.inl"
+#include "kernels/shared/int4_unpack.inl"
 
 struct Int4Block {
     static constexpr int64_t rows = SignedRows::most;

@@ -6,6 +6,33 @@
 // Included inside an unnamed namespace.
 #include "kernels/shared/int4_rows.inl"
 
+// step * q + first as pairs (q, 1) by (step, first), in 16 bits; first, of q = 0, is middle - 8 * step.
+inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
+    const __m256i half = _mm256_set1_epi8(15), ones = _mm256_set1_epi8(1);
+    const __m256i first_two = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3));
+    const __m256i last_two = _mm256_broadcastsi128_si256(_mm_setr_epi8(4, 5, 4, 5, 4, 5, 4, 5, 6, 7, 6, 7, 6, 7, 6, 7));
+    for (int64_t g = 0; g < groups; ++g, from += int4_group, to += int4_inputs * panel) {
+        UWAGA_UNROLL
+        for (int c = 0; c < 4; ++c) {
+            // The pairs of four columns in the lower half of each 128 bits.
+            __m256i pairs = _mm256_permute4x64_epi64(_mm256_castsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(from + 16 * c))), 0x50);
+            pairs = _mm256_sub_epi16(pairs, _mm256_slli_epi16(pairs, 11));
+            const __m256i left = _mm256_shuffle_epi8(pairs, first_two), right = _mm256_shuffle_epi8(pairs, last_two);
+            const auto put = [&](__m256i q, int8_t* at) {
+                const __m256i low = _mm256_maddubs_epi16(_mm256_unpacklo_epi8(q, ones), left);
+                const __m256i high = _mm256_maddubs_epi16(_mm256_unpackhi_epi8(q, ones), right);
+                _mm256_store_si256(reinterpret_cast<__m256i*>(at), _mm256_packs_epi16(low, high));
+            };
+            UWAGA_UNROLL
+            for (int i = 0; i < 4; ++i) {
+                const __m256i both = _mm256_load_si256(reinterpret_cast<const __m256i*>(from + 2 * panel + 4 * panel * i + 32 * c));
+                put(_mm256_and_si256(both, half), to + 8 * panel * i + 32 * c);
+                put(_mm256_and_si256(_mm256_srli_epi16(both, 4), half), to + 8 * panel * i + 4 * panel + 32 * c);
+            }
+        }
+    }
+}
+
 struct Int4Block {
     static constexpr int64_t rows = SignedRows::most;
 

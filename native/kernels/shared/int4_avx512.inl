@@ -1,6 +1,33 @@
 // Int4Block of shared/int4_panels.inl with AVX-512 VNNI. Included inside an unnamed namespace.
 #include "kernels/shared/int4_rows.inl"
 
+// step * q + first as pairs (q, 1) by (step, first), in 16 bits; first, of q = 0, is middle - 8 * step.
+inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
+    const __m512i half = _mm512_set1_epi8(15), ones = _mm512_set1_epi8(1);
+    const __m512i first_two = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3));
+    const __m512i last_two = _mm512_broadcast_i32x4(_mm_setr_epi8(4, 5, 4, 5, 4, 5, 4, 5, 6, 7, 6, 7, 6, 7, 6, 7));
+    for (int64_t g = 0; g < groups; ++g, from += int4_group, to += int4_inputs * panel) {
+        UWAGA_UNROLL
+        for (int c = 0; c < 2; ++c) {
+            // The pairs of four columns in the lower half of each 128 bits.
+            __m512i pairs = _mm512_maskz_expandloadu_epi64(0x55, from + 32 * c);
+            pairs = _mm512_sub_epi16(pairs, _mm512_slli_epi16(pairs, 11));
+            const __m512i left = _mm512_shuffle_epi8(pairs, first_two), right = _mm512_shuffle_epi8(pairs, last_two);
+            const auto put = [&](__m512i q, int8_t* at) {
+                const __m512i low = _mm512_maddubs_epi16(_mm512_unpacklo_epi8(q, ones), left);
+                const __m512i high = _mm512_maddubs_epi16(_mm512_unpackhi_epi8(q, ones), right);
+                _mm512_store_si512(at, _mm512_packs_epi16(low, high));
+            };
+            UWAGA_UNROLL
+            for (int i = 0; i < 4; ++i) {
+                const __m512i both = _mm512_load_si512(from + 2 * panel + 4 * panel * i + 64 * c);
+                put(_mm512_and_si512(both, half), to + 8 * panel * i + 64 * c);
+                put(_mm512_and_si512(_mm512_srli_epi16(both, 4), half), to + 8 * panel * i + 4 * panel + 64 * c);
+            }
+        }
+    }
+}
+
 struct Int4Block {
     static constexpr int64_t rows = SignedRows::most;
 
@@ -11,7 +38,7 @@ struct Int4Block {
         for (int r = 0; r < R; ++r) total[r][0] = total[r][1] = _mm512_setzero_si512();
         const __m512i half = _mm512_set1_epi8(15);
         for (int64_t g = 0; g < groups; ++g, prefetch += int4_group) {
-            if ((prefetch & 4095) < int4_group) _mm_prefetch(reinterpret_cast<const char*>(prefetch), _MM_HINT_T1);
+            for (uintptr_t line = 0; line < int4_group; line += 64) _mm_prefetch(reinterpret_cast<const char*>(prefetch + line), _MM_HINT_T1);
             const __m512i pairs[2] = {_mm512_cvtepi8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(weights))),
                                       _mm512_cvtepi8_epi16(_mm256_load_si256(reinterpret_cast<const __m256i*>(weights + 32)))};
             weights += 2 * panel;
