@@ -70,11 +70,11 @@ def test_a_broken_engine_is_reported(monkeypatch):
     assert any(line.startswith("engine           cannot be loaded") for line in report())
 
 
-def test_no_torch_is_imported():
+def test_neither_torch_nor_the_models_are_imported():
     lines = (
         "import sys",
         "from uwaga.cli.main import main",
         "try: main(['--version'])",
-        "finally: assert 'torch' not in sys.modules",
+        "finally: assert not {'torch', 'pydantic', 'uwaga.engine.model'} & set(sys.modules)",
     )
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, stdout=subprocess.DEVNULL)

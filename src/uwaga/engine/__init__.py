@@ -1,7 +1,9 @@
-"""The native CPU engine: Transformers and recurrent models in C++, without torch."""
+"""The native CPU engine: Transformers and recurrent models in C++, without torch.
 
-from uwaga.engine.model import NativeModel, trim_heap
-from uwaga.engine.packing import Packed, Precision, pack
-from uwaga.engine.shortlist import Shortlist
+The names of the stub ``__init__.pyi`` are imported when they are used:
+``uwaga --version`` needs the core alone.
+"""
 
-__all__ = ["NativeModel", "Packed", "Precision", "Shortlist", "pack", "trim_heap"]
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
