@@ -71,16 +71,12 @@ def uwaga_system(folder: Path, cores: int) -> Callable[[list[list[int]], int, in
     """The int8 folder through the search, as `uwaga translate` runs it."""
     from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
-    from uwaga.search import SearchOptions, search
+    from uwaga.speed.searches import search_fixed
 
     model = to_engine(read(folder / "uwaga-int8"), threads=cores)
 
     def run(batch: list[list[int]], beam: int, target: int) -> None:
-        options = SearchOptions(
-            beam=beam, max_length=target, min_length=target, max_ratio=float("inf"), batch_tokens=1 << 20
-        )
-        for [one] in search(model, batch, options):
-            assert len(one.tokens) == target
+        assert search_fixed(model, batch, beam, target) == len(batch) * target
 
     return run
 

@@ -12,6 +12,7 @@
 #endif
 
 #include "binding/model.h"
+#include "binding/rates.h"
 #include "binding/record.h"
 #include "binding/running_batch.h"
 #include "binding/search.h"
@@ -120,6 +121,7 @@ NB_MODULE(_core, m) {
 
     nb::class_<PyShortlist>(m, "Shortlist");
     bind_text(m);
+    bind_rates(m);
 
     nb::class_<Handle>(m, "Model")
         .def("__init__", [](Handle* self, const nb::dict& settings, const nb::dict& matrices, const nb::dict& vectors, int isa) {

@@ -14,6 +14,7 @@ import without_linux
 ROOT = Path(__file__).parents[2]
 CORE = [
     "tests/checkpoints/test_bundled.py",
+    "tests/cli/test_cli_bench.py",
     "tests/cli/test_cli_translate.py",
     "tests/data/test_data_store.py",
     "tests/documents/test_document_job.py",
@@ -36,6 +37,7 @@ FALLBACKS = {
     "files/handles.py": {"os.fchmod", "os.geteuid"},
     "scheduling/model_batch.py": {"os.PRIO_PROCESS", "os.getpriority", "os.setpriority"},
     "server/models.py": {"os.sysconf"},
+    "speed/machine.py": {"os.getloadavg", "os.sysconf"},
     "training/process.py": {"ctypes.CDLL"},
     "training/sweep.py": {"ctypes.CDLL"},
 }

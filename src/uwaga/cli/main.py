@@ -17,7 +17,7 @@ from uwaga.cli.verb import Verb, VerbGroup
 HEADINGS = {
     "Translate": ("translate", "translate-file", "batch", "serve", "mcp", "models"),
     "Train": ("train", "clean", "distil", "backtranslate", "average", "merge", "convert", "shortlist"),
-    "Evaluate": ("evaluate", "score", "lengths", "report"),
+    "Evaluate": ("evaluate", "score", "lengths", "report", "bench"),
     "Look inside": ("attend", "align", "heads", "info"),
     "Other models": ("generate", "fill"),
     "Learn": ("learn",),

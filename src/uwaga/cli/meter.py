@@ -80,14 +80,14 @@ def share_meter(verb: str) -> Iterator[Callable[[float, int], None]]:
 
 
 @contextlib.contextmanager
-def texts_meter(verb: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to call with the number of texts done and their total."""
+def texts_meter(verb: str, unit: str = "lines") -> Iterator[Callable[[int, int], None]]:
+    """Yield a function to call with the number of texts, or other units, done and their total."""
     with contextlib.ExitStack() as stack:
         bar: list[Update] = []
 
         def advance(done: int, total: int) -> None:
             if not bar:
-                bar.append(stack.enter_context(_bar(verb, total)))
+                bar.append(stack.enter_context(_bar(verb, total, unit)))
             bar[0](done, done)
 
         yield advance
@@ -123,7 +123,7 @@ def transfer(name: str) -> Iterator[Callable[[int, int | None], None]]:
 
 
 @contextlib.contextmanager
-def _bar(verb: str, total: int | None) -> Iterator[Update]:
+def _bar(verb: str, total: int | None, unit: str = "lines") -> Iterator[Update]:
     """Show a progress bar up to ``total``; nothing if standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, lines: None
@@ -134,7 +134,7 @@ def _bar(verb: str, total: int | None) -> Iterator[Update]:
     columns: tuple[ProgressColumn, ...] = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[lines]:,} lines"),
+        TextColumn(f"{{task.fields[lines]:,}} {unit}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
