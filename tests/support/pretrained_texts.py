@@ -69,12 +69,11 @@ def sentencepiece(kind="unigram", size=300, **settings):
         model_writer=model,
         model_type=kind,
         vocab_size=size,
-        normalization_rule_name="nmt_nfkc",
         character_coverage=0.995,
         hard_vocab_limit=False,
         minloglevel=2,
         num_threads=1,
-        **settings,
+        **{"normalization_rule_name": "nmt_nfkc", **settings},
     )
     return model.getvalue()
 

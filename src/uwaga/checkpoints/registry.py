@@ -214,8 +214,8 @@ HUGGING_FACE = Format(
         beside=(
             *(CONFIG, "generation_config.json", "tokenizer_config.json", "tokenizer.json", "vocab.json"),
             *("target_vocab.json", "source.spm", "target.spm", "merges.txt", "vocab.txt", "spiece.model"),
-            *("sentencepiece.bpe.model", "sentencepiece.model", "special_tokens_map.json"),
-            *("added_tokens.json", "prophetnet.tokenizer", README, HEAD_FILE),
+            *("sentencepiece.bpe.model", "sentencepiece.model", "tokenizer.model"),
+            *("special_tokens_map.json", "added_tokens.json", "prophetnet.tokenizer", README, HEAD_FILE),
         ),
         weights=("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
         rather_not=("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),

@@ -31,6 +31,7 @@ class SentencePieceCodec:
         unknown: id of pieces without one.
         more: further pieces of the vocabulary.
         strip: strip white space from decoded texts.
+        within: splits what follows a special token in a text, if that is done otherwise.
 
     Attributes:
         whole: the model file, if it says all about the codec; see :meth:`of_types`.
@@ -46,8 +47,10 @@ class SentencePieceCodec:
         unknown: int,
         more: Mapping[str, int] | None = None,
         strip: bool = False,
+        within: SentencePieceProcessor | None = None,
     ) -> None:
         self._model = model
+        self._within = within or model
         self._numbers = [unknown if number < 0 else number for number in numbers]
         self._unknown = unknown
         self._strip = strip
@@ -86,6 +89,8 @@ class SentencePieceCodec:
     def content(self) -> bytes:
         """Serialisation of the model and the ids of its pieces."""
         model: bytes = self._model.serialized_model_proto()
+        if self._within is not self._model:
+            model += self._within.serialized_model_proto()
         return model + json.dumps([self._ids, sorted(self._dropped)], sort_keys=True).encode()
 
     @property
@@ -110,7 +115,8 @@ class SentencePieceCodec:
             if isinstance(part, int):
                 ids.append(part)
             else:
-                ids += [self._numbers[piece] for piece in self._model.encode(part)]
+                model = self._within if ids else self._model
+                ids += [self._numbers[piece] for piece in model.encode(part)]
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -107,13 +107,18 @@ def open_shards(
         open_file: returns the tensors of one file.
 
     Raises:
-        ModelError: the index or a file is missing or damaged, or a tensor is not in the file that the index
-            states.
+        ModelError: the index or a file is missing or damaged, a tensor is not in the file that the index
+            states, or it is in two files.
     """
     listed = _read_index(index)
     found: dict[str, StoredTensor] = {}
     for path in sorted(set(listed.values())):
-        found |= open_file(path)
+        tensors = open_file(path)
+        for name in sorted(tensors.keys() & found.keys())[:1]:
+            raise ModelError(
+                f"{path}: {name!r} is stored in {found[name].path.name}, too; fetch both files again"
+            )
+        found |= tensors
     for name, path in listed.items():
         if name not in found or found[name].path != path:
             raise ModelError(f"{path}: {name!r} is missing, although {index.name} lists it there")

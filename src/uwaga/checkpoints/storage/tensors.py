@@ -140,6 +140,20 @@ class QuantisedTensor(StoredTensor):
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
 
 
+@dataclass(frozen=True)
+class OffsetTensor(StoredTensor):
+    """A tensor to whose numbers one is added: gains that Gemma stores as their distance from 1."""
+
+    def floats(self) -> Floats:
+        """Return the weights in float32, a copy."""
+        made: Floats = super().floats() + np.float32(1.0)
+        return made
+
+    def equals(self, other: StoredTensor) -> bool:
+        """Return True if another tensor holds the same weights."""
+        return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
+
+
 LARGEST = 1 << 36
 """Bytes of one array."""
 LONGEST_HEADER = 10_000

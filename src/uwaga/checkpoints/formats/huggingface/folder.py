@@ -46,7 +46,10 @@ ACTIVATIONS = {
 
 
 def search_options(
-    folder: Path, config: Mapping[str, Any], unstated: Mapping[str, Any] | None = None
+    folder: Path,
+    config: Mapping[str, Any],
+    unstated: Mapping[str, Any] | None = None,
+    left_out: Collection[str] = (),
 ) -> SearchOptions:
     """Read the default search options in ``generation_config.json``, or in an older ``config.json``.
 
@@ -54,17 +57,29 @@ def search_options(
         folder: the folder.
         config: its ``config.json``.
         unstated: defaults for settings that the folder does not state.
+        left_out: settings that are not read.
 
     Raises:
         ModelError: a default requires a feature that the search lacks.
     """
     path = folder / GENERATION
-    stated = read_mapping(path) if path.exists() else dict(config)
-    values = dict(unstated or {}) | {name: value for name, value in stated.items() if value is not None}
+    values = dict(unstated or {}) | generation_settings(folder, config)
+    values = {name: value for name, value in values.items() if name not in left_out}
     try:
         return from_generation_config(values)
     except (SettingsError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise ModelError(f"{path if path.exists() else folder / CONFIG}: {error}") from None
+
+
+def generation_settings(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a folder states about generation, without what it leaves open.
+
+    Raises:
+        ModelError: a file is damaged.
+    """
+    path = folder / GENERATION
+    stated = read_mapping(path) if path.exists() else config
+    return {name: value for name, value in stated.items() if value is not None}
 
 
 class ConfigReader:
@@ -171,6 +186,7 @@ class FamilyModel:
         tensors: the stored tensors, by the names that the table uses.
         languages: codes of source and target where the folder states one pair.
         unstated: defaults for generation settings that the folder does not state.
+        left_out: generation settings that are only recommended, and left out where uwaga lacks them.
     """
 
     settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings
@@ -180,6 +196,7 @@ class FamilyModel:
     tensors: Mapping[str, StoredTensor]
     languages: tuple[str, str] = UNKNOWN
     unstated: Mapping[str, Any] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 class HuggingFaceFolder:
@@ -253,7 +270,13 @@ class HuggingFaceFolder:
         settings = found.settings
         if isinstance(settings, TransformerSettings) and settings.positions == "sinusoidal":
             self._check_positions(settings)
-        decoding = search_options(self.path, self.config, found.unstated)
+        decoding = search_options(self.path, self.config, found.unstated, found.left_out)
+        stated = generation_settings(self.path, self.config) if found.left_out else {}
+        details = {
+            name.replace("_", " "): f"{shown(stated[name])}, not applied"
+            for name in found.left_out
+            if stated.get(name, 1) != 1
+        }
         sides, languages = found.sides, found.languages
         weights = None
         if self.weighed:
@@ -285,6 +308,7 @@ class HuggingFaceFolder:
             weights=weights,
             summary=None if self.weighed else self.summary(),
             problems=self.problems,
+            details=details,
         )
 
     def summary(self) -> WeightSummary:

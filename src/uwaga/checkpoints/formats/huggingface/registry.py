@@ -9,6 +9,7 @@ from uwaga.checkpoints.formats.huggingface.bart import read_bart, read_m2m100, r
 from uwaga.checkpoints.formats.huggingface.bert import read_bert
 from uwaga.checkpoints.formats.huggingface.folder import FamilyReader, HuggingFaceFolder
 from uwaga.checkpoints.formats.huggingface.gpt2 import read_gpt2
+from uwaga.checkpoints.formats.huggingface.llama import READERS
 from uwaga.checkpoints.formats.huggingface.marian import read_marian, read_pegasus
 from uwaga.checkpoints.formats.huggingface.prophetnet import read_prophetnet
 from uwaga.checkpoints.formats.huggingface.t5 import read_t5
@@ -27,6 +28,7 @@ FAMILIES: dict[str, FamilyReader] = {
     "pegasus": read_pegasus,
     "prophetnet": read_prophetnet,
     "t5": read_t5,
+    **READERS,
 }
 """By ``model_type``."""
 

@@ -1,0 +1,118 @@
+"""Tokenisers of decoder-only families: Llama, Mistral, Qwen, Gemma, Hunyuan, and models derived from them.
+
+They are byte-level BPE, or BPE over characters with a fallback to bytes, which ``tokenizer.json`` describes
+fully, or a SentencePiece model with that fallback, ``tokenizer.model``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sentencepiece import SentencePieceProcessor
+
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError
+from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
+from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.marian import read_sentencepiece
+from uwaga.tokenizers.pretrained import PADDING, TokenIds
+from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, missing, read_declared
+
+PIECES = "tokenizer.model"
+WITHIN = b"\x1a\x02\x18\x00"
+"""``normalizer_spec.add_dummy_prefix`` false, so that no space is put before a text. Appended to a model, a
+protocol buffer, it counts, as the last value of a field does."""
+
+
+def read_decoder_tokeniser(folder: Path, ids: TokenIds, ends: Sequence[int] = ()) -> FramedTokeniser:
+    """Read a tokeniser of a decoder-only family.
+
+    Special tokens are added around a text as in ``tokenizer.json`` or, with a SentencePiece model alone, as
+    ``add_bos_token`` (by default true) and ``add_eos_token`` (false) of ``tokenizer_config.json`` say.
+
+    Args:
+        folder: the folder.
+        ids: the vocabulary of its configuration, without an end symbol.
+        ends: the tokens that may end a text. The tokeniser's own is chosen, if it is one of them or there are
+            none, else the first: models that chat have one for the end of a turn.
+
+    Raises:
+        ModelError: files are missing, damaged, or inconsistent with the weights.
+    """
+    declared = read_declared(folder)
+    if (folder / TOKENIZER).exists():
+        codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
+    elif (folder / PIECES).exists():
+        codec = _pieces(folder / PIECES, declared)
+    else:
+        raise missing(folder, TOKENIZER, PIECES)
+    beyond = {
+        number for number in codec.added.values() if number >= ids.vocabulary
+    }  # such as Gemma's for images
+    size = codec.size - len(beyond)
+    if not size <= ids.vocabulary < size + PADDING:
+        raise ModelError(
+            f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary}; "
+            "the files belong to different models"
+        )
+    eos = codec.number(declared.named["eos"].content) if "eos" in declared.named else None
+    own = eos if eos is not None and eos < ids.vocabulary and (eos in ends or not ends) else None
+    end = next((token for token in (own, *ends) if token is not None), ids.vocabulary - 1)
+    unknown = codec.unknown
+    symbols = Symbols(
+        start=end if ids.start is None else ids.start,
+        end=end,
+        pad=end if ids.pad is None else ids.pad,
+        unknown=end if unknown is None or unknown >= ids.vocabulary else unknown,
+    )
+    tokeniser = FramedTokeniser(codec, symbols, ids.vocabulary, str(folder))
+    if isinstance(codec, TokenizersCodec):
+        prefix, suffix = codec.add_special_tokens()
+    else:
+        prefix, suffix = _settings_frame(codec, declared)
+    for number in (*prefix, *suffix):
+        if number >= ids.vocabulary:
+            raise ModelError(
+                f"{folder}: adds {codec.piece(number)} to texts, but the weights have no row for it"
+            )
+    return replace(tokeniser, prefix=prefix, suffix=suffix)
+
+
+def _settings_frame(codec: SentencePieceCodec, declared: Declared) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the special tokens before and after a text that ``tokenizer_config.json`` asks for."""
+    frame: list[tuple[int, ...]] = []
+    for key, role, default in (("add_bos_token", "bos", True), ("add_eos_token", "eos", False)):
+        token = declared.named.get(role)
+        number = codec.number(token.content) if token is not None and declared.flag(key, default) else None
+        frame.append(() if number is None else (number,))
+    return frame[0], frame[1]
+
+
+def _pieces(path: Path, declared: Declared) -> SentencePieceCodec:
+    """Read a SentencePiece model whose ids are those of the weights, and the tokens added after its pieces.
+
+    With ``legacy``, which is the default, each part of a text between special tokens begins with a word;
+    without, only the first does.
+    """
+    model = read_sentencepiece(path)
+    size = model.get_piece_size()
+    added = dict(declared.numbered)
+    for number in (model.unk_id(), model.bos_id(), model.eos_id()):
+        if number >= 0:
+            added.setdefault(number, Special(model.id_to_piece(number)))
+    for token in declared.named.values():
+        number = model.piece_to_id(token.content)
+        if model.id_to_piece(number) == token.content:
+            added[number] = token
+        elif all(other.content != token.content for other in added.values()):
+            added[max(size - 1, *added) + 1] = token
+    if any(number >= size + PADDING for number in added):
+        raise ModelError(
+            f"{path.parent}: numbers an added token {max(added)}, but {path.name} has {size} pieces"
+        )
+    if declared.flag("legacy", True):
+        return SentencePieceCodec(model, range(size), added, model.unk_id())
+    within = SentencePieceProcessor(model_proto=model.serialized_model_proto() + WITHIN)
+    return SentencePieceCodec(model, range(size), added, model.unk_id(), within=within)
