@@ -413,7 +413,8 @@ class Decoder(Protocol):
     def cross_attention(self) -> CrossAttention | None:
         """Return the cross-attention (target, source) of one head, or the mean of one layer.
 
-        The first two arguments are those of ``attentions``; then the layer, from 0 or negative from the last
+        That of a decoder-only model is the attention to its prompt. The first two arguments are those of
+        ``attentions``; then the layer, from 0 or negative from the last
         (the first if there are fewer); then the head, or None for the mean of the layer's heads.
         """
         ...

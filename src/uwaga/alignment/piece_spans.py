@@ -21,6 +21,8 @@ MARK, LETTER_SPACE, INSIDE = "\u2581", "\u0120", "##"
 BYTE = ("<0x", ">")
 UNKNOWN = "\ufffc"
 """Placeholder for the characters of an unknown piece; it does not occur in texts."""
+TEXT = -1
+"""Stands for the tokens of a text among the special tokens around it."""
 MAX_CELLS = 1 << 22
 """Largest product of lengths of two strings to compare; longer ones are aligned evenly."""
 Owned = tuple[str, list[int], list[int]]
@@ -43,11 +45,17 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
         language tag.
     """
     symbols = tokeniser.symbols
-    special = {symbols.start, symbols.end, symbols.pad, *tokeniser.add_special_tokens([])}
+    framed = tokeniser.add_special_tokens([TEXT])
+    at = framed.index(TEXT)
+    before, after = framed[:at], framed[at + 1 :]
+    inside = range(len(before), len(ids) - len(after))
+    special = {symbols.start, symbols.end, symbols.pad}
+    if list(ids[: inside.start]) != before or list(ids[max(inside.stop, 0) :]) != after:  # no frame around it
+        inside, special = range(len(ids)), special.union(before, after)
     special.discard(symbols.unknown)
     surfaces = [
-        None if token in special else UNKNOWN if token == symbols.unknown else piece
-        for token, piece in zip(ids, tokeniser.pieces(list(ids)), strict=True)
+        None if number not in inside or token in special else UNKNOWN if token == symbols.unknown else piece
+        for number, (token, piece) in enumerate(zip(ids, tokeniser.pieces(list(ids)), strict=True))
     ]
     return _laid_out(text, surfaces)
 

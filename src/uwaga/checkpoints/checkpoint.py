@@ -13,6 +13,7 @@ from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Symbols
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead, DecoderOnlySettings, EncoderOnlySettings
+from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import TextOptions
 
@@ -89,6 +90,7 @@ class Checkpoint:
         precision: the engine's default precision, if the weights are stored as integers.
         shortlist: reads the vocabulary shortlist next to the model, which is then used by default.
         alignment_head: the attention head that aligns words, if one has been chosen.
+        chat: the chat template of a decoder-only model, if it has one.
         summary: sizes of the weights, for a checkpoint that was read without them.
         problems: faults of the weight files, likewise.
         details: further facts for a description, by name.
@@ -116,6 +118,7 @@ class Checkpoint:
     precision: Precision | None = None
     shortlist: Callable[[], Shortlist] | None = None
     alignment_head: AlignmentHead | None = None
+    chat: ChatTemplate | None = None
     summary: WeightSummary | None = None
     problems: tuple[str, ...] = ()
     details: Mapping[str, int | str] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from uwaga.languages.codes import base_language, same_language
 from uwaga.settings.options import check_word
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser
+from uwaga.tokenizers.prompt import PromptTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser, tag_language
 
@@ -118,6 +119,8 @@ class Languages:
         """Return True if a language, besides these, must be chosen before the model can translate."""
         source, target = source or self.default[0], target or self.default[1]
         ours, theirs = self.source, self.target
+        if isinstance(ours, PromptTokeniser):
+            return source is None or target is None
         if not (isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser) and ours.languages):
             return False
         forced = theirs.language is not None or self.first in theirs.languages.values()
@@ -144,7 +147,8 @@ class Languages:
 
         Multilingual models take the source language into the source's frame and the target language into the
         first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at the beginning
-        of each source (OPUS-MT) or a text there (T5, whose ``config.json`` states it for each pair). A
+        of each source (OPUS-MT) or a text there (T5, whose ``config.json`` states it for each pair), or both
+        languages into the prompt of a language model. A
         language that is None defaults to the one chosen when the model was loaded, else to the folder's.
 
         Raises:
@@ -154,6 +158,10 @@ class Languages:
         _check_codes(source, target)
         ours, theirs = self.source, self.target
         source, target = source or self.default[0], target or self.default[1]
+        if isinstance(ours, PromptTokeniser):
+            asked = ours.between(source, target)
+            assert asked.languages is not None
+            return Direction(asked, theirs, asked.languages)
         if isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser):
             if ours.languages:
                 return self._multilingual(ours, theirs, source, target)

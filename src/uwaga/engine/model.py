@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -371,6 +371,8 @@ class RecordingModel(NativeModel):
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
     ) -> list[Floats]:
         """See :meth:`NativeModel.cross_attention`; sources that were not kept are processed in parts."""
+        if isinstance(self.settings, DecoderOnlySettings):
+            return [select_head(cross, layer, head) for cross in self._to_prompts(sources, targets)]
         layers, heads = _cross_sizes(self.settings)
         if not layers:
             return [select_head(None, layer, head) for _ in sources]
@@ -387,10 +389,19 @@ class RecordingModel(NativeModel):
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
         """See :meth:`NativeModel.cross_attentions`; sources that were not kept are processed in parts."""
+        if isinstance(self.settings, DecoderOnlySettings):
+            return list(self._to_prompts(sources, targets))
         if not _cross_sizes(self.settings)[0]:
             return [require_cross_attention(None) for _ in sources]
         recorded = self._force_decoded(sources, targets, self._core.attentions)
         return [require_cross_attention(cross) for _, cross in recorded]
+
+    def _to_prompts(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> Iterator[Floats]:
+        """Yield the attention (layers, heads, target, source) to each prompt, of one sentence at a time."""
+        for source, fed in zip(sources, targets, strict=True):
+            yield self.attentions([source], [fed])[0].to_prompt(len(source))
 
     def _force_decoded(
         self,

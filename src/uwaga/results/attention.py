@@ -46,6 +46,15 @@ class Attentions:
         shapes = [f"{name} {each.shape}" for name, each in vars(self).items() if each is not None]
         return f"Attentions({', '.join(shapes)})"
 
+    def to_prompt(self, prompt: int) -> Floats:
+        """Return the attention of a decoder-only model's steps to its prompt (layers, heads, target, prompt).
+
+        Args:
+            prompt: tokens of the prompt; the first step reads the last one.
+        """
+        assert self.decoder is not None
+        return np.ascontiguousarray(self.decoder[:, :, prompt - 1 :, :prompt])
+
     def to_dict(self) -> dict[str, object]:
         """Return the available matrices by name, as nested lists rounded to six decimals."""
         present = {name: each for name, each in vars(self).items() if each is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +119,10 @@ class SentencePieceCodec:
                 model = self._within if ids else self._model
                 ids += [self._numbers[piece] for piece in model.encode(part)]
         return ids
+
+    def encode_plain(self, text: str) -> list[int]:
+        """Return the ids of a text in which nothing is a special token."""
+        return [self._numbers[piece] for piece in self._model.encode(text)]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without special tokens and ids without a piece."""
@@ -252,6 +257,21 @@ class TokenizersCodec:
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a special token spelt in the text is one id."""
         return self._ids(text, framed=False)
+
+    def encode_plain(self, text: str) -> list[int]:
+        """Return the ids of a text in which nothing is a special token."""
+        with self._call:
+            ids: list[int] = self._plain.encode(text, add_special_tokens=False).ids
+        return ids
+
+    @cached_property
+    def _plain(self) -> Tokenizer:
+        """A copy that reads special tokens as plain text; the setting is one of the whole tokeniser."""
+        from tokenizers import Tokenizer
+
+        copy = Tokenizer.from_str(self._model.to_str())
+        copy.encode_special_tokens = True
+        return copy
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without special tokens and ids without a piece."""

@@ -30,6 +30,10 @@ class Codec(Protocol):
         """Return the ids of a text; a special token spelt out in the text is one id."""
         ...
 
+    def encode_plain(self, text: str) -> list[int]:
+        """Return the ids of a text in which nothing is a special token."""
+        ...
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without special tokens and ids without a piece."""
         ...
@@ -109,17 +113,17 @@ class FramedTokeniser:
         Raises:
             DataError: the text is not valid Unicode, or contains a special token without an embedding.
         """
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
-        ids = self.codec.encode(self.prompt_prefix + text)
-        if ids and max(ids) >= self.vocabulary:
-            piece = self.codec.piece(max(ids))
-            raise DataError(
-                f"{text[:40]!r}: {self.name} has no embedding for {piece}; remove it from the text"
-            )
-        return ids
+        _check_unicode(text)
+        return self._embedded(self.codec.encode(self.prompt_prefix + text), text)
+
+    def encode_plain(self, text: str) -> list[int]:
+        """Return the ids of a text in which nothing is a special token.
+
+        Raises:
+            DataError: as :meth:`encode`.
+        """
+        _check_unicode(text)
+        return self._embedded(self.codec.encode_plain(text), text)
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids with the special tokens that the model expects around them.
@@ -173,6 +177,14 @@ class FramedTokeniser:
                     f"{self.name}: token id {token} is outside the vocabulary of {self.vocabulary}"
                 )
 
+    def _embedded(self, ids: list[int], text: str) -> list[int]:
+        if ids and max(ids) >= self.vocabulary:
+            piece = self.codec.piece(max(ids))
+            raise DataError(
+                f"{text[:40]!r}: {self.name} has no embedding for {piece}; remove it from the text"
+            )
+        return ids
+
     def _code(self, language: str) -> str:
         if language in self.languages:
             return language
@@ -193,6 +205,13 @@ class FramedTokeniser:
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         rest = f" and {len(codes) - SHOWN} more (`uwaga info` lists them)" if len(codes) > SHOWN else ""
         return f"{hint}choose with source and target (--from and --to) from {' '.join(codes[:SHOWN])}{rest}"
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
 
 
 CLEANING = (

@@ -49,7 +49,8 @@ def load(
             ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``.
 
     Returns:
-        a ``TextGenerator`` for GPT-2, a ``MaskFiller`` for BERT, a ``Translator`` for all others.
+        a ``TextGenerator`` for decoder-only models, a ``MaskFiller`` for BERT, a ``Translator`` for all
+        others, and for a decoder-only model with a chat template if a language is given.
 
     Raises:
         ModelError: there is no such model, or none for the languages; it or the shortlist is damaged.
@@ -62,10 +63,11 @@ def load(
         return chosen.load(wanted)
     name = next(iter(chosen.names), None)
     checkpoint = read_model(name, memory=wanted.memory, adapter=wanted.adapter)
-    if checkpoint.task == "translate":
+    asked = wanted.source is not None or wanted.target is not None
+    if checkpoint.task == "translate" or (asked and checkpoint.chat is not None):
         return Translator(load_model(checkpoint, wanted))
     what = f"a model of the family {checkpoint.family!r}"
-    if wanted.source is not None or wanted.target is not None:
+    if asked:
         raise SettingsError(f"{name}: {what} takes no languages")
     if wanted.shortlist is not None:
         raise SettingsError(f"{name}: {what} takes no shortlist")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import KINDS, Checkpoint, Task
+from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.to_engine import runs_on_engine, to_engine
 from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel, trim_heap
@@ -20,7 +21,9 @@ from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
 from uwaga.settings.load_options import NO_SHORTLIST, QUANTISED, LoadOptions
 from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.prompt import PromptTokeniser, prompt_called
 from uwaga.tokenizers.subwords import Subwords
+from uwaga.tokenizers.text import TextOptions
 from uwaga.translator.model import Model
 
 if TYPE_CHECKING:
@@ -99,12 +102,50 @@ def read_model(
             from uwaga.checkpoints.adapter import adapted, read_adapter
 
             checkpoint = adapted(checkpoint, read_adapter(adapter))
-    if task is not None and checkpoint.task != task:
-        kind, runner = KINDS[checkpoint.task]
-        packed = checkpoint.packed
-        what = f"the family {checkpoint.family!r}" if packed is None else f"this {packed.precision} model"
-        raise ModelError(f"{checkpoint.place}: {what} is {kind}, which {runner} run")
+    if task is not None:
+        check_task(checkpoint, task)
     return checkpoint
+
+
+def check_task(checkpoint: Checkpoint, task: Task) -> None:
+    """Check that a model is for a task.
+
+    Raises:
+        ModelError: it is for another; names what runs it.
+    """
+    if checkpoint.task == task or (task == "translate" and isinstance(checkpoint.source, PromptTokeniser)):
+        return
+    kind, runner = KINDS[checkpoint.task]
+    packed = checkpoint.packed
+    what = f"the family {checkpoint.family!r}" if packed is None else f"this {packed.precision} model"
+    hint = "; one with a chat template translates too" if checkpoint.task == "generate" else ""
+    raise ModelError(f"{checkpoint.place}: {what} is {kind}, which {runner} run{hint}")
+
+
+def prompted(checkpoint: Checkpoint) -> Checkpoint:
+    """Return a model with a chat template as one that translates by a prompt; others unchanged.
+
+    It translates whole lines greedily, and a target ends where the assistant's message ends.
+
+    Raises:
+        ModelError: the chat template cannot be rendered.
+        MissingExtraError: Jinja2 is not installed.
+    """
+    inner = checkpoint.source
+    if checkpoint.chat is None or not isinstance(inner, FramedTokeniser):
+        return checkpoint
+    where = str(checkpoint.place)
+    source = PromptTokeniser(inner, checkpoint.chat, prompt_called(checkpoint.chat.family), where)
+    target = replace(inner, prefix=(), suffix=(source.end,), symbols=source.symbols)
+    return replace(
+        checkpoint,
+        source=source,
+        target=target,
+        symbols=source.symbols,
+        languages=Languages(source, target, card=checkpoint.card, where=where),
+        decoding=SearchOptions(beam=1, max_length=None),
+        text=TextOptions(),
+    )
 
 
 def load_named(name: str | Path | Sequence[str | Path] | None, wanted: LoadOptions) -> Model:
@@ -138,7 +179,8 @@ def _together(names: Sequence[str], wanted: LoadOptions) -> Model:
 
 def load_model(name: Name, wanted: LoadOptions) -> Model:
     """Load one translation model with its scorer; raises as :meth:`Translator.load`."""
-    checkpoint = read_model(name, "translate", wanted.memory, wanted.adapter)
+    checkpoint = prompted(read_model(name, None, wanted.memory, wanted.adapter))
+    check_task(checkpoint, "translate")
     languages = checkpoint.languages.chosen(wanted.source, wanted.target)
     stated = languages.stated
     if not languages.needs():  # or else each call chooses

@@ -28,7 +28,9 @@ from uwaga.settings import (
     StrictModel,
     TransformerSettings,
 )
+from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.pretrained import Sides
+from uwaga.tokenizers.prompt import read_chat_template
 from uwaga.tokenizers.text import TextOptions
 
 Group = TypeVar("Group", bound=StrictModel)
@@ -305,11 +307,16 @@ class HuggingFaceFolder:
             decoding=decoding,
             text=TextOptions(split_above=0 if self.config["model_type"] in WHOLE_TEXTS else 1),
             card=card,
+            chat=self._chat() if isinstance(settings, DecoderOnlySettings) else None,
             weights=weights,
             summary=None if self.weighed else self.summary(),
             problems=self.problems,
             details=details,
         )
+
+    def _chat(self) -> ChatTemplate | None:
+        stated = [self.config.get(name) for name in ("_name_or_path", "model_type")]
+        return read_chat_template(self.path, [self.path.name, *map(str, stated)])
 
     def summary(self) -> WeightSummary:
         """Return the sizes of the weights by the headers of their files; of torch's files only the bytes."""

@@ -48,6 +48,7 @@ from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
+from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser, read_sentencepiece, read_vocabulary
@@ -206,6 +207,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
         "languages": checkpoint.languages.stated,
         "tokenisers": library_of(source),
         "frame": frame_of(source),
+        "chat": _chat_values(checkpoint.chat),
         "vocabulary": {
             "source": checkpoint.source_vocabulary,
             "target": checkpoint.target_vocabulary,
@@ -226,6 +228,17 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
     stated["model"] = {name: value for name, value in model_values(config.model).items() if value is not None}
     text = json.dumps(stated, indent=2, ensure_ascii=False)
     write_folder(folder, files | {CONFIG: text.encode() + b"\n", CARD: card.encode(), WEIGHTS: content})
+
+
+def _chat_values(chat: ChatTemplate | None) -> dict[str, Any] | None:
+    if chat is None:
+        return None
+    return {"template": chat.text, "special": dict(chat.special), "family": chat.family}
+
+
+def _chat(config: QuantisedConfig, path: Path) -> ChatTemplate | None:
+    chat = config.chat
+    return None if chat is None else ChatTemplate(chat.template, chat.special, chat.family, str(path))
 
 
 def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
@@ -267,6 +280,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
         card=card,
         packed=packed,
         score_stats=config.usual_score,
+        chat=_chat(config, folder / CONFIG),
         summary=summary,
         problems=problems,
         trained_to_translate=isinstance(config.model, DecoderOnlySettings) and config.decoding is not None,

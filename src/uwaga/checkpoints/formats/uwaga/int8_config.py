@@ -34,6 +34,7 @@ from uwaga.settings.recurrent import (
     LuongSettings,
     SutskeverSettings,
 )
+from uwaga.tokenizers.chat_template import MAX_TEMPLATE
 from uwaga.tokenizers.text import TextOptions
 
 LEAST_LAYER = 1000
@@ -49,6 +50,14 @@ class Frame(StrictModel):
     prefix: list[TokenId] = Field(max_length=64)
     suffix: list[TokenId] = Field(max_length=64)
     clean: bool
+
+
+class Chat(StrictModel):
+    """The chat template of a decoder-only model; see :class:`uwaga.tokenizers.chat_template.ChatTemplate`."""
+
+    template: str = Field(max_length=MAX_TEMPLATE)
+    special: dict[str, str] = Field(max_length=64)
+    family: str
 
 
 class WeightFile(StrictModel):
@@ -76,6 +85,7 @@ class QuantisedConfig(StrictModel):
     languages: tuple[Language, Language]
     tokenisers: Literal["uwaga", "marian", "tokenizers", "sentencepiece"]
     frame: Frame | None = None
+    chat: Chat | None = None
     vocabulary: Vocabulary
     symbols: SymbolIds
     model: Annotated[

@@ -1,0 +1,276 @@
+"""Prompts that ask a language model for a translation, and the tokeniser that puts texts into them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from uwaga.decoder import Symbols
+from uwaga.errors import ModelError, SettingsError
+from uwaga.languages.codes import base_language
+from uwaga.languages.names import language_name
+from uwaga.tokenizers.chat_template import ChatTemplate
+from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.pretrained_files import SETTINGS, read_bytes, read_declared
+
+TEMPLATE = "chat_template.jinja"
+PLACE = "\ue000uwaga\ue000"
+"""Stands for the text while a prompt is rendered; private characters, which no template contains."""
+
+
+@dataclass(frozen=True)
+class TranslationPrompt:
+    """How the models of a family are asked for a translation.
+
+    Attributes:
+        name: of the family.
+        models: matches the names of its models.
+        wording: the message, with ``{source}`` and ``{target}`` for the names of the languages,
+            ``{source_code}`` and ``{target_code}`` for their codes, and ``{text}``.
+        by_language: other wordings, where one of the two languages has this code.
+        structured: the message is a list with one entry of these fields instead.
+        source: where the model's authors state it.
+    """
+
+    name: str
+    models: re.Pattern[str]
+    wording: str = ""
+    by_language: Mapping[str, str] = field(default_factory=dict)
+    structured: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+
+    def message(self, source: str, target: str) -> Any:
+        """Return the content of the message for two codes of languages, with :data:`PLACE` for the text."""
+        values = {
+            "source": language_name(source),
+            "target": language_name(target),
+            "source_code": source,
+            "target_code": target,
+            "text": PLACE,
+        }
+        if self.structured:
+            return [{key: value.format(**values) for key, value in self.structured.items()}]
+        pair = (base_language(source), base_language(target))
+        wording = next((text for code, text in self.by_language.items() if code in pair), self.wording)
+        return wording.format(**values)
+
+
+PROMPTS: list[TranslationPrompt] = []
+"""The families in the order in which they are tried."""
+
+
+def register(prompt: TranslationPrompt) -> TranslationPrompt:
+    """Add the prompt of a family."""
+    PROMPTS.append(prompt)
+    return prompt
+
+
+register(
+    TranslationPrompt(
+        "translategemma",
+        re.compile(r"translate-?gemma", re.IGNORECASE),
+        structured={
+            "type": "text",
+            "source_lang_code": "{source_code}",
+            "target_lang_code": "{target_code}",
+            "text": "{text}",
+        },
+        source="card of google/translategemma-4b-it",
+    )
+)
+register(
+    TranslationPrompt(
+        "hunyuan-mt",
+        re.compile(r"(hunyuan|\bhy)-?mt", re.IGNORECASE),
+        "Translate the following segment into {target}, without additional explanation.\n\n{text}",
+        {"zh": "把下面的文本翻译成{target}，不要额外解释。\n\n{text}"},
+        source="card of tencent/Hunyuan-MT-7B",
+    )
+)
+register(
+    TranslationPrompt(
+        "salamandra-ta",
+        re.compile(r"salamandra-?ta", re.IGNORECASE),
+        "Translate the following text from {source} into {target}.\n{source}: {text} \n{target}:",
+        source="card of BSC-LT/salamandraTA-7b-instruct",
+    )
+)
+register(
+    TranslationPrompt(
+        "eurollm",
+        re.compile(r"eurollm", re.IGNORECASE),
+        "Translate the following {source} source text to {target}:\n{source}: {text} \n{target}: ",
+        source="card of utter-project/EuroLLM-1.7B-Instruct",
+    )
+)
+CHAT = register(
+    TranslationPrompt(
+        "chat",
+        re.compile(""),
+        "Translate the following text from {source} into {target}.\n{source}: {text}\n{target}:",
+        source="card of Unbabel/TowerInstruct-7B-v0.1",
+    )
+)
+
+
+def prompt_for(names: Iterable[str]) -> TranslationPrompt:
+    """Return the prompt of a model by its names: those of its folder and of its settings."""
+    named = " ".join(names)
+    return next(prompt for prompt in PROMPTS if prompt.models.search(named))
+
+
+def prompt_called(name: str) -> TranslationPrompt:
+    """Return the prompt of a family; that of chat models for an unknown name."""
+    return next((prompt for prompt in PROMPTS if prompt.name == name), CHAT)
+
+
+def read_chat_template(folder: Path, names: Iterable[str]) -> ChatTemplate | None:
+    """Read the chat template of a folder in Hugging Face format; None if it has none.
+
+    Args:
+        folder: it has the template in ``chat_template.jinja``, or in ``tokenizer_config.json``, there perhaps
+            as one of several with names.
+        names: names of the model, by which the prompt of its family is chosen.
+
+    Raises:
+        ModelError: a file is damaged.
+    """
+    declared, path = read_declared(folder), folder / TEMPLATE
+    if path.exists():
+        try:
+            text: object = read_bytes(path, "chat template").decode("utf-8")
+        except UnicodeDecodeError:
+            raise ModelError(f"{path}: not UTF-8 text; fetch it again") from None
+    else:
+        path, text = folder / SETTINGS, declared.settings.get("chat_template")
+        if isinstance(text, list):
+            named = {one.get("name"): one.get("template") for one in text if isinstance(one, dict)}
+            text = named.get("default")
+    if not isinstance(text, str) or not text:
+        return None
+    special = {f"{role}_token": token.content for role, token in declared.named.items()}
+    return ChatTemplate(text, special, prompt_for(names).name, str(path))
+
+
+@dataclass(frozen=True)
+class PromptTokeniser:
+    """The source side of a language model that translates: a text's tokens within those of a prompt.
+
+    The tokens are those of the whole prompt, except that special tokens spelt in the text are plain text.
+
+    Attributes:
+        inner: the model's tokeniser.
+        template: the model's chat template.
+        prompt: how it is asked for a translation.
+        where: the model, for messages.
+        languages: codes of source and target, None before they are chosen.
+    """
+
+    inner: FramedTokeniser
+    template: ChatTemplate
+    prompt: TranslationPrompt
+    where: str
+    languages: tuple[str, str] | None = None
+
+    def between(self, source: str | None, target: str | None) -> PromptTokeniser:
+        """Return the tokeniser for two languages.
+
+        Raises:
+            SettingsError: one of them is not given.
+        """
+        if source is None or target is None:
+            missing = "source (--from)" if source is None else "target (--to)"
+            raise SettingsError(
+                f"{self.where}: a language model translates between the languages that it is asked for: "
+                f"name the {missing}"
+            )
+        return replace(self, languages=(source, target))
+
+    @property
+    def symbols(self) -> Symbols:
+        """The special token ids; a target ends where the assistant's message ends."""
+        return replace(self.inner.symbols, end=self.end)
+
+    @property
+    def vocabulary(self) -> int:
+        """Rows of the model's embeddings."""
+        return self.inner.vocabulary
+
+    @property
+    def model_bytes(self) -> bytes:
+        """Serialisation of everything that determines the ids."""
+        return self.inner.model_bytes + repr((self.template, self.prompt.name, self.languages)).encode()
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text as it stands in the prompt, without those of the prompt.
+
+        Raises:
+            DataError: the text is not valid Unicode.
+        """
+        lead, begun = self._lead
+        return self.inner.encode_plain(lead + text)[begun:]
+
+    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
+        """Return the ids with those of the prompt around them."""
+        before, after = self.frame
+        return [*before, *ids, *after]
+
+    def language_prefix(self, text: str) -> str:
+        """Return an empty string: the prompt is around every text anyway."""
+        return ""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, without special tokens."""
+        return self.inner.decode(ids)
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the pieces of ids as they are in the vocabulary."""
+        return self.inner.pieces(ids)
+
+    @cached_property
+    def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The ids before and after a text."""
+        before, after = self._around
+        lead = "a"
+        whole, begun = self.inner.codec.encode(lead + after), self.inner.codec.encode(lead)
+        return tuple(self.inner.codec.encode(before.rstrip(" "))), tuple(whole[len(begun) :])
+
+    @cached_property
+    def end(self) -> int:
+        """The token that ends the assistant's message in the template; else the model's end symbol."""
+        asked = [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACE}]
+        if self.prompt.structured:
+            asked[0] = {"role": "user", "content": self.prompt.message("en", "en")}
+        _, found, after = self.template.render(asked, generate=False).rpartition(PLACE)
+        ids = self.inner.codec.encode(after.strip()) if found else []
+        return next((token for token in ids if self._is_special(token)), self.inner.symbols.end)
+
+    def _is_special(self, token: int) -> bool:
+        piece = self.inner.codec.piece(token)
+        return piece is not None and self.inner.codec.decode([token]) == ""
+
+    @cached_property
+    def _around(self) -> tuple[str, str]:
+        if self.languages is None:
+            raise SettingsError(f"{self.where}: name the languages, with source and target (--from and --to)")
+        message = {"role": "user", "content": self.prompt.message(*self.languages)}
+        before, found, after = self.template.render([message]).partition(PLACE)
+        if not found or PLACE in after:
+            raise ModelError(f"{self.template.where}: the chat template does not contain the message once")
+        return before, after
+
+    @cached_property
+    def _lead(self) -> tuple[str, int]:
+        """The part of the prompt that may share tokens with the text, and its number of tokens alone.
+
+        It begins with the last line break, which no token crosses; the blanks before the text go into the
+        text's first token.
+        """
+        before, _ = self._around
+        at = len(before.rstrip("\n")) if before.endswith("\n") else before.rfind("\n")
+        lead = before[max(at, 0) :]
+        return lead, len(self.inner.encode_plain(lead.rstrip(" ")))
