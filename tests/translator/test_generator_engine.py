@@ -184,7 +184,7 @@ def test_impossible_wishes_are_refused(folder, converted, tmp_path):
     load = uwaga.TextGenerator.load
     for wish in ({"device": "cuda", "engine": "native"}, {"dtype": "float16", "engine": "native"}):
         with pytest.raises(
-            SettingsError, match="the native engine runs on the CPU in float32, bfloat16 or int8"
+            SettingsError, match="the native engine runs on the CPU in float32, bfloat16, int8 or int4"
         ):
             load(folder, **wish)
     with pytest.raises(SettingsError, match="engine must be one of auto, native, torch"):
