@@ -284,7 +284,7 @@ def test_I11_12_a_file_cut_or_rewritten_under_a_loaded_model_changes_nothing(kin
     from uwaga.conversion.quantise import quantise
 
     if (kind, engine) == ("int8", "torch"):
-        pytest.skip("int8 is the native engine's")
+        pytest.skip("int8 and int4 are the native engine's")
     folder = tmp_path / "m"
     if kind == "int8":
         quantise(MODEL, folder)

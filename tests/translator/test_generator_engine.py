@@ -190,7 +190,7 @@ def test_impossible_wishes_are_refused(folder, converted, tmp_path):
     with pytest.raises(SettingsError, match="engine must be one of auto, native, torch"):
         load(folder, engine="fast")
     for name in (folder, converted):
-        with pytest.raises(SettingsError, match="int8 is the native engine's"):
+        with pytest.raises(SettingsError, match="int8 and int4 are the native engine's"):
             load(name, engine="torch", dtype="int8")
         with pytest.raises(SettingsError, match="takes no shortlist"):
             uwaga.load(name, shortlist="list")

@@ -360,7 +360,7 @@ def test_sixteen_bit_computing_translates(folder, dtype):
         ({"engine": "tensorflow"}, "engine must be one of auto, native, torch"),
         ({"engine": "native", "dtype": "float16"}, "native engine runs on the CPU .* not dtype float16"),
         ({"engine": "native", "device": "cuda"}, "native engine runs on the CPU .* not device 'cuda'"),
-        ({"engine": "torch", "dtype": "int8"}, "int8 is the native engine's"),
+        ({"engine": "torch", "dtype": "int8"}, "int8 and int4 are the native engine's"),
     ],
 )
 def test_impossible_ways_to_load_are_refused(folder, options, words):
