@@ -21,6 +21,7 @@ from uwaga.checkpoints.formats.gguf.file import read_file
 from uwaga.checkpoints.formats.gguf.read import read_gguf, read_settings
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
+from uwaga.tokenizers.prompt import prompt_for
 
 RUN = CliRunner()
 
@@ -262,6 +263,17 @@ def test_info_shows_what_the_file_says(tmp_path):
     assert (shown["format"], shown["family"], shown["licence"]) == ("GGUF", "gemma3", "apache-2.0")
     assert shown["weights"]["formats"] == ["F32", "Q8_0"] and shown["sizes"]["window"] == 8
     assert shown["languages"]["source"] == ["en", "no"]
+
+
+def test_the_chat_template_of_the_file_is_kept(tmp_path):
+    text = "{{ bos_token }}{% for one in messages %}{{ one.content }}{{ eos_token }}{% endfor %}"
+    metadata = {"tokenizer.chat_template": text, "general.name": "Hunyuan-MT-7B"}
+    chat = formats.read(gguf_files.write(tmp_path / "m.gguf", metadata=metadata)).chat
+    assert chat.render([{"role": "user", "content": "ab"}]) == "<s>ab</s>"
+    assert chat.family == prompt_for(["Hunyuan-MT-7B"]).name != prompt_for(["llama"]).name
+    assert formats.read(gguf_files.write(tmp_path / "m.gguf")).chat is None
+    with pytest.raises(ModelError, match=r"'tokenizer\.chat_template' must be a string, not 7"):
+        formats.read(gguf_files.write(tmp_path / "m.gguf", metadata={"tokenizer.chat_template": 7}))
 
 
 PROMPTS = ["abcd the", "ab", "the cat"]

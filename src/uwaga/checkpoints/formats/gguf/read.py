@@ -26,6 +26,8 @@ from uwaga.checkpoints.weight_map import Table, View, map_weights
 from uwaga.errors import ModelError, shown
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings, RotarySettings
+from uwaga.tokenizers.chat_template import ChatTemplate
+from uwaga.tokenizers.prompt import prompt_for
 
 NAME = "GGUF"
 LONGEST = 256
@@ -165,6 +167,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
             beam=1, max_length=LONGEST, max_ratio=math.inf, banned=tuple(range(tokens, vocabulary))
         ),
         card=card,
+        chat=_chat(file, name),
         weights=weights if memory != "none" else None,
         summary=None if memory != "none" else WeightSummary.of(file.tensors.values()),
         details={"GGUF version": file.version},
@@ -368,6 +371,23 @@ def _table(settings: DecoderOnlySettings, architecture: Architecture) -> Table:
         for ours, norm in NORMS:
             weights[f"{here}.{ours}.weight"] = (View(f"{there}.{norm}.weight"),)
     return Table(weights, unused=(FREQUENCIES,), asked="the metadata")
+
+
+def _chat(file: GgufFile, architecture: str) -> ChatTemplate | None:
+    """Return the chat template, None if the file has none."""
+    key = "tokenizer.chat_template"
+    text = file.word(key, "")
+    if not text:
+        return None
+    tokens = file.words("tokenizer.ggml.tokens")
+    special = {
+        f"{role}_token": tokens[file.whole(f"tokenizer.ggml.{name}_token_id")]
+        for role, name in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding"))
+        if f"tokenizer.ggml.{name}_token_id" in file.metadata
+    }
+    stated = (file.metadata.get(f"general.{name}") for name in ("name", "basename"))
+    names = (file.path.name, *map(str, stated), architecture)
+    return ChatTemplate(text, special, prompt_for(names).name, f"{file.path}: {key!r}")
 
 
 def _card(file: GgufFile) -> Card:
