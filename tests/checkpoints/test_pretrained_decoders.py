@@ -5,6 +5,7 @@ import shutil
 from dataclasses import replace
 
 import numbered_tokens
+import numpy as np
 import pytest
 import torch
 from decoder_folders import (
@@ -23,7 +24,9 @@ from precision import EXACT, doubled
 from safetensors.torch import load_file, save_file
 
 from uwaga.checkpoints.formats.huggingface import llama
-from uwaga.checkpoints.registry import describe
+from uwaga.checkpoints.registry import describe, read
+from uwaga.checkpoints.to_engine import to_engine
+from uwaga.decoder import Choice
 from uwaga.errors import ModelError
 from uwaga.search import search
 
@@ -33,17 +36,17 @@ EVERY = pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version
 
 @pytest.fixture(autouse=True)
 def numbers(monkeypatch):
-    def read(folder, ids, ends):
+    def tokeniser(folder, ids, ends):
         return numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
 
-    monkeypatch.setattr(llama, "read_decoder_tokeniser", read)
+    monkeypatch.setattr(llama, "read_decoder_tokeniser", tokeniser)
 
 
 @pytest.mark.numerical
 @EVERY
 def test_M37_M41_outputs_equal_transformers(tmp_path, version):
     theirs = make(tmp_path / "m", version)
-    ours = load_torch(tmp_path / "m")
+    ours, engine = load_torch(tmp_path / "m"), to_engine(read(tmp_path / "m"))
     text = torch.randint(3, SIZE, (3, 50), generator=torch.manual_seed(0))
     double = doubled(theirs, ours.model)
     exact_angles(theirs)
@@ -52,6 +55,13 @@ def test_M37_M41_outputs_equal_transformers(tmp_path, version):
         for prompt, [found] in zip(PROMPTS, search(ours.model, PROMPTS, ours.options), strict=True):
             row = theirs.generate(input_ids=torch.tensor([prompt]))[0, len(prompt) :].tolist()
             assert (*found.tokens, *([] if found.truncated else [END])) == tuple(row)
+        wanted = torch.log_softmax(theirs(text).logits, -1).numpy()
+    state = engine.start(engine.encode(text[:, :40].tolist()), 1)
+    fed = np.full(3, engine.symbols.start)
+    for at in range(39, 50):
+        step = engine.step(fed, state, Choice(1, all_tokens=True))
+        np.testing.assert_allclose(step.log_probs, wanted[:, at], atol=1e-4 * np.ptp(wanted), rtol=0)
+        state, fed = step.state, text[:, at + 1].numpy() if at < 49 else fed
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Tokenisers of decoder-only families: the ids and texts of transformers and of SentencePiece itself."""
 
 import json
+import random
 import shutil
 
 import pytest
@@ -81,6 +82,32 @@ def both_once(kind):
     if kind not in KEPT:
         KEPT[kind] = both(folder(kind))
     return KEPT[kind]
+
+
+def many(count, seed=0):
+    """Lines of words, numbers, punctuation, white space and characters of any script, drawn at random."""
+    draw = random.Random(seed)
+    words = [word for line in [*LINES, *PLAIN] for word in line.split() if len(word) < 40]
+    odd = [*" \t\n\u00a0\u3000\u200d.,;:!?'\"()[]<>|", "  ", "\r\n", "12345", "...", "'s", "🏳️‍🌈", "e\u0301"]
+    any_script = [*range(1, 0xD800), *range(0xE000, 0x20000)]
+
+    def part():
+        number = draw.random()
+        if number < 0.7:
+            return draw.choice(words) + draw.choice(["", " ", " ", " "])
+        return draw.choice(odd) if number < 0.9 else chr(draw.choice(any_script))
+
+    return ["".join(part() for _ in range(draw.randint(0, 25))) for _ in range(count)]
+
+
+@pytest.mark.slow
+@KIND
+def test_ten_thousand_lines_have_transformers_ids_and_texts(kind):
+    ours, peer = both_once(kind)
+    lines = many(10_000)
+    rows = peer(lines).input_ids
+    assert [ids(ours, line) for line in lines] == rows
+    assert [ours.decode(row) for row in rows] == peer.batch_decode(rows, skip_special_tokens=True)
 
 
 @KIND

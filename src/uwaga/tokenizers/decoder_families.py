@@ -15,15 +15,20 @@ from sentencepiece import SentencePieceProcessor
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
-from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.framed import FramedTokeniser, needed_rows
 from uwaga.tokenizers.marian import read_sentencepiece
 from uwaga.tokenizers.pretrained import PADDING, TokenIds
-from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, missing, read_declared
+from uwaga.tokenizers.pretrained_files import (
+    TOKENIZER,
+    Declared,
+    Special,
+    missing,
+    read_bytes,
+    read_declared,
+)
+from uwaga.tokenizers.tokeniser import NO_PREFIX
 
 PIECES = "tokenizer.model"
-WITHIN = b"\x1a\x02\x18\x00"
-"""``normalizer_spec.add_dummy_prefix`` false, so that no space is put before a text. Appended to a model, a
-protocol buffer, it counts, as the last value of a field does."""
 
 
 def read_decoder_tokeniser(folder: Path, ids: TokenIds, ends: Sequence[int] = ()) -> FramedTokeniser:
@@ -48,10 +53,7 @@ def read_decoder_tokeniser(folder: Path, ids: TokenIds, ends: Sequence[int] = ()
         codec = _pieces(folder / PIECES, declared)
     else:
         raise missing(folder, TOKENIZER, PIECES)
-    beyond = {
-        number for number in codec.added.values() if number >= ids.vocabulary
-    }  # such as Gemma's for images
-    size = codec.size - len(beyond)
+    size = needed_rows(codec, ids.vocabulary)
     if not size <= ids.vocabulary < size + PADDING:
         raise ModelError(
             f"{folder}: the tokeniser has {codec.size} pieces, but the weights are for {ids.vocabulary}; "
@@ -112,7 +114,10 @@ def _pieces(path: Path, declared: Declared) -> SentencePieceCodec:
         raise ModelError(
             f"{path.parent}: numbers an added token {max(added)}, but {path.name} has {size} pieces"
         )
-    if declared.flag("legacy", True):
-        return SentencePieceCodec(model, range(size), added, model.unk_id())
-    within = SentencePieceProcessor(model_proto=model.serialized_model_proto() + WITHIN)
+    legacy = declared.flag("legacy", True)
+    if legacy and all(n < size and (model.is_control(n) or model.is_unknown(n)) for n in added):
+        return SentencePieceCodec.of_types(read_bytes(path), str(path))
+    within = (
+        None if legacy else SentencePieceProcessor(model_proto=model.serialized_model_proto() + NO_PREFIX)
+    )
     return SentencePieceCodec(model, range(size), added, model.unk_id(), within=within)

@@ -26,6 +26,16 @@ class Codec(Protocol):
         """Serialisation of everything that determines the ids."""
         ...
 
+    @property
+    def size(self) -> int:
+        """Largest id plus one."""
+        ...
+
+    @property
+    def added(self) -> dict[str, int]:
+        """Ids of the special tokens that may be spelt in texts."""
+        ...
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a special token spelt out in the text is one id."""
         ...
@@ -45,6 +55,14 @@ class Codec(Protocol):
     def number(self, piece: str) -> int | None:
         """Return the id of a piece, None if it has none."""
         ...
+
+
+def needed_rows(codec: Codec, rows: int) -> int:
+    """Return how many of a codec's pieces need a row of the embeddings.
+
+    Added tokens after the last row do not: texts that contain them are refused. Gemma has one for images.
+    """
+    return codec.size - sum(number >= rows for number in codec.added.values())
 
 
 @dataclass(frozen=True)

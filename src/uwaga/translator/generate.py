@@ -23,7 +23,7 @@ class GrowingText:
     """Text pieces of a growing list of tokens; a piece is never changed afterwards.
 
     Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
-    until it is whole.
+    until it is whole. Only where byte tokens are no valid text may a tokeniser read earlier ones otherwise.
     """
 
     def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
@@ -260,7 +260,10 @@ class TextGenerator:
                 indices, search(self.decoder, [sources[index] for index in indices], limits), strict=True
             ):
                 lists[index] = hypotheses
-        return [self._continuation(prompt, ways) for prompt, ways in zip(prompts, lists, strict=True)]
+        return [
+            self._continuation(prompt, ways, self._text_after(source))
+            for prompt, ways, source in zip(prompts, lists, sources, strict=True)
+        ]
 
     @overload
     def attend(  # type: ignore[overload-overlap]
@@ -313,7 +316,19 @@ class TextGenerator:
         options.check_streams()
         _check_prompted(options)
         source = self._ids(prompt, name)
-        return grow(self.decoder, source, self._bounded(options, len(source)), self.tokeniser.decode)
+        return grow(self.decoder, source, self._bounded(options, len(source)), self._text_after(source))
+
+    def _text_after(self, prompt: Sequence[int]) -> Callable[[Sequence[int]], str]:
+        """Return the function from the tokens of a continuation to its text.
+
+        Tokenisers of words drop the space at the start of a text, and so are given the last token of the
+        prompt that has a text, too.
+        """
+        decode = self.tokeniser.decode
+        first = next((at for at in reversed(range(len(prompt))) if decode(prompt[at:])), len(prompt))
+        end = list(prompt[first:])
+        skipped = len(decode(end))
+        return lambda tokens: decode([*end, *tokens])[skipped:]
 
     def _ids(self, prompt: str, name: str) -> list[int]:
         if not isinstance(prompt, str):
@@ -337,11 +352,13 @@ class TextGenerator:
             return options
         return replace(options, max_length=room, min_length=min(options.min_length, room))
 
-    def _continuation(self, prompt: str, ways: Sequence[Hypothesis]) -> Continuation:
+    def _continuation(
+        self, prompt: str, ways: Sequence[Hypothesis], text: Callable[[Sequence[int]], str]
+    ) -> Continuation:
         made = [
             Continuation(
                 prompt=prompt,
-                text=self.tokeniser.decode(way.tokens),
+                text=text(way.tokens),
                 score=way.score,
                 log_prob=way.log_prob,
                 tokens=tuple(self.tokeniser.pieces(way.tokens)),

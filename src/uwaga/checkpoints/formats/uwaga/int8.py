@@ -50,7 +50,7 @@ from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
-from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.framed import FramedTokeniser, needed_rows
 from uwaga.tokenizers.marian import MarianTokeniser, read_sentencepiece, read_vocabulary
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, read_bytes
 from uwaga.tokenizers.subwords import Subwords
@@ -160,7 +160,7 @@ def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeni
     else:
         path = folder / TOKENIZER
         codec = read_tokenizer_json(folder, Declared({}, {}, {}))
-    if codec.size > size or max((*frame.prefix, *frame.suffix), default=0) >= size:
+    if needed_rows(codec, size) > size or max((*frame.prefix, *frame.suffix), default=0) >= size:
         raise ModelError(
             f"{path}: has {codec.size} pieces, {CONFIG} says {size}; the tokeniser belongs to another model"
         )
