@@ -1,10 +1,18 @@
 """T5 from text to text, with a tokeniser trained in the test."""
 
+import io
+import json
+
 import pretrained_tokenisers
 import pytest
 import torch
+from pretrained_texts import LINES
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from typer.testing import CliRunner
 
 import uwaga
+from uwaga.cli.main import app
+from uwaga.errors import SettingsError
 
 transformers = pytest.importorskip("transformers")
 TEXTS = [
@@ -48,3 +56,95 @@ def test_M19_texts_equal_transformers(tmp_path, files):
     found = translator.translate("the dog " * 700, max_length=4)
     assert len(found.source_tokens) > 1024 and len(found.tokens) <= 4
     assert translator.score([("a dog", "ein Hund")])[0].log_prob < 0
+
+
+@pytest.fixture(scope="module", params=["tokenizer.json", "spiece.model"])
+def madlad(tmp_path_factory, request):
+    """A folder like those of MADLAD-400: T5 with ``<2xx>`` in its vocabulary."""
+    place = tmp_path_factory.mktemp("madlad")
+    model = io.BytesIO()
+    tags = ["<2de>", "<2en>", "<2fr>", "<2zh_Latn>", "<2zh>", "<2translate>"]
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=300,
+        user_defined_symbols=tags,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        num_threads=1,
+        **{"unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1},
+    )
+    (place / "spiece.model").write_bytes(model.getvalue())
+    settings = {
+        "tokenizer_class": "T5Tokenizer",
+        "eos_token": "</s>",
+        "unk_token": "<unk>",
+        "pad_token": "<s>",
+    }
+    (place / "tokenizer_config.json").write_text(json.dumps(settings | {"extra_ids": 0}))
+    peer = transformers.T5Tokenizer.from_pretrained(place)
+    if request.param == "tokenizer.json":
+        peer.save_pretrained(place)
+        peer = transformers.AutoTokenizer.from_pretrained(place)
+    sizes = {"d_model": 20, "d_kv": 6, "d_ff": 26, "num_layers": 2, "num_heads": 3}
+    torch.manual_seed(4)
+    config = transformers.T5Config(
+        vocab_size=len(peer),
+        feed_forward_proj="gated-gelu",
+        tie_word_embeddings=False,
+        **{"decoder_start_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, **sizes},
+    )
+    network = transformers.T5ForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            if "layer_norm" not in name:
+                weight.normal_(0.0, 0.4)
+    network.generation_config.update(max_length=9, bad_words_ids=[[0], [1]])
+    network.save_pretrained(place)
+    return place, peer, network
+
+
+def test_madlad_translates_into_the_language_of_its_tag(madlad):
+    place, peer, network = madlad
+    pieces = SentencePieceProcessor(model_file=str(place / "spiece.model"))
+    translator = uwaga.load(place, device="cpu")
+    assert translator.languages.targets == ("de", "en", "fr", "zh", "zh_Latn")
+    assert translator.languages.sources == translator.languages.targets
+    texts, found = [text for text in LINES if text.isascii()][:40:9], set()
+    for asked, code in (("de", "de"), ("deu_Latn", "de"), ("fr", "fr"), ("zh", "zh"), ("zh_Latn", "zh_Latn")):
+        for text in texts:
+            ids = peer(f"<2{code}> {text}").input_ids
+            if not (place / "tokenizer.json").exists():  # without it transformers departs from SentencePiece
+                ids = [*pieces.encode(f"<2{code}> {text}"), 2]
+            [row] = network.generate(input_ids=torch.tensor([ids]))
+            wanted = peer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            one = translator.translate(text, target=asked, placeholders=False)
+            assert one.text.strip() == wanted.strip()
+            assert translator.between("en", asked).translate(text, placeholders=False).text == one.text
+            found.add((code, text, one.text))
+    assert len({text for _, _, text in found}) > len(texts)
+
+
+def test_madlad_refuses_languages_that_it_lacks(madlad):
+    place, _, _ = madlad
+    translator = uwaga.load(place, device="cpu")
+    for asked in ({"target": "ja"}, {"source": "ja", "target": "de"}):
+        with pytest.raises(SettingsError, match="no language 'ja'"):
+            translator.translate("a dog", **asked)
+    with pytest.raises(SettingsError, match="no language 'translate'"):
+        uwaga.load(place, target="translate", device="cpu")
+
+
+def test_madlad_is_described_and_converted_with_its_languages(madlad, tmp_path):
+    place, _, _ = madlad
+    done = CliRunner().invoke(app, ["convert", "--int8", str(place), str(tmp_path / "m")])
+    if not (place / "tokenizer.json").exists():
+        assert done.exit_code == 1 and "int8 and int4 folders hold the tokenisers" in done.output
+        return
+    assert done.exit_code == 0, done.output
+    assert "zh_Latn" in CliRunner().invoke(app, ["info", str(tmp_path / "m")]).output
+    ours, first = (uwaga.load(folder, device="cpu") for folder in (tmp_path / "m", place))
+    for target in ("de", "fr"):
+        rows = [one.translate("a dog", target=target).source_tokens for one in (ours, first)]
+        assert rows[0] == rows[1]

@@ -89,8 +89,8 @@ class Languages:
     @property
     def pairs(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Codes of the source languages and of the target languages, empty if none are stated."""
-        if isinstance(self.source, FramedTokeniser) and self.source.languages:
-            codes = tuple(sorted(self.source.languages))
+        if isinstance(self.source, FramedTokeniser) and (self.source.languages or self.source.tags):
+            codes = tuple(sorted(self.source.languages or self.source.tags))
             return codes, codes
         marked = self.source.languages if isinstance(self.source, Tagged) else ()
         source, target = (
@@ -113,6 +113,8 @@ class Languages:
             for tokeniser, language in zip((self.source, self.target), pair, strict=True):
                 if language is not None and tokeniser.languages:
                     tokeniser.with_language(language)  # fail here rather than at the first call
+                elif language is not None and tokeniser.tags:
+                    tokeniser.code(language)
         return made
 
     def needs(self, source: str | None = None, target: str | None = None) -> bool:
@@ -138,6 +140,8 @@ class Languages:
         ours = self.source
         if isinstance(ours, FramedTokeniser) and (ours.languages or self.tasks):
             return {source, target} <= ours.languages.keys() or (source, target) in self.tasks
+        if isinstance(ours, FramedTokeniser) and ours.tags:
+            return {source, target} <= set(ours.tags)
         marked = ours.languages if isinstance(ours, Tagged) else ()
         fits = target in target_codes(marked) if marked else same_language(target, self.stated[1])
         return fits and same_language(source, self.stated[0])
@@ -147,9 +151,9 @@ class Languages:
 
         Multilingual models take the source language into the source's frame and the target language into the
         first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at the beginning
-        of each source (OPUS-MT) or a text there (T5, whose ``config.json`` states it for each pair), or both
-        languages into the prompt of a language model. A
-        language that is None defaults to the one chosen when the model was loaded, else to the folder's.
+        of each source (OPUS-MT, MADLAD-400) or a text there (T5, whose ``config.json`` states it for each
+        pair), or both languages into the prompt of a language model. A language that is None defaults to the
+        one chosen when the model was loaded, else to the folder's.
 
         Raises:
             SettingsError: the model lacks a language, or one is required and not given; the message lists its
@@ -167,6 +171,9 @@ class Languages:
                 return self._multilingual(ours, theirs, source, target)
             if source is not None and target is not None and self.tasks:
                 return self._task(ours, (source, target))
+            if ours.tags and target is not None:
+                pair = (UNKNOWN[0] if source is None else ours.code(source), ours.code(target))
+                return Direction(ours.with_prompt_prefix(f"<2{pair[1]}> "), theirs, pair, self.first)
         pair = self.stated
         if isinstance(ours, Tagged) and ours.languages and target is not None:
             ours, pair, target = ours.with_target(target), (pair[0], target), None

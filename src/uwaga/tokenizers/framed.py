@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, Protocol
 
 from uwaga.decoder import Symbols
@@ -14,6 +16,8 @@ from uwaga.languages.codes import same_language
 Place = Literal["before", "behind", "start"]
 """Position of the language token: ``before`` the pieces, ``behind`` the end symbol, or as decoder start."""
 
+TAG = re.compile(r"<2([a-z]{2,3}(?:[_-][A-Za-z]{2,4})*)>")
+"""Selects a target language in MADLAD-400 (Kudugunta 2023); its other tags, as ``<2translate>``, do not."""
 SHOWN = 60
 """Maximum languages in a message."""
 
@@ -102,6 +106,14 @@ class FramedTokeniser:
         around = (*frame, self.prompt_prefix, self.place, self.language)
         return self.codec.content + repr(around).encode()
 
+    @cached_property
+    def tags(self) -> tuple[str, ...]:
+        """Codes of the target languages that a tag at the start of a source selects (``<2de>``)."""
+        if self.codec.number("<2en>") is None:
+            return ()
+        pieces = (self.codec.piece(number) for number in range(self.codec.size))
+        return tuple(sorted(match[1] for piece in pieces if piece and (match := TAG.fullmatch(piece))))
+
     @property
     def first(self) -> int | None:
         """The language token if the model must be forced to begin its target with it, else None."""
@@ -115,7 +127,7 @@ class FramedTokeniser:
         Raises:
             SettingsError: the model lacks the language; the message lists those that it has.
         """
-        code = self._code(language)
+        code = self.code(language)
         symbols = self.symbols
         if self.place == "start":
             symbols = replace(symbols, start=self.languages[code])
@@ -203,11 +215,17 @@ class FramedTokeniser:
             )
         return ids
 
-    def _code(self, language: str) -> str:
-        if language in self.languages:
+    def code(self, language: str) -> str:
+        """Return the model's code of a language, given by it or another code of it if that is unique.
+
+        Raises:
+            SettingsError: as :meth:`with_language`.
+        """
+        known = self.languages or self.tags
+        if language in known:
             return language
-        near = [code for code in self.languages if code.split("_")[0] == language]
-        near = near or [code for code in self.languages if same_language(code, language)]
+        near = [code for code in known if code.split("_")[0] == language]
+        near = near or [code for code in known if same_language(code, language)]
         if len(near) == 1:
             return near[0]
         if near:
@@ -218,7 +236,7 @@ class FramedTokeniser:
 
     def choices(self, language: str = "") -> str:
         """Return how to choose a language, for messages."""
-        codes = sorted(self.languages)
+        codes = sorted(self.languages or self.tags)
         close = difflib.get_close_matches(language, codes, n=3, cutoff=0.4) if language else []
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         rest = f" and {len(codes) - SHOWN} more (`uwaga info` lists them)" if len(codes) > SHOWN else ""
