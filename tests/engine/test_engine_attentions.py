@@ -168,9 +168,18 @@ def test_heads_that_are_not_there_are_refused():
                 model.cross_attention(SOURCES, FED, layer, head)
     with pytest.raises(DataError, match="outside the"):
         native(MODEL).cross_attention([[99]], [[2]], 0, 0)
-    alone = DecoderOnlySettings(layers=1, width=8, heads=2, feed_forward=8, max_length=8)
-    with pytest.raises(SettingsError, match="no attention to a source"):
-        native_decoder(random_decoder(alone)).cross_attention([[3]], [[3]], 0, 0)
+
+
+def test_a_decoder_only_model_attends_to_its_prompt():
+    alone = DecoderOnlySettings(layers=2, width=8, heads=2, feed_forward=8, max_length=12)
+    model = native_decoder(random_decoder(alone))
+    prompt, fed = [3, 4, 5], [3, 6, 7]
+    [whole] = model.attentions([prompt], [fed])
+    [cross] = model.cross_attention([prompt], [fed], 1, 0)
+    np.testing.assert_array_equal(cross, whole.decoder[1, 0, 2:, :3])
+    np.testing.assert_allclose(cross[0].sum(), 1, rtol=1e-5)
+    with pytest.raises(SettingsError, match="layer 3"):
+        model.cross_attention([prompt], [fed], 2, 0)
 
 
 def test_what_cannot_be_recorded_is_refused():
