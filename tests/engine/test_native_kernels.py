@@ -123,6 +123,7 @@ def test_what_is_tested_is_what_is_shipped(tmp_path):
 
 LADDER = (
     "binding",
+    "rates",
     "c",
     "checkpoints",
     "search",

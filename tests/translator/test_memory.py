@@ -93,7 +93,7 @@ def test_a_damaged_file_is_refused_when_it_is_shared_too(folder):
 
 
 def test_only_weights_that_are_used_as_they_lie_can_be_shared():
-    with pytest.raises(SettingsError, match="only with int8 folders"):
+    with pytest.raises(SettingsError, match="only with int8 and int4 folders"):
         uwaga.load(MODEL, memory="shared")
     with pytest.raises(SettingsError, match="memory must be one of fast, shared, not 'slow'"):
         uwaga.load(MODEL, memory="slow")
@@ -103,7 +103,7 @@ def test_every_kind_of_model_takes_the_choice(folder, tmp_path):
     for load in (uwaga.Translator.load, uwaga.TextGenerator.load, uwaga.MaskFiller.load):
         with pytest.raises(SettingsError, match="memory must be one of"):
             load(MODEL, memory="slow")
-        with pytest.raises(SettingsError, match="only with int8 folders"):
+        with pytest.raises(SettingsError, match="only with int8 and int4 folders"):
             load(MODEL, memory="shared")
     together = uwaga.load([folder, folder], memory="shared")
     assert str(together.translate("seven")) == str(uwaga.load(folder).translate("seven"))

@@ -355,7 +355,7 @@ def test_sixteen_bit_computing_translates(folder, dtype):
         ({"device": "tpu"}, "device must be auto, cpu, cuda or cuda:N, not 'tpu'"),
         ({"device": "cuda:x"}, "device must be"),
         ({"device": "cuda:99"}, "usable GPUs"),
-        ({"dtype": "int4"}, "dtype must be one of auto, float32, float16, bfloat16"),
+        ({"dtype": "int3"}, "dtype must be one of auto, float32, float16, bfloat16"),
         ({"threads": -1}, "threads"),
         ({"engine": "tensorflow"}, "engine must be one of auto, native, torch"),
         ({"engine": "native", "dtype": "float16"}, "native engine runs on the CPU .* not dtype float16"),
