@@ -116,7 +116,7 @@ def translator() -> Translator:
     return uwaga.load()
 
 
-def searched(decoder, sources, options, prefixes=None, phrases=None):
+def searched(decoder, sources, options, prefixes=None, phrases=None, drafts=None):
     """The translation of every sentence is the sentence."""
     [model] = translator().models
     found = [tuple(model.target.encode(model.source.decode(source[:-1]))) for source in sources]

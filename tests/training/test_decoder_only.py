@@ -96,10 +96,10 @@ def test_a_folder_keeps_every_setting(tmp_path: Path) -> None:
     assert sizes["window"] == 4
     effect = compare(uwaga.load(folder, device="cpu"), "abc", Heads("decoder", None, None, "silent"))
     assert effect.log_prob_before != effect.log_prob_after
-    with pytest.raises(
-        ModelError, match="engine runs decoder-only models of the kind of GPT-2, not positions: rotary"
-    ):
-        uwaga.load(folder, engine="native")
+    ours, torchs = (
+        uwaga.load(folder, engine=engine, device="cpu").translate("abc") for engine in ("native", "torch")
+    )
+    assert ours.text == torchs.text
     continued = values(tmp_path, 5, SMALL) | {"init": str(folder), "run": str(tmp_path / "more")}
     del continued["model"], continued["text"]
     assert train(parse(Settings, continued, "toy")) is not None
