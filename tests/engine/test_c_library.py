@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import damaged_models
 import marian_folders
@@ -446,7 +448,7 @@ def test_a_windows_program_translates(tmp_path):
     run(gxx, "-static", objects, built / "libuwaga.a", "-o", program)
     if shutil.which("wine") is None:
         pytest.skip("no wine here: compiled and linked, not run")
-    wine = os.environ | {"WINEPREFIX": str(ROOT / "build" / "wine"), "WINEDEBUG": "-all"}
+    wine = os.environ | {"WINEPREFIX": str(Path(tempfile.gettempdir(), "uwaga-wine")), "WINEDEBUG": "-all"}
     (expected,) = uwaga.load(threads=1).translate([TEXTS[0]])
     assert run("wine", program, f"Z:{BUNDLED}", input=TEXTS[0] + "\n", env=wine) == expected.text + "\n"
 

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_every_kernel_is_right_on_windows(monkeypatch):
     """Cross-compiled, and run by Wine, with the instructions of this processor but AMX."""
     needed("make", WINDOWS_COMPILER, "wine")
     engine = pytest.importorskip("uwaga.engine.cpu")
-    monkeypatch.setenv("WINEPREFIX", str(ROOT / "build" / "wine"))
+    monkeypatch.setenv("WINEPREFIX", str(Path(tempfile.gettempdir(), "uwaga-wine")))
     monkeypatch.setenv("WINEDEBUG", "-all")
     tables = passed("kernels-windows", f"CXX={WINDOWS_COMPILER}", "RUN=wine")
     emulated = {one for one in tables if one.endswith(" (emulated)")}
