@@ -93,13 +93,9 @@ void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels,
         sums[n] = 0;
         if (n >= outputs) continue;
         const float* row = w + n * inputs;
-        float largest = 0.0f, bad = 0.0f;  // bad: NaN if a weight is not finite
-        for (int64_t k = 0; k < inputs; ++k) {
-            largest = std::fmax(largest, std::fabs(row[k]));
-            bad += row[k] * 0.0f;
-        }
-        if (std::isnan(bad)) {
-            scales[n] = bad;
+        const float largest = largest_magnitude(row, inputs);
+        if (std::isnan(largest)) {
+            scales[n] = largest;
             continue;
         }
         if (largest < 1e-30f) continue;

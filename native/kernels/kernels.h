@@ -217,6 +217,7 @@ int64_t int8_panels_size(int64_t outputs, int64_t inputs);   // elements of `pan
 int64_t int4_panels_size(int64_t outputs, int64_t inputs);   // bytes
 int64_t float_panels_size(int64_t outputs, int64_t inputs);
 int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs);
+float largest_magnitude(const float* row, int64_t inputs);  // of an output's weights; NaN if one is not finite
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums);  // |q| <= levels <= 127
 // The same for integers |q| <= 127, with a scale for each of `rows` outputs; the remaining outputs are zero.
 void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums);

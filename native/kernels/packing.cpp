@@ -24,6 +24,15 @@ int64_t int8_panels_size(int64_t outputs, int64_t inputs) { return padded_output
 int64_t float_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * inputs; }
 int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) * rounded_up(inputs, 2); }
 
+float largest_magnitude(const float* row, int64_t inputs) {
+    float largest = 0.0f, bad = 0.0f;  // bad: NaN if a weight is not finite
+    for (int64_t k = 0; k < inputs; ++k) {
+        largest = std::fmax(largest, std::fabs(row[k]));
+        bad += row[k] * 0.0f;
+    }
+    return std::isnan(bad) ? bad : largest;
+}
+
 void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums) {
     const int64_t depth = padded_inputs(inputs);
     std::memset(panels, 0, static_cast<size_t>(int8_panels_size(outputs, inputs)));
@@ -32,13 +41,9 @@ void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8
         sums[n] = 0;
         if (n >= outputs) continue;
         const float* row = w + n * inputs;
-        float largest = 0.0f, bad = 0.0f;  // bad: NaN if a weight is not finite
-        for (int64_t k = 0; k < inputs; ++k) {
-            largest = std::fmax(largest, std::fabs(row[k]));
-            bad += row[k] * 0.0f;
-        }
-        if (std::isnan(bad)) {
-            scales[n] = bad;
+        const float largest = largest_magnitude(row, inputs);
+        if (std::isnan(largest)) {
+            scales[n] = largest;
             continue;
         }
         if (largest < 1e-30f) continue;

@@ -6,6 +6,7 @@ import gguf_files
 import numpy as np
 import pytest
 import torch
+from decoder_folders import exact_angles
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
 from hypothesis import given
 from hypothesis import strategies as st
@@ -133,7 +134,7 @@ def test_logits_are_those_of_transformers(tmp_path, case):
     theirs = gguf_files.peer(case)
     ours = load_torch(gguf_files.write(tmp_path / "m.gguf", case, theirs)).model
     text = torch.randint(0, len(gguf_files.TOKENS), (2, 40), generator=torch.manual_seed(0))
-    gguf_files.exact_angles(theirs)
+    exact_angles(theirs)
     with torch.no_grad(), doubled(theirs, ours):
         torch.testing.assert_close(ours.logits(ours.read(text)), theirs(text).logits, **EXACT)
 

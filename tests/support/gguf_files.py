@@ -4,7 +4,6 @@ import numpy as np
 import torch
 import transformers
 from gguf import MODEL_ARCH, MODEL_ARCH_NAMES, GGMLQuantizationType, GGUFWriter, get_tensor_name_map, quantize
-from precision import InDouble
 from tokenizers import pre_tokenizers
 
 WORDS = ("▁", "a", "b", "c", "d", "e", "▁a", "ab", "cd", "▁ab", "abcd", "▁abcd", "▁the", "t", "h", "▁t", "he")
@@ -71,17 +70,6 @@ def peer(case, seed=0):
             else:
                 weight.normal_(0.0, 0.2)
     return model
-
-
-def exact_angles(model):
-    """Compute the frequencies of rotary positions in float64; no file holds them."""
-    with InDouble():
-        for module in model.modules():
-            if hasattr(module, "inv_freq") or hasattr(module, "full_attention_inv_freq"):
-                fresh = type(module)(module.config)
-                module._buffers.update(fresh._buffers)
-                scales = {name: value for name, value in vars(fresh).items() if "attention_scaling" in name}
-                module.__dict__.update(scales)
 
 
 def write(path, case="llama", model=None, form="F32", metadata=None, tensors=None, tokeniser=None):

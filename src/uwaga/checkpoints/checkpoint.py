@@ -13,7 +13,6 @@ from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Symbols
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead, DecoderOnlySettings, EncoderOnlySettings
-from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.text import TextOptions
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from uwaga.engine.packing import Packed, Precision
     from uwaga.engine.shortlist import Shortlist
     from uwaga.settings import ModelSettings
+    from uwaga.tokenizers.chat_template import ChatTemplate
 
 Task = Literal["translate", "generate", "fill"]
 """A model translates, continues texts, or fills gaps in them."""

@@ -115,8 +115,7 @@ class Seq2Seq(nn.Module):
         Raises:
             SettingsError: the model has no cross-attention, or no such layer or head.
         """
-        seen = [each.cross for each in self.attentions(sources, targets)]
-        return [select_head(cross, layer, head) for cross in seen]
+        return [select_head(cross, layer, head) for cross in self.cross_attentions(sources, targets)]
 
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

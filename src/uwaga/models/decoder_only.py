@@ -20,7 +20,7 @@ from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.multihead import KeysValues
 from uwaga.models.layers.positions import LearnedPositions
 from uwaga.models.layers.rotary import RotaryPositions, Rotation
-from uwaga.results.attention import Attentions, Floats, select_head
+from uwaga.results.attention import Attentions, Floats
 from uwaga.settings import DecoderOnlySettings
 
 NOWHERE = torch.iinfo(torch.int64).max // 2
@@ -150,12 +150,6 @@ class DecoderOnly(Seq2Seq):
         tokens = pad(texts, self.symbols.pad, self.device)  # right-padded, where no real token attends
         self._run(tokens, positions, None, positions, seen.decoder)
         return seen.sentences(lengths, lengths)
-
-    def cross_attention(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
-    ) -> list[Floats]:
-        """Return the attention to the prompts; see :attr:`uwaga.decoder.Decoder.cross_attention`."""
-        return [select_head(cross, layer, head) for cross in self.cross_attentions(sources, targets)]
 
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

@@ -125,6 +125,14 @@ IMPOSSIBLE = -1e6
 """Added to the rank of a hypothesis for a forced token of probability 0, so that it is kept."""
 
 
+def not_numbers(token: int) -> ModelError:
+    """Return the error for log-probabilities that are NaN at a target token, counted from 1."""
+    return ModelError(
+        f"the model's log-probabilities are not numbers at target token {token}: its weights are damaged, or "
+        "overflow in this precision"
+    )
+
+
 @dataclass(frozen=True)
 class Candidates:
     """The continuations considered in a step, best first; axes (sentences, candidates).
@@ -320,11 +328,7 @@ class BeamBatch:
             )
         if np.isnan(step.log_probs).any():
             wrong = np.isnan(step.log_probs).any(axis=1)  # (rows,)
-            token = steps[int(np.argmax(wrong)) // self._options.rows]
-            raise ModelError(
-                f"the model's log-probabilities are not numbers at target token {token}: "
-                "its weights are damaged, or overflow in this precision"
-            )
+            raise not_numbers(steps[int(np.argmax(wrong)) // self._options.rows])
 
     def _candidates(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
         """Return the best continuations of all beams together, or that of each sample."""

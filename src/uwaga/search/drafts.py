@@ -13,14 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from uwaga.decoder import Decoder, Draft, FinishedTarget, Ids, State, Step
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import SettingsError
 from uwaga.results.translation import DraftUse, Hypothesis
+from uwaga.search.beam_batch import IMPOSSIBLE, not_numbers
 from uwaga.search.constraints import Constraints, start_token, starts_with_first
 from uwaga.search.options import SearchOptions
 from uwaga.search.rank import Ranking, StepOutcome, hypothesis
 
-IMPOSSIBLE = -1e6
-"""See :data:`uwaga.search.beam_batch.IMPOSSIBLE`."""
 REACH = 16
 """Places before and after the expected one where a rejected token is searched in the draft."""
 FIRST_WINDOW, MOST_WINDOW = 8, 64
@@ -283,10 +282,7 @@ class DraftBatch:
     def _take(self, at: int, target: _Target, step: Step, row: int) -> None:
         """Decide the token of a row."""
         if np.isnan(step.log_probs[row]).any():
-            raise ModelError(
-                f"the model's log-probabilities are not numbers at target token {len(target.tokens) + 1}: "
-                "its weights are damaged, or overflow in this precision"
-            )
+            raise not_numbers(len(target.tokens) + 1)
         column = self._column(target, step, row)
         token, log_prob = int(step.tokens[row, column]), float(step.log_probs[row, column])
         gain = log_prob

@@ -7,7 +7,6 @@ the sandbox. The process that renders it has a limit of time and memory, and no 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +68,8 @@ class ChatTemplate:
 
 @lru_cache(256)
 def _rendered(job: str, where: str) -> str:
+    import subprocess  # not at start-up: models without a template do not need it
+
     try:
         done = subprocess.run(  # noqa: S603 (this module)
             [sys.executable, "-m", __name__],

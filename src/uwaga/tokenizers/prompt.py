@@ -59,17 +59,7 @@ class TranslationPrompt:
         return wording.format(**values)
 
 
-PROMPTS: list[TranslationPrompt] = []
-"""The families in the order in which they are tried."""
-
-
-def register(prompt: TranslationPrompt) -> TranslationPrompt:
-    """Add the prompt of a family."""
-    PROMPTS.append(prompt)
-    return prompt
-
-
-register(
+PROMPTS = (
     TranslationPrompt(
         "translategemma",
         re.compile(r"translate-?gemma", re.IGNORECASE),
@@ -80,41 +70,34 @@ register(
             "text": "{text}",
         },
         source="card of google/translategemma-4b-it",
-    )
-)
-register(
+    ),
     TranslationPrompt(
         "hunyuan-mt",
         re.compile(r"(hunyuan|\bhy)-?mt", re.IGNORECASE),
         "Translate the following segment into {target}, without additional explanation.\n\n{text}",
         {"zh": "把下面的文本翻译成{target}，不要额外解释。\n\n{text}"},
         source="card of tencent/Hunyuan-MT-7B",
-    )
-)
-register(
+    ),
     TranslationPrompt(
         "salamandra-ta",
         re.compile(r"salamandra-?ta", re.IGNORECASE),
         "Translate the following text from {source} into {target}.\n{source}: {text} \n{target}:",
         source="card of BSC-LT/salamandraTA-7b-instruct",
-    )
-)
-register(
+    ),
     TranslationPrompt(
         "eurollm",
         re.compile(r"eurollm", re.IGNORECASE),
         "Translate the following {source} source text to {target}:\n{source}: {text} \n{target}: ",
         source="card of utter-project/EuroLLM-1.7B-Instruct",
-    )
-)
-CHAT = register(
+    ),
     TranslationPrompt(
         "chat",
         re.compile(""),
         "Translate the following text from {source} into {target}.\n{source}: {text}\n{target}:",
         source="card of Unbabel/TowerInstruct-7B-v0.1",
-    )
+    ),
 )
+"""The families in the order in which they are tried; the last one is for every chat model."""
 
 
 def prompt_for(names: Iterable[str]) -> TranslationPrompt:
@@ -125,7 +108,7 @@ def prompt_for(names: Iterable[str]) -> TranslationPrompt:
 
 def prompt_called(name: str) -> TranslationPrompt:
     """Return the prompt of a family; that of chat models for an unknown name."""
-    return next((prompt for prompt in PROMPTS if prompt.name == name), CHAT)
+    return next((prompt for prompt in PROMPTS if prompt.name == name), PROMPTS[-1])
 
 
 def read_chat_template(folder: Path, names: Iterable[str]) -> ChatTemplate | None:
