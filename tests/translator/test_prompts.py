@@ -219,8 +219,9 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_hostile_template_is_refused(monkeypatch, kind):
-    monkeypatch.setattr("uwaga.tokenizers.chat_template.SECONDS", 2)
     text, message = BAD[kind]
+    if "not end" in message:
+        monkeypatch.setattr("uwaga.tokenizers.chat_template.SECONDS", 2)
     with pytest.raises(ModelError, match=message):
         ChatTemplate(text, where="m/tokenizer_config.json").render(asked("A"))
 
