@@ -82,17 +82,25 @@ def transformers_system(folder: Path, cores: int) -> System:
     return run
 
 
-def measure(systems: dict[str, System], size: int, length: int, new: int, rounds: int) -> dict[str, float]:
+def measure(
+    systems: dict[str, System],
+    size: int,
+    length: int,
+    new: int,
+    rounds: int,
+    vocabulary: int = VOCABULARY,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
     """Median seconds of each system."""
     rng = np.random.default_rng(0)
-    prompts = rng.integers(0, VOCABULARY - 1, (size, length)).tolist()
+    prompts = rng.integers(0, vocabulary - 1, (size, length)).tolist()
     times: dict[str, list[float]] = {name: [] for name in systems}
     for number in range(rounds + 1):
         for name, system in systems.items():
-            start = time.perf_counter()
+            start = clock()
             system(prompts, new)
             if number:
-                times[name].append(time.perf_counter() - start)
+                times[name].append(clock() - start)
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 

@@ -140,6 +140,24 @@ inline void weighted_sum_any_width(const float* weights, const Positions<T>& val
     }
 }
 
+// The scores of one query, and the sum of values from column `at` on, in heads of any width; `even`: an even number of
+// vectors that fit in registers.
+template <class T>
+inline void score_keys_of(const float* query, const Positions<T>& keys, int64_t head_width, bool even, const Scoring& scoring, float* scores) {
+    constexpr int usual = 64 / lanes;  // vectors of the most common head; small models have heads half as wide
+    const int vectors = static_cast<int>(head_width / lanes);
+    if (!even) dot_scores_any_width(query, keys, head_width, scoring, scores);
+    else if (vectors == usual) dot_scores<T, usual>(query, keys, vectors, scoring, scores);
+    else if (vectors == usual / 2) dot_scores<T, usual / 2>(query, keys, vectors, scoring, scores);
+    else dot_scores<T, 0>(query, keys, vectors, scoring, scores);
+}
+template <class T>
+inline void sum_values_of(const float* weights, const Positions<T>& values, int64_t head_width, bool even, int64_t at, float* context) {
+    if (!even) return weighted_sum_any_width(weights, values, head_width, context);
+    for (; at + 4 * lanes <= head_width; at += 4 * lanes) weighted_sum<T, 2>(weights, Positions<T>{values.p + at, values.offsets, values.length, values.prefetch}, context + at);
+    if (at < head_width) weighted_sum<T, 1>(weights, Positions<T>{values.p + at, values.offsets, values.length, values.prefetch}, context + at);
+}
+
 // A query's head on its way: it attends to the positions [begin, end).
 struct QueryHead {
     const float* query;
@@ -172,17 +190,10 @@ struct AttendedHead {
     Scoring scoring;
     bool even;  // the width is an even number of vectors
 
-    static Positions<T> part(const Positions<T>& all, int64_t begin, int64_t end, int64_t column = 0) { return {all.p + column, all.offsets + begin, end - begin, all.prefetch}; }
+    static Positions<T> part(const Positions<T>& all, int64_t begin, int64_t end) { return {all.p, all.offsets + begin, end - begin, all.prefetch}; }
 
     void score(const QueryHead& q, int64_t begin, int64_t end) const {
-        constexpr int usual = 64 / lanes;  // vectors of the most common head; small models have heads half as wide
-        if (begin >= end) return;
-        const int vectors = static_cast<int>(head_width / lanes);
-        const Positions<T> k = part(keys, begin, end);
-        if (!even) dot_scores_any_width(q.query, k, head_width, scoring, q.weights + begin);
-        else if (vectors == usual) dot_scores<T, usual>(q.query, k, vectors, scoring, q.weights + begin);
-        else if (vectors == usual / 2) dot_scores<T, usual / 2>(q.query, k, vectors, scoring, q.weights + begin);
-        else dot_scores<T, 0>(q.query, k, vectors, scoring, q.weights + begin);
+        if (begin < end) score_keys_of(q.query, part(keys, begin, end), head_width, even, scoring, q.weights + begin);
     }
 
     // The same for `count` query heads, which read the keys that they share together. Each sum is in the same order.
@@ -219,12 +230,7 @@ struct AttendedHead {
         }
     }
 
-    void weigh(const QueryHead& q, int64_t at) const {
-        const float* w = q.weights + q.begin;
-        if (!even) return weighted_sum_any_width(w, part(values, q.begin, q.end), head_width, q.context);
-        for (; at + 4 * lanes <= head_width; at += 4 * lanes) weighted_sum<T, 2>(w, part(values, q.begin, q.end, at), q.context + at);
-        if (at < head_width) weighted_sum<T, 1>(w, part(values, q.begin, q.end, at), q.context + at);
-    }
+    void weigh(const QueryHead& q, int64_t at) const { sum_values_of(q.weights + q.begin, part(values, q.begin, q.end), head_width, even, at, q.context); }
 
     template <int count>
     void weigh_together(const QueryHead* q) const {
@@ -287,10 +293,26 @@ inline void by_groups(int64_t all, bool even, const Step& step) {
     for (; first < all; ++first) step(Number<1>{}, first);
 }
 
+// A single query whose heads have keys of their own.
+template <class T>
+void attend_alone(const CachedAttention& a, const T* keys, const T* values) {
+    const bool even = a.head_width % (2 * lanes) == 0 && a.head_width <= widest * lanes;
+    const uintptr_t next = static_cast<uintptr_t>(a.head_stride) * sizeof(T);
+    const auto head = [&](int64_t h, const T* all, uintptr_t after) { return Positions<T>{all + h * a.head_stride, a.offsets, a.length, h + 1 < a.heads ? next : after}; };
+    for (int64_t h = 0; h < a.heads; ++h) {
+        const uintptr_t to_values = reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(keys + h * a.head_stride);
+        const Scoring scoring{a.scale, a.cap, a.bias ? a.bias + h * a.length : nullptr};
+        score_keys_of(a.query + h * a.head_width, head(h, keys, to_values), a.head_width, even, scoring, a.weights + h * a.length);
+    }
+    for (int64_t h = 0; h < a.heads; ++h) softmax(a.weights + h * a.length, a.length);
+    for (int64_t h = 0; h < a.heads; ++h) sum_values_of(a.weights + h * a.length, head(h, values, 0), a.head_width, even, 0, a.context + h * a.head_width);
+}
+
 // softmax(cap(scale q K^T + bias)) V (Vaswani et al. 2017, equation 1). With a single query, each stage runs for all heads
 // before the next stage, so that the latencies of their softmaxes overlap.
 template <class T>
 void attend(const CachedAttention& a, const T* keys, const T* values) {
+    if (a.queries == 1 && a.group == 1) return attend_alone(a, keys, values);
     const int64_t stored = a.heads / a.group, rows = a.queries * a.group, most = a.length + a.queries - 1;
     const int64_t at_once = a.queries == 1 ? stored : 1;
     const uintptr_t next = a.queries == 1 ? static_cast<uintptr_t>(a.head_stride) * sizeof(T) : 0;

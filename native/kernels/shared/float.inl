@@ -81,7 +81,7 @@ inline Vec hyperbolic_tangent(const Vec& x) { return fma(set(2.0f), sigmoid(x + 
 // cap * tanh(x / cap)
 inline Vec capped(const Vec& x, float cap) { return set(cap) * hyperbolic_tangent(x * set(1.0f / cap)); }
 
-inline Vec activate(Activation activation, const Vec& x) {
+UWAGA_INLINE Vec activate(Activation activation, const Vec& x) {
     switch (activation) {
         case Activation::relu:
             return max(set(0.0f), x);

@@ -117,8 +117,13 @@ struct OutputFinish {
 
     void prepare(int64_t row, int64_t) const { __builtin_prefetch(states + row, 1); }
 
-    UWAGA_COLD void cap_all(Vec (&v)[parts]) const {
-        for (int i = 0; i < parts; ++i) v[i] = capped(v[i], cap);
+    // Add the bias and cap the logits. Before everything else, so that logits without a cap stay in registers.
+    UWAGA_COLD void add_and_cap(int64_t column, int64_t n, Vec (&v)[parts]) const {
+        for (int i = 0; i < parts; ++i) {
+            const int64_t left = n - i * lanes;
+            if (bias && left > 0) v[i] = v[i] + load_part(bias + column + i * lanes, smaller(lanes, left));
+            v[i] = capped(v[i], cap);
+        }
     }
 
     UWAGA_NOINLINE void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
@@ -126,22 +131,20 @@ struct OutputFinish {
         OutputRow& asked = out[row];
         RowState& state = states[row];
         const int64_t n = smaller(panel, outputs - column);
+        const float* const shift = cap == 0.0f ? bias : nullptr;
+        if (cap != 0.0f) add_and_cap(column, n, v);
         if (n == panel) {
-            if (bias) {
+            if (shift) {
                 UWAGA_UNROLL
-                for (int i = 0; i < parts; ++i) v[i] = v[i] + load(bias + column + i * lanes);
+                for (int i = 0; i < parts; ++i) v[i] = v[i] + load(shift + column + i * lanes);
             }
-            if (cap != 0.0f) cap_all(v);
         } else {
             alignas(64) float logits[panel];
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) {
                 const int64_t left = n - i * lanes;
-                if (bias && left > 0) v[i] = v[i] + load_part(bias + column + i * lanes, smaller(lanes, left));
+                store(logits + i * lanes, shift && left > 0 ? v[i] + load_part(shift + column + i * lanes, smaller(lanes, left)) : v[i]);
             }
-            if (cap != 0.0f) cap_all(v);
-            UWAGA_UNROLL
-            for (int i = 0; i < parts; ++i) store(logits + i * lanes, v[i]);
             for (int64_t i = n; i < panel; ++i) logits[i] = minus_infinity;
             UWAGA_UNROLL
             for (int i = 0; i < parts; ++i) v[i] = load(logits + i * lanes);

@@ -3,9 +3,11 @@
 #pragma once
 
 #if defined(__GNUC__)
+#define UWAGA_INLINE inline __attribute__((always_inline))
 #define UWAGA_NOINLINE __attribute__((noinline))
 #define UWAGA_COLD __attribute__((noinline, cold))
 #else
+#define UWAGA_INLINE inline
 #define UWAGA_NOINLINE
 #define UWAGA_COLD
 #endif
