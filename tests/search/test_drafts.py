@@ -9,13 +9,15 @@ from drawn_searches import VOCABULARY, options, prefixes_for, random_list
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_models import native, random_model, recurrent_shapes, sentences, shapes
+from precision import EXACT
 from prompted_models import decoder_only, native_decoder, prompts, random_decoder
 
 from uwaga.decoder import Choice, Draft
 from uwaga.errors import DataError, SettingsError, UwagaError
+from uwaga.models.ensemble import Ensemble
 from uwaga.search import SearchOptions, search
 from uwaga.search.drafts import DraftCursor
-from uwaga.settings import TransformerSettings
+from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=32, heads=4, feed_forward=48, max_length=40, norm="pre"
@@ -152,6 +154,89 @@ def test_M42_a_pass_over_several_tokens_is_that_of_steps():
             both = [engine.step(np.array([4]), each, Choice(4)).log_probs for each in (single, after)]
             assert np.array_equal(*both)
             row += 1
+
+
+@st.composite
+def torch_models(draw):
+    """A torch model of float64 that verifies, and a few sources for it."""
+    seed, count = draw(st.integers(0, 10**6)), draw(st.integers(1, 5))
+    kind = draw(st.sampled_from(["transformer", "decoder", "ensemble"]))
+    if kind == "decoder":
+        model = random_decoder(draw(decoder_only()), seed, spread=2.0).double()
+        return model, prompts(count, seed)
+    shape = draw(shapes().filter(lambda each: each.self_attention == "attention"))
+    model = random_model(shape, seed, spread=2.0).double()
+    if kind == "ensemble":
+        model = Ensemble([model, random_model(shape, seed + 1, spread=2.0).double()])
+    return model, sentences(count, seed)
+
+
+@pytest.mark.numerical
+@settings(QUIET, max_examples=20)
+@given(torch_models(), st.data())
+def test_M42_a_torch_pass_over_several_tokens_is_that_of_steps(given_model, data):
+    model, sources = given_model
+    choice = Choice(3, all_tokens=True, attention=True)
+    token = st.integers(0, VOCABULARY - 1)
+    state = model.start(model.encode(sources), 1)
+    singles = [model.start(model.encode([source]), 1) for source in sources]
+    kept = np.arange(len(sources))
+    for _ in range(3):  # sentences go on at different positions
+        fed = [data.draw(st.lists(token, min_size=1, max_size=3)) for _ in kept]
+        made, row, chosen = model.verify(fed, state, choice), 0, []
+        for at, tokens in enumerate(fed):
+            ways = []
+            for token_fed in tokens:
+                step = model.step(np.array([token_fed]), singles[at], choice)
+                np.testing.assert_allclose(made.log_probs[row], step.log_probs[0], **EXACT)
+                if step.attention is not None:
+                    used = step.attention.shape[1]
+                    np.testing.assert_allclose(made.attention[row, :used], step.attention[0], atol=1e-6)
+                singles[at] = step.state
+                ways.append((row, step.state))
+                row += 1
+            chosen.append(data.draw(st.sampled_from(ways)))
+        singles = [single for _, single in chosen]
+        state = made.state.select(np.array([at for at, _ in chosen]))
+        plain = model.step(np.full(len(kept), 5), state, choice)
+        for at, single in enumerate(singles):
+            alone = model.step(np.array([5]), single, choice)
+            np.testing.assert_allclose(plain.log_probs[at], alone.log_probs[0], **EXACT)
+        some = data.draw(st.lists(st.integers(0, len(kept) - 1), min_size=1, max_size=4))
+        state, singles, kept = state.select(np.array(some)), [singles[at] for at in some], some
+
+
+@pytest.mark.numerical
+@settings(QUIET, max_examples=20)
+@given(torch_models(), st.data())
+def test_M42_any_draft_gives_the_target_of_a_torch_model_without_one(given_model, data):
+    model, sources = given_model
+    wanted = SearchOptions(beam=1, max_length=10, max_ratio=float("inf"))
+    expected = search(model, sources, wanted)
+    drafts = [data.draw(damaged(nbest[0].tokens)) for nbest in expected]
+    found = search(model, sources, wanted, drafts=drafts)
+    for (one,), (plain_one,), draft in zip(found, expected, drafts, strict=True):
+        assert one.tokens == plain_one.tokens
+        np.testing.assert_allclose(one.token_scores, plain_one.token_scores, **EXACT)
+        if draft is not None and len(draft.tokens) > 2 and draft.tokens == plain_one.tokens:
+            assert one.draft.passes < len(one.token_scores)
+
+
+def test_M18_a_short_prompt_goes_on_after_a_long_one_is_finished():
+    model = random_decoder(DecoderOnlySettings(layers=1, width=8, heads=2, feed_forward=8, max_length=24))
+    state = model.start(model.encode([(5,) * 20, (6,)]), 1)
+    state = model.step(np.array([2, 2]), state, Choice(1)).state.select(np.array([1]))
+    for _ in range(20):
+        state = model.step(np.array([4]), state, Choice(1)).state
+    assert state.furthest == 21
+
+
+def test_M42_a_torch_model_of_running_states_ignores_drafts():
+    model = random_model(SHAPE.model_copy(update={"self_attention": "ssru"}), spread=2.0)
+    assert model.verify is None
+    expected = search(model, SOURCES[:3], GREEDY)
+    found = search(model, SOURCES[:3], GREEDY, drafts=[Draft(nbest[0].tokens) for nbest in expected])
+    assert plain(found) == expected
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.3, 0.49]))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols
+from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.errors import SettingsError
 from uwaga.models.layers.choose import at_least_float32
 from uwaga.models.layers.scores import capped
@@ -49,7 +49,6 @@ class Seq2Seq(nn.Module):
     join: None = None
     """Torch models decode all sentences of a batch at the same position."""
     beam_search: None = None
-    verify: None = None
     recording: None = None
 
     @abstractmethod
@@ -95,6 +94,11 @@ class Seq2Seq(nn.Module):
 
     @abstractmethod
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step: ...
+
+    @property
+    def verify(self) -> Verify | None:
+        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding. None if unsupported."""
+        return None
 
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

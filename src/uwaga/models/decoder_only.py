@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
+from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import CausalBlock, Recording, norm
 from uwaga.models.layers.attention import needed
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
-from uwaga.models.layers.multihead import KeysValues
+from uwaga.models.layers.multihead import KeysValues, packed
 from uwaga.models.layers.positions import LearnedPositions
 from uwaga.models.layers.rotary import RotaryPositions, Rotation
 from uwaga.results.attention import Attentions, Floats
@@ -54,7 +54,8 @@ class PromptState:
 
     ``first`` (rows,) the tokens that the first step feeds, None after it; ``positions`` (rows,) the positions
     of the next tokens, ``furthest`` the largest of them. Between a prompt and its continuation there may be
-    padding, which ``mask`` hides.
+    padding, which ``mask`` hides. After a draft is read (M42), rows share caches until some are selected:
+    ``of`` (rows,) is the row of ``layers`` of each, None if each has its own.
     """
 
     beams: int
@@ -63,6 +64,7 @@ class PromptState:
     furthest: int
     mask: Tensor
     layers: tuple[KeysValues, ...]
+    of: Tensor | None = None
 
     def reorder(self, rows: Ids) -> PromptState:
         """See :meth:`uwaga.decoder.State.reorder`."""
@@ -73,13 +75,24 @@ class PromptState:
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         return self.reorder(rows)
 
+    def own_rows(self) -> PromptState:
+        """Return the state with caches of its own for each row."""
+        return self if self.of is None else self._rows(torch.arange(len(self.of), device=self.of.device))
+
     def _rows(self, rows: Tensor) -> PromptState:
+        cached = rows if self.of is None else self.of[rows]
         layers = tuple(
-            KeysValues(layer.keys.index_select(0, rows), layer.values.index_select(0, rows))
+            KeysValues(layer.keys.index_select(0, cached), layer.values.index_select(0, cached))
             for layer in self.layers
         )
+        mask, positions = self.mask[rows], self.positions[rows]
+        furthest = self.furthest
+        if len(rows) < len(self.positions):  # the furthest row may be gone
+            furthest = int(positions.max())
+        if self.of is not None:
+            layers, mask = packed(layers, mask)
         first = None if self.first is None else self.first[rows]
-        return replace(self, first=first, positions=self.positions[rows], mask=self.mask[rows], layers=layers)
+        return PromptState(self.beams, first, positions, furthest, mask, layers)
 
 
 class DecoderOnly(Seq2Seq):
@@ -177,6 +190,7 @@ class DecoderOnly(Seq2Seq):
 
     @torch.inference_mode()
     def step(self, tokens: Ids, state: PromptState, choice: Choice) -> Step:  # type: ignore[override]
+        state = state.own_rows()
         if state.furthest >= self.settings.max_length:
             raise _too_long(state.furthest + 1, self.settings.max_length)
         ids = torch.from_numpy(tokens).to(self.device) if state.first is None else state.first  # (rows,)
@@ -191,6 +205,34 @@ class DecoderOnly(Seq2Seq):
             mask=mask,
             layers=layers,
         )
+        return Step(candidates, log_probs, following)
+
+    @property
+    def verify(self) -> Verify | None:
+        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding."""
+        return self._verify
+
+    @torch.inference_mode()
+    def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
+        assert isinstance(state, PromptState)
+        state = state.own_rows()
+        ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
+        if state.first is not None:
+            ids[:, 0] = state.first
+        columns = torch.arange(ids.shape[1], device=self.device)
+        read = columns < torch.tensor([[len(fed)] for fed in tokens], device=self.device)  # (sentences, new)
+        mask = torch.cat([state.mask, read], dim=1)  # (sentences, past + new)
+        keys = places(mask)
+        furthest = int((state.positions + read.sum(dim=1)).max())
+        if furthest > self.settings.max_length:
+            raise _too_long(furthest, self.settings.max_length)
+        # Padding follows all tokens of its row, which don't attend to it.
+        positions = (state.positions[:, None] + columns).clamp_max(self.settings.max_length - 1)
+        x, layers = self._run(ids, positions, state.layers, keys)
+        of, ahead = read.nonzero(as_tuple=True)  # (fed tokens,)
+        candidates, log_probs = choose(self.logits(x[of, ahead]), choice)
+        own = torch.cat([state.mask[of], columns <= ahead[:, None]], dim=1)
+        following = PromptState(1, None, state.positions[of] + ahead + 1, furthest, own, layers, of)
         return Step(candidates, log_probs, following)
 
     def _read_prompts(self, prompts: Tensor, lengths: Tensor) -> PromptMemory:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.decoder import Choice, CrossAttention, Decoder, Ids, Memory, State, Step, Symbols
+from uwaga.decoder import Choice, CrossAttention, Decoder, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats
 from uwaga.search.choose import choose
@@ -58,7 +58,6 @@ class Ensemble:
 
     join: None = None
     beam_search: None = None
-    verify: None = None
     attentions: None = None
     """Ask the members."""
     recording: None = None
@@ -124,19 +123,38 @@ class Ensemble:
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """Average the distributions of all members and choose from the mixture."""
         assert isinstance(state, EnsembleState)
-        request = Choice(
+        wanted = self._wanted(choice)
+        pairs = zip(self.members, state.members, strict=True)
+        return _mixed([member.step(tokens, part, wanted) for member, part in pairs], choice)
+
+    @property
+    def verify(self) -> Verify | None:
+        """See :attr:`uwaga.decoder.Decoder.verify`; None if a member lacks it."""
+        return None if any(member.verify is None for member in self.members) else self._verify
+
+    def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
+        assert isinstance(state, EnsembleState)
+        steps, wanted = [], self._wanted(choice)
+        for member, part in zip(self.members, state.members, strict=True):
+            assert member.verify is not None
+            steps.append(member.verify(tokens, part, wanted))
+        return _mixed(steps, choice)
+
+    def _wanted(self, choice: Choice) -> Choice:
+        """Return the choice of every token, for which the members are asked."""
+        return Choice(
             self.vocabulary, attention=choice.attention, all_tokens=True, extra_tokens=choice.extra_tokens
         )
-        steps = [
-            member.step(tokens, part, request)
-            for member, part in zip(self.members, state.members, strict=True)
-        ]
-        mixed = steps[0].log_probs.astype(np.float64)  # (rows, vocabulary)
-        for step in steps[1:]:
-            mixed = np.logaddexp(mixed, step.log_probs)
-        candidates, log_probs = choose(mixed - np.log(len(steps)), choice)
-        following = EnsembleState(tuple(step.state for step in steps))
-        return Step(candidates, log_probs, following, _mean([step.attention for step in steps]))
+
+
+def _mixed(steps: Sequence[Step], choice: Choice) -> Step:
+    """Return the candidates of the mean distribution of the members' steps."""
+    mixed = steps[0].log_probs.astype(np.float64)  # (rows, vocabulary)
+    for step in steps[1:]:
+        mixed = np.logaddexp(mixed, step.log_probs)
+    candidates, log_probs = choose(mixed - np.log(len(steps)), choice)
+    following = EnsembleState(tuple(step.state for step in steps))
+    return Step(candidates, log_probs, following, _mean([step.attention for step in steps]))
 
 
 def _strictest(limits: Sequence[int | None]) -> int | None:

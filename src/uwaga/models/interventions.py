@@ -27,6 +27,7 @@ class Intervened(Transformer):
     """A Transformer with edited attention, made by :func:`with_interventions`."""
 
     first: int | None
+    verify = None
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
         self.first = None
@@ -54,6 +55,7 @@ class IntervenedDecoder(DecoderOnly):
     """A decoder-only model with edited attention, made by :func:`with_interventions`."""
 
     at: tuple[Tensor, Tensor]
+    verify = None
 
     def _run(
         self,

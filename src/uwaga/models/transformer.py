@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
+from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
+from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm, watched_weights
 from uwaga.models.layers.attention import causal_mask, needed
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
-from uwaga.models.layers.multihead import KeysValues
+from uwaga.models.layers.multihead import KeysValues, packed
 from uwaga.models.layers.positions import LearnedPositions, RelativePositions, SinusoidalPositions
 from uwaga.models.layers.quantised import fake_quantise
 from uwaga.results.attention import Attentions
@@ -61,28 +62,55 @@ class TransformerState:
 
     For M26 and M35 it is :class:`~uwaga.models.layers.ssru.SsruState` or
     :class:`~uwaga.models.layers.average.AverageState`.
+
+    ``position`` is the number of cached positions. Rows that use fewer, after a draft (M42), have a ``mask``
+    (rows, past) bool, True where they use one. After a draft is read, rows share caches and memory until some
+    are selected: ``of`` (rows,) is the sentence of each, None if each has its own.
     """
 
     memory: TransformerMemory
     beams: int
     position: int
     layers: tuple[LayerState, ...] | None
+    mask: Tensor | None = None
+    of: Tensor | None = None
 
     def reorder(self, rows: Ids) -> TransformerState:
         """See :meth:`uwaga.decoder.State.reorder`."""
-        return replace(self, layers=self._rows(torch.from_numpy(rows)))
+        whole = self.own_rows()
+        return whole._rows(torch.from_numpy(rows).to(self.memory.mask.device), self.memory)
 
     def select(self, sentences: Ids) -> TransformerState:
         """See :meth:`uwaga.decoder.State.select`."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
-        kept = torch.from_numpy(sentences).to(self.memory.mask.device)
-        return replace(self, memory=self.memory.select(kept), layers=self._rows(torch.from_numpy(rows)))
+        device = self.memory.mask.device
+        kept = torch.from_numpy(sentences).to(device)
+        memory = self.memory.select(kept if self.of is None else self.of[kept])
+        return self._rows(torch.from_numpy(rows).to(device), memory)
 
-    def _rows(self, rows: Tensor) -> tuple[LayerState, ...] | None:
+    def own_rows(self) -> TransformerState:
+        """Return the state with caches and memory of its own for each row."""
+        return self if self.of is None else self.select(np.arange(len(self.of)))
+
+    def _rows(self, rows: Tensor, memory: TransformerMemory) -> TransformerState:
         if self.layers is None:
-            return None
-        rows = rows.to(self.layers[0][0].device)
-        return tuple(type(layer)(*(kept.index_select(0, rows) for kept in layer)) for layer in self.layers)
+            return replace(self, memory=memory)
+        cached = rows if self.of is None else self.of[rows]
+        layers = tuple(
+            type(layer)(*(kept.index_select(0, cached) for kept in layer)) for layer in self.layers
+        )
+        if self.mask is None:
+            return replace(self, memory=memory, layers=layers)
+        caches, mask = packed(cast(tuple[KeysValues, ...], layers), self.mask[rows])
+        alike = bool(mask.all())
+        return replace(
+            self,
+            memory=memory,
+            position=mask.shape[1],
+            layers=caches,
+            mask=None if alike else mask,
+            of=None,
+        )
 
 
 class Transformer(Seq2Seq):
@@ -185,8 +213,60 @@ class Transformer(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
+        state = state.own_rows()
+        if state.mask is not None:
+            return self._after_drafts(ids, torch.ones_like(ids, dtype=torch.bool), state, choice)
         x = self._embed(self.target_embedding, self.target_positions, self.target_norm, ids, state.position)
         bias = _bias(self.target_positions, state.position, 1)
+        x, layers, weights = self._decode(x, state, None, bias, choice.attention)
+        candidates, log_probs = choose(self.logits(x[:, 0]), choice)
+        attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
+        return Step(
+            candidates, log_probs, replace(state, position=state.position + 1, layers=layers), attention
+        )
+
+    @property
+    def verify(self) -> Verify | None:
+        """See :attr:`uwaga.decoder.Decoder.verify`; equal to steps up to rounding. None for M26 and M35."""
+        return self._verify if self.settings.self_attention == "attention" else None
+
+    @torch.inference_mode()
+    def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
+        assert isinstance(state, TransformerState)
+        ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
+        counts = torch.tensor([[len(fed)] for fed in tokens], device=self.device)
+        read = torch.arange(ids.shape[1], device=self.device) < counts  # (sentences, new)
+        return self._after_drafts(ids, read, state.own_rows(), choice)
+
+    def _after_drafts(self, ids: Tensor, read: Tensor, state: TransformerState, choice: Choice) -> Step:
+        """Feed ids (rows, new), those where ``read`` is True, to rows at different positions (M42)."""
+        past = state.mask
+        if past is None:
+            past = torch.ones(len(ids), state.position, dtype=torch.bool, device=self.device)
+        mask = torch.cat([past, read], dim=1)  # (rows, past + new)
+        keys = mask.cumsum(dim=1) - 1  # positions; those of padding are hidden
+        queries = keys[:, state.position :]
+        if self.max_target is not None and int(keys.max()) >= self.max_target:
+            raise TextTooLongError(f"the target takes {int(keys.max()) + 1} of {self.max_target} positions")
+        visible = mask[:, None, :] & (keys[:, None, :] <= queries[:, :, None])  # (rows, new, past + new)
+        positions = self.target_positions
+        bias = positions.between(queries, keys) if isinstance(positions, RelativePositions) else None
+        x = self._embed(self.target_embedding, positions, self.target_norm, ids, queries)
+        x, layers, weights = self._decode(x, state, visible[:, None], bias, choice.attention)
+        of, ahead = read.nonzero(as_tuple=True)  # (fed tokens,)
+        candidates, log_probs = choose(self.logits(x[of, ahead]), choice)
+        attention = None if weights is None else weights[of, ahead].float().cpu().numpy()
+        own = torch.cat([past[of], torch.arange(ids.shape[1], device=self.device) <= ahead[:, None]], dim=1)
+        position = state.position + ids.shape[1]
+        following = replace(state, position=position, layers=layers, mask=own, of=of)
+        return Step(candidates, log_probs, following, attention)
+
+    def _decode(
+        self, x: Tensor, state: TransformerState, causal: Tensor | None, bias: Tensor | None, attention: bool
+    ) -> tuple[Tensor, tuple[LayerState, ...], Tensor | None]:
+        """Return features (rows, new, width), the longer caches and, if asked for, the last layer's
+        attention (rows, new, source).
+        """
         mask = needed(state.memory.mask)
         caches = []
         weights = None
@@ -194,13 +274,10 @@ class Transformer(Seq2Seq):
             past = state.layers[index] if state.layers else None
             last = index == len(self.decoder) - 1
             x, cache, weights = block(
-                x, past, None, state.memory.layers[index], mask, choice.attention and last, bias
+                x, past, causal, state.memory.layers[index], mask, attention and last, bias
             )
             caches.append(cache)
-        candidates, log_probs = choose(self.logits(self._finished(x)[:, 0]), choice)
-        attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)
-        following = replace(state, position=state.position + 1, layers=tuple(caches))
-        return Step(candidates, log_probs, following, attention)
+        return self._finished(x), tuple(caches), weights
 
     def _decoder_blocks(self) -> list[DecoderBlock]:
         return cast(list[DecoderBlock], list(self.decoder))
@@ -212,13 +289,19 @@ class Transformer(Seq2Seq):
         return fake_quantise(out) if self.rounded else out
 
     def _embed(
-        self, embedding: nn.Embedding, positions: Positions, after: nn.Module | None, ids: Tensor, start: int
+        self,
+        embedding: nn.Embedding,
+        positions: Positions,
+        after: nn.Module | None,
+        ids: Tensor,
+        start: int | Tensor,
     ) -> Tensor:
+        """Return (rows, position, width) of ids (rows, position), from ``start`` on, or at its positions."""
         x = embedding(ids)  # (rows, position, width)
         if self.settings.embedding_scale:
             x = x * self.scale
         if not isinstance(positions, RelativePositions):
-            x = x + positions(start, ids.shape[1])
+            x = x + (positions.at(start) if isinstance(start, Tensor) else positions(start, ids.shape[1]))
         return self.dropout(x if after is None else after(x))  # type: ignore[no-any-return]
 
 

@@ -40,7 +40,7 @@ GPUS = ("/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 Named = TypeVar("Named")
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
-CALLS = ("encode", "start", "step", "features", "logits", "forward")
+CALLS = ("encode", "start", "step", "_verify", "features", "logits", "forward")
 """What loaded models are asked for."""
 Name = str | Path | None | Checkpoint
 """The name of a model as given by a user, or a model that is already loaded."""

@@ -176,6 +176,28 @@ def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
     return KeysValues(torch.cat([past.keys, new.keys], dim=2), torch.cat([past.values, new.values], dim=2))
 
 
+def packed(layers: tuple[KeysValues, ...], mask: Tensor) -> tuple[tuple[KeysValues, ...], Tensor]:
+    """Return caches and their mask with the used positions of each row first, and no more than the most.
+
+    Args:
+        layers: (rows, groups, past, head width).
+        mask: (rows, past) bool, True at used positions.
+    """
+    used = mask.sum(dim=1)
+    longest = int(used.max())
+    shorter = mask[:, :longest]
+    if bool((shorter.sum(dim=1) == used).all()):
+        cut = (KeysValues(one.keys[:, :, :longest], one.values[:, :, :longest]) for one in layers)
+        return tuple(cut), shorter
+    order = (~mask).byte().argsort(dim=1, stable=True)[:, :longest]  # (rows, longest)
+
+    def moved(part: Tensor) -> Tensor:
+        rows, groups, _, width = part.shape
+        return part.gather(2, order[:, None, :, None].expand(rows, groups, longest, width))
+
+    return tuple(KeysValues(moved(one.keys), moved(one.values)) for one in layers), mask.gather(1, order)
+
+
 Edit = Callable[[Tensor, Tensor | None], Tensor]
 """A function from weights (batch, heads, target, source) and the mask to new weights."""
 

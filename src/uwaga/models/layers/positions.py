@@ -44,6 +44,10 @@ class SinusoidalPositions(nn.Module):
         """Return (length, width) the vectors of positions start to start + length - 1."""
         return self.table[start : start + length]
 
+    def at(self, positions: Tensor) -> Tensor:
+        """Return (..., width) the vectors of ``positions`` (...)."""
+        return self.table[positions]
+
 
 class LearnedPositions(nn.Module):
     """A trained vector for each position, after ``offset`` unused rows (2 in BART)."""
@@ -80,6 +84,13 @@ class RelativePositions(nn.Module):
         queries = torch.arange(start, start + target, device=device)[:, None]
         bucket = self.bucket(torch.arange(source, device=device)[None, :] - queries)  # (target, source)
         return self.weight[bucket].permute(2, 0, 1)
+
+    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Return (rows, heads, target, source) for positions of queries (rows, target) and keys (rows,
+        source).
+        """
+        bucket = self.bucket(keys[:, None, :] - queries[:, :, None])  # (rows, target, source)
+        return self.weight[bucket].permute(0, 3, 1, 2)
 
     def bucket(self, distance: Tensor) -> Tensor:
         """:func:`relative_bucket` of ``key position - query position``."""
