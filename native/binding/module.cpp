@@ -139,7 +139,7 @@ NB_MODULE(_core, m) {
         .def("cross_attention", &cross_attention_of, "memories"_a, "sentences"_a, "targets"_a, "layer"_a, "head"_a);
 
     nb::class_<PyRules>(m, "Rules")
-        .def("__init__", &make_rules, "model"_a, "beams"_a, "enough"_a, "nbest"_a, "start"_a, "end"_a, "never"_a, "min_length"_a, "stopping"_a,
+        .def("__init__", &make_rules, "model"_a, "beams"_a, "enough"_a, "nbest"_a, "start"_a, "ends"_a, "never"_a, "min_length"_a, "stopping"_a,
              "force_end"_a, "score_forced"_a, "renormalise"_a, "divisors"_a, "inside"_a);
 
     nb::class_<PyBeamSearch>(m, "BeamSearch")

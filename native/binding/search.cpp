@@ -70,7 +70,7 @@ auto alone(PyBeamSearch& self, const Work& work) {
 
 }  // namespace
 
-void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, int64_t end,
+void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, Shaped<int64_t, 1> ends,
                 Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside) {
     const int64_t vocabulary = handle->model->target_vocabulary;
@@ -81,10 +81,12 @@ void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t be
     rules.enough = enough;
     rules.nbest = nbest;
     rules.start = checked_token(start, vocabulary, "start");
-    rules.end = checked_token(end, vocabulary, "end");
+    if (!ends.size()) refuse("ends: at least the end symbol is required");
+    rules.end = checked_token(ends.data()[0], vocabulary, "ends");
+    for (std::size_t i = 1; i < ends.size(); ++i) rules.other_ends.push_back(checked_token(ends.data()[i], vocabulary, "ends"));
     for (std::size_t i = 0; i < never.size(); ++i) {
         const int32_t token = checked_token(never.data()[i], vocabulary, "never");
-        if (token == rules.end || (i && token <= rules.never.back())) refuse("never: the tokens must be ascending and exclude the end symbol");
+        if (rules.ends(token) || (i && token <= rules.never.back())) refuse("never: the tokens must be ascending and exclude the end symbols");
         rules.never.push_back(token);
     }
     rules.min_length = min_length;

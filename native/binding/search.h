@@ -24,7 +24,7 @@ struct PyRules {
     std::shared_ptr<Handle> handle;
 };
 
-void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, int64_t end,
+void make_rules(PyRules* self, const std::shared_ptr<Handle>& handle, int64_t beams, int64_t enough, int64_t nbest, int64_t start, Shaped<int64_t, 1> ends,
                 Shaped<int64_t, 1> never, int64_t min_length, int stopping, bool force_end, bool score_forced, bool renormalise,
                 Shaped<double, 1> divisors, Shaped<uint8_t, 1> inside);
 // Check the inputs of sentences, one of each per sentence.

@@ -7,7 +7,10 @@
 namespace uwaga {
 
 BeamSearch::BeamSearch(ModelPtr model, BeamRules rules) : model_(std::move(model)), rules_(std::move(rules)), never_yet_(rules_.never) {
-    never_yet_.insert(std::lower_bound(never_yet_.begin(), never_yet_.end(), rules_.end), rules_.end);
+    never_yet_.push_back(rules_.end);
+    never_yet_.insert(never_yet_.end(), rules_.other_ends.begin(), rules_.other_ends.end());
+    std::sort(never_yet_.begin(), never_yet_.end());
+    never_yet_.erase(std::unique(never_yet_.begin(), never_yet_.end()), never_yet_.end());
 }
 
 int64_t BeamSearch::enter(const Memory& memory, std::vector<Entry> entries) {

@@ -67,7 +67,7 @@ class BeamSearch {
 
     ModelPtr model_;
     const BeamRules rules_;
-    std::vector<int32_t> never_yet_;  // rules_.never and the end symbol
+    std::vector<int32_t> never_yet_;  // rules_.never and the end symbols
     State state_;
     std::vector<SentenceSearch> running_;
     int64_t entered_ = 0;

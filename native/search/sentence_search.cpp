@@ -98,7 +98,7 @@ void SentenceSearch::rank(const int64_t* tokens, const float* log_probs, int64_t
     candidates_.clear();
     for (std::size_t i = 0; i < kept; ++i) {
         Candidate one = all[static_cast<std::size_t>(order[i])];
-        const bool alive = one.rank > nothing, limited = alive && steps_ == entry_.limit, end = alive && one.token == rules_->end;
+        const bool alive = one.rank > nothing, limited = alive && steps_ == entry_.limit, end = alive && rules_->ends(one.token);
         one.ended = end || limited;
         one.cut = limited && (rules_->force_end || !end);
         candidates_.push_back(one);
@@ -137,7 +137,7 @@ void SentenceSearch::share(std::vector<Candidate>& all) {
     const bool limited = steps_ == entry_.limit;
     int64_t needed = phrases.forced() ? phrases.total : 0, most = 0;
     for (Candidate& one : all) {
-        const bool end = one.token == rules_->end;
+        const bool end = rules_->ends(one.token);
         one.ended = end || limited;
         one.cut = limited && (rules_->force_end || !end);
         most = std::max(most, one.held.bank);
@@ -221,7 +221,7 @@ bool SentenceSearch::is_done() const {
 }
 
 std::pair<int32_t, float> SentenceSearch::decided() const {
-    if (candidates_.empty() || !(candidates_[0].rank > nothing) || candidates_[0].token == rules_->end) return {-1, 0.0f};
+    if (candidates_.empty() || !(candidates_[0].rank > nothing) || rules_->ends(candidates_[0].token)) return {-1, 0.0f};
     return {candidates_[0].token, candidates_[0].log_prob};
 }
 

@@ -2,6 +2,7 @@
 // its reference: same tokens, same bits, for all options that do not depend on a hypothesis's tokens.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -20,6 +21,7 @@ enum class Stopping { full, exact, estimate };
 struct BeamRules {
     int64_t beams = 1, enough = 1, nbest = 1;
     int32_t start = 0, end = 0;
+    std::vector<int32_t> other_ends;  // tokens that end a target besides the end symbol
     std::vector<int32_t> never;  // tokens never produced, ascending
     int64_t min_length = 0;
     Stopping stopping = Stopping::full;
@@ -27,6 +29,8 @@ struct BeamRules {
     bool keep_tree = false;        // return the tokens that were tried
     std::vector<double> divisors;  // divisor of a log-probability, by the counted length
     std::vector<uint8_t> inside;   // (vocabulary,): whether a token continues a word; empty: none does
+
+    bool ends(int32_t token) const { return token == end || std::find(other_ends.begin(), other_ends.end(), token) != other_ends.end(); }
 };
 
 // A sentence to search: number of source tokens, maximum steps, leading tokens that do not count in scores, forced

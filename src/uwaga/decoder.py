@@ -36,13 +36,20 @@ Sources = Sequence[Sequence[int]]
 class Symbols:
     """Ids of the special tokens.
 
-    ``start`` is the first decoder input (``<s>``, or ``<pad>`` for Marian); ``end`` ends a sentence.
+    ``start`` is the first decoder input (``<s>``, or ``<pad>`` for Marian); ``end`` ends a sentence, and so
+    does each of ``other_ends``, in language models with several such tokens.
     """
 
     start: int
     end: int
     pad: int
     unknown: int
+    other_ends: tuple[int, ...] = ()
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens that end a sentence, ``end`` first."""
+        return (self.end, *self.other_ends)
 
 
 @dataclass(frozen=True)

@@ -298,9 +298,10 @@ def test_the_engine_continues_as_torch_does(tmp_path, case):
 @pytest.mark.parametrize("tokens", ["sentencepiece", "byte-level"])
 def test_files_are_converted_to_int8(tmp_path, tokens):
     """The folder is the file in int8, whichever tokeniser it has; the command line continues with both."""
-    tokeniser, tensors = None, {}
-    if tokens == "byte-level":
-        tokeniser = gguf_files.byte_level()
+    byte_level, tensors = tokens == "byte-level", {}
+    tokeniser = gguf_files.byte_level() if byte_level else gguf_files.pieces()
+    tokeniser |= {"tokenizer.ggml.eot_token_id": 9}
+    if byte_level:
         size = len(tokeniser["tokenizer.ggml.tokens"])
         rng = np.random.default_rng(0)
         tensors = {
@@ -310,8 +311,9 @@ def test_files_are_converted_to_int8(tmp_path, tokens):
     path = gguf_files.write(tmp_path / "m.gguf", "llama", form="Q8_0", tensors=tensors, tokeniser=tokeniser)
     done = RUN.invoke(app, ["convert", "--int8", str(path), str(tmp_path / "int8")])
     assert done.exit_code == 0, done.output
-    assert (tmp_path / "int8" / ("source.spm" if tokeniser is None else "tokenizer.json")).is_file()
+    assert (tmp_path / "int8" / ("tokenizer.json" if byte_level else "source.spm")).is_file()
     folder = uwaga.TextGenerator.load(tmp_path / "int8")
+    assert folder.decoder.symbols.ends == folder.tokeniser.symbols.ends == (2 - 2 * byte_level, 9)
     rounded = uwaga.TextGenerator.load(path, dtype="int8")
     assert folder.generate(PROMPTS, max_length=12) == rounded.generate(PROMPTS, max_length=12)
     said = RUN.invoke(app, ["generate", str(path), "abcd", "--max-length", "5", "--dtype", "int8"])

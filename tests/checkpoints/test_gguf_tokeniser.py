@@ -214,6 +214,8 @@ def test_the_frame_is_as_the_file_says(tmp_path):
     _, metadata = byte_level("smollm")
     keys = {"tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True}
     assert read(tmp_path / "m.gguf", **metadata, **keys).add_special_tokens([9]) == [1, 9, 0]
+    turns = {"tokenizer.ggml.eot_token_id": 7, "tokenizer.ggml.eom_token_id": 0}
+    assert read(tmp_path / "m.gguf", **metadata, **turns).symbols.ends == (0, 7)
     spaced = read(tmp_path / "m.gguf", **metadata, **{"tokenizer.ggml.add_space_prefix": True})
     assert spaced.encode("the cat") == spaced.encode(" the cat")
 

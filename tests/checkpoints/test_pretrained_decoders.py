@@ -150,6 +150,31 @@ def test_a_recommended_repetition_penalty_is_left_out_and_shown(folders, tmp_pat
     assert "repetition penalty" not in describe(folders / "qwen2").sizes
 
 
+def test_several_end_tokens_end_texts_as_in_transformers(monkeypatch, folders, tmp_path):
+    def tokeniser(folder, ids, ends):
+        made = numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
+        return replace(made, symbols=replace(made.symbols, other_ends=tuple(ends[1:])))
+
+    shutil.copytree(folders / "llama", tmp_path / "m")
+    monkeypatch.setattr(llama, "read_decoder_tokeniser", tokeniser)
+    ends = [END, *range(5, SIZE, 6)]
+    stated = {"eos_token_id": ends, "max_new_tokens": 12, "num_beams": 2, "pad_token_id": 0}
+    (tmp_path / "m/generation_config.json").write_text(json.dumps(stated))
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
+    ours, engine = load_torch(tmp_path / "m"), to_engine(read(tmp_path / "m"))
+    assert ours.checkpoint.symbols.ends == tuple(ends)
+    seen = []
+    for prompt in PROMPTS:
+        with torch.no_grad():
+            row = theirs.generate(input_ids=torch.tensor([prompt]))[0, len(prompt) :].tolist()
+        ended = row[-1] in ends
+        seen.append(ended)
+        for model in (ours.model, engine):
+            [[found]] = search(model, [prompt], ours.options)
+            assert (list(found.tokens), found.truncated) == (row[:-1] if ended else row, not ended)
+    assert any(seen)
+
+
 def test_described_without_its_weights(folders, tmp_path):
     found = describe(folders / "gemma3_text")
     assert found.family == "gemma3_text"

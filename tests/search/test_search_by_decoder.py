@@ -63,6 +63,26 @@ def test_it_continues_prompts_as_the_numpy_search_does(data):
     both(engine, prompts(count, seed), wanted, data.draw(prefixes_for(count)), data.draw(phrases_for(count)))
 
 
+@settings(QUIET, max_examples=40)
+@given(st.data())
+def test_each_of_several_tokens_ends_a_target(data):
+    seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 5))
+    plain = native_decoder(random_decoder(data.draw(decoder_only()), seed, spread=2.0))
+    engine = copy.copy(plain)
+    others = data.draw(st.lists(st.integers(4, plain.vocabulary - 1), min_size=1, max_size=9, unique=True))
+    engine.symbols = replace(plain.symbols, other_ends=tuple(others))
+    wanted = replace(data.draw(options()), max_ratio=float("inf"), banned=())
+    both(engine, prompts(count, seed), wanted, None)
+    greedy = SearchOptions(beam=1, max_length=12, max_ratio=float("inf"))
+    for one in (engine, stepwise(engine)):
+        texts = zip(*(search(each, prompts(count, seed), greedy) for each in (plain, one)), strict=True)
+        for [whole], [ended] in texts:
+            at = next((at for at, token in enumerate(whole.tokens) if token in others), len(whole.tokens))
+            assert ended.tokens == whole.tokens[:at]
+            assert ended.token_scores == whole.token_scores[: at + 1]
+            assert ended.truncated == (whole.truncated and at == len(whole.tokens))
+
+
 def test_it_is_what_searches_and_sentences_enter_while_others_are_decoded(monkeypatch):
     engine, sources = native(random_model(SHAPE, spread=2.0)), sentences(60)
     entered = []

@@ -174,7 +174,7 @@ class Rules:
         enough: int,
         nbest: int,
         start: int,
-        end: int,
+        ends: NDArray[np.int64],
         never: NDArray[np.int64],
         min_length: int,
         stopping: int,

@@ -23,8 +23,8 @@ class NativeBeamSearch:
     For one thread at a time; Ctrl-C is checked at every step.
     """
 
-    def __init__(self, model: _core.Model, end: int, rules: BeamRules) -> None:
-        self._core = _core.BeamSearch(checked_rules(model, end, rules))
+    def __init__(self, model: _core.Model, ends: Sequence[int], rules: BeamRules) -> None:
+        self._core = _core.BeamSearch(checked_rules(model, ends, rules))
         self._streams = rules.streams
 
     @property
@@ -62,7 +62,7 @@ def finished_target(found: _core.FinishedTuple) -> FinishedTarget:
     return FinishedTarget(tokens, log_probs, score, truncated, DraftUse(*draft) if draft[2] else None)
 
 
-def checked_rules(model: _core.Model, end: int, rules: BeamRules) -> _core.Rules:
+def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
     """Return the rules for the core.
 
     Raises:
@@ -75,7 +75,7 @@ def checked_rules(model: _core.Model, end: int, rules: BeamRules) -> _core.Rules
             rules.enough,
             rules.nbest,
             rules.start,
-            end,
+            np.array(ends, dtype=np.int64),
             np.ascontiguousarray(rules.banned, dtype=np.int64),
             rules.min_length,
             STOPPING[rules.early_stopping],
@@ -115,7 +115,7 @@ class NativeRunningBatch:
     Args:
         model: the model of the core.
         shortlist: the shortlist of the core; None for the whole vocabulary.
-        end: end symbol.
+        ends: the tokens that end a target, the end symbol first.
         check: raises ModelError if weights in a shared file have changed; None for private weights.
     """
 
@@ -123,10 +123,10 @@ class NativeRunningBatch:
         self,
         model: _core.Model,
         shortlist: _core.Shortlist | None,
-        end: int,
+        ends: Sequence[int],
         check: Callable[[], None] | None,
     ) -> None:
-        self._model, self._end, self._check = model, end, check
+        self._model, self._ends, self._check = model, tuple(ends), check
         self._core = _core.RunningBatch(model, shortlist)
         self._lanes: OrderedDict[tuple[object, ...], _core.Lane] = OrderedDict()
         self._latest: tuple[BeamRules, _core.Lane] | None = None
@@ -144,7 +144,7 @@ class NativeRunningBatch:
 
     def _lane(self, rules: BeamRules) -> _core.Lane:
         key = rules.key
-        lane = self._lanes.pop(key, None) or _core.Lane(checked_rules(self._model, self._end, rules))
+        lane = self._lanes.pop(key, None) or _core.Lane(checked_rules(self._model, self._ends, rules))
         self._lanes[key] = lane
         while len(self._lanes) > MAX_LANES:
             self._lanes.popitem(last=False)

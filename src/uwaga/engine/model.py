@@ -255,11 +255,11 @@ class NativeModel:
         Raises:
             DataError: a token of the rules is outside the vocabulary.
         """
-        return NativeBeamSearch(self._core, self.symbols.end, rules)
+        return NativeBeamSearch(self._core, self.symbols.ends, rules)
 
     def running_batch(self) -> NativeRunningBatch:
         """See :class:`uwaga.decoder.Batching`."""
-        return NativeRunningBatch(self._core, self._lists, self.symbols.end, self._check_weights)
+        return NativeRunningBatch(self._core, self._lists, self.symbols.ends, self._check_weights)
 
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

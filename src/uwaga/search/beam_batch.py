@@ -190,7 +190,7 @@ class BeamBatch:
         sentences, beams = len(sources), options.rows
         self._decoder = decoder
         self._sources = sources
-        self._end = decoder.symbols.end
+        self._ends: Ids = np.array(decoder.symbols.ends)
         self._options = options
         self._constraints = Constraints(decoder, options, sources, prefixes, limits)
         if uncounted is not None:
@@ -270,7 +270,7 @@ class BeamBatch:
         candidates = (self._candidates if self._banks is None else self._banked)(step, choice, steps)
         nodes = self._record(step, candidates)
         self._finish(candidates, nodes, steps)
-        extended = (candidates.ranks[:, 0] > -np.inf) & (candidates.tokens[:, 0] != self._end)
+        extended = (candidates.ranks[:, 0] > -np.inf) & ~self._end(candidates.tokens[:, 0])
         indices = self._indices
         stay = self._continue(candidates, nodes, step.state, steps)
         return StepOutcome(
@@ -289,7 +289,7 @@ class BeamBatch:
         return [
             [
                 hypothesis(
-                    path.tokens.tolist(), path.log_probs.tolist(), path.attention, score, cut, self._end
+                    path.tokens.tolist(), path.log_probs.tolist(), path.attention, score, cut, self._ends
                 )
                 for path, score, cut in nbest
             ]
@@ -349,7 +349,7 @@ class BeamBatch:
         log_probs = columns(log_probs.reshape(sentences, beams * k), order)
         alive = ranks > -np.inf
         limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
-        ends = (tokens == self._end) & alive
+        ends = self._end(tokens) & alive
         cut = limited if self._options.force_end else limited & ~ends
         return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
 
@@ -380,7 +380,7 @@ class BeamBatch:
         alive = ranks > -np.inf
         at_limit = self._constraints.limits[self._indices] == steps  # (sentences,)
         limited = at_limit[:, None] & alive
-        ends = (tokens == self._end) & alive
+        ends = self._end(tokens) & alive
         none_finished = at_limit & (self._pool.scores[self._indices, 0] == -np.inf)
         ended = ends | limited
         alive &= ~ended | banks.may_end(reached.banks, alive, none_finished)
@@ -397,6 +397,10 @@ class BeamBatch:
             columns(cut, keep) & chosen,
             reached.at(keep),
         )
+
+    def _end(self, tokens: Ids) -> Flags:
+        """Return whether each token ends a target."""
+        return np.asarray((tokens[..., None] == self._ends).any(axis=-1))
 
     def _gains(self, log_probs: Scores, choice: Choice) -> Scores:
         """Return (sentences, beams, k) what each candidate adds to the rank of its hypothesis."""

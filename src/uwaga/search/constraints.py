@@ -86,7 +86,7 @@ def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentence
                     f"sentence {number}: token {token} of the forced prefix is outside the vocabulary of "
                     f"{decoder.vocabulary}"
                 )
-            if token in (symbols.end, symbols.pad):
+            if token in (*symbols.ends, symbols.pad):
                 raise SettingsError(
                     f"sentence {number}: the forced prefix holds the special token {token}: leave the end "
                     "and padding symbols out"
@@ -115,7 +115,7 @@ def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> N
         for token in tokens:
             if token is not None and token >= vocabulary:
                 raise SettingsError(f"{name}: token {token} is outside the vocabulary of {vocabulary}")
-    if symbols.end in options.banned:
+    if not set(options.banned).isdisjoint(symbols.ends):
         raise SettingsError("banned: the end symbol cannot be banned; use min_length to hold it back")
 
 
@@ -143,13 +143,13 @@ def uncounted_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) 
 
 
 def banned_tokens(options: SearchOptions, symbols: Symbols) -> Ids:
-    """Return the tokens banned at every step, never the end symbol, which in some models also starts or
+    """Return the tokens banned at every step, never an end symbol, which in some models also starts or
     pads.
     """
     never = {start_token(options, symbols), symbols.pad, *options.banned}
     if not options.unknown:
         never.add(symbols.unknown)
-    return np.array(sorted(never - {symbols.end}), dtype=np.int64)
+    return np.array(sorted(never - set(symbols.ends)), dtype=np.int64)
 
 
 class Constraints:
@@ -236,9 +236,9 @@ class Constraints:
         return self._with_ends(np.nonzero(np.repeat(early, self._options.rows))[0])
 
     def _with_ends(self, rows: Ids) -> Ids:
-        """Return the banned pairs of all rows, with the end symbol for the given rows."""
-        ends = np.stack([rows, np.full_like(rows, self._symbols.end)], axis=1)
-        return np.concatenate([self._banned, ends])
+        """Return the banned pairs of all rows, with the end symbols for the given rows."""
+        ends = [np.stack([rows, np.full_like(rows, end)], axis=1) for end in self._symbols.ends]
+        return np.concatenate([self._banned, *ends])
 
     def _forced_now(self, steps: Ids, indices: Ids) -> Ids | None:
         if not self._may_force:

@@ -115,11 +115,11 @@ class DecoderBatch:
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """Return the n-best list of each sentence."""
-        end, finished = self._decoder.symbols.end, self._search.finished()
+        ends, finished = self._decoder.symbols.ends, self._search.finished()
         return [
             [
                 hypothesis(
-                    target.tokens, target.log_probs, None, target.score, target.truncated, end, target.draft
+                    target.tokens, target.log_probs, None, target.score, target.truncated, ends, target.draft
                 )
                 for target in finished[index]
             ]

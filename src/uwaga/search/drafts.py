@@ -56,8 +56,8 @@ def _checked(decoder: Decoder, options: SearchOptions, draft: Draft, number: int
                 f"sentence {number}: token {token} of the draft is outside the vocabulary of "
                 f"{decoder.vocabulary}"
             )
-    if decoder.symbols.end in tokens:
-        tokens = tokens[: tokens.index(decoder.symbols.end)]
+    ends = decoder.symbols.ends
+    tokens = tokens[: next((at for at, token in enumerate(tokens) if token in ends), len(tokens))]
     return Draft(tuple(starts_with_first(tokens, options)), draft.bias) if tokens else None
 
 
@@ -208,7 +208,7 @@ class DraftBatch:
             extended += [
                 (at, target.tokens[each], target.log_probs[each])
                 for each in decided
-                if 0 <= each < len(target.tokens) and target.tokens[each] != self._decoder.symbols.end
+                if 0 <= each < len(target.tokens) and target.tokens[each] not in self._decoder.symbols.ends
             ]
             if target.finished is None:
                 still.append(at)
@@ -300,8 +300,9 @@ class DraftBatch:
         if target.cursor is not None:
             target.cursor.take(token)
         limited = len(target.tokens) == self._constraints.limits[at]
-        if token == self._decoder.symbols.end or limited:
-            cut = limited and (self._options.force_end or token != self._decoder.symbols.end)
+        ended = token in self._decoder.symbols.ends
+        if ended or limited:
+            cut = limited and (self._options.force_end or not ended)
             target.finished = self._score(at, target), bool(cut)
 
     def _column(self, target: _Target, step: Step, row: int) -> int:
@@ -334,9 +335,9 @@ class DraftBatch:
         found = []
         for at, nbest in zip(indices.tolist(), self.finished(indices), strict=True):
             seen = np.stack(self._targets[at].attention) if self._targets[at].attention else None
-            end = self._decoder.symbols.end
+            ends = self._decoder.symbols.ends
             found.append(
-                [hypothesis(one.tokens, one.log_probs, seen, *one[2:4], end, one.draft) for one in nbest]
+                [hypothesis(one.tokens, one.log_probs, seen, *one[2:4], ends, one.draft) for one in nbest]
             )
         return found
 

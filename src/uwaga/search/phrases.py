@@ -200,7 +200,7 @@ class Phrases:
                 raise SettingsError(
                     f"{where}: token {token} of a phrase is outside the vocabulary of {vocabulary}"
                 )
-            if token in (symbols.end, symbols.pad):
+            if token in (*symbols.ends, symbols.pad):
                 raise SettingsError(f"{where}: a phrase contains the special token {token}: remove it")
         if len(self.inside) not in (0, vocabulary):
             raise SettingsError(f"{where}: inside has {len(self.inside)} tokens, not {vocabulary}")

@@ -11,6 +11,7 @@ end symbol included, is ``L / divisor(m)`` where ``divisor(m)`` is
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -167,11 +168,11 @@ def hypothesis(
     attention: Floats | None,
     score: float,
     truncated: bool,
-    end: int,
+    ends: Collection[int],
     draft: DraftUse | None = None,
 ) -> Hypothesis:
     """Return the result: no end symbol, but its score, unless the hypothesis is truncated."""
-    if tokens and tokens[-1] == end:
+    if tokens and tokens[-1] in ends:
         tokens = tokens[:-1]
     if truncated:
         token_scores = token_scores[: len(tokens)]

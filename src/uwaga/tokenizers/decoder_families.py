@@ -68,6 +68,7 @@ def read_decoder_tokeniser(folder: Path, ids: TokenIds, ends: Sequence[int] = ()
         end=end,
         pad=end if ids.pad is None else ids.pad,
         unknown=end if unknown is None or unknown >= ids.vocabulary else unknown,
+        other_ends=tuple(token for token in dict.fromkeys(ends) if token != end),
     )
     tokeniser = FramedTokeniser(codec, symbols, ids.vocabulary, str(folder))
     if isinstance(codec, TokenizersCodec):

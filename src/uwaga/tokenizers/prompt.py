@@ -139,6 +139,17 @@ def read_chat_template(folder: Path, names: Iterable[str]) -> ChatTemplate | Non
     return ChatTemplate(text, special, prompt_for(names).name, str(path))
 
 
+def answer_end(tokeniser: FramedTokeniser, template: ChatTemplate) -> int:
+    """Return the token that ends the assistant's message in a template; else the model's end symbol."""
+    prompt, codec = prompt_called(template.family), tokeniser.codec
+    content = prompt.message("en", "en") if prompt.structured else "a"
+    asked = [{"role": "user", "content": content}, {"role": "assistant", "content": PLACE}]
+    _, found, after = template.render(asked, generate=False).rpartition(PLACE)
+    ids = codec.encode(after.strip()) if found else []
+    special = (token for token in ids if codec.piece(token) is not None and codec.decode([token]) == "")
+    return next(special, tokeniser.symbols.end)
+
+
 @dataclass(frozen=True)
 class PromptTokeniser:
     """The source side of a language model that translates: a text's tokens within those of a prompt.
@@ -175,8 +186,10 @@ class PromptTokeniser:
 
     @property
     def symbols(self) -> Symbols:
-        """The special token ids; a target ends where the assistant's message ends."""
-        return replace(self.inner.symbols, end=self.end)
+        """The special token ids; a target ends where the assistant's message or a text ends."""
+        inner = self.inner.symbols
+        others = tuple(token for token in inner.ends if token != self.end)
+        return replace(inner, end=self.end, other_ends=others)
 
     @property
     def vocabulary(self) -> int:
@@ -224,17 +237,8 @@ class PromptTokeniser:
 
     @cached_property
     def end(self) -> int:
-        """The token that ends the assistant's message in the template; else the model's end symbol."""
-        asked = [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACE}]
-        if self.prompt.structured:
-            asked[0] = {"role": "user", "content": self.prompt.message("en", "en")}
-        _, found, after = self.template.render(asked, generate=False).rpartition(PLACE)
-        ids = self.inner.codec.encode(after.strip()) if found else []
-        return next((token for token in ids if self._is_special(token)), self.inner.symbols.end)
-
-    def _is_special(self, token: int) -> bool:
-        piece = self.inner.codec.piece(token)
-        return piece is not None and self.inner.codec.decode([token]) == ""
+        """The token that ends the assistant's message."""
+        return answer_end(self.inner, self.template)
 
     @cached_property
     def _around(self) -> tuple[str, str]:

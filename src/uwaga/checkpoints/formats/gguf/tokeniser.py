@@ -123,6 +123,7 @@ def read_tokeniser(file: GgufFile, vocabulary: int) -> FramedTokeniser:
             end=end,
             pad=end if pad is None else pad,
             unknown=end if unknown is None else unknown,
+            other_ends=_other_ends(file, end, tokens),
         ),
         vocabulary=vocabulary,
         name=str(file.path),
@@ -139,6 +140,12 @@ def _token(file: GgufFile, name: str, tokens: Sequence[str]) -> int | None:
     if number >= len(tokens):
         raise ModelError(f"{file.path}: '{KEY}{name}' is {number}, but there are {len(tokens)} tokens")
     return number
+
+
+def _other_ends(file: GgufFile, end: int, tokens: Sequence[str]) -> tuple[int, ...]:
+    """Return the tokens that end a turn or a message, without ``end``."""
+    stated = (_token(file, name, tokens) for name in ("eot_token_id", "eom_token_id"))
+    return tuple(dict.fromkeys(token for token in stated if token is not None and token != end))
 
 
 def _types(file: GgufFile, tokens: Sequence[str]) -> list[int]:

@@ -23,6 +23,7 @@ from uwaga.checkpoints.formats.uwaga.read import (
     USUAL_VERSION,
     VERSION,
     FolderConfig,
+    SymbolIds,
     check_config,
     check_tokenisers,
     config_bytes,
@@ -80,7 +81,7 @@ def save_model(
         "normalisation": source.normalisation,
         "weights": dtype,
         "vocabulary": {"source": source.size, "target": target.size, "joint": joint},
-        "symbols": vars(target.symbols),
+        "symbols": SymbolIds.of(target.symbols).model_dump(exclude_none=True),
         "model": settings.model_dump(),
         "decoding": decoding.model_dump(),
     } | ({} if score_stats is None else {"usual_score": score_stats.model_dump()})

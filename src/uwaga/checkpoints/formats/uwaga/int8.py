@@ -34,6 +34,7 @@ from uwaga.checkpoints.formats.uwaga.int8_config import (
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.checkpoints.formats.uwaga.names import INT8_WEIGHTS as WEIGHTS
 from uwaga.checkpoints.formats.uwaga.read import (
+    SymbolIds,
     decoding_settings,
     model_values,
     read_tokeniser,
@@ -213,7 +214,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
             "target": checkpoint.target_vocabulary,
             "joint": TARGET not in files,
         },
-        "symbols": vars(checkpoint.symbols),
+        "symbols": SymbolIds.of(checkpoint.symbols).model_dump(exclude_none=True),
         "model": settings.model_dump(),
         "weights": {
             "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),

@@ -112,9 +112,7 @@ class QuantisedConfig(StrictModel):
             raise ValueError("a frame goes with the tokenisers of tokenizers and sentencepiece alone")
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
             raise ValueError("a decoder-only model has one vocabulary")
-        for name, value in self.symbols.model_dump().items():
-            if value >= self.vocabulary.target:
-                raise ValueError(f"symbols.{name} is {value}, beyond the vocabulary")
+        self.symbols.check(self.vocabulary.target)
         refusal = engine_refusal(self.model)
         if refusal is not None:
             raise ValueError(f"the native engine runs {refusal}")

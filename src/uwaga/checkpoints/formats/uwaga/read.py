@@ -57,10 +57,27 @@ class SymbolIds(StrictModel):
     end: TokenId
     pad: TokenId
     unknown: TokenId
+    other_ends: list[TokenId] | None = Field(None, min_length=1, max_length=64)
+
+    @classmethod
+    def of(cls, symbols: Symbols) -> SymbolIds:
+        """Return the ids for a file."""
+        return cls.model_validate(vars(symbols) | {"other_ends": list(symbols.other_ends) or None})
 
     def symbols(self) -> Symbols:
         """The ids for search."""
-        return Symbols(start=self.start, end=self.end, pad=self.pad, unknown=self.unknown)
+        return Symbols(self.start, self.end, self.pad, self.unknown, tuple(self.other_ends or ()))
+
+    def check(self, vocabulary: int) -> None:
+        """Check that the ids are within a vocabulary.
+
+        Raises:
+            ValueError: one is not.
+        """
+        for name, value in self.model_dump().items():
+            for token in value if isinstance(value, list) else [value]:
+                if token is not None and token >= vocabulary:
+                    raise ValueError(f"symbols.{name} is {token}, the vocabulary has {vocabulary} pieces")
 
 
 class Vocabulary(StrictModel):
@@ -100,11 +117,7 @@ class FolderConfig(StrictModel):
 
     @model_validator(mode="after")
     def _symbols_fit(self) -> FolderConfig:
-        for name, value in self.symbols.model_dump().items():
-            if value >= self.vocabulary.target:
-                raise ValueError(
-                    f"symbols.{name} is {value}, the vocabulary has {self.vocabulary.target} pieces"
-                )
+        self.symbols.check(self.vocabulary.target)
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
             raise ValueError("a decoder-only model has one vocabulary, and vocabulary.joint is false")
         return self
@@ -173,6 +186,7 @@ def model_values(settings: StrictModel) -> dict[str, Any]:
 def config_bytes(config: FolderConfig) -> bytes:
     """Return ``config`` as the bytes of ``config.json``."""
     values = config.model_dump(mode="json") | {"model": model_values(config.model)}
+    values["symbols"] = config.symbols.model_dump(exclude_none=True)
     if config.usual_score is None:
         del values["usual_score"]  # unknown to version 1
     return (json.dumps(values, indent=2, ensure_ascii=False) + "\n").encode()
