@@ -7,9 +7,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pretrained_texts import byte_level
+from typer.testing import CliRunner
 
 import uwaga
-from uwaga.errors import MissingExtraError, ModelError, SettingsError
+from uwaga.cli.main import app
+from uwaga.errors import DataError, MissingExtraError, ModelError, SettingsError, TextTooLongError
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.prompt import PROMPTS, prompt_for
 
@@ -152,10 +154,6 @@ def test_languages_are_chosen_by_call_or_at_loading(made, translator):
 
 
 def test_a_model_in_int8_keeps_its_prompt(made, tmp_path):
-    from typer.testing import CliRunner
-
-    from uwaga.cli.main import app
-
     run = CliRunner().invoke(app, ["convert", str(made[0]), str(tmp_path / "int8"), "--int8"])
     assert run.exit_code == 0, run.output
     ours = uwaga.load(tmp_path / "int8", source="en", target="de")
@@ -175,6 +173,81 @@ def test_a_model_without_a_template_does_not_translate(made, tmp_path):
     path.write_text(json.dumps(values))
     with pytest.raises(ModelError, match="one with a chat template translates too"):
         uwaga.Translator.load(tmp_path / "m", source="en", target="de")
+    with pytest.raises(SettingsError, match="no chat template, so it does not chat"):
+        uwaga.TextGenerator.load(tmp_path / "m").generate(TURNS)
+
+
+TURNS = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "A dog runs."},
+    {"role": "assistant", "content": "Zwei Männer"},
+    {"role": "user", "content": "x  <|im_end|> y"},
+]
+
+
+@pytest.fixture(scope="module")
+def generator(made):
+    return uwaga.TextGenerator.load(made[0], device="cpu")
+
+
+def test_a_chat_is_answered_as_in_transformers(made, generator):
+    _, peer, model = made
+    chats = [TURNS[:2], TURNS, TURNS[1:2]]
+    found = generator.generate(chats, max_length=15, beam=1, sample=False)
+    for chat, one in zip(chats, found, strict=True):
+        prompt = peer.apply_chat_template(
+            chat, add_generation_prompt=True, return_dict=False, return_tensors="pt"
+        )
+        assert generator.prompt_ids(chat) == prompt[0].tolist()
+        with torch.no_grad():
+            whole = model.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=15,
+                do_sample=False,
+                pad_token_id=0,
+            )
+        assert one.text == peer.decode(whole[0, prompt.shape[1] :], skip_special_tokens=True)
+        assert one.prompt == peer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+        assert generator.generate(chat, max_length=15).text == one.text
+        assert "".join(generator.stream(chat, max_length=15)) == one.text
+
+
+def test_texts_and_chats_may_be_mixed_and_what_is_neither_is_named(generator):
+    text, chat = generator.generate(["A dog", TURNS], max_length=9)
+    assert text.text == generator.generate("A dog", max_length=9).text
+    assert chat.text == generator.generate(TURNS, max_length=9).text
+    with pytest.raises(DataError, match="the prompt: message 2 must be a mapping with a 'role'"):
+        generator.generate([TURNS[0], {"role": "user"}])
+    with pytest.raises(DataError, match="prompt 2: its messages hold more than JSON values"):
+        generator.generate([TURNS, [{"role": "user", "content": [{1: print}]}]])
+    with pytest.raises(DataError, match="prompt 1 is not a string but int"):
+        generator.generate([3])
+    with pytest.raises(TextTooLongError, match=r"the prompt has \d+ tokens, and the model has 400 positions"):
+        generator.generate([{"role": "user", "content": "x " * 500}])
+
+
+def test_the_command_line_keeps_the_turns_of_a_chat(made, generator, tmp_path):
+    run = CliRunner()
+    call = ["generate", str(made[0]), "--chat", "--system", "Be brief.", "--max-length", "9"]
+    first = generator.generate(TURNS[:2], max_length=9).text
+    kept = [*TURNS[:2], {"role": "assistant", "content": first}, {"role": "user", "content": "And a cat?"}]
+    second = generator.generate(kept, max_length=9).text
+    typed = run.invoke(app, call, input="A dog runs.\n\nAnd a cat?\n")
+    assert (typed.exit_code, typed.stdout) == (0, f"{first}\n{second}\n")
+    records = run.invoke(app, [*call, "--json", "A dog runs.", "And a cat?"]).stdout.splitlines()
+    assert [json.loads(line)["text"] for line in records] == [first, second]
+    wrong = run.invoke(app, ["generate", str(made[0]), "--system", "Be brief.", "a"])
+    assert wrong.exit_code and "give it with --chat" in wrong.stderr
+
+
+def test_a_pipeline_answers_chats(made, generator):
+    pipeline = uwaga.pipeline("text-generation", str(made[0]), max_new_tokens=9)
+    answer = {"role": "assistant", "content": generator.generate(TURNS, max_length=9).text}
+    assert pipeline(TURNS) == [{"generated_text": [*TURNS, answer]}]
+    assert pipeline([TURNS], return_full_text=False) == [[{"generated_text": answer["content"]}]]
+    counted = len(generator.prompt_ids(TURNS)) + 9
+    assert pipeline(TURNS, max_new_tokens=None, max_length=counted) == pipeline(TURNS)
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,34 @@ import typer
 
 from uwaga.cli import options as the
 from uwaga.cli.option_groups import Group, option_groups
+from uwaga.errors import SettingsError
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
     from uwaga.cli.lines import Chunk
+    from uwaga.tokenizers.chat_template import Message
     from uwaga.translator import Continuation, TextGenerator
 
 Model = Annotated[
     str,
-    typer.Argument(help="A GPT-2 folder (float or int8) or a Hugging Face name (openai-community/gpt2)."),
+    typer.Argument(
+        help="A folder or GGUF file of a language model, or a Hugging Face name (openai-community/gpt2)."
+    ),
 ]
 Prompts = Annotated[
     list[str] | None,
     typer.Argument(help="Texts to continue; lines are read if omitted."),
+]
+ChatMode = Annotated[
+    bool,
+    typer.Option(
+        "--chat",
+        help="Answer: each text or line is the next message of one chat, which the model's template renders.",
+    ),
+]
+System = Annotated[
+    str | None, typer.Option(help="With --chat: what the model is told before the first message.")
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object per prompt: prompt, text, score, tokens...")
@@ -51,6 +65,8 @@ EXAMPLES = """
         uwaga generate gpt2-folder --sample --seed 1 --stream "It grows while you watch"
 
         uwaga generate gpt2-folder --input prompts.txt --json | jq -r .text
+
+        uwaga generate SmolLM2-135M-Instruct.gguf --chat --system "Answer in one sentence."
 """
 
 
@@ -61,6 +77,8 @@ def generate(
     prompt: Prompts = None,
     input_: the.Input = None,
     output: the.Output = None,
+    chat: ChatMode = False,
+    system: System = None,
     stream: the.Streaming = False,
     as_json: AsJson = False,
     *,
@@ -72,10 +90,16 @@ def generate(
     Each line of input is a prompt and gives one line of output: line breaks in continuations become spaces,
     except for texts given as arguments, --stream and --json. Greedy and beam search tend to repeat
     themselves; use --sample.
+
+    With --chat, each text or line is a message and its answer follows as it grows; --json gives an object per
+    answer. Empty lines are left out.
     """
     from uwaga.cli.lines import chunks_of, lines_out
     from uwaga.cli.meter import meter
 
+    if system is not None and not chat:
+        raise SettingsError("--system begins a chat: give it with --chat")
+    stream = stream or (chat and not as_json)
     if stream:
         the.check_streaming(as_json, search)
     chunks = chunks_of(prompt, input_)
@@ -83,10 +107,15 @@ def generate(
 
     generator = TextGenerator.load(model, **vars(load))
     options = generator.decoding.for_stream(search) if stream else generator.options(**search)
+    if chat:
+        generator.check_chats()
+    messages: list[Message] = [] if system is None else [{"role": "system", "content": system}]
     unit = "prompt" if prompt else "line"
     with lines_out(output) as write, meter(input_, "continuing") as advance:
         for chunk in chunks:
-            if stream:
+            if chat:
+                _answers(generator, chunk, messages, options, unit, as_json, write)
+            elif stream:
                 _stream(generator, chunk, options, unit, write)
             else:
                 for continuation in generator.continue_all(chunk.lines, options, chunk.names(unit)):
@@ -103,6 +132,34 @@ def _stream(
         for piece in pieces:
             write(piece)
         write("\n")
+
+
+def _answers(
+    generator: TextGenerator,
+    chunk: Chunk,
+    messages: list[Message],
+    options: SearchOptions,
+    unit: str,
+    as_json: bool,
+    write: Callable[[str], None],
+) -> None:
+    """Add lines to the messages of a chat, and after each the model's answer, which is written."""
+    for name, line in zip(chunk.names(unit), chunk.lines, strict=True):
+        if not line.strip():
+            continue
+        messages.append({"role": "user", "content": line})
+        name = f"the chat up to {name}"
+        if as_json:
+            [continuation] = generator.continue_all([messages], options, [name])
+            answer = continuation.text
+            write(_json(continuation))
+        else:
+            answer = ""
+            for piece in generator.stream_prompt(messages, options, name):
+                answer += piece
+                write(piece)
+            write("\n")
+        messages.append({"role": "assistant", "content": answer})
 
 
 def _plain(continuation: Continuation, keep_lines: bool) -> str:

@@ -327,7 +327,7 @@ class SummarizationPipeline(Text2TextPipeline):
 
 
 class TextGenerationPipeline(Pipeline):
-    """``text-generation``: a decoder continues texts."""
+    """``text-generation``: a decoder continues texts, or answers chats."""
 
     task = "text-generation"
     own = frozenset({"return_full_text", "prefix"})
@@ -337,6 +337,28 @@ class TextGenerationPipeline(Pipeline):
 
         assert model is not None
         self.model: TextGenerator = TextGenerator.load(model, **loading)
+
+    def __call__(self, inputs: Any, **options: Any) -> Any:
+        """Return the results of texts as :meth:`Pipeline.__call__` does, or those of a chat or of several.
+
+        A chat is a list of messages, each a dictionary of a ``role`` and a ``content``. Its
+        ``generated_text`` is the list with the assistant's message; with ``return_full_text`` False, only
+        that message's text.
+        """
+        if isinstance(inputs, list) and inputs and isinstance(inputs[0], Mapping):
+            return self._chats([inputs], self._checked(options))[0]
+        if isinstance(inputs, list) and inputs and isinstance(inputs[0], list):
+            return self._chats(inputs, self._checked(options))
+        return super().__call__(inputs, **options)
+
+    def _chats(self, chats: Sequence[list[Any]], options: Record) -> list[list[Record]]:
+        full = options.get("return_full_text")
+        answers = []
+        for chat, best in zip(chats, self._continued(chats, options), strict=True):
+            texts = [one.text for one in (best, *best.alternatives)]
+            whole = [[*chat, {"role": "assistant", "content": text}] for text in texts]
+            answers.append([{"generated_text": one} for one in (texts if full is False else whole)])
+        return answers
 
     def _answer(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
         prefix = options.get("prefix") or ""
@@ -350,14 +372,13 @@ class TextGenerationPipeline(Pipeline):
             for text, best in zip(texts, made, strict=True)
         ]
 
-    def _continued(self, prompts: Sequence[str], options: Record) -> list[Continuation]:
+    def _continued(self, prompts: Sequence[str | list[Any]], options: Record) -> list[Continuation]:
         counted = any(options.get(f"{bound}_length") is not None for bound in ("max", "min"))
         if not counted:
             return self.model.generate(prompts, **search_options(options, before=0))
         made = []
         for number, prompt in enumerate(prompts, start=1):
-            tokeniser = self.model.tokeniser
-            length = len(tokeniser.add_special_tokens(tokeniser.encode(prompt)))
+            length = len(self.model.prompt_ids(prompt))
             found = search_options(options, before=length)
             if found.get("max_length", 1) < 1:
                 raise DataError(

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import copy
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, TypeGuard, cast, overload
 
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shortened
 from uwaga.search import SearchOptions, search, stream
+from uwaga.tokenizers.chat import ChatTokeniser
+from uwaga.tokenizers.chat_template import ChatTemplate, Message
+from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attention import AttendedText, all_attentions
 from uwaga.translator.model import summary
 
+Chat = Sequence[Message]
+"""Messages, each a mapping with the ``role`` ``system``, ``user`` or ``assistant``, and its ``content``."""
 UNFINISHED = "\ufffd"
 """What a character decodes to while some of its bytes are missing."""
 
@@ -138,6 +145,15 @@ class Continuation(JsonRecord):
         return values
 
 
+class _Begun(NamedTuple):
+    """A prompt to continue: its text and token ids, the text of new tokens, and the model."""
+
+    text: str
+    ids: list[int]
+    new_text: Callable[[Sequence[int]], str]
+    decoder: Decoder
+
+
 class TextGenerator:
     """A decoder with its tokeniser, ready to continue texts.
 
@@ -149,17 +165,24 @@ class TextGenerator:
             those of the continuation too.
         tokeniser: from text to ids and back.
         decoding: how to search unless a call says otherwise; lengths are of the continuation.
+        chat: the model's chat template, None if it has none.
     """
 
-    def __init__(self, decoder: Decoder, tokeniser: Subwords, decoding: SearchOptions) -> None:
-        self.decoder, self.tokeniser, self.decoding = decoder, tokeniser, decoding
+    def __init__(
+        self,
+        decoder: Decoder,
+        tokeniser: Subwords,
+        decoding: SearchOptions,
+        chat: ChatTemplate | None = None,
+    ) -> None:
+        self.decoder, self.tokeniser, self.decoding, self.chat = decoder, tokeniser, decoding, chat
 
     def __repr__(self) -> str:
         return f"TextGenerator({summary(self.decoder)})"
 
     @classmethod
     def load(cls, name: str | Path, **options: Any) -> TextGenerator:
-        """Load a GPT-2 model.
+        """Load a decoder-only model.
 
         Args:
             name: a model folder, an int8 one too, or a Hugging Face name.
@@ -177,13 +200,15 @@ class TextGenerator:
         return cls(*load_generator(name, LoadOptions.of(options)))
 
     @overload
-    def generate(self, prompt: str, **options: Any) -> Continuation: ...
+    def generate(self, prompt: str | Chat, **options: Any) -> Continuation: ...
 
     @overload
-    def generate(self, prompt: Sequence[str], **options: Any) -> list[Continuation]: ...
+    def generate(self, prompt: Sequence[str | Chat], **options: Any) -> list[Continuation]: ...
 
-    def generate(self, prompt: str | Sequence[str], **options: Any) -> Continuation | list[Continuation]:
-        """Continue a text, or several.
+    def generate(
+        self, prompt: str | Chat | Sequence[str | Chat], **options: Any
+    ) -> Continuation | list[Continuation]:
+        """Continue a text, answer a chat, or several of them.
 
         A continuation ends where the model ends it, at ``max_length``, or where the model's positions end.
 
@@ -192,7 +217,9 @@ class TextGenerator:
 
         Args:
             prompt: one text, or a sequence of them. Its white space counts; an empty one leaves it to the
-                model what to begin with.
+                model what to begin with. Or a chat, a list of messages ``{"role": "user", "content": ...}``,
+                or a sequence of chats: the continuation is the assistant's next message, and its ``prompt``
+                the chat as the model's template renders it.
             **options: how to search, by name. What is missing or None is as the model's own settings say.
 
                 - ``max_length``: most new tokens.
@@ -224,17 +251,19 @@ class TextGenerator:
                 - ``mbr``, ``utility``: of translators alone, too: continuations need not be alike.
 
         Returns:
-            a continuation for a text, a list of them, in the same order, for a sequence.
+            a continuation for a text or a chat, a list of them, in the same order, for a sequence.
 
         Raises:
             TextTooLongError: a prompt is longer than the model's positions.
-            SettingsError: an unknown or impossible option.
-            DataError: a prompt is not a string, or not valid Unicode.
+            SettingsError: an unknown or impossible option, or a chat for a model without a chat template.
+            ModelError: the chat template cannot be rendered.
+            DataError: a prompt is neither a string nor messages, or not valid Unicode.
         """
         wanted = self.options(**options)
-        if isinstance(prompt, str):
+        if isinstance(prompt, str) or _is_chat(prompt):
             return self.continue_all([prompt], wanted, ["the prompt"])[0]
-        return self.continue_all(prompt, wanted, [f"prompt {n}" for n in range(1, len(prompt) + 1)])
+        prompts = cast("Sequence[str | Chat]", prompt)
+        return self.continue_all(prompts, wanted, [f"prompt {n}" for n in range(1, len(prompts) + 1)])
 
     def options(self, **options: Any) -> SearchOptions:
         """Return the model's own search options, changed by those given; see :meth:`generate`.
@@ -245,25 +274,42 @@ class TextGenerator:
         return self.decoding.changed(options)
 
     def continue_all(
-        self, prompts: Sequence[str], options: SearchOptions, names: Sequence[str]
+        self, prompts: Sequence[str | Chat], options: SearchOptions, names: Sequence[str]
     ) -> list[Continuation]:
         """Continue prompts as :meth:`generate` does, with options from :meth:`options`; ``names`` are for
         error messages.
         """
         _check_prompted(options)
-        sources = [self._ids(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
-        bounded = [self._bounded(options, len(source)) for source in sources]
-        lists: list[list[Hypothesis]] = [[] for _ in sources]
-        for limits in dict.fromkeys(bounded):
-            indices = [index for index, one in enumerate(bounded) if one == limits]
+        begun = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
+        alike = [(each.decoder, self._bounded(options, len(each.ids))) for each in begun]
+        lists: list[list[Hypothesis]] = [[] for _ in begun]
+        for decoder, limits in dict.fromkeys(alike):
+            indices = [index for index, one in enumerate(alike) if one == (decoder, limits)]
             for index, hypotheses in zip(
-                indices, search(self.decoder, [sources[index] for index in indices], limits), strict=True
+                indices, search(decoder, [begun[index].ids for index in indices], limits), strict=True
             ):
                 lists[index] = hypotheses
         return [
-            self._continuation(prompt, ways, self._text_after(source))
-            for prompt, ways, source in zip(prompts, lists, sources, strict=True)
+            self._continuation(each.text, ways, each.new_text)
+            for each, ways in zip(begun, lists, strict=True)
         ]
+
+    def check_chats(self) -> None:
+        """Check that the model chats.
+
+        Raises:
+            SettingsError: it has no chat template.
+            ModelError, MissingExtraError: its template cannot be rendered.
+        """
+        _ = self._chat
+
+    def prompt_ids(self, prompt: str | Chat) -> list[int]:
+        """Return the token ids of a prompt or of a chat, as the model reads them.
+
+        Raises:
+            TextTooLongError, SettingsError, ModelError, DataError: as :meth:`generate`.
+        """
+        return self._begin(prompt, "the prompt").ids
 
     @overload
     def attend(  # type: ignore[overload-overlap]
@@ -297,26 +343,50 @@ class TextGenerator:
         ]
         return found[0] if isinstance(text, str) else found
 
-    def stream(self, prompt: str, **options: Any) -> Generator[str, None, bool]:
-        """Continue a text and yield the new text piece by piece as it grows.
+    def stream(self, prompt: str | Chat, **options: Any) -> Generator[str, None, bool]:
+        """Continue a text, or answer a chat, and yield the new text piece by piece as it grows.
 
         Joined, the pieces are ``generate(prompt, beam=1, ...).text``, or where the options or the model's own
         settings say ``sample``, that of the same seed. The options are those of :meth:`generate`, for one
         hypothesis. What the generator returns at its end is whether a limit cut the continuation.
 
         Raises:
-            TextTooLongError, SettingsError, DataError: as :meth:`generate`, before the first piece.
+            UwagaError: as :meth:`generate`, before the first piece.
         """
         return self.stream_prompt(prompt, self.decoding.for_stream(options), "the prompt")
 
-    def stream_prompt(self, prompt: str, options: SearchOptions, name: str) -> Generator[str, None, bool]:
-        """Continue a text as :meth:`stream` does, with options of ``for_stream``; ``name`` is for error
-        messages.
+    def stream_prompt(
+        self, prompt: str | Chat, options: SearchOptions, name: str
+    ) -> Generator[str, None, bool]:
+        """Continue a text or answer a chat as :meth:`stream` does, with options of ``for_stream``; ``name``
+        is for error messages.
         """
         options.check_streams()
         _check_prompted(options)
-        source = self._ids(prompt, name)
-        return grow(self.decoder, source, self._bounded(options, len(source)), self._text_after(source))
+        begun = self._begin(prompt, name)
+        return grow(begun.decoder, begun.ids, self._bounded(options, len(begun.ids)), begun.new_text)
+
+    def _begin(self, prompt: str | Chat, name: str) -> _Begun:
+        if not _is_chat(prompt):
+            ids = self._ids(prompt, name)
+            return _Begun(str(prompt), ids, self._text_after(ids), self.decoder)
+        chat, decoder = self._chat
+        text = chat.text(prompt, name)
+        return _Begun(text, self._fitting(chat.encode(text), name), self.tokeniser.decode, decoder)
+
+    @cached_property
+    def _chat(self) -> tuple[ChatTokeniser, Decoder]:
+        """The tokeniser of chats, and the model with the tokens that end an answer."""
+        if self.chat is None or not isinstance(self.tokeniser, FramedTokeniser):
+            raise SettingsError(
+                "the model has no chat template, so it does not chat: give it a text to continue instead of "
+                "messages"
+            )
+        chat, decoder = ChatTokeniser(self.tokeniser, self.chat), copy.copy(self.decoder)
+        end, *others = chat.ends
+        ended: Any = decoder  # a protocol's attribute is read-only
+        ended.symbols = replace(decoder.symbols, end=end, other_ends=tuple(others))
+        return chat, decoder
 
     def _text_after(self, prompt: Sequence[int]) -> Callable[[Sequence[int]], str]:
         """Return the function from the tokens of a continuation to its text.
@@ -330,12 +400,14 @@ class TextGenerator:
         skipped = len(decode(end))
         return lambda tokens: decode([*end, *tokens])[skipped:]
 
-    def _ids(self, prompt: str, name: str) -> list[int]:
+    def _ids(self, prompt: object, name: str) -> list[int]:
         if not isinstance(prompt, str):
             raise DataError(f"{name} is not a string but {type(prompt).__name__}")
-        ids = self.tokeniser.add_special_tokens(self.tokeniser.encode(prompt)) or [
-            self.tokeniser.symbols.start
-        ]
+        ids = self.tokeniser.add_special_tokens(self.tokeniser.encode(prompt))
+        return self._fitting(ids or [self.tokeniser.symbols.start], name)
+
+    def _fitting(self, ids: list[int], name: str) -> list[int]:
+        """Return the ids of a prompt if the model has as many positions, or refuse them."""
         limit = self.decoder.max_source
         if limit is not None and len(ids) > limit:
             raise TextTooLongError(
@@ -369,6 +441,11 @@ class TextGenerator:
             for way in ways
         ]
         return replace(made[0], alternatives=tuple(made[1:]))
+
+
+def _is_chat(prompt: object) -> TypeGuard[Chat]:
+    """Return True for messages, False for a text or a sequence of prompts."""
+    return isinstance(prompt, Sequence) and bool(prompt) and isinstance(prompt[0], Mapping)
 
 
 def _check_prompted(options: SearchOptions) -> None:

@@ -20,6 +20,7 @@ from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
 from uwaga.settings.load_options import NO_SHORTLIST, QUANTISED, LoadOptions
+from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.prompt import PromptTokeniser, prompt_called
 from uwaga.tokenizers.subwords import Subwords
@@ -229,8 +230,10 @@ def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
     return replace(options, batch_tokens=min(options.batch_tokens, most))
 
 
-def load_generator(name: Name, wanted: LoadOptions) -> tuple[Decoder, Subwords, SearchOptions]:
-    """Load a decoder-only model with its tokeniser and search options.
+def load_generator(
+    name: Name, wanted: LoadOptions
+) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None]:
+    """Load a decoder-only model with its tokeniser, search options and chat template.
 
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
@@ -241,7 +244,7 @@ def load_generator(name: Name, wanted: LoadOptions) -> tuple[Decoder, Subwords, 
         decoder = _native(checkpoint, wanted)
     else:
         decoder = cast("Seq2Seq", _on_torch(checkpoint, wanted))
-    return decoder, checkpoint.target, checkpoint.decoding
+    return decoder, checkpoint.target, checkpoint.decoding, checkpoint.chat
 
 
 def load_filler(name: Name, wanted: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:

@@ -148,7 +148,7 @@ class Place:
             model = load_model(checkpoint, options)
             decoder, scorer = model.decoder, model.scorer
         else:
-            decoder, _, _ = load_generator(checkpoint, options)
+            decoder, *_ = load_generator(checkpoint, options)
         precision = (
             decoder.precision if isinstance(decoder, NativeModel) else dtype.replace("auto", "float32")
         )

@@ -1,0 +1,69 @@
+"""The tokeniser of a model that chats: from messages to token ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from uwaga.errors import DataError
+from uwaga.tokenizers.chat_template import ChatTemplate, Message
+from uwaga.tokenizers.framed import FramedTokeniser
+from uwaga.tokenizers.prompt import answer_end
+
+
+@dataclass(frozen=True)
+class ChatTokeniser:
+    """The tokeniser of a model with its chat template.
+
+    As in ``transformers``, a special token spelt in a message is that token.
+
+    Attributes:
+        inner: the model's tokeniser.
+        template: the model's chat template.
+    """
+
+    inner: FramedTokeniser
+    template: ChatTemplate
+
+    def text(self, messages: Sequence[Message], name: str) -> str:
+        """Return a chat as the text that the assistant's next message continues.
+
+        Args:
+            messages: the chat so far.
+            name: of the chat, for messages.
+
+        Raises:
+            DataError: a message is not a mapping with a role and a content.
+            ModelError, MissingExtraError: as :meth:`ChatTemplate.render`.
+        """
+        for number, message in enumerate(messages, start=1):
+            if (
+                not isinstance(message, Mapping)
+                or not isinstance(message.get("role"), str)
+                or not isinstance(message.get("content"), str | list)
+            ):
+                raise DataError(
+                    f"{name}: message {number} must be a mapping with a 'role' and a 'content', such as "
+                    "{'role': 'user', 'content': 'Hello'}"
+                )
+        chat = [dict(message) for message in messages]
+        try:
+            json.dumps(chat)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{name}: its messages hold more than JSON values: {error}") from None
+        return self.template.render(chat)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a chat's text, whose special tokens the template has spelt.
+
+        Raises:
+            DataError: the text is not valid Unicode, or contains a special token without an embedding.
+        """
+        return self.inner.encode(text) or [self.inner.symbols.start]
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """The tokens that end the assistant's message: that of the template, and those that end a text."""
+        return tuple(dict.fromkeys((answer_end(self.inner, self.template), *self.inner.symbols.ends)))
