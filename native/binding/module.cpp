@@ -130,6 +130,7 @@ NB_MODULE(_core, m) {
         .def("edited", [](const Handle& self, const nb::list& attention, const std::vector<int32_t>& source_places, const std::vector<int32_t>& target_places) {
             return edited_model(self, attention, source_places, target_places, &check_signals);
         }, "attention"_a, "source_places"_a, "target_places"_a)
+        .def_prop_ro("kept_tokens", [](const Handle& self) { return self.model->beginnings.kept_tokens(); })
         .def_prop_ro("can_verify", [](const Handle& self) { return can_verify(*self.model); })
         .def("shortlist", &shortlist_of, "common"_a, "first"_a, "targets"_a, "own"_a = false, "multiple"_a = 1)
         .def("encode", &encode_sources, "sources"_a, "shortlist"_a.none() = nb::none())

@@ -9,6 +9,7 @@
 #include "runtime/pages.h"
 #include "runtime/workers.h"
 #include "runtime/workspace.h"
+#include "transformer/beginnings.h"
 #include "transformer/edits.h"
 #include "transformer/matrix.h"
 
@@ -104,6 +105,7 @@ struct Model : Weights {
     std::shared_ptr<const Model> base;    // what an edited model was made of
     std::unique_ptr<const Edits> edits;   // null: none
     mutable PagePool pages, chunks;
+    mutable Beginnings beginnings;  // of a decoder-only model's prompts; in the pages
     mutable WorkspacePool workspaces;
     mutable Workers workers;
 

@@ -3,7 +3,6 @@
 // Threads divide the rows of a block. A row needs only the keys and values of the others, so there is one barrier per
 // layer. Results are bit-identical to those of steps, token by token.
 #include <algorithm>
-#include <deque>
 #include <numeric>
 
 #include "transformer/blocks.h"
@@ -142,45 +141,67 @@ void run_all(const Model& model, const std::vector<PromptToken>& all, int64_t me
     }
 }
 
+// What comes before the tokens that a prompt has still to read: the first `length` tokens of another.
+struct Before {
+    std::shared_ptr<const Prompt> prompt = {};  // null: nothing
+    int64_t length = 0;
+
+    bool whole() const { return prompt && length == static_cast<int64_t>(prompt->offsets.size()); }
+};
+
 // Plans where the tokens of prompts are read to. A beginning that several prompts share is read once, into a store of its
-// own on which theirs follow.
+// own on which theirs follow; they may be prompts of this call or of earlier ones.
 struct PromptPlan {
     Memory& memory;
     const std::vector<std::vector<int32_t>>& prompts;
-    std::vector<PromptToken> all = {};        // every token after those before it in its prompt
-    std::deque<Prompt> beginnings = {};
+    std::vector<PromptToken> all = {};  // every token after those before it in its prompt
+    struct Beginning {
+        std::size_t of;  // a prompt that has it
+        std::shared_ptr<Prompt> read;
+    };
+    std::vector<Beginning> beginnings = {};
+    Before last = {};  // of the last prompt
 
     auto read_end(std::size_t prompt) const { return prompts[prompt].end() - 1; }
-    void extend(Prompt& made, const Prompt* before, std::size_t prompt, int64_t length);
-    void share(const std::size_t* first, const std::size_t* last, const Prompt* before);
+    void extend(Prompt& made, const Before& before, std::size_t prompt, int64_t length);
+    void share(const std::size_t* first, const std::size_t* end, Before before);
     void run();
+    void remember();
 };
 
-// Read the first `length` tokens of a prompt, except those that `before` has read already; null: none.
-void PromptPlan::extend(Prompt& made, const Prompt* before, std::size_t prompt, int64_t length) {
+// Read the first `length` tokens of a prompt, except those before.
+void PromptPlan::extend(Prompt& made, const Before& before, std::size_t prompt, int64_t length) {
     const Model& model = *memory.model;
-    made.store = std::make_shared<KeyValueStore>(memory.model->pages, model.key_value_width(), model.cache_element_size(), before ? before->store : nullptr);
-    if (before) made.offsets = before->offsets;
-    const int64_t known = static_cast<int64_t>(made.offsets.size());
+    made.store = std::make_shared<KeyValueStore>(model.pages, model.key_value_width(), model.cache_element_size(), before.prompt ? before.prompt->store : nullptr);
+    if (before.prompt) made.offsets.assign(before.prompt->offsets.begin(), before.prompt->offsets.begin() + before.length);
     made.offsets.resize(static_cast<std::size_t>(length));
-    made.store->take(length - known, made.offsets.data() + known, 1);
-    for (int64_t at = known; at < length; ++at) all.push_back({&made, prompts[prompt][static_cast<std::size_t>(at)], static_cast<int32_t>(at)});
+    made.store->take(length - before.length, made.offsets.data() + before.length, 1);
+    for (int64_t at = before.length; at < length; ++at) all.push_back({&made, prompts[prompt][static_cast<std::size_t>(at)], static_cast<int32_t>(at)});
 }
 
-// The same for sorted prompts, all of which begin with the tokens of `before`.
-void PromptPlan::share(const std::size_t* first, const std::size_t* last, const Prompt* before) {
-    if (last - first == 1) return extend(memory.prompts[*first], before, *first, read_end(*first) - prompts[*first].begin());
-    const auto lowest = prompts[*first].begin(), highest = prompts[last[-1]].begin();
-    const int64_t common = std::mismatch(lowest, read_end(*first), highest, read_end(last[-1])).first - lowest;
-    if (common - (before ? static_cast<int64_t>(before->offsets.size()) : 0) >= page_entries) {
-        extend(beginnings.emplace_back(), before, *first, common);
-        before = &beginnings.back();
+// The same for sorted prompts, all of which begin with the tokens before.
+void PromptPlan::share(const std::size_t* first, const std::size_t* end, Before before) {
+    const bool alone = end - first == 1;
+    const auto lowest = prompts[*first].begin(), highest = prompts[end[-1]].begin();
+    const int64_t common = std::mismatch(lowest, read_end(*first), highest, read_end(end[-1])).first - lowest;
+    const Beginnings::Known known = memory.model->beginnings.known(prompts[*first].data(), common);
+    if (known.read >= before.length + page_entries) before = {known.kept, known.read};
+    const int64_t shared = alone ? std::min(known.seen, Beginnings::most_tokens) : common;
+    if (shared >= before.length + page_entries) {
+        beginnings.push_back({*first, std::make_shared<Prompt>()});
+        extend(*beginnings.back().read, before.whole() ? before : Before{}, *first, shared);
+        before = {beginnings.back().read, shared};
     }
-    for (const std::size_t* next = first; first < last; first = next) {
+    if (alone) {
+        extend(memory.prompts[*first], before, *first, common);
+        if (*first + 1 == prompts.size()) last = before;
+        return;
+    }
+    for (const std::size_t* next = first; first < end; first = next) {
         ++next;
         if (read_end(*first) - prompts[*first].begin() > common) {
             const std::size_t at = static_cast<std::size_t>(common);
-            while (next < last && prompts[*next][at] == prompts[*first][at]) ++next;
+            while (next < end && prompts[*next][at] == prompts[*first][at]) ++next;
         }
         share(first, next, before);
     }
@@ -192,7 +213,17 @@ void PromptPlan::run() {
     std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
         return std::lexicographical_compare(prompts[a].begin(), read_end(a), prompts[b].begin(), read_end(b));
     });
-    if (!order.empty()) share(order.data(), order.data() + order.size(), nullptr);
+    if (!order.empty()) share(order.data(), order.data() + order.size(), {});
+}
+
+// Keep the beginnings, now that they are read, and the last prompt's tokens for later calls.
+void PromptPlan::remember() {
+    Beginnings& kept = memory.model->beginnings;
+    for (auto made = beginnings.rbegin(); made != beginnings.rend(); ++made) {
+        const auto tokens = prompts[made->of].begin();
+        kept.remember({tokens, tokens + static_cast<std::ptrdiff_t>(made->read->offsets.size())}, made->read);
+    }
+    if (!prompts.empty()) kept.remember({prompts.back().begin(), read_end(prompts.size() - 1)}, last.whole() ? last.prompt : nullptr);
 }
 
 }  // namespace
@@ -207,9 +238,9 @@ Memory read_prompts(const ModelPtr& model, const std::vector<std::vector<int32_t
     PromptPlan plan{memory, prompts};
     plan.run();
     const int64_t rows = static_cast<int64_t>(plan.all.size()), worthwhile = std::max<int64_t>(1, rows / least_prompt_rows);
-    if (rows == 0) return memory;
     if (worthwhile == 1) run_all(*model, plan.all, 1, ThreadSlice{});
     else model->workers.run_team([&](const ThreadSlice& slice) { run_all(*model, plan.all, std::min(slice.count, worthwhile), slice); });
+    plan.remember();
     return memory;
 }
 

@@ -1,6 +1,7 @@
 """Decoders without a source on the engine: torch's numbers and tokens, and the same bits in any company."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 
@@ -61,6 +62,16 @@ def spelt(model, prompt, behind=()):
         made = model.step(np.array([token]), state, WHOLE)
         state = made.state
     return made.log_probs[0]
+
+
+def following(model, given):
+    """The log-probabilities of three steps behind prompts, two rows each."""
+    state, made = model.start(model.encode(given), 2), []
+    for token in (SYMBOLS.start, 4, 5):
+        step = model.step(np.full(2 * len(given), token), state, WHOLE)
+        state = step.state
+        made.append(step.log_probs)
+    return np.stack(made, 1)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -145,17 +156,7 @@ def test_prompts_that_begin_alike_are_read_as_alone(name, precision):
         texts += [template[:kept] + rng.integers(0, 97, own).tolist() for own in (0, 1, 30)]
     nested = template + rng.integers(0, 97, 40).tolist()
     texts += [[*nested, 5], [*nested, 6, 7], nested, nested, [9]]
-    single = native_decoder(model, precision)
-
-    def following(reader, given):
-        state, made = reader.start(reader.encode(given), 2), []
-        for token in (SYMBOLS.start, 4, 5):
-            step = reader.step(np.full(2 * len(given), token), state, WHOLE)
-            state = step.state
-            made.append(step.log_probs)
-        return np.stack(made, 1)
-
-    expected = np.concatenate([following(single, [text]) for text in texts])
+    expected = np.concatenate([following(native_decoder(model, precision), [text]) for text in texts])
     for threads in (1, 2, 3):
         order = rng.permutation(len(texts))
         found = following(native_decoder(model, precision, threads), [texts[number] for number in order])
@@ -177,6 +178,71 @@ def test_a_beginning_outlives_the_sentences_that_share_it():
     expected = model.step(np.zeros(1, int), model.start(model.encode(texts[1:2]), 1), Choice(1)).state
     one, other = (model.step(np.full(1, 7), each, WHOLE).log_probs for each in (left, expected))
     assert np.array_equal(one, other)
+
+
+TEMPLATES = [np.random.default_rng(7).integers(0, 97, 60).tolist()]
+TEMPLATES += [[*TEMPLATES[0][:kept], *range(own)] for kept, own in ((31, 20), (16, 40), (0, 33), (15, 9))]
+SHARING = {name: random_decoder(family(name, max_length=120), spread=1.5, vocabulary=97) for name in FAMILIES}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(sorted(SHARING)),
+    st.lists(
+        st.lists(
+            st.tuples(st.sampled_from(TEMPLATES), st.lists(st.integers(0, 96), min_size=1, max_size=20)),
+            min_size=1,
+            max_size=3,
+        ),
+        min_size=2,
+        max_size=12,
+    ),
+    st.integers(1, 2),
+)
+def test_calls_that_share_beginnings_give_the_bits_of_a_model_without_calls(precision, name, calls, threads):
+    model = SHARING[name]
+    several = native_decoder(model, precision, threads, shared_width=1)
+    for call in calls:
+        given = [template + text for template, text in call]
+        expected = [following(native_decoder(model, precision), [prompt]) for prompt in given]
+        assert np.array_equal(following(several, given), np.concatenate(expected))
+
+
+def test_a_beginning_is_kept_from_the_second_call_on_that_has_it():
+    model = native_decoder(SHARING["gemma3"], "int8")
+    template, other = TEMPLATES[0], TEMPLATES[3]
+    kept = []
+    for text in ([70, 1], [71, 2, 3], [72], [73, 4, 4, 4]):
+        model.encode([template + text])
+        kept.append(model._core.kept_tokens)
+    assert kept == [0, 60, 60, 60]
+    model.encode([[*other, 5, 6], [*other, 7]])
+    assert model._core.kept_tokens == 60 + len(other)
+    for first in range(20):
+        model.encode([[first, *range(30)]])
+    assert model._core.kept_tokens == 0
+
+
+def test_beginnings_are_kept_up_to_a_limit():
+    shape = family("llama", max_length=2600, layers=1)
+    model = native_decoder(random_decoder(shape, vocabulary=97))
+    for length, kept in ((900, [900, 1800, 1800]), (2500, [2048])):
+        for first, tokens in enumerate(kept):
+            for last in (4, 5, 6):
+                model.encode([[*[first] * length, last]])
+            assert model._core.kept_tokens == tokens
+
+
+def test_threads_share_beginnings():
+    model = SHARING["qwen3"]
+    together = native_decoder(model, "int8", 2)
+    rng = np.random.default_rng(8)
+    given = [TEMPLATES[at % 3] + rng.integers(0, 97, 9).tolist() for at in range(40)]
+    expected = [following(native_decoder(model, "int8"), [prompt]) for prompt in given]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda prompt: following(together, [prompt]), given))
+    assert all(map(np.array_equal, found, expected))
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
