@@ -98,6 +98,46 @@ def test_a_name_out_of_reach_says_how_to_get_it(cache, monkeypatch):
         find_model("Helsinki-NLP/opus-mt-en-de")
 
 
+CARDS = {
+    "license: apache-2.0": None,
+    "language: de": None,
+    "license: gemma": "licence 'gemma': the uses of its prohibited use policy are forbidden",
+    "license: cc-by-nc-4.0": "licence 'cc-by-nc-4.0': commercial use is forbidden",
+    "license: cc-by-nc-nd-4.0": "commercial use and the sharing of changed versions are forbidden",
+    "license: llama3.1": "acceptable use policy",
+    "license: other\nlicense_name: tencent-hunyuan-community\nlicense_link: LICENSE.txt": (
+        "licence 'tencent-hunyuan-community' ('LICENSE.txt'): use in the European Union"
+    ),
+    "license: other\nlicense_name: qwen-research": "commercial use is forbidden",
+    "license: other\nlicense_name: mine": "licence 'mine': not a common one; read what it forbids",
+    "license: openrail": "the uses that it lists are forbidden",
+    "license: [unclosed": None,
+}
+
+
+@pytest.mark.parametrize("front", CARDS)
+def test_what_a_licence_forbids_is_said_before_the_first_download(front, tmp_path, monkeypatch, caplog):
+    events, place = [], tmp_path / "cache"
+
+    def download(name, *, allow_patterns, local_files_only=False):
+        if local_files_only and not (place / "config.json").exists():
+            raise OSError("not in the cache")
+        events.append([record.message for record in caplog.records])
+        place.mkdir(exist_ok=True)
+        (place / "README.md").write_text(f"---\n{front}\n---\n")
+        if len(allow_patterns) > 1:
+            (place / "config.json").touch()
+            (place / "model.safetensors").touch()
+        return str(place)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    assert find_model("me/en-de") == place
+    assert find_model("me/en-de") == place
+    said = [record.message for record in caplog.records]
+    assert events[1] == said and len(said) == (CARDS[front] is not None)
+    assert all(line.startswith("me/en-de: ") and CARDS[front] in line for line in said)
+
+
 def test_a_hub_name_without_the_library_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match="pip install huggingface_hub"):

@@ -7,10 +7,13 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from uwaga.checkpoints import registry as formats
+from uwaga.checkpoints.card import README, read_card
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED, CONFIG, SOURCE, WEIGHTS
 from uwaga.errors import MissingExtraError, ModelError, reason
+from uwaga.library.licences import restriction
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
 OWNERS = {
@@ -31,7 +34,8 @@ def find_model(name: str | Path | None = None) -> Path:
 
     No name, or ``bundled``, is the model that comes with uwaga. A folder or file that exists takes precedence
     over other meanings of a name. Then come the models that ``uwaga models`` lists, and repositories of the
-    Hugging Face hub, which are read from the local cache or else downloaded.
+    Hugging Face hub, which are read from the local cache or else downloaded. Before a first download, what
+    the licence is known to forbid is logged as a warning.
 
     Raises:
         ModelError: there is no such model, or it cannot be downloaded.
@@ -87,6 +91,8 @@ def _from_hub(name: str) -> Path:
     if cached is not None and _has(cached, (*files.weights, *files.rather_not)):
         return cached
     try:
+        if cached is None:
+            _tell_restriction(hub, name)
         snapshot = Path(hub.snapshot_download(name, allow_patterns=default))
         if not _has(snapshot, files.weights):
             snapshot = Path(hub.snapshot_download(name, allow_patterns=[*default, *files.rather_not]))
@@ -100,6 +106,15 @@ def _from_hub(name: str) -> Path:
             f"check the name and the network, or on a machine with a network run `hf download {name}` "
             "and give the folder that it prints"
         ) from None
+
+
+def _tell_restriction(hub: Any, name: str) -> None:
+    """Write what the licence of a repository forbids as a line to the log, which stderr shows."""
+    import logging  # not at start-up: few models are fetched
+
+    stated = restriction(read_card(Path(hub.snapshot_download(name, allow_patterns=[README]))))
+    if stated is not None:
+        logging.getLogger("uwaga.library").warning("%s: %s", name, stated)
 
 
 def _has(folder: Path, patterns: Sequence[str]) -> bool:
