@@ -1,13 +1,17 @@
 #include "binding/search.h"
 #include "binding/step.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace uwaga {
@@ -125,10 +129,11 @@ std::vector<Entry> checked_entries(const BeamRules& rules, int64_t vocabulary, s
             if (token != -1) checked_token(token, vocabulary, "forced");
         }
         if (drafts.size() && !drafts[i].is_none()) {
-            const auto [tokens, bias] = nb::cast<std::pair<std::vector<int64_t>, double>>(drafts[i]);
+            const auto [tokens, bias, shown] = nb::cast<std::tuple<std::vector<int64_t>, double, std::optional<int64_t>>>(drafts[i]);
             for (const int64_t token : tokens) entry.draft.push_back(checked_token(token, vocabulary, "drafts"));
             if (!(bias >= 0 && bias < 0.5)) refuse("drafts: the bias must be from 0 to below 0.5");
             entry.bias = bias;
+            entry.shown = shown.value_or(static_cast<int64_t>(tokens.size()));
         }
         if (phrases.size() && !phrases[i].is_none()) entry.phrases = checked_phrases(nb::cast<nb::tuple>(phrases[i]), vocabulary);
     }

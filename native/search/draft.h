@@ -16,8 +16,8 @@ struct DraftUse {
 
 // The twin of uwaga.search.drafts.DraftCursor.
 //
-// After a rejected token the target may rejoin the draft: at the next place if one token was replaced, or where the
-// draft has the token that was decided. The number of proposed tokens doubles while all are accepted and halves when
+// After a rejected token the target may rejoin the draft: at the next place if one token was replaced, where the draft
+// has the token that was decided, or at the draft's last token, which often ends a longer sentence too. The number of proposed tokens doubles while all are accepted and halves when
 // none is, down to 0: then only plain steps are made, until a decided token is in the draft again.
 class DraftCursor {
   public:
@@ -48,7 +48,8 @@ class DraftCursor {
             if (tokens_[static_cast<std::size_t>(at)] == token && (found < 0 || std::abs(at - next_) <= std::abs(found - next_))) found = at;
         }
         if (found >= 0) window_ = std::max<int64_t>(window_, 1);
-        next_ = std::min(size(), (found >= 0 ? found : next_) + 1);
+        if (found >= 0) next_ = found + 1;
+        else if (next_ < size()) next_ = std::min(next_ + 1, size() - 1);
     }
 
     // Count a pass and adapt the number of proposed tokens.

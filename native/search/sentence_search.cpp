@@ -37,7 +37,7 @@ std::pair<const int32_t*, int64_t> SentenceSearch::proposal(int64_t most) const 
 
 int64_t SentenceSearch::favoured(int64_t ahead) const {
     const int64_t at = steps_ + ahead - 1;
-    if (!draft_ || !(entry_.bias > 0) || !draft_->follows() || at >= draft_->size()) return -1;
+    if (!draft_ || !(entry_.bias > 0) || !draft_->follows() || at >= std::min(entry_.shown, draft_->size())) return -1;
     return draft_->tokens()[static_cast<std::size_t>(at)];
 }
 

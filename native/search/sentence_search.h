@@ -41,7 +41,8 @@ struct Entry {
     PhrasesPtr phrases = nullptr;
     bool streams = false;  // report each token as it is decided; needs a single beam
     std::vector<int32_t> draft = {};  // a target to check; used by a single beam without phrases
-    double bias = 0;                  // weight of the draft's tokens, below 0.5
+    double bias = 0;                  // weight of the draft's first `shown` tokens, below 0.5
+    int64_t shown = 0;
 };
 
 struct FoundHypothesis {

@@ -207,12 +207,13 @@ class PhraseTables(NamedTuple):
 class Draft(NamedTuple):
     """A target that the model would probably write, which a greedy search checks in few passes (M42).
 
-    ``tokens`` are without the end symbol. ``bias`` from 0 to below 0.5 is the weight of the draft's tokens as
-    long as the target is the draft: with 0 the result is that without a draft.
+    ``tokens`` are without the end symbol. ``bias`` from 0 to below 0.5 is the weight of the first ``shown``
+    of them (None: of all) as long as the target is the draft: with 0 the result is that without a draft.
     """
 
     tokens: Sequence[int]
     bias: float = 0.0
+    shown: int | None = None
 
 
 class FinishedTarget(NamedTuple):

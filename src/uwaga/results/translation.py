@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -157,6 +158,14 @@ def noisy_or(chances: Iterable[tuple[tuple[int, int], float]]) -> tuple[tuple[in
     return tuple((*pair, 1.0 - left) for pair, left in sorted(missed.items()))
 
 
+def without_last_words(text: str, count: int) -> str:
+    """Return a text without its last ``count`` words and the white space before them."""
+    if not count:
+        return text
+    starts = [word.start() for word in re.finditer(r"\S+", text)]
+    return text[: starts[-count]].rstrip() if count < len(starts) else ""
+
+
 class DraftUse(NamedTuple):
     """How a search used a draft.
 
@@ -273,6 +282,10 @@ class Translation(JsonRecord):
 
     def __hash__(self) -> int:
         return hash((self.source, self.text, self.tokens, self.score))
+
+    def without_last(self, words: int) -> str:
+        """Return the text without its last words, which change most while a text grows."""
+        return without_last_words(self.text, words)
 
     @property
     def words(self) -> tuple[Word, ...]:

@@ -58,7 +58,11 @@ def _checked(decoder: Decoder, options: SearchOptions, draft: Draft, number: int
             )
     ends = decoder.symbols.ends
     tokens = tokens[: next((at for at, token in enumerate(tokens) if token in ends), len(tokens))]
-    return Draft(tuple(starts_with_first(tokens, options)), draft.bias) if tokens else None
+    if not tokens:
+        return None
+    begun = tuple(starts_with_first(tokens, options))
+    shown = None if draft.shown is None else max(0, draft.shown) + len(begun) - len(tokens)
+    return Draft(begun, draft.bias, shown)
 
 
 class DraftCursor:
@@ -88,8 +92,9 @@ class DraftCursor:
         places = [at for at in reached if self.tokens[at] == token]
         if places:
             self._window = max(self._window, 1)
-        nearest = min(places, key=lambda at: (abs(at - self._next), -at), default=self._next)
-        self._next = min(size, nearest + 1)
+            self._next = min(places, key=lambda at: (abs(at - self._next), -at)) + 1
+        elif self._next < size:
+            self._next = min(self._next + 1, size - 1)
 
     def count(self, proposed: int, accepted: int) -> None:
         """Count a pass and adapt the number of proposed tokens."""
@@ -120,12 +125,13 @@ class _Target:
         self.rank = 0.0
         self.cursor = None if draft is None else DraftCursor(draft.tokens)
         self.bias = 0.0 if draft is None else draft.bias
+        self.shown = 0 if draft is None else len(draft.tokens[: draft.shown])
         self.finished: tuple[float, bool] | None = None
 
     def favoured(self, ahead: int) -> int:
         """Return the draft's token that a step is biased towards, or -1."""
         at = len(self.tokens) + ahead
-        if self.cursor is None or not self.bias or not self.cursor.follows or at >= len(self.cursor.tokens):
+        if self.cursor is None or not self.bias or not self.cursor.follows or at >= self.shown:
             return -1
         return self.cursor.tokens[at]
 

@@ -12,7 +12,7 @@ from uwaga.errors import DataError, SettingsError, UwagaError, shown
 from uwaga.markup.formats import Format
 from uwaga.results.translation import GlossaryMode, Translation
 from uwaga.search import SearchOptions, SearchOverrides
-from uwaga.settings.options import option, option_fields
+from uwaga.settings.options import check_whole, option, option_fields
 
 if TYPE_CHECKING:
     from uwaga.markup.xml_text import XmlOutline
@@ -59,6 +59,7 @@ class Request:
             text with tags or placeholders is translated without it.
         bias: weight of the draft's tokens, from 0 to below 0.5, as long as the translation is the draft; with
             0 the translation is that without a draft.
+        mask: words at the end of the draft whose tokens get no weight.
     """
 
     text: str
@@ -118,6 +119,7 @@ class Request:
     name: str = "the text"
     draft: str = ""
     bias: float = 0.0
+    mask: int = 0
 
     @property
     def shared(self) -> tuple[object, ...]:
@@ -134,6 +136,7 @@ class Request:
             option_fields(Request)[name].check(getattr(self, name))
         if isinstance(self.bias, bool) or not isinstance(self.bias, int | float) or not 0 <= self.bias < 0.5:
             raise SettingsError(f"bias must be from 0 to below 0.5, not {shown(self.bias)}")
+        check_whole("mask", self.mask, 0)
         names = self.ignore_tags
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise SettingsError(f"ignore_tags must be a list of the names of tags, not {shown(names)}")

@@ -5,26 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
 from uwaga.decoder import MAX_BEAM, Decoder, Draft
-from uwaga.results.translation import Hypothesis
+from uwaga.languages.codes import base_language
+from uwaga.results.translation import Hypothesis, without_last_words
 from uwaga.search import SearchOptions, search
 from uwaga.search.constraints import start_token
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.checks import STOPS, without_stop
+from uwaga.translator.checks import STOPS, is_bare, without_stop
 from uwaga.translator.plan import Stage
-from uwaga.translator.split import Passage, Sentence, prefix_ids
+from uwaga.translator.split import UNSPACED, Passage, Sentence, prefix_ids
 
 if TYPE_CHECKING:
     from uwaga.terms.apply import SentenceTerms
+    from uwaga.translator.model import Model
 
 COPIED = Hypothesis((), 0.0, 0.0, ())
 """Stands for the translation of a sentence that is copied."""
 WIDENINGS = (2, 4, 8)
 """Factors by which a beam is widened that holds too few different texts."""
 BREAKS = re.compile(r"[\r\n]")
+STOP_OF_UNSPACED = "。"
+"""The full stop of languages without spaces between words."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,13 @@ class SearchedPassage:
 
 @dataclass(frozen=True)
 class Drafting:
-    """The draft of each passage's translation, empty for none, and the weight of their tokens."""
+    """The draft of each passage's translation, empty for none, and the weight of their tokens but for those
+    of the last ``mask`` words.
+    """
 
     drafts: Sequence[str]
     bias: float = 0.0
+    mask: int = 0
 
 
 def part_of(drafting: Drafting | None, first: int, last: int | None = None) -> Drafting | None:
@@ -149,9 +156,25 @@ def _sentence_drafts(
             lines = [line for line in text.splitlines() if line.strip()]
             parts = [part for line in lines for part in split_sentences(line, stage.model.languages[1])]
         texts = [*(part.strip() for part in parts), *[""] * count][:count]
-        encode = stage.model.target.encode
-        drafts += [Draft(encode(one), drafting.bias) if one else None for one in texts]
+        end, at = len(without_last_words(text, drafting.mask)), 0
+        for one in texts:
+            at = max(at, text.find(one, at))
+            drafts.append(_draft(stage.model, one, drafting.bias, max(0, end - at)) if one else None)
+            at += len(one)
     return [drafts[at] for at in searched]
+
+
+def _draft(model: Model, text: str, bias: float, shown: int) -> Draft:
+    """Return the draft of a sentence, with a weight for its first ``shown`` characters.
+
+    A sentence without a mark at its end gets a full stop, with which models end most sentences.
+    """
+    stop = STOP_OF_UNSPACED if base_language(model.languages[1]) in UNSPACED else STOPS[0]
+    tokens = model.target.encode(text + stop if is_bare(text) else text)
+    if not bias:
+        return Draft(tokens)
+    begun = zip(tokens, model.target.encode(text[:shown]), strict=False)
+    return Draft(tokens, bias, sum(1 for _ in takewhile(lambda both: both[0] == both[1], begun)))
 
 
 def _terms_of(stage: Stage, sentence: Sentence) -> SentenceTerms | None:

@@ -184,7 +184,7 @@ def translate_texts(
                 steps[at].append(failed(texts[at], error, on_error))
         begun = [prefixes[at] if stage is plan.stages[-1] else "" for at in passages]
         drafted = [drafts[at] for at in passages] if any(drafts) and stage is plan.stages[-1] else []
-        drafting = Drafting(drafted, plan.request.bias) if any(drafted) else None
+        drafting = Drafting(drafted, plan.request.bias, plan.request.mask) if any(drafted) else None
         results = translate_passages(stage, list(passages.values()), begun, on_error, drafting)
         before = {}
         for at, result in zip(passages, results, strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice, pairwise
@@ -19,7 +18,6 @@ from uwaga.markup import Inline, plain_text
 from uwaga.markup.placeholders import kept_placeholders
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
-from uwaga.settings.options import check_whole
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
 from uwaga.translator.plan import Plan, make_plan, search_options
@@ -280,26 +278,23 @@ class Translator:
         """Translate a text that has grown, with the last translation as the draft (M42).
 
         The beginning that has not changed is checked in few passes of the model. Text that is shown while it
-        grows flickers less with a ``bias`` towards what is shown, or if its last words, which change most,
-        are not shown (Arivazhagan et al. 2020).
+        grows flickers less with a ``bias`` towards what is shown, and if its last words, which change most,
+        are not shown (Arivazhagan et al. 2020): see :meth:`uwaga.Translation.without_last`.
 
         Args:
             text: the text so far.
-            previous: the last translation of its beginning; empty at first.
+            previous: the whole last translation of its beginning; empty at first.
             bias: from 0 to below 0.5; 0 gives the translation of the whole text by itself.
-            mask: words at the end of the translation that are left out; 0 for the complete text.
+            mask: words at the end of ``previous`` that are not shown; the translation is not biased towards
+                them.
             **options: as of :meth:`translate`, for greedy search.
 
         Raises:
             TextTooLongError, SettingsError, DataError: as :meth:`translate`.
         """
-        check_whole("mask", mask, 0)
-        draft = str(previous)
-        made = self.translate(text, **{"beam": 1, "nbest": 1, **options}, draft=draft, bias=bias)
-        if not mask:
-            return made
-        starts = [word.start() for word in re.finditer(r"\S+", made.text)]
-        return replace(made, text=made.text[: starts[-mask]].rstrip() if mask < len(starts) else "")
+        return self.translate(
+            text, **{"beam": 1, "nbest": 1, **options}, draft=str(previous), bias=bias, mask=mask
+        )
 
     def stream(self, text: str, **options: Any) -> Generator[str, None, bool]:
         """Translate a text and yield its translation piece by piece as it grows.
