@@ -204,7 +204,11 @@ def test_a_pattern_of_windows_by_layer(tmp_path):
             r"has shape \(96, 64\), the metadata asks for \(64, 64\)",
         ),
         ("llama", {"llama.attention.head_count_kv": 3}, "key_value_heads 3 does not divide heads 4"),
-        ("llama", {"split.count": 2}, "one of 2 parts of a model; join them"),
+        (
+            "llama",
+            {"split.count": 2, "split.no": 0},
+            "part 1 of 2 of a model, but its name does not end in -00001-of-00002.gguf",
+        ),
         (
             "qwen2",
             {"qwen2.attention.sliding_window": 8},
@@ -228,6 +232,55 @@ def test_what_cannot_be_run_is_refused_by_name(tmp_path, case, metadata, words):
         with pytest.raises(ModelError, match=words) as caught:
             read(path)
         assert str(path) in str(caught.value)
+
+
+def test_a_split_model_is_read_as_one(tmp_path):
+    model = gguf_files.peer("llama")
+    whole = read_gguf(gguf_files.write(tmp_path / "whole.gguf", "llama", model, "Q8_0"))
+    split = read_gguf(gguf_files.write(tmp_path / "m.gguf", "llama", model, "Q8_0", part=8))
+    assert split.settings == whole.settings
+    for name in whole.weights.names():
+        assert np.array_equal(split.weights.read(name), whole.weights.read(name))
+    described = formats.describe(split.place)
+    assert not described.problems
+    assert described.weights.bytes == sum(path.stat().st_size for path in tmp_path.glob("m-*-of-00005.gguf"))
+
+
+@pytest.mark.parametrize(
+    ("number", "by", "words"),
+    [
+        (3, None, "m-00003-of-00005.gguf: missing: the model of m-00001-of-00005.gguf has 5 parts"),
+        (2, ("m", 3), "m-00002-of-00005.gguf: 'split.no' is 2, not 1"),
+        (5, ("whole", None), "m-00005-of-00005.gguf: 'split.no' must be .* not missing"),
+        (2, ("other", 2), "m-00003-of-00005.gguf: tensor 'blk.1.*' is in an earlier part, too"),
+        (5, ("other", 5), "m-00001-of-00005.gguf: its 5 parts have 35 tensors, but 39 are stated"),
+        (
+            1,
+            ("m", 2),
+            "m-00001-of-00005.gguf: part 2 of 5 of a model, but its name does not end in -00002-of",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(tmp_path, number, by, words):
+    first = gguf_files.write(tmp_path / "m.gguf", part=8)
+    gguf_files.write(tmp_path / "other.gguf", part=9)
+    gguf_files.write(tmp_path / "whole.gguf")
+    replaced = tmp_path / f"m-{number:05d}-of-00005.gguf"
+    if by is None:
+        replaced.unlink()
+    else:
+        name, part = by
+        replaced.write_bytes(
+            (tmp_path / (f"{name}-{part:05d}-of-00005.gguf" if part else f"{name}.gguf")).read_bytes()
+        )
+    with pytest.raises(ModelError, match=words):
+        formats.read(first)
+
+
+def test_another_part_than_the_first_is_refused(tmp_path):
+    first = gguf_files.write(tmp_path / "m.gguf", part=8)
+    with pytest.raises(ModelError, match=f"not the first of 5 parts of a model; give {first.name}"):
+        formats.read(tmp_path / "m-00004-of-00005.gguf")
 
 
 def test_an_unknown_architecture_is_refused_by_name(tmp_path):

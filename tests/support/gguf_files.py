@@ -72,7 +72,7 @@ def peer(case, seed=0):
     return model
 
 
-def write(path, case="llama", model=None, form="F32", metadata=None, tensors=None, tokeniser=None):
+def write(path, case="llama", model=None, form="F32", metadata=None, tensors=None, tokeniser=None, part=0):
     """Write a model of transformers as llama.cpp's converter does.
 
     Args:
@@ -83,12 +83,13 @@ def write(path, case="llama", model=None, form="F32", metadata=None, tensors=Non
         metadata: values by key, instead of or besides the others; None leaves a key out.
         tensors: arrays by name, likewise.
         tokeniser: metadata of the tokeniser; those of :data:`TOKENS` if not given.
+        part: most tensors of a part; 0 for one file. The name of the first part is returned.
     """
     architecture = CASES[case][0]
     model = model or peer(case)
     values = _metadata(architecture, model.config) | (tokeniser or pieces()) | (metadata or {})
     arrays = _tensors(case, architecture, model) | (tensors or {})
-    writer = GGUFWriter(str(path), architecture)
+    writer = GGUFWriter(str(path), architecture, split_max_tensors=part)
     for key, value in values.items():
         if value is not None:
             _add(writer, key, value)
@@ -103,8 +104,9 @@ def write(path, case="llama", model=None, form="F32", metadata=None, tensors=Non
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
+    parts = len(writer.tensors)
     writer.close()
-    return path
+    return path.with_name(f"{path.stem}-00001-of-{parts:05d}.gguf") if parts > 1 else path
 
 
 def pieces():

@@ -1,6 +1,7 @@
 """GGUF files (``docs/gguf.md`` of ggml): their metadata and tensors; none of their sizes is trusted.
 
-A file begins with the header: four letters, a version, the counts of tensors and of metadata; then come the
+A model may be split into several files, which llama.cpp names ``name-00001-of-00003.gguf`` and so on: the
+first has the metadata, each has tensors. A file begins with the header: four letters, a version, the counts of tensors and of metadata; then come the
 metadata (key, type, value), the tensors' infos (name, axes, format, place) and, aligned, their data. Strings
 and arrays are preceded by their length. Everything is little-endian.
 """
@@ -8,9 +9,10 @@ and arrays are preceded by their length. Everything is little-endian.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -48,9 +50,12 @@ Value = bool | int | float | str | NDArray[Any] | list[str]
 """A value of the metadata: arrays are lists of strings, or numpy arrays."""
 
 
+PART_NAME = re.compile(r"(?P<name>.+)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5})\.gguf")
+
+
 @dataclass(frozen=True)
 class GgufFile:
-    """An open GGUF file, all sizes checked; its tensors are read on demand."""
+    """An open GGUF file, or the files of a split model, all sizes checked; its tensors are read on demand."""
 
     path: Path
     version: int
@@ -110,8 +115,52 @@ class GgufFile:
         )
 
 
+def read_parts(path: Path) -> GgufFile:
+    """Read the headers of a GGUF file and, if it is the first part of a split model, of the other parts.
+
+    Raises:
+        ModelError: as by :func:`read_file`; a part is missing or belongs to another model; or the file is
+            a part that is not the first.
+    """
+    first = read_file(path)
+    count = first.whole("split.count", 1)
+    if count < 2:
+        return first
+    named, own = PART_NAME.fullmatch(path.name), first.whole("split.no") + 1
+    if named is None or (int(named["number"]), int(named["count"])) != (own, count):
+        raise ModelError(
+            f"{path}: part {own} of {count} of a model, but its name does not end in -{own:05d}-of-{count:05d}"
+            ".gguf; the other parts are found by their names"
+        )
+    parts = [path.with_name(f"{named['name']}-{one:05d}-of-{count:05d}.gguf") for one in range(1, count + 1)]
+    if path != parts[0]:
+        raise ModelError(f"{path}: not the first of {count} parts of a model; give {parts[0].name}")
+    tensors = dict(first.tensors)
+    for number, place in enumerate(parts[1:], start=1):
+        if not place.exists():
+            raise ModelError(
+                f"{place}: missing: the model of {path.name} has {count} parts; fetch all of them"
+            )
+        part = read_file(place)
+        for key, wanted in (("split.no", number), ("split.count", count)):
+            if (stated := part.whole(key)) != wanted:
+                raise ModelError(f"{place}: {key!r} is {stated}, not {wanted} as by its name and place")
+        if twice := tensors.keys() & part.tensors.keys():
+            raise ModelError(
+                f"{place}: tensor {shown(min(twice))} is in an earlier part, too: parts of several models?"
+            )
+        tensors |= part.tensors
+    stated = first.whole("split.tensors.count")
+    if len(tensors) != stated:
+        raise ModelError(
+            f"{path}: its {count} parts have {len(tensors)} tensors, but {stated} are stated; fetch all parts "
+            "of one model again"
+        )
+    return replace(first, tensors=tensors)
+
+
 def read_file(path: Path) -> GgufFile:
-    """Read the header of a GGUF file.
+    """Read the header of one GGUF file.
 
     Raises:
         ModelError: missing, truncated or damaged, or of a version, type or format that is not read. The

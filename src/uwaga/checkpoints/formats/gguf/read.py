@@ -17,7 +17,7 @@ import numpy as np
 
 from uwaga.checkpoints.card import Card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
-from uwaga.checkpoints.formats.gguf.file import GgufFile, read_file
+from uwaga.checkpoints.formats.gguf.file import GgufFile, read_parts
 from uwaga.checkpoints.formats.gguf.tokeniser import read_tokeniser
 from uwaga.checkpoints.languages import UNKNOWN, Languages
 from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
@@ -111,10 +111,10 @@ NORMS = (
 
 
 def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
-    """Read a GGUF file.
+    """Read a GGUF file, or all files of a split model.
 
     Args:
-        path: the file.
+        path: the file; of a split model the first.
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
 
     Raises:
@@ -123,12 +123,7 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
             the key or tensor.
         MissingExtraError: its tokeniser needs ``tokenizers``, which is not installed.
     """
-    file = read_file(path)
-    if file.metadata.get("split.count", 1) not in (0, 1):
-        raise ModelError(
-            f"{path}: one of {shown(file.metadata['split.count'])} parts of a model; join them with "
-            "`llama-gguf-split --merge`"
-        )
+    file = read_parts(path)
     name = file.word("general.architecture")
     if name not in ARCHITECTURES:
         raise ModelError(
