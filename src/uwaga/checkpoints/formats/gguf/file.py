@@ -1,7 +1,9 @@
 """GGUF files (``docs/gguf.md`` of ggml): their metadata and tensors; none of their sizes is trusted.
 
 A model may be split into several files, which llama.cpp names ``name-00001-of-00003.gguf`` and so on: the
-first has the metadata, each has tensors. A file begins with the header: four letters, a version, the counts of tensors and of metadata; then come the
+first has the metadata, each has tensors.
+
+A file begins with the header: four letters, a version, the counts of tensors and of metadata; then come the
 metadata (key, type, value), the tensors' infos (name, axes, format, place) and, aligned, their data. Strings
 and arrays are preceded by their length. Everything is little-endian.
 """
@@ -129,8 +131,8 @@ def read_parts(path: Path) -> GgufFile:
     named, own = PART_NAME.fullmatch(path.name), first.whole("split.no") + 1
     if named is None or (int(named["number"]), int(named["count"])) != (own, count):
         raise ModelError(
-            f"{path}: part {own} of {count} of a model, but its name does not end in -{own:05d}-of-{count:05d}"
-            ".gguf; the other parts are found by their names"
+            f"{path}: part {own} of {count} of a model, but its name does not end in "
+            f"-{own:05d}-of-{count:05d}.gguf; the other parts are found by their names"
         )
     parts = [path.with_name(f"{named['name']}-{one:05d}-of-{count:05d}.gguf") for one in range(1, count + 1)]
     if path != parts[0]:
@@ -153,8 +155,8 @@ def read_parts(path: Path) -> GgufFile:
     stated = first.whole("split.tensors.count")
     if len(tensors) != stated:
         raise ModelError(
-            f"{path}: its {count} parts have {len(tensors)} tensors, but {stated} are stated; fetch all parts "
-            "of one model again"
+            f"{path}: its {count} parts have {len(tensors)} tensors, but {stated} are stated; fetch all "
+            "parts of one model again"
         )
     return replace(first, tensors=tensors)
 
