@@ -16,34 +16,47 @@ namespace uwaga {
 
 namespace {
 
-std::vector<nb::bytes> pieces_of(const SentencePiece& self, std::string_view text) {
-    std::vector<nb::bytes> pieces;
-    for (const Segment& one : self.segment(text)) pieces.emplace_back(one.piece.data(), one.piece.size());
+// Raises UnicodeDecodeError: a piece of a damaged model may be any bytes.
+nb::str to_str(std::string_view text) {
+    PyObject* made = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr);
+    if (!made) throw nb::python_error();
+    return nb::steal<nb::str>(made);
+}
+
+std::vector<nb::str> pieces_of(const SentencePiece& self, std::string_view text) {
+    std::vector<nb::str> pieces;
+    for (const Segment& one : self.segment(text)) pieces.push_back(to_str(one.piece));
     return pieces;
 }
 
-nb::bytes joined(const SentencePiece& self, const std::vector<std::string>& pieces) {
-    const std::string text = self.join({pieces.begin(), pieces.end()});
-    return nb::bytes(text.data(), text.size());
+std::vector<std::vector<int32_t>> encode_batch(const SentencePiece& self, const std::vector<std::string>& texts) {
+    const nb::gil_scoped_release released;
+    std::vector<std::vector<int32_t>> rows;
+    for (const std::string& text : texts) rows.push_back(self.encode(text));
+    return rows;
 }
 
-nb::bytes decoded(const SentencePiece& self, const std::vector<int32_t>& ids) {
-    const std::string text = self.decode(ids);
-    return nb::bytes(text.data(), text.size());
-}
+nb::str joined(const SentencePiece& self, const std::vector<std::string>& pieces) { return to_str(self.join({pieces.begin(), pieces.end()})); }
 
 }  // namespace
 
 void bind_text(nb::module_& m) {
     using namespace nb::literals;
-    nb::class_<SentencePiece>(m, "SentencePiece")
-        .def("__init__", [](SentencePiece* self, const nb::bytes& model) { new (self) SentencePiece({model.c_str(), model.size()}); }, "model"_a)
-        .def("__len__", &SentencePiece::size)
-        .def_prop_ro("symbols", [](const SentencePiece& self) { return nb::make_tuple(self.start(), self.end(), self.pad(), self.unknown()); })
-        .def("encode", &SentencePiece::encode, "text"_a, "prefix"_a = true)
+    using Model = SentencePiece;
+    nb::class_<Model>(m, "SentencePiece")
+        .def("__init__", [](Model* self, const nb::bytes& model) { new (self) Model({model.c_str(), model.size()}); }, "model"_a)
+        .def("__len__", &Model::size)
+        .def_prop_ro("symbols", [](const Model& self) { return nb::make_tuple(self.start(), self.end(), self.pad(), self.unknown()); })
+        .def("piece", [](const Model& self, int32_t id) { return to_str(self.piece(self.checked(id))); }, "number"_a)
+        .def("number", &Model::id_of, "piece"_a)
+        .def("is_control", [](const Model& self, int32_t id) { return self.control(self.checked(id)); }, "number"_a)
+        .def("is_byte", [](const Model& self, int32_t id) { return self.byte(self.checked(id)); }, "number"_a)
+        .def("normalise", [](const Model& self, std::string_view text, bool prefix) { return to_str(self.normalise(text, prefix)); }, "text"_a, "prefix"_a = true)
+        .def("encode", &Model::encode, "text"_a, "prefix"_a = true)
+        .def("encode_batch", &encode_batch, "texts"_a)
         .def("pieces", &pieces_of, "text"_a)
         .def("join", &joined, "pieces"_a)
-        .def("decode", &decoded, "ids"_a);
+        .def("decode", [](const Model& self, const std::vector<int32_t>& ids) { return to_str(self.decode(ids)); }, "ids"_a);
 }
 
 }  // namespace uwaga

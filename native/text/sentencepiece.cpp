@@ -14,7 +14,6 @@ namespace uwaga {
 namespace {
 
 constexpr float unknown_penalty = 10;   // below the lowest score: what an unknown character costs
-constexpr uint64_t unigram = 1, bpe = 2;  // TrainerSpec.model_type
 
 // The byte that a piece such as <0x0A> stands for, or -1.
 int byte_of(std::string_view piece) {
@@ -76,8 +75,8 @@ void SentencePiece::read_trainer(std::string_view message) {
     Field field;
     for (MessageReader reader(message); reader.next(field);) {
         if (field.number == 3) {
-            if (field.value != unigram && field.value != bpe) throw std::invalid_argument("its model is neither unigram nor BPE");
-            bpe_ = field.value == bpe;
+            if (field.value < 1 || field.value > 4) throw std::invalid_argument("its algorithm is unknown");
+            algorithm_ = static_cast<Algorithm>(field.value);
         }
         if (field.number == 24) spec_.space_as_suffix = field.flag();
         if (field.number == 35) byte_fallback_ = field.flag();
@@ -130,7 +129,7 @@ void SentencePiece::number_pieces() {
     if (unknown_ < 0) throw std::invalid_argument("it has no unknown symbol");
     if (keys.empty()) throw std::invalid_argument("it has no pieces");
     if (std::find(byte_ids_.begin(), byte_ids_.end(), -1) != byte_ids_.end()) throw std::invalid_argument("it lacks pieces of bytes");
-    if (!bpe_) trie_ = Trie(std::move(keys));
+    if (algorithm_ == Algorithm::unigram) trie_ = Trie(std::move(keys));
     user_defined_ = Trie(std::move(user_defined));
 }
 
@@ -140,6 +139,11 @@ int32_t SentencePiece::id_of(std::string_view piece) const {
         if (found != ids->end()) return found->second;
     }
     return unknown_;
+}
+
+int32_t SentencePiece::checked(int32_t id) const {
+    if (id < 0 || id >= size()) throw std::out_of_range("no piece has the id " + std::to_string(id));
+    return id;
 }
 
 int32_t SentencePiece::control_id(std::string_view piece) const {
@@ -250,11 +254,43 @@ std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) co
     return parts;
 }
 
+// A word begins with each space.
+std::vector<SentencePiece::Part> SentencePiece::words(std::string_view text) const {
+    std::vector<Part> parts;
+    while (!text.empty()) {
+        const std::string_view word = text.substr(0, text.find(space_mark, 1));
+        parts.push_back({word, id_of(word)});
+        text.remove_prefix(word.size());
+    }
+    return parts;
+}
+
+std::vector<SentencePiece::Part> SentencePiece::characters(std::string_view text) const {
+    std::vector<Part> parts;
+    while (!text.empty()) {
+        const std::size_t kept = user_defined_.longest_prefix(text);
+        const std::string_view character = kept ? text.substr(0, kept) : first_character(text);
+        parts.push_back({character, id_of(character)});
+        text.remove_prefix(character.size());
+    }
+    return parts;
+}
+
+std::vector<SentencePiece::Part> SentencePiece::parts(std::string_view text) const {
+    switch (algorithm_) {
+        case Algorithm::unigram: return best_path(text);
+        case Algorithm::bpe: return merged(text);
+        case Algorithm::words: return words(text);
+        case Algorithm::characters: break;
+    }
+    return characters(text);
+}
+
 std::vector<Segment> SentencePiece::segment(std::string_view text, bool prefix) const {
-    const std::string normalised = normaliser_->normalise(text, user_defined_, prefix);
+    const std::string normalised = normalise(text, prefix);
     std::vector<Segment> segments;
     bool after_unknown = false;
-    for (const Part& part : bpe_ ? merged(normalised) : best_path(normalised)) {
+    for (const Part& part : parts(normalised)) {
         const bool is_unknown = at(part.id).kind == Kind::unknown;
         if (is_unknown && byte_fallback_) {
             for (const char byte : part.text) {
@@ -307,8 +343,7 @@ std::string SentencePiece::join(const std::vector<std::string_view>& pieces) con
 std::string SentencePiece::decode(const std::vector<int32_t>& ids) const {
     std::vector<std::string_view> pieces;
     for (const int32_t id : ids) {
-        if (id < 0 || id >= size()) throw std::out_of_range("no piece has the id " + std::to_string(id));
-        pieces.push_back(piece(id));
+        pieces.push_back(piece(checked(id)));
     }
     return join(pieces);
 }

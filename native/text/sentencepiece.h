@@ -1,7 +1,8 @@
 // SentencePiece tokenisers (Kudo and Richardson 2018): a model file read, texts segmented and joined.
 //
-// Unigram models take the most probable segmentation (Kudo 2018), BPE models merge by rank (Sennrich et al. 2016). The
-// library `sentencepiece` is the law: the same ids and texts (tests/tokenizers/test_native_sentencepiece.py).
+// Unigram models take the most probable segmentation (Kudo 2018), BPE models merge by rank (Sennrich et al. 2016), others
+// know whole words or single characters. The library `sentencepiece` is the law: the same ids and texts
+// (tests/tokenizers/test_native_sentencepiece.py).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct Segment {
 
 class SentencePiece {
   public:
-    // Throws std::invalid_argument if the bytes are damaged or hold a model of another kind.
+    // Throws std::invalid_argument if the bytes are damaged.
     explicit SentencePiece(std::string_view model);
     SentencePiece(const SentencePiece&) = delete;
     SentencePiece& operator=(const SentencePiece&) = delete;
@@ -38,9 +39,13 @@ class SentencePiece {
 
     const std::string& piece(int32_t id) const { return pieces_[static_cast<std::size_t>(id)].text; }
     bool control(int32_t id) const { return at(id).kind == Kind::control; }
+    bool byte(int32_t id) const { return at(id).kind == Kind::byte; }
     int32_t id_of(std::string_view piece) const;  // the unknown symbol's if there is no such piece
+    int32_t checked(int32_t id) const;            // throws std::out_of_range if no piece has it
 
-    // The segments of a text in UTF-8, in which what is malformed becomes U+FFFD. Without `prefix` no space is added.
+    // A text as the pieces spell it. Without `prefix` no space is added, here and below.
+    std::string normalise(std::string_view text, bool prefix = true) const { return normaliser_->normalise(text, user_defined_, prefix); }
+    // The segments of a text in UTF-8, in which what is malformed becomes U+FFFD.
     std::vector<Segment> segment(std::string_view text, bool prefix = true) const;
     std::vector<int32_t> encode(std::string_view text, bool prefix = true) const;
     // The text of pieces, or of ids, which must be those of pieces.
@@ -48,6 +53,7 @@ class SentencePiece {
     std::string decode(const std::vector<int32_t>& ids) const;
 
   private:
+    enum class Algorithm : uint8_t { unigram = 1, bpe = 2, words = 3, characters = 4 };
     enum class Kind : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
     struct Piece {
         std::string text;
@@ -68,6 +74,9 @@ class SentencePiece {
     int32_t control_id(std::string_view piece) const;
     std::vector<Part> best_path(std::string_view text) const;
     std::vector<Part> merged(std::string_view text) const;
+    std::vector<Part> words(std::string_view text) const;
+    std::vector<Part> characters(std::string_view text) const;
+    std::vector<Part> parts(std::string_view text) const;
 
     std::vector<Piece> pieces_;
     std::unordered_map<std::string_view, int32_t> normal_, special_;  // ids; views of pieces_
@@ -75,7 +84,8 @@ class SentencePiece {
     Trie trie_, user_defined_;
     float lowest_ = 0, highest_ = 0;  // score of a normal piece
     int32_t unknown_ = -1;
-    bool bpe_ = false, byte_fallback_ = false;
+    Algorithm algorithm_ = Algorithm::unigram;
+    bool byte_fallback_ = false;
     std::string unknown_text_ = " \xe2\x81\x87 ", start_piece_ = "<s>", end_piece_ = "</s>", pad_piece_ = "<pad>";
     NormaliserSpec spec_, reverse_spec_;  // as read; reverse: of decoded texts
     std::unique_ptr<Normaliser> normaliser_, reverse_;

@@ -23,7 +23,7 @@ from uwaga.cli.main import app
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
 from uwaga.search import SearchOptions, search
-from uwaga.tokenizers.text import TextOptions
+from uwaga.settings.text_options import TextOptions
 
 TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from here.", "a car"]
 KINDS = ["float32", "float16", "intgemm8", "intgemm16"]

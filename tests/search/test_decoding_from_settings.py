@@ -11,7 +11,7 @@ from uwaga.errors import SettingsError
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
 from uwaga.settings import DecodingSettings, parse
-from uwaga.tokenizers.text import TextOptions
+from uwaga.settings.text_options import TextOptions
 
 
 def test_every_setting_becomes_an_option_of_the_search_or_of_the_text() -> None:

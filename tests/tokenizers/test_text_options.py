@@ -3,7 +3,7 @@
 import pytest
 
 from uwaga.errors import SettingsError
-from uwaga.tokenizers.text import TextOptions
+from uwaga.settings.text_options import TextOptions
 
 
 @pytest.mark.parametrize("value", [-1, True, 1.0, "5", None])

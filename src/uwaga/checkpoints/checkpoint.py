@@ -13,8 +13,8 @@ from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Symbols
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead, DecoderOnlySettings, EncoderOnlySettings
+from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.text import TextOptions
 
 if TYPE_CHECKING:
     from uwaga.checkpoints.languages import Direction, Languages

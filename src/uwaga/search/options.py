@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, EarlyStopping
 from uwaga.errors import SettingsError
 from uwaga.settings.options import check_options, given_options, option, option_fields
-from uwaga.tokenizers.text import TextOptions
+from uwaga.settings.text_options import TextOptions
 
 if TYPE_CHECKING:
     from uwaga.settings import DecodingSettings

@@ -9,17 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sentencepiece import SentencePieceProcessor
-
 from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, read_bytes, read_json
+from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-
-MARK = "\u2581"
-"""SentencePiece's character for spaces."""
 
 
 class SentencePieceCodec:
@@ -32,7 +27,7 @@ class SentencePieceCodec:
         unknown: id of pieces without one.
         more: further pieces of the vocabulary.
         strip: strip white space from decoded texts.
-        within: splits what follows a special token in a text, if that is done otherwise.
+        words: what follows a special token in a text begins with a word too.
 
     Attributes:
         whole: the model file, if it says all about the codec; see :meth:`of_types`.
@@ -42,20 +37,20 @@ class SentencePieceCodec:
 
     def __init__(
         self,
-        model: SentencePieceProcessor,
+        model: SentencePieceModel,
         numbers: Sequence[int],
         added: Mapping[int, Special],
         unknown: int,
         more: Mapping[str, int] | None = None,
         strip: bool = False,
-        within: SentencePieceProcessor | None = None,
+        words: bool = True,
     ) -> None:
         self._model = model
-        self._within = within or model
+        self._words = words
         self._numbers = [unknown if number < 0 else number for number in numbers]
         self._unknown = unknown
         self._strip = strip
-        pieces = model.id_to_piece(list(range(len(numbers))))
+        pieces = [model.piece(number) for number in range(len(numbers))]
         self._pieces = {number: piece for piece, number in (more or {}).items()}
         self._pieces |= {number: piece for number, piece in zip(numbers, pieces, strict=True) if number >= 0}
         self._pieces |= {number: token.content for number, token in added.items()}
@@ -76,23 +71,19 @@ class SentencePieceCodec:
         Raises:
             ModelError: the file is damaged.
         """
+        model = SentencePieceModel(content, name)
         with LibraryCall(name, "damaged or not a SentencePiece model"):
-            model = SentencePieceProcessor(model_proto=content)
-            size = model.get_piece_size()
-            ids = list(range(size))
-            control = [number for number, special in zip(ids, model.is_control(ids), strict=True) if special]
-            added = dict(zip(control, map(Special, model.id_to_piece(control)), strict=True))
-            codec = cls(model, ids, added, model.unk_id())
+            ids = range(len(model))
+            added = {number: Special(model.piece(number)) for number in ids if model.is_control(number)}
+            codec = cls(model, ids, added, model.symbols[3])
         codec.whole = content
         return codec
 
     @property
     def content(self) -> bytes:
         """Serialisation of the model and the ids of its pieces."""
-        model: bytes = self._model.serialized_model_proto()
-        if self._within is not self._model:
-            model += self._within.serialized_model_proto()
-        return model + json.dumps([self._ids, sorted(self._dropped)], sort_keys=True).encode()
+        more = [self._ids, sorted(self._dropped), self._words]
+        return self._model.content + json.dumps(more, sort_keys=True).encode()
 
     @property
     def size(self) -> int:
@@ -116,8 +107,8 @@ class SentencePieceCodec:
             if isinstance(part, int):
                 ids.append(part)
             else:
-                model = self._within if ids else self._model
-                ids += [self._numbers[piece] for piece in model.encode(part)]
+                pieces = self._model.encode(part, prefix=self._words or not ids)
+                ids += [self._numbers[piece] for piece in pieces]
         return ids
 
     def encode_plain(self, text: str) -> list[int]:
@@ -132,7 +123,7 @@ class SentencePieceCodec:
         if not pieces:
             return ""
         if self._strip or self._bytes:
-            text: str = self._model.decode_pieces(pieces)
+            text = self._model.join(pieces)
             return text.strip() if self._strip else text
         return pieces[0].replace(MARK, "") + "".join(pieces[1:]).replace(MARK, " ")
 

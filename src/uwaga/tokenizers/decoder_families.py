@@ -10,23 +10,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sentencepiece import SentencePieceProcessor
-
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser, needed_rows
-from uwaga.tokenizers.marian import read_sentencepiece
 from uwaga.tokenizers.pretrained import PADDING, TokenIds
 from uwaga.tokenizers.pretrained_files import (
     TOKENIZER,
     Declared,
     Special,
     missing,
-    read_bytes,
     read_declared,
 )
-from uwaga.tokenizers.tokeniser import NO_PREFIX
+from uwaga.tokenizers.sentencepiece import read_sentencepiece
 
 PIECES = "tokenizer.model"
 
@@ -100,14 +96,15 @@ def _pieces(path: Path, declared: Declared) -> SentencePieceCodec:
     without, only the first does.
     """
     model = read_sentencepiece(path)
-    size = model.get_piece_size()
+    size = len(model)
+    start, end, _, unknown = model.symbols
     added = dict(declared.numbered)
-    for number in (model.unk_id(), model.bos_id(), model.eos_id()):
+    for number in (unknown, start, end):
         if number >= 0:
-            added.setdefault(number, Special(model.id_to_piece(number)))
+            added.setdefault(number, Special(model.piece(number)))
     for token in declared.named.values():
-        number = model.piece_to_id(token.content)
-        if model.id_to_piece(number) == token.content:
+        number = model.number(token.content)
+        if model.piece(number) == token.content:
             added[number] = token
         elif all(other.content != token.content for other in added.values()):
             added[max(size - 1, *added) + 1] = token
@@ -116,9 +113,6 @@ def _pieces(path: Path, declared: Declared) -> SentencePieceCodec:
             f"{path.parent}: numbers an added token {max(added)}, but {path.name} has {size} pieces"
         )
     legacy = declared.flag("legacy", True)
-    if legacy and all(n < size and (model.is_control(n) or model.is_unknown(n)) for n in added):
-        return SentencePieceCodec.of_types(read_bytes(path), str(path))
-    within = (
-        None if legacy else SentencePieceProcessor(model_proto=model.serialized_model_proto() + NO_PREFIX)
-    )
-    return SentencePieceCodec(model, range(size), added, model.unk_id(), within=within)
+    if legacy and all(n < size and (model.is_control(n) or n == unknown) for n in added):
+        return SentencePieceCodec.of_types(model.content, str(path))
+    return SentencePieceCodec(model, range(size), added, unknown, words=legacy)

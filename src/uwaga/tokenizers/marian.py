@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from sentencepiece import SentencePieceProcessor
-
 from uwaga.decoder import Symbols
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.tokenizers.pretrained_files import read_bytes
+from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
 
 LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)
 TOKEN = re.compile(rb">>[^<>]{1,40}<<")
-MARK = "\u2581"
-Kind = TypeVar("Kind", int, str)
+Part = TypeVar("Part")
 END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
 
 
@@ -31,7 +29,7 @@ class MarianTokeniser:
     """
 
     def __init__(
-        self, model: SentencePieceProcessor, vocabulary: Mapping[str, int] | None, symbols: Symbols, name: str
+        self, model: SentencePieceModel, vocabulary: Mapping[str, int] | None, symbols: Symbols, name: str
     ) -> None:
         """A tokeniser.
 
@@ -66,18 +64,17 @@ class MarianTokeniser:
     @property
     def model_bytes(self) -> bytes:
         """Serialisation of the SentencePiece model and the vocabulary."""
-        model: bytes = self._model.serialized_model_proto()
-        return model + json.dumps([self._ids, self._chosen], sort_keys=True).encode()
+        return self._model.content + json.dumps([self._ids, self._chosen], sort_keys=True).encode()
 
     @property
     def files(self) -> tuple[bytes, Mapping[str, int]]:
         """Contents of ``source.spm`` and ``vocab.json``: the SentencePiece model, and ids by piece."""
-        return self._model.serialized_model_proto(), self._ids
+        return self._model.content, self._ids
 
     @cached_property
     def languages(self) -> list[str]:
         """Target-language tokens, empty for models of one language pair."""
-        if self._vocabulary is None and not TOKEN.search(self._model.serialized_model_proto()):
+        if self._vocabulary is None and not TOKEN.search(self._model.content):
             return []  # faster than looking at each piece
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
 
@@ -89,7 +86,7 @@ class MarianTokeniser:
                 multilingual model does not have.
         """
         if self._vocabulary is None and not self.languages:
-            return self._cut(text, int)
+            return self._cut(text, self._model.encode)
         match = LANGUAGE.match(text)
         lead, rest = (match.group(), text[match.end() :]) if match else ("", text)
         if not match and self._chosen:
@@ -100,15 +97,14 @@ class MarianTokeniser:
                 f"{lead}: the model has no such target language; it has {' '.join(languages[:20])}"
                 + (" ..." if len(languages) > 20 else "")
             )
-        pieces = self._cut(rest, str)
+        pieces = self._cut(rest, self._model.pieces)
         return [self._ids.get(piece, self._symbols.unknown) for piece in ([lead] if lead else []) + pieces]
 
-    def _cut(self, text: str, kind: type[Kind]) -> list[Kind]:
+    def _cut(self, text: str, cut: Callable[[str], list[Part]]) -> list[Part]:
         try:
-            pieces: list[Kind] = self._model.encode(text, out_type=kind)
-        except (RuntimeError, ValueError, TypeError):
+            return cut(text)
+        except (ValueError, TypeError):
             raise DataError(f"{text[:40]!r}: not valid Unicode, remove lone surrogates") from None
-        return pieces
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids followed by the end symbol."""
@@ -147,9 +143,9 @@ class MarianTokeniser:
         kept = [token for token in ids if token not in self._dropped]
         text: str = ""
         if kept and self._vocabulary is None and self._within(kept):
-            text = self._model.decode_ids(kept)
+            text = self._model.decode(kept)
         elif kept:
-            text = self._model.decode_pieces(self.pieces(kept))
+            text = self._model.join(self.pieces(kept))
         return text.replace(MARK, " ").strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -159,7 +155,7 @@ class MarianTokeniser:
             DataError: an id is outside the vocabulary.
         """
         if self._vocabulary is None and self._within(ids):
-            return [self._model.id_to_piece(token) for token in ids]
+            return list(map(self._model.piece, ids))
         for token in ids:
             if token not in self._pieces:
                 raise DataError(f"{self._name}: token id {token} is outside the vocabulary")
@@ -167,12 +163,12 @@ class MarianTokeniser:
 
     def _within(self, ids: Sequence[int]) -> bool:
         """Return True if all are ids of the SentencePiece model."""
-        return not ids or (min(ids) >= 0 and max(ids) < self._model.get_piece_size())
+        return not ids or (min(ids) >= 0 and max(ids) < len(self._model))
 
 
-def numbered_pieces(model: SentencePieceProcessor) -> dict[str, int]:
+def numbered_pieces(model: SentencePieceModel) -> dict[str, int]:
     """A SentencePiece model's own numbers by its pieces."""
-    return {model.id_to_piece(number): number for number in range(model.get_piece_size())}
+    return {piece: number for number, piece in enumerate(model.all_pieces())}
 
 
 def padded(ids: Mapping[str, int], pad: int) -> dict[str, int]:
@@ -184,21 +180,6 @@ def padded(ids: Mapping[str, int], pad: int) -> dict[str, int]:
     """
     used = {piece if piece != PAD else f"<unused{number}>": number for piece, number in ids.items()}
     return used | {f"<unused{number}>": number for number in range(len(ids), pad)} | {PAD: pad}
-
-
-def read_sentencepiece(path: Path) -> SentencePieceProcessor:
-    """Read a SentencePiece model.
-
-    Raises:
-        ModelError: missing or damaged.
-    """
-    content = read_bytes(path)
-    try:
-        if not content:
-            raise RuntimeError
-        return SentencePieceProcessor(model_proto=content)
-    except (RuntimeError, UnicodeDecodeError):  # the latter if the message quotes the file
-        raise ModelError(f"{path}: damaged or not a SentencePiece model; fetch it again") from None
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
@@ -234,7 +215,7 @@ class FramedPieces(MarianTokeniser):
 
     def __init__(
         self,
-        model: SentencePieceProcessor,
+        model: SentencePieceModel,
         vocabulary: Mapping[str, int],
         symbols: Symbols,
         name: str,

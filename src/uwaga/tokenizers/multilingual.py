@@ -11,13 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from sentencepiece import SentencePieceProcessor
-
 from uwaga.errors import ModelError
 from uwaga.languages.codes import M2M100, MBART, MBART50, NLLB200, WMT21
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json, read_vocabulary
 from uwaga.tokenizers.framed import FramedTokeniser, Place
-from uwaga.tokenizers.marian import read_sentencepiece
 from uwaga.tokenizers.pretrained import Sides, TokenIds, framed, sentencepiece_file
 from uwaga.tokenizers.pretrained_files import (
     TOKENIZER,
@@ -27,6 +24,7 @@ from uwaga.tokenizers.pretrained_files import (
     read_declared,
     read_json,
 )
+from uwaga.tokenizers.sentencepiece import SentencePieceModel, read_sentencepiece
 
 SPECIAL = {
     "bos": Special("<s>"),
@@ -50,7 +48,7 @@ def read_mbart_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         later = _is_mbart50(folder, declared, codec.number(MBART50[-1]) is not None)
     else:
         model = read_sentencepiece(sentencepiece_file(folder))
-        spare = ids.vocabulary - model.get_piece_size()
+        spare = ids.vocabulary - len(model)
         later = _is_mbart50(folder, declared, spare >= len(MBART50) + 2)
         codec = _fairseq(model, MBART50 if later else MBART, declared)
     places: tuple[Place, Place] = ("before", "before") if later else ("behind", "start")
@@ -85,7 +83,7 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     added = {vocabulary[token.content]: token for token in special.values()}
     added |= {len(vocabulary) + place: Special(f"__{code}__") for place, code in enumerate(codes)}
     model = read_sentencepiece(sentencepiece_file(folder))
-    pieces = model.id_to_piece(list(range(model.get_piece_size())))
+    pieces = model.all_pieces()
     numbers = [vocabulary.get(piece, -1) for piece in pieces]
     unknown = vocabulary[special["unk"].content]
     codec = SentencePieceCodec(
@@ -94,12 +92,12 @@ def read_m2m100_tokeniser(folder: Path, ids: TokenIds) -> Sides:
     return _sides(codec, ids, declared, folder, codes, ("before", "before"))
 
 
-def _fairseq(model: SentencePieceProcessor, codes: Sequence[str], declared: Declared) -> SentencePieceCodec:
+def _fairseq(model: SentencePieceModel, codes: Sequence[str], declared: Declared) -> SentencePieceCodec:
     """Return a codec with fairseq's ids: four special tokens, the model's pieces without its three,
     languages.
     """
     special = {**SPECIAL, **declared.named}
-    size = model.get_piece_size()
+    size = len(model)
     tokens = [special["bos"], special["pad"], special["eos"], special["unk"]]
     added = dict(enumerate(tokens)) | {size + 1 + place: Special(code) for place, code in enumerate(codes)}
     added[size + 1 + len(codes)] = special.get("mask", MASK)

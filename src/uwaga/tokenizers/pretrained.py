@@ -21,8 +21,8 @@ from uwaga.tokenizers.codecs import (
     read_word_piece,
 )
 from uwaga.tokenizers.framed import Codec, FramedTokeniser
-from uwaga.tokenizers.marian import read_sentencepiece
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, missing, read_declared
+from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 
 PADDING = 1024
@@ -153,17 +153,17 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         codec = read_tokenizer_json(folder, declared)
         return _both_sides(framed(codec, ids, special, declared, folder), *codec.add_special_tokens())
     model = read_sentencepiece(sentencepiece_file(folder))
-    size = model.get_piece_size()
+    size = len(model)
     count = declared.settings.get("extra_ids", T5_SENTINELS)
     if type(count) is not int or not 0 <= count <= ids.vocabulary:
         raise ModelError(f"{folder / 'tokenizer_config.json'}: 'extra_ids' must be a number, not {count!r}")
     added = {size + count - 1 - number: Special(f"<extra_id_{number}>") for number in range(count)}
     for role in ("pad", "eos", "unk"):
-        number = model.piece_to_id(special[role].content)
-        if model.id_to_piece(number) != special[role].content:
+        number = model.number(special[role].content)
+        if model.piece(number) != special[role].content:
             raise ModelError(f"{sentencepiece_file(folder)}: no piece {special[role].content}")
         added[number] = special[role]
-    codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unk_id())
+    codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.symbols[3])
     tokeniser = framed(codec, ids, special, declared, folder)
     return _both_sides(tokeniser, (), (tokeniser.symbols.end,))
 
@@ -184,9 +184,9 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         raise ModelError(f"{folder / 'tokenizer_config.json'}: 'offset' must be a number, not {offset!r}")
     added = {0: special["pad"], 1: special["eos"], 2: Special("<mask_1>"), 3: Special("<mask_2>")}
     added |= {number + 2: Special(f"<unk_{number}>") for number in range(2, offset)}
-    unknown = model.unk_id() + offset
+    unknown = model.symbols[3] + offset
     added[unknown] = special["unk"]
-    numbers = [-1, -1, *(number + offset for number in range(2, model.get_piece_size()))]
+    numbers = [-1, -1, *(number + offset for number in range(2, len(model)))]
     codec = SentencePieceCodec(model, numbers, added | declared.numbered, unknown)
     tokeniser = framed(codec, ids, special, declared, folder)
     return _both_sides(tokeniser, (), (tokeniser.symbols.end,))

@@ -1,75 +1,15 @@
-"""Text before tokenisation: options, Unicode normalisation, sentence splitting and surface forms."""
+"""Text before tokenisation: sentence splitting and surface forms."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.errors import SettingsError
-from uwaga.settings.options import check_options, option
-
-if TYPE_CHECKING:
-    from sentencepiece import SentencePieceNormalizer
-
-    from uwaga.settings import TextSettings
-
-
-@dataclass(frozen=True)
-class TextOptions:
-    """How a model expects its source texts; the search, which sees only tokens, has options of its own.
-
-    Raises:
-        SettingsError: a value is out of bounds.
-    """
-
-    split_above: int = field(
-        default=1,
-        metadata=option(
-            "Split lines of more source tokens than this into sentences; 1: any line, 0: only lines beyond "
-            "the model's limit",
-            minimum=0,
-        ),
-    )
-    """The end symbol is counted. Most translation models are trained on single sentences, and drop or merge
-    the rest of a longer text."""
-
-    lower_capitals: bool = field(
-        default=False,
-        metadata=option("Lower-case source sentences of two or more words that are all in capitals"),
-    )
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        check_options(self)
-
-
-def normalise(text: str, settings: TextSettings) -> str:
-    """Return a text as a tokeniser with these settings preserves it: ``decode(encode(text))``.
-
-    ``identity`` changes nothing. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility
-    composition), which is part of the model file and so doesn't depend on the Unicode version of Python.
-    White space is preserved.
-    """
-    if settings.normalisation == "identity":
-        return text
-    normalised: str = _nfkc().normalize(text)
-    return normalised
-
-
-@cache
-def _nfkc() -> SentencePieceNormalizer:
-    from sentencepiece import SentencePieceNormalizer
-
-    return SentencePieceNormalizer(
-        rule_name="nfkc", add_dummy_prefix=False, escape_whitespaces=False, remove_extra_whitespaces=False
-    )
 
 
 def in_capitals(text: str) -> bool:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Literal
-
-from sentencepiece import SentencePieceProcessor
 
 from uwaga.decoder import Symbols
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.files.regular import read_regular
 from uwaga.languages.codes import TAG, same_language
+from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
 
 if TYPE_CHECKING:
     from uwaga.tokenizers.segmentation_sampling import PieceSampler
@@ -45,11 +45,8 @@ def tag_like_pieces(model: bytes) -> list[str]:
 MAX_BYTES = 1 << 28
 """Largest model file; real ones have less than ten million bytes."""
 
-MARK = "\u2581"  # SentencePiece uses it for spaces; the character itself is therefore encoded as bytes
-MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")
-# Concatenated serialised protocol buffers are merged, and the later one wins. This one only sets
-# ModelProto.normalizer_spec.add_dummy_prefix = false.
-NO_PREFIX = b"\x1a\x02\x18\x00"
+MARK_BYTES = ("<0xE2>", "<0x96>", "<0x81>")  # a mark in a text is not a space
+REMEDY = "copy the model again or retrain it"
 
 
 class Tokeniser:
@@ -68,26 +65,16 @@ class Tokeniser:
         self._name = name
         self._model = model
         if not model:
-            raise ModelError(f"{name}: the tokeniser file is empty; copy the model again or retrain it")
-        try:
-            self._processor = SentencePieceProcessor(model_proto=model)
-        except (RuntimeError, UnicodeDecodeError) as error:  # the latter if the message quotes the file
-            raise ModelError(
-                f"{name}: damaged or not a SentencePiece model; copy the model again or retrain it"
-            ) from error
-        self._symbols = Symbols(
-            start=self._processor.bos_id(),
-            end=self._processor.eos_id(),
-            pad=self._processor.pad_id(),
-            unknown=self._processor.unk_id(),
-        )
+            raise ModelError(f"{name}: the tokeniser file is empty; {REMEDY}")
+        self._processor = SentencePieceModel(model, name, REMEDY)
+        self._symbols = Symbols(*self._processor.symbols)
         if min(self._symbols.start, self._symbols.end, self._symbols.pad, self._symbols.unknown) < 0:
             raise ModelError(
                 f"{name}: the tokeniser lacks a special symbol (-1 is missing): {self._symbols}; "
                 "train one with `uwaga train`"
             )
         self._special = frozenset((self._symbols.start, self._symbols.end, self._symbols.pad))
-        mark = tuple(self._processor.piece_to_id(piece) for piece in MARK_BYTES)
+        mark = tuple(self._processor.number(piece) for piece in MARK_BYTES)
         self._chosen = ""
         self._latest: tuple[float, PieceSampler] | None = None
         self._pieces: dict[int, str] = {}  # cache
@@ -126,13 +113,17 @@ class Tokeniser:
     @property
     def size(self) -> int:
         """Number of pieces, special symbols included."""
-        return int(self._processor.get_piece_size())
+        return len(self._processor)
 
     @property
     def normalisation(self) -> Literal["nfkc", "identity"]:
-        """Normalisation of the model file; see :func:`uwaga.tokenizers.text.normalise`."""
+        """Normalisation of the model file, all that ``decode(encode(text))`` changes.
+
+        ``identity`` is none. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility composition), which is part of the
+        model file and so doesn't depend on the Unicode version of Python. White space is preserved.
+        """
         ligature = "\ufb01"  # NFKC decomposes it into f and i
-        return "identity" if ligature in self._processor.normalize(ligature) else "nfkc"
+        return "identity" if ligature in self._processor.normalise(ligature) else "nfkc"
 
     @property
     def symbols(self) -> Symbols:
@@ -144,7 +135,7 @@ class Tokeniser:
         """The ids of the tags, each one piece, that a text may begin with
         (:mod:`uwaga.tokenizers.tokeniser`).
         """
-        numbers = {piece: int(self._processor.piece_to_id(piece)) for piece in tag_like_pieces(self._model)}
+        numbers = {piece: self._processor.number(piece) for piece in tag_like_pieces(self._model)}
         return {
             piece: token
             for piece, token in numbers.items()
@@ -216,16 +207,14 @@ class Tokeniser:
         if MARK in text:
             return self._encode_marked(text)
         try:
-            ids: list[int] = self._processor.encode(text)
-        except (RuntimeError, ValueError, TypeError):
+            return self._processor.encode(text)
+        except TypeError:
             _check_surrogates(text)
             raise
-        return ids
 
     def encode_piece(self, piece: str) -> list[int]:
         """Return the ids of a piece of another model, with U+2581 for spaces, without a dummy prefix."""
-        ids: list[int] = self._bare.encode(piece.replace(MARK, " "))
-        return ids
+        return self._processor.encode(piece.replace(MARK, " "), prefix=False)
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
         """Return the ids followed by the end symbol."""
@@ -248,9 +237,12 @@ class Tokeniser:
 
     def _encode_batch(self, texts: Sequence[str], threads: int) -> list[list[int]]:
         plain = ["" if MARK in text else text for text in texts]
+        size = max(1, -(-len(plain) // threads))
+        shares = [plain[first : first + size] for first in range(0, len(plain), size)]
         try:
-            rows: list[list[int]] = self._processor.encode(plain, num_threads=threads) if plain else []
-        except (RuntimeError, ValueError, TypeError):
+            with ThreadPoolExecutor(threads) as pool:
+                rows = [row for share in pool.map(self._processor.encode_batch, shares) for row in share]
+        except TypeError:
             for text in plain:
                 _check_surrogates(text)
             raise
@@ -287,10 +279,9 @@ class Tokeniser:
         kept = [int(token) for token in ids if token not in self._special]
         self._check(kept)
         try:
-            text: str = self._processor.decode(kept) if kept else ""
+            return self._processor.decode(kept)
         except UnicodeDecodeError as error:
             raise _damaged(error) from None
-        return text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of ids as they are in the model, U+2581 for spaces, special symbols included.
@@ -305,7 +296,7 @@ class Tokeniser:
             plain = [int(token) for token in ids]
         self._check(plain)
         try:
-            pieces = [str(self._processor.id_to_piece(token)) for token in plain]
+            pieces = list(map(self._processor.piece, plain))
         except UnicodeDecodeError as error:
             raise _damaged(error) from None
         cache.update(zip(plain, pieces, strict=True))
@@ -323,14 +314,15 @@ class Tokeniser:
         _check_surrogates(text)
         lead, text = self._split_tags(text)
         if MARK in text:
-            rest = self._marked(text, lambda part: sampler.draw(self._bare.normalize(part), random))
+            plain = partial(self._processor.normalise, prefix=False)
+            rest = self._marked(text, lambda part: sampler.draw(plain(part), random))
         else:
-            rest = sampler.draw(self._processor.normalize(text), random)
+            rest = sampler.draw(self._processor.normalise(text), random)
         return [*lead, *rest]
 
     def _encode_marked(self, text: str) -> list[int]:
         _check_surrogates(text)
-        return self._marked(text, self._bare.encode)
+        return self._marked(text, partial(self._processor.encode, prefix=False))
 
     def _marked(self, text: str, encode: Callable[[str], list[int]]) -> list[int]:
         """Return the ids of a text that contains U+2581: those of the parts between, and of its bytes."""
@@ -341,11 +333,6 @@ class Tokeniser:
             if part:
                 ids.extend(encode(part))
         return ids
-
-    @cached_property
-    def _bare(self) -> SentencePieceProcessor:
-        """The same model without the dummy prefix."""
-        return SentencePieceProcessor(model_proto=self._model + NO_PREFIX)
 
 
 def _check_surrogates(text: str) -> None:

@@ -14,7 +14,8 @@ from sentencepiece import SentencePieceTrainer
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.atomic import write_file
 from uwaga.settings import TextSettings
-from uwaga.tokenizers.tokeniser import MARK, Tokeniser
+from uwaga.tokenizers.sentencepiece import MARK
+from uwaga.tokenizers.tokeniser import Tokeniser
 
 SEED = 1
 MAX_LINE = 1 << 20  # bytes

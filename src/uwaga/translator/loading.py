@@ -20,11 +20,11 @@ from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
 from uwaga.settings.load_options import NO_SHORTLIST, QUANTISED, LoadOptions
+from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.prompt import PromptTokeniser, prompt_called
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.text import TextOptions
 from uwaga.translator.model import Model
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Decoder
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
+from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.text import TextOptions
 from uwaga.translator.split import Segmenter, within
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from uwaga.languages.codes import base_language
 from uwaga.results.translation import Span, Translation
 from uwaga.scheduling.call_context import while_active
 from uwaga.settings.options import check_one_of
+from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.text import TextOptions, in_capitals, split_sentences
+from uwaga.tokenizers.text import in_capitals, split_sentences
 from uwaga.translator.checks import is_bare, is_copied, translates, unlike_language
 from uwaga.translator.request import Split
 

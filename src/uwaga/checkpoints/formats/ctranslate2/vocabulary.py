@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sentencepiece import SentencePieceProcessor
-
 from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, shown
 from uwaga.files.regular import read_regular
-from uwaga.tokenizers.marian import MARK, PAD, FramedPieces, SpacedPieces, read_sentencepiece
+from uwaga.tokenizers.marian import PAD, FramedPieces, SpacedPieces
+from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel, read_sentencepiece
 
 PIECES = "sentencepiece.model"
 DECODER = "vocabulary"
@@ -127,7 +126,7 @@ def tokenisers(
         ModelError: the SentencePiece model is missing or damaged.
     """
     before, behind = words.before, words.behind
-    models: list[SentencePieceProcessor | None]
+    models: list[SentencePieceModel | None]
     if spaced:
         models = [None, None]
     elif pieces is None and (folder / SOURCE).is_file() and (folder / TARGET).is_file():
@@ -151,7 +150,7 @@ def tokenisers(
 
 
 def _tokeniser(
-    model: SentencePieceProcessor | None,
+    model: SentencePieceModel | None,
     pieces: tuple[str, ...],
     symbols: Symbols,
     folder: Path,

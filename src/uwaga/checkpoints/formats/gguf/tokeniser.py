@@ -17,11 +17,12 @@ import numpy as np
 from uwaga.checkpoints.formats.gguf.file import GgufFile
 from uwaga.decoder import Symbols
 from uwaga.errors import MissingExtraError, ModelError, shown
-from uwaga.tokenizers.codecs import MARK, LibraryCall, SentencePieceCodec, TokenizersCodec
+from uwaga.tokenizers.codecs import LibraryCall, SentencePieceCodec, TokenizersCodec
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.pretrained import PADDING
 from uwaga.tokenizers.pretrained_files import Special
 from uwaga.tokenizers.segmentation_sampling import BPE, PieceType
+from uwaga.tokenizers.sentencepiece import MARK
 
 KEY = "tokenizer.ggml."
 BYTES = 256

@@ -30,9 +30,9 @@ from uwaga.files.atomic import write_folder
 from uwaga.models.transformer import Transformer
 from uwaga.search import SearchOptions, to_generation_config
 from uwaga.settings import TransformerSettings
+from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.marian import END, PAD, UNKNOWN
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.text import TextOptions
 
 ExportFormat = Literal["marian", "pegasus"]
 """``model_type`` of the exported model."""

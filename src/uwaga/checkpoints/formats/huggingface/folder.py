@@ -28,10 +28,10 @@ from uwaga.settings import (
     StrictModel,
     TransformerSettings,
 )
+from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.pretrained import Sides
 from uwaga.tokenizers.prompt import read_chat_template
-from uwaga.tokenizers.text import TextOptions
 
 Group = TypeVar("Group", bound=StrictModel)
 

@@ -25,10 +25,10 @@ from uwaga.tokenizers.marian import (
     PAD,
     UNKNOWN,
     MarianTokeniser,
-    read_sentencepiece,
     read_vocabulary,
 )
 from uwaga.tokenizers.pretrained import Sides, TokenIds, read_pegasus_tokeniser
+from uwaga.tokenizers.sentencepiece import read_sentencepiece
 
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 TOKENISER = "tokenizer_config.json"

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sentencepiece import SentencePieceProcessor
-
 from uwaga.checkpoints.formats.uwaga.names import SOURCE, TARGET
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError, shown
@@ -23,8 +21,8 @@ from uwaga.tokenizers.marian import (
     MarianTokeniser,
     numbered_pieces,
     padded,
-    read_sentencepiece,
 )
+from uwaga.tokenizers.sentencepiece import SentencePieceModel, read_sentencepiece
 
 DECODER = "decoder.yml"
 CONFIGS = "config*.yml"
@@ -233,20 +231,20 @@ class _Side:
     size: int
     ids: dict[str, int] | None
     """None if the SentencePiece model numbers the pieces itself."""
-    cutter: SentencePieceProcessor
+    cutter: SentencePieceModel
 
     @classmethod
     def read(cls, path: Path, folder: Path, pieces: str) -> _Side:
         if path.suffix == SPM:
             cutter = read_sentencepiece(path)
-            return cls(path, cutter.get_piece_size(), None, cutter)
+            return cls(path, len(cutter), None, cutter)
         ids = _vocabulary(path)
         return cls(path, len(ids), ids, read_sentencepiece(_pieces(folder, pieces)))
 
     def number(self, piece: str) -> int:
         if self.ids is None:
-            found = self.cutter.piece_to_id(piece)
-            known = self.cutter.id_to_piece(found) == piece
+            found = self.cutter.number(piece)
+            known = self.cutter.piece(found) == piece
         else:
             found, known = self.ids.get(piece, 0), piece in self.ids
         if not known:

@@ -52,8 +52,9 @@ from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser, needed_rows
-from uwaga.tokenizers.marian import MarianTokeniser, read_sentencepiece, read_vocabulary
+from uwaga.tokenizers.marian import MarianTokeniser, read_vocabulary
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, read_bytes
+from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser
 

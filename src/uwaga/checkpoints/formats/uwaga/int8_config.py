@@ -34,8 +34,8 @@ from uwaga.settings.recurrent import (
     LuongSettings,
     SutskeverSettings,
 )
+from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import MAX_TEMPLATE
-from uwaga.tokenizers.text import TextOptions
 
 LEAST_LAYER = 1000
 """Bytes of a layer, whatever its width: the names of its weights alone take more."""

@@ -34,7 +34,7 @@ from uwaga.settings import (
     parse,
 )
 from uwaga.settings.recurrent import RecurrentSettings
-from uwaga.tokenizers.text import TextOptions
+from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 VERSION, RECURRENT_VERSION, USUAL_VERSION, FIRST_VERSION = 4, 3, 2, 1
