@@ -119,8 +119,9 @@ class Tokeniser:
     def normalisation(self) -> Literal["nfkc", "identity"]:
         """Normalisation of the model file, all that ``decode(encode(text))`` changes.
 
-        ``identity`` is none. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility composition), which is part of the
-        model file and so doesn't depend on the Unicode version of Python. White space is preserved.
+        ``identity`` is none. ``nfkc`` is SentencePiece's table of Unicode NFKC (compatibility composition),
+        which is part of the model file and so doesn't depend on the Unicode version of Python. White space
+        is preserved.
         """
         ligature = "\ufb01"  # NFKC decomposes it into f and i
         return "identity" if ligature in self._processor.normalise(ligature) else "nfkc"
