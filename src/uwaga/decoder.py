@@ -326,6 +326,31 @@ class RunningBatch(Protocol):
 
 
 @runtime_checkable
+class ReadsPrompts(Protocol):
+    """A decoder whose source is a prompt, which its target continues (M18).
+
+    ``shared_positions`` are those of both together; None for a model with an encoder.
+    """
+
+    @property
+    def shared_positions(self) -> int | None:
+        """Number of positions of source and target together; the last target token needs none."""
+        ...
+
+
+def shared_positions(decoder: Decoder) -> int | None:
+    """Return the positions of source and target together; None for a model with an encoder."""
+    return decoder.shared_positions if isinstance(decoder, ReadsPrompts) else None
+
+
+def target_limit(decoder: Decoder, source: int) -> int | None:
+    """Return the most target tokens after ``source`` tokens, end symbol included; None for no limit."""
+    shared = shared_positions(decoder)
+    room = None if shared is None else max(shared - source + 1, 1)
+    return min((limit for limit in (decoder.max_target, room) if limit is not None), default=None)
+
+
+@runtime_checkable
 class Batching(Protocol):
     """A decoder with a running batch of its own."""
 

@@ -143,6 +143,22 @@ def test_words_are_aligned_by_the_attention_to_the_prompt(made, translator):
     assert marked.count("<b>") == marked.count("</b>") == 1
 
 
+@pytest.mark.parametrize("engine", ["native", "torch"])
+def test_an_answer_may_have_the_positions_that_its_prompt_leaves(made, engine):
+    translator = uwaga.Translator.load(made[0], device="cpu", engine=engine, source="en", target="de")
+    source, never = translator.source, {"split": "never", "min_length": 399}
+    texts = ["x" * 240, "x", "x" * 100]
+    lengths = [len(source.add_special_tokens(source.encode(text))) for text in texts]
+    assert 200 < lengths[0] < 390
+    found = translator.translate(texts, **never)
+    assert [len(one.tokens) for one in found] == [400 - length + 1 for length in lengths]
+    assert all(one.truncated for one in found)
+    assert [one.tokens for one in found] == [translator.translate(text, **never).tokens for text in texts]
+    with pytest.raises(TextTooLongError, match=r"has \d+ tokens, .* the model accepts at most 400"):
+        translator.translate("x" * 500, **never)
+    assert translator.translate("x " * 200, max_length=2).warnings  # a text gets about half of them
+
+
 def test_languages_are_chosen_by_call_or_at_loading(made, translator):
     free = uwaga.Translator.load(made[0], device="cpu")
     with pytest.raises(SettingsError, match=r"name the source \(--from\)"):

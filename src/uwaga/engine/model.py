@@ -82,6 +82,7 @@ class NativeModel:
         self._lists: _core.Shortlist | None = None
         # Relative positions have no maximum.
         self.max_source = self.max_target = None if _relative(settings) else settings.max_length
+        self.shared_positions = settings.max_length if isinstance(settings, DecoderOnlySettings) else None
         self.precision, self.isa = packed.precision, _core.ISAS[number]
         self._check_weights = packed.check
         check_whole("threads", threads, 0, MAX_THREADS)

@@ -29,6 +29,7 @@ from uwaga.alignment.link_evidence import (
 from uwaga.alignment.piece_alignment import WordIndex
 from uwaga.alignment.piece_spans import piece_spans
 from uwaga.alignment.words import WordKind, split_words, word_spans
+from uwaga.decoder import target_limit
 from uwaga.errors import DataError, SettingsError
 from uwaga.results.attention import Floats, select_head
 from uwaga.settings import AlignmentHead, LinkModel, WordLexicon
@@ -77,7 +78,10 @@ def head_errors(
         part = pairs[first : first + PART]
         sources, targets = here.pair_ids(part, first + 1)
         start = here.decoder.symbols.start if here.decoding.start is None else here.decoding.start
-        fed = [[start, *ids][: here.decoder.max_target] for ids in targets]
+        fed = [
+            [start, *ids][: target_limit(here.decoder, len(source))]
+            for source, ids in zip(sources, targets, strict=True)
+        ]
         seen = [one.cross for one in all_attentions(here.decoder, sources, fed)]
         for number, (pair, cross) in enumerate(zip(part, seen, strict=True)):
             if cross is None:

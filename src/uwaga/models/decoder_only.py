@@ -105,7 +105,7 @@ class DecoderOnly(Seq2Seq):
     def __init__(self, settings: DecoderOnlySettings, symbols: Symbols, vocabulary: int) -> None:
         super().__init__()
         self.settings, self.symbols, self.vocabulary = settings, symbols, vocabulary
-        self.max_source = self.max_target = settings.max_length
+        self.max_source = self.max_target = self.shared_positions = settings.max_length
         self.scale = settings.width**0.5 if settings.embedding_scale else 1.0
         self.embedding = nn.Embedding(vocabulary, settings.width)
         self.positions = (

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from uwaga.decoder import Choice, CrossAttention, Decoder, Ids, Memory, State, Step, Symbols, Verify
+from uwaga.decoder import (
+    Choice,
+    CrossAttention,
+    Decoder,
+    Ids,
+    Memory,
+    State,
+    Step,
+    Symbols,
+    Verify,
+    shared_positions,
+)
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats
 from uwaga.search.choose import choose
@@ -105,6 +116,11 @@ class Ensemble:
     @property
     def max_source(self) -> int | None:
         return _strictest([member.max_source for member in self.members])
+
+    @property
+    def shared_positions(self) -> int | None:
+        """The fewest positions of the members that read prompts."""
+        return _strictest(list(map(shared_positions, self.members)))
 
     @property
     def max_target(self) -> int | None:

@@ -27,6 +27,7 @@ from uwaga.decoder import (
     State,
     Step,
     Verify,
+    shared_positions,
 )
 from uwaga.errors import UwagaError
 from uwaga.scheduling.call_context import CallContext
@@ -85,6 +86,7 @@ class BatchingDecoder:
         self._decoder = shared.decoder if decoder is None else decoder
         self.symbols, self.vocabulary = self._decoder.symbols, self._decoder.vocabulary
         self.max_source, self.max_target = self._decoder.max_source, self._decoder.max_target
+        self.shared_positions = shared_positions(self._decoder)
 
     @property
     def described(self) -> str:

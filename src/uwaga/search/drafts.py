@@ -239,11 +239,6 @@ class DraftBatch:
         if target.cursor is None or self._decoder.verify is None:
             return []
         room = int(self._constraints.limits[at]) - len(target.tokens) - 1
-        if self._decoder.max_target is not None:
-            longest = self._decoder.max_target - len(target.tokens) - 1
-            # in a decoder-only model the prompt takes places too
-            prompt = len(self._sources[at]) - 1 if self._decoder.max_source == self._decoder.max_target else 0
-            room = min(room, longest - prompt if longest > prompt else 0)
         return target.cursor.proposal(room)
 
     def _read(self, fed: list[list[int]]) -> Step:

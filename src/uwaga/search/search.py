@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uwaga.decoder import Decoder, Draft
+from uwaga.decoder import Decoder, Draft, target_limit
 from uwaga.errors import SettingsError
 from uwaga.results.translation import Hypothesis
 from uwaga.search.constraints import (
@@ -151,7 +151,7 @@ def _run(
     limits = [
         step_limit(
             options,
-            decoder.max_target,
+            target_limit(decoder, len(source)),
             len(source),
             len(prefix),
             f"sentence {number}",

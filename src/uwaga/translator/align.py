@@ -11,7 +11,7 @@ import numpy as np
 from uwaga.alignment.piece_alignment import PieceAlignment, align_words
 from uwaga.alignment.piece_spans import piece_spans
 from uwaga.alignment.words import WordKind, word_spans
-from uwaga.decoder import Decoder
+from uwaga.decoder import Decoder, target_limit
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats, select_head
 from uwaga.results.translation import Hypothesis, WordAlignment
@@ -76,7 +76,8 @@ def token_alignments(
     """
     if decoder.cross_attention is None:
         raise SettingsError("this model has no attention to a source that could align words")
-    first, longest = decoder.symbols.start if start is None else start, decoder.max_target
+    first = decoder.symbols.start if start is None else start
+    longest = [target_limit(decoder, len(source)) for source in sources]
     fed = [[first, *tokens] for tokens in targets]
     layer = LAST_BUT_ONE if head is None else head.layer - 1
     number = None if head is None or head.head is None else head.head - 1
@@ -86,7 +87,7 @@ def token_alignments(
         found: list[tuple[Floats, Floats | None]] = []
         for at in range(0, len(fed), TOGETHER):
             own = targets[at : at + TOGETHER]
-            led = [row if longest is None else row[:longest] for row in fed[at : at + TOGETHER]]
+            led = [row[:most] for row, most in zip(fed, longest, strict=True)][at : at + TOGETHER]
             for cross, tokens in zip(
                 decoder.cross_attentions(sources[at : at + TOGETHER], led), own, strict=True
             ):
@@ -95,7 +96,7 @@ def token_alignments(
         return found
     if not reading:
         fed = [row[: max(len(row) - 1, 1)] for row in fed]
-    fed = [row if longest is None else row[:longest] for row in fed]
+    fed = [row[:most] for row, most in zip(fed, longest, strict=True)]
     made = decoder.cross_attention(sources, fed, layer, number) if fed else []
     return [(_rows(weights, len(own), reading), None) for weights, own in zip(made, targets, strict=True)]
 

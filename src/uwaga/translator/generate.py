@@ -281,13 +281,11 @@ class TextGenerator:
         """
         _check_prompted(options)
         begun = [self._begin(prompt, name) for prompt, name in zip(prompts, names, strict=True)]
-        alike = [(each.decoder, self._bounded(options, len(each.ids))) for each in begun]
         lists: list[list[Hypothesis]] = [[] for _ in begun]
-        for decoder, limits in dict.fromkeys(alike):
-            indices = [index for index, one in enumerate(alike) if one == (decoder, limits)]
-            for index, hypotheses in zip(
-                indices, search(decoder, [begun[index].ids for index in indices], limits), strict=True
-            ):
+        for decoder in dict.fromkeys(each.decoder for each in begun):  # that of texts, or of chats
+            indices = [index for index, one in enumerate(begun) if one.decoder is decoder]
+            found = search(decoder, [begun[index].ids for index in indices], options)
+            for index, hypotheses in zip(indices, found, strict=True):
                 lists[index] = hypotheses
         return [
             self._continuation(each.text, ways, each.new_text)
@@ -364,7 +362,7 @@ class TextGenerator:
         options.check_streams()
         _check_prompted(options)
         begun = self._begin(prompt, name)
-        return grow(begun.decoder, begun.ids, self._bounded(options, len(begun.ids)), begun.new_text)
+        return grow(begun.decoder, begun.ids, options, begun.new_text)
 
     def _begin(self, prompt: str | Chat, name: str) -> _Begun:
         if not _is_chat(prompt):
@@ -414,15 +412,6 @@ class TextGenerator:
                 f"{name} has {len(ids)} tokens, and the model has {limit} positions: shorten it"
             )
         return ids
-
-    def _bounded(self, options: SearchOptions, prompt: int) -> SearchOptions:
-        """Return options whose lengths fit the model's positions; the last new token needs none."""
-        if self.decoder.max_source is None:
-            return options
-        room = self.decoder.max_source - prompt + 1
-        if options.max_length is not None and options.max_length <= room:
-            return options
-        return replace(options, max_length=room, min_length=min(options.min_length, room))
 
     def _continuation(
         self, prompt: str, ways: Sequence[Hypothesis], text: Callable[[Sequence[int]], str]

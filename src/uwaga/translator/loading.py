@@ -18,7 +18,6 @@ from uwaga.engine import NativeModel, trim_heap
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
-from uwaga.settings import DecoderOnlySettings
 from uwaga.settings.load_options import NO_SHORTLIST, QUANTISED, LoadOptions
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import ChatTemplate
@@ -198,8 +197,6 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
 
         model = cast("Seq2Seq", _on_torch(checkpoint, wanted))
         decoder, scorer = model, parallel_scorer(model)
-    if isinstance(checkpoint.settings, DecoderOnlySettings):
-        _share_positions(decoder)
     return Model(
         decoder,
         checkpoint.source,
@@ -213,13 +210,6 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
         checkpoint.alignment_head,
         None if wanted.adapter is not None else checkpoint.place,
     )
-
-
-def _share_positions(decoder: Any) -> None:
-    """Give half of the positions of a decoder-only model to sources, and half to targets."""
-    positions: int | None = decoder.max_source
-    if positions is not None:
-        decoder.max_source, decoder.max_target = positions - positions // 2, positions // 2
 
 
 def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, Languages
 from uwaga.checkpoints.score_stats import ScoreStats
-from uwaga.decoder import Decoder
+from uwaga.decoder import Decoder, shared_positions, target_limit
 from uwaga.search import SearchOptions
 from uwaga.settings import AlignmentHead
 from uwaga.settings.text_options import TextOptions
@@ -113,7 +113,9 @@ class Model:
 
     def segmenter(self, terms: Callable[[str], Sequence[tuple[int, int]]] | None = None) -> Segmenter:
         """Return what splits texts for this model; ``terms`` finds the spans that no split may fall in."""
-        return Segmenter(self.source, self.decoder.max_source, self.languages, self.text, terms)
+        most, shared = self.decoder.max_source, shared_positions(self.decoder)
+        limit = most if shared is None else shared - shared // 2  # the target needs about as many
+        return Segmenter(self.source, limit, self.languages, self.text, terms, most)
 
     def pair_ids(
         self, pairs: Iterable[tuple[str, str]], first: int = 1
@@ -134,7 +136,8 @@ class Model:
             ids = segmenter.ids(source) or tuple(self.source.add_special_tokens([]))
             sources.append(within(ids, self.decoder.max_source, f"pair {number}", "source"))
             ids = tuple(self.target.add_special_tokens(self.target.encode(target.strip())))
-            targets.append(within(ids, self.decoder.max_target, f"pair {number}", "target"))
+            limit = target_limit(self.decoder, len(sources[-1]))
+            targets.append(within(ids, limit, f"pair {number}", "target"))
         return sources, targets
 
 

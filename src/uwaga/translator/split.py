@@ -234,7 +234,8 @@ class Segmenter:
 
     ``limit``: most source tokens of the model, end symbol included, None for no limit. ``languages``: codes
     of source and target. ``options``: how the model expects its texts. ``whole`` returns the spans of a line,
-    in characters, that no split may fall in.
+    in characters, that no split may fall in. ``most``: tokens of a text that is not to be split, None for
+    ``limit``.
     """
 
     source: Subwords
@@ -242,6 +243,7 @@ class Segmenter:
     languages: tuple[str, str]
     options: TextOptions
     whole: Callable[[str], Sequence[tuple[int, int]]] | None = None
+    most: int | None = None
 
     def cut(self, text: str, split: Split, name: str) -> Passage:
         """Split a text into sentences.
@@ -322,7 +324,7 @@ class Segmenter:
         fits = len(whole) <= min(bounds, default=len(whole))
         if split == "never":
             yield self._sentence(
-                within(whole, self.limit, name, f"sentence {_shortened(line)!r}"), line, start
+                within(whole, self.most or self.limit, name, f"sentence {_shortened(line)!r}"), line, start
             )
             return
         if split == "auto" and fits:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from uwaga.alignment.piece_alignment import WordIndex
 from uwaga.alignment.words import word_spans
-from uwaga.decoder import Decoder
+from uwaga.decoder import Decoder, target_limit
 from uwaga.results.translation import Hypothesis, Span, WordAlignment
 from uwaga.search import SearchOptions, search
 from uwaga.search.phrases import Phrases
@@ -151,12 +151,15 @@ def substitute_terms(
                 if not in_place or _in_place(placed[at], text):
                     candidates[at].append(Candidate(placed[at].faults(hypothesis.tokens, text), hypothesis))
 
-    limit = min(filter(None, (options.max_length, decoder.max_target)), default=math.inf)
+    def room(one: TermSentence) -> float:
+        limits = (options.max_length, target_limit(decoder, len(one.sentence.ids)))
+        return min(filter(None, limits), default=math.inf)
+
     begun = [
         (at, tokens, phrases)
         for at, one in placed.items()
         for tokens, phrases in _prefixes(one, model.target)
-        if len(tokens) < limit
+        if len(tokens) < room(one)
     ]
     if begun:
         add(begun, in_place=True)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from uwaga.decoder import Decoder
+from uwaga.decoder import Decoder, target_limit
 from uwaga.results.translation import Hypothesis
 from uwaga.search import SearchOptions, search, stream
 from uwaga.search.search import StreamEvent
@@ -131,15 +131,21 @@ class _Growing:
     """A hypothesis that is decoded by itself."""
 
     def __init__(
-        self, at: int, number: int, events: Iterator[StreamEvent], prefix: Ids, options: SearchOptions
+        self,
+        at: int,
+        number: int,
+        events: Iterator[StreamEvent],
+        prefix: Ids,
+        options: SearchOptions,
+        limit: int,
     ) -> None:
-        self.at, self.number = at, number
+        self.at, self.number, self._limit = at, number, limit
         self._events, self._prefix, self._options = events, prefix, options
         self._tokens: list[int] = []
         self._scores: list[float] = []
         self._found: Hypothesis | None = None
 
-    def advance(self, end: int, limit: int) -> DecodedToken | None:
+    def advance(self, end: int) -> DecodedToken | None:
         """Decide a token and return it; None if no further token was possible."""
         event = next(self._events)
         self._found = event.hypothesis
@@ -152,7 +158,7 @@ class _Growing:
         else:
             self._scores.append(event.hypothesis.token_scores[-1])
         position, token = len(self._scores) - 1, end if event.token is None else event.token
-        last = event.token is None or len(self._tokens) == limit
+        last = event.token is None or len(self._tokens) == self._limit
         return DecodedToken(self.at, self.number, position, token, self._scores[-1], last)
 
     def hypothesis(self, stopped: bool) -> Hypothesis:
@@ -184,7 +190,6 @@ def steps(decoder: Decoder, sources: Sequence[Ids], prefixes: Sequence[Ids], opt
     seeds = random.Random(options.seed)
     found: list[list[Hypothesis]] = [[] for _ in sources]
     running = []
-    limits = [limit for limit in (options.max_length, decoder.max_target) if limit is not None]
     for at, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
         cut = _whole(prefix, options)
         if cut is not None:
@@ -195,10 +200,12 @@ def steps(decoder: Decoder, sources: Sequence[Ids], prefixes: Sequence[Ids], opt
         for number in range(options.nbest):
             own = replace(options, nbest=1, seed=seeds.getrandbits(32)) if options.sample else options
             events = stream(decoder, [source], own, prefixes=[prefix])
-            running.append(_Growing(at, number, events, prefix, own))
+            limits = (options.max_length, target_limit(decoder, len(source)))
+            most = min(limit for limit in limits if limit is not None)
+            running.append(_Growing(at, number, events, prefix, own, most))
     while running:
         for one in list(running):
-            decided = one.advance(decoder.symbols.end, min(limits))
+            decided = one.advance(decoder.symbols.end)
             stopped = decided is not None and bool((yield decided))
             if decided is None or decided.last or stopped:
                 found[one.at].append(one.hypothesis(stopped))
