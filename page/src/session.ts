@@ -13,6 +13,8 @@ export interface Line {
   /** `old` is of a text that has changed since; `rough` comes from the stream. */
   stage: "blank" | "old" | "rough" | "done";
   made?: Made;
+  /** Whether the old text translates a beginning of the source, or a text that begins so. */
+  grows?: boolean;
   /** The part of the translation that the reader has chosen. */
   forced?: Span;
 }
@@ -30,6 +32,8 @@ const PAUSE_BEFORE_FULL = 200;
 /** Characters: above, the first words would wait for a stream of it all. */
 const LONGEST_STREAM = 2000;
 const LINES_AT_ONCE = 16;
+/** How much a text that grows keeps of the translation that is shown. */
+const BIAS = 0.3;
 const FULL = { nbest: 4, beam: 5, alignment: true, tokens: true, scores: true };
 
 const pause = (milliseconds: number, signal: AbortSignal): Promise<void> =>
@@ -40,6 +44,12 @@ const pause = (milliseconds: number, signal: AbortSignal): Promise<void> =>
       reject(new DOMException("not wanted any longer", "AbortError"));
     });
   });
+
+/** Whether what is shown for a line is the translation of a beginning of its new source, or of more. */
+function isGrown(shown: Line | undefined, source: string): boolean {
+  if (!shown?.text.trim() || (shown.stage === "old" && !shown.grows)) return false;
+  return source.startsWith(shown.source) || shown.source.startsWith(source);
+}
 
 export class Session {
   lines: Line[] = [];
@@ -62,7 +72,9 @@ export class Session {
     this.wanted = { text, asked };
     const before = this.lines;
     this.asked = { ...asked, source: asked.source === AUTO ? (this.known?.code ?? AUTO) : asked.source };
-    this.lines = linesOf(text).map((source, at) => ({ source, text: before[at]?.text ?? "", stage: "old" as const }));
+    this.lines = linesOf(text).map((source, at) => ({
+      source, text: before[at]?.text ?? "", stage: "old" as const, grows: isGrown(before[at], source),
+    }));
     this.fill();
     this.listener.failed(null);
     try {
@@ -146,7 +158,13 @@ export class Session {
     const together = open.join("\n");
     // A stream is greedy, and holds to no terms.
     if (open.length && together.length <= LONGEST_STREAM && !this.asked.glossary.length) {
-      await this.api.stream(together, this.asked, (grown) => this.grow(spread(open, grown)), signal);
+      const shown = open.map((source) => this.lines.find((line) => line.source === source && line.grows)?.text);
+      if (shown.every(Boolean)) {
+        const made = await this.api.translate(open, this.asked, { draft: shown, bias: BIAS }, signal);
+        this.grow(new Map(open.map((source, at) => [source, made[at]!.text])));
+      } else {
+        await this.api.stream(together, this.asked, (grown) => this.grow(spread(open, grown)), signal);
+      }
       await pause(PAUSE_BEFORE_FULL, signal);
     }
     for (let at = 0; at < open.length; at += LINES_AT_ONCE) {

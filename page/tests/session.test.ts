@@ -61,3 +61,30 @@ test("what goes wrong is told, and what is not wanted any longer is not", async 
   await soon();
   assert.deepEqual(told, [null, unreachable(), null, null]);
 });
+
+test("the translation that is shown is the draft of a line that grows, and of no other", async () => {
+  const drafts: unknown[] = [];
+  const streamed: string[] = [];
+  const server = {
+    stream(text: string, _: Asked, grown: (text: string) => void): Promise<void> {
+      streamed.push(text);
+      grown(text.toUpperCase());
+      return Promise.resolve();
+    },
+    translate(texts: readonly string[], _: Asked, options: { draft?: string[] }): Promise<Made[]> {
+      if (options.draft) drafts.push(...options.draft);
+      return Promise.resolve(texts.map((text) => ({ text: text.toUpperCase() })));
+    },
+  };
+  const asked = { ...ASKED, glossary: [] };
+  const one = session(server);
+  for (const text of ["a man", "a man sleeps", "a man", "other words"]) await one.update(text, asked, 0);
+  assert.deepEqual(drafts, ["A MAN"]);
+  assert.deepEqual(streamed, ["a man", "other words"]);
+  void one.update("other words and", asked, 1000); // what is shown is of a beginning still
+  await one.update("other words and more", asked, 0);
+  assert.deepEqual(drafts, ["A MAN", "OTHER WORDS"]);
+  void one.update("new", asked, 1000); // what is shown is of another text
+  await one.update("new text", asked, 0);
+  assert.deepEqual(streamed.at(-1), "new text");
+});

@@ -107,6 +107,60 @@ def test_a_stream_begins_with_a_prefix(server: RunningServer, translator: uwaga.
     assert done["text"] == translator.translate(TEXTS[0], beam=1, prefix="Heute").text
 
 
+def test_drafts_leave_translations_as_they_are(server: RunningServer, translator: uwaga.Translator):
+    greedy = [one.text for one in translator.translate(TEXTS, beam=1)]
+
+    def figures() -> dict[str, float]:
+        lines = httpx.get(f"{server.url}/metrics").text.splitlines()
+        rows = (line.split() for line in lines if line.startswith("uwaga_draft_"))
+        return {name.partition("{")[0]: float(figure) for name, figure in rows if "_created" not in name}
+
+    before = figures()
+    for draft in (greedy, "Das Wetter ist", [greedy[0], "", "Ein"]):
+        body = {"text": TEXTS, "source": "en", "target": "de", "draft": draft, "mask": 1}
+        answer = httpx.post(f"{server.url}/v1/translate", json=body).json()
+        assert [one["text"] for one in answer["translations"]] == greedy
+        one = draft if isinstance(draft, str) else draft[0]
+        *pieces, (_, done) = events(server, text=TEXTS[0], target="de", draft=one)
+        assert "".join(str(piece["text"]) for _, piece in pieces) == done["text"] == greedy[0]
+    added = {name: now - before.get(name, 0) for name, now in figures().items()}
+    proposed, accepted, passes = (
+        added[f"uwaga_draft_{name}_total"] for name in ("proposed_tokens", "accepted_tokens", "passes")
+    )
+    assert proposed > accepted > 0 < passes
+
+
+def test_a_text_that_grows_keeps_what_is_shown(server: RunningServer, translator: uwaga.Translator):
+    draft, how = "Das Haus ist winzig", {"bias": 0.4999, "split": "never"}
+    body = {"text": "The house is small and old.", "source": "en", "target": "de", "draft": draft, **how}
+    for mask, begun in ((0, draft), (1, "Das Haus ist ")):
+        [made] = httpx.post(f"{server.url}/v1/translate", json=body | {"mask": mask}).json()["translations"]
+        assert made["text"] == translator.retranslate(body["text"], draft, mask=mask, **how).text
+        assert made["text"].startswith(begun)
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "parameter", "told"),
+    [
+        ({"draft": ["Ein", "Hund"]}, 400, "draft", "2 drafts for 1 texts"),
+        ({"draft": "Ein", "beam": 4}, 400, "beam", "omit beam or draft"),
+        ({"draft": "Ein", "nbest": 2}, 400, "nbest", "omit nbest or draft"),
+        ({"draft": "Ein", "sample": True}, 400, "sample", "omit sample or draft"),
+        ({"draft": "Ein " * 200_000}, 413, "draft", "characters of drafts"),
+        ({"draft": "Ein", "bias": 0.5}, 422, "bias", "0.5"),
+        ({"draft": "Ein", "mask": -1}, 422, "mask", "0"),
+        ({"draft": 3}, 422, "draft", ""),
+    ],
+)
+def test_drafts_that_cannot_be_are_refused_by_name(
+    server: RunningServer, more: dict[str, object], status: int, parameter: str, told: str
+):
+    answer = httpx.post(f"{server.url}/v1/translate", json={"text": "A dog.", "target": "de", **more})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["parameter"].partition(".")[0]) == (status, parameter)
+    assert told in error["message"]
+
+
 def test_a_stream_holds_to_terms(server: RunningServer, translator: uwaga.Translator):
     terms = {"dog": "Köter"}
     body = {"text": "A dog runs.", "target": "de", "glossary": terms, "tokens": True}

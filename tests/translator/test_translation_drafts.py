@@ -1,10 +1,11 @@
 """M42: translations with a draft, and of a text that grows, are those without one."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
-from uwaga import Translator
+from uwaga import AsyncTranslator, Translator
 from uwaga.errors import SettingsError
 
 TEXTS = [
@@ -59,6 +60,20 @@ def test_M42_a_bias_keeps_what_is_shown(translator):
         kept = translator.retranslate(longer, wrong, bias=0.4999, mask=mask, split="sentences")
         assert kept.text.startswith(start)
         assert mask < 9 or replace(kept, draft=None) == free
+
+
+def test_M42_streams_and_tasks_take_drafts_too(translator):
+    text, draft = "The children play in the garden.", "Die Kinder spielen in einem Haus."
+    plain = translator.translate(text, beam=1).text
+    assert "".join(translator.stream(text, draft=draft)) == plain
+    kept = translator.retranslate(text, draft, bias=0.49, mask=1)
+    assert "".join(translator.stream(text, draft=draft, bias=0.49, mask=1)) == kept.text
+
+    async def retranslated():
+        async with AsyncTranslator(translator) as shared:
+            return await shared.retranslate(text, draft, bias=0.49, mask=1)
+
+    assert asyncio.run(retranslated()) == kept
 
 
 def test_M42_what_cannot_be_a_draft_is_refused_by_name(translator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from uwaga.files.lock import process_exists
 
 if TYPE_CHECKING:
+    from uwaga.results.translation import Translation
     from uwaga.translator.asynchronous import Outcome
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
@@ -47,6 +49,14 @@ class Metrics:
             registry=r,
         )
         self.tokens = Counter("uwaga_tokens", "Target tokens that were made.", ["model"], registry=r)
+        self.drafts = [
+            Counter(f"uwaga_draft_{name}", what, ["model"], registry=r)
+            for name, what in (
+                ("proposed_tokens", "Tokens of drafts that a model checked."),
+                ("accepted_tokens", "Tokens of drafts that a model accepted; each saves a pass."),
+                ("passes", "Passes of a model over sentences with drafts."),
+            )
+        ]
         self.steps = Counter("uwaga_batch_steps", "Steps of a model's running batch.", ["model"], registry=r)
         self.rows = Counter(
             "uwaga_batch_rows",
@@ -82,10 +92,14 @@ class Metrics:
         """Return the observer of a model's requests."""
         return ModelFigures(self, model)
 
-    def answered(self, model: str, characters: int, tokens: int) -> None:
-        """Count characters and tokens."""
+    def answered(self, model: str, characters: int, translations: Sequence[Translation]) -> None:
+        """Count the characters of texts, the tokens of their translations, and what became of drafts."""
         self.characters.inc(characters)
-        self.tokens.labels(model).inc(tokens)
+        self.tokens.labels(model).inc(sum(len(one.tokens) for one in translations))
+        used = [one.draft for one in translations if one.draft is not None]
+        if used:
+            for counter, number in zip(self.drafts, map(sum, zip(*used, strict=True)), strict=True):
+                counter.labels(model).inc(number)
 
     def text(self) -> tuple[bytes, str]:
         """Return the metrics of all workers in Prometheus's format, and their content type."""

@@ -77,7 +77,7 @@ class Service:
     Args:
         models: in the order of preference.
         pool: loads them.
-        translated: called with a model's name, the characters of a request and the tokens of its translation.
+        translated: called with a model's name, the characters of a request, and its translations.
 
     Attributes:
         ready: True once the models to preload are loaded, until the service closes.
@@ -88,7 +88,7 @@ class Service:
         self,
         models: Sequence[ServedModel],
         pool: ModelPool,
-        translated: Callable[[str, int, int], None] | None = None,
+        translated: Callable[[str, int, Sequence[Translation]], None] | None = None,
     ) -> None:
         self._translated = translated
         self.served, self.pool, self.languages = list(models), pool, ServedLanguages(models)
@@ -395,7 +395,7 @@ class Service:
         name = " + ".join(step.model.name for step in route)
         if self._translated is not None:
             characters = sum(len(request.text) for request in requests)
-            self._translated(name, characters, sum(len(translation.tokens) for translation in translations))
+            self._translated(name, characters, translations)
         return translations, name
 
 

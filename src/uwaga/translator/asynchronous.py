@@ -154,6 +154,34 @@ class AsyncTranslator:
         made = await self.run(build_requests(text, options), client=client, deadline=deadline)
         return made[0] if isinstance(text, str) else made
 
+    async def retranslate(
+        self,
+        text: str,
+        previous: str | Translation,
+        *,
+        bias: float = 0.0,
+        mask: int = 0,
+        client: str = "",
+        deadline: float | None = None,
+        **options: Any,
+    ) -> Translation:
+        """Translate a text that has grown; see :meth:`uwaga.translator.Translator.retranslate`.
+
+        Args:
+            text: the text so far.
+            previous: the whole last translation of its beginning; empty at first.
+            bias: as of ``Translator.retranslate``.
+            mask: as of ``Translator.retranslate``.
+            client: as of :meth:`translate`.
+            deadline: as of :meth:`translate`.
+            **options: as of ``Translator.translate``, for greedy search.
+
+        Raises:
+            BusyError, DeadlineError, TextTooLongError, SettingsError, DataError: as :meth:`translate`.
+        """
+        drafted = {"beam": 1, "nbest": 1, **options, "draft": str(previous), "bias": bias, "mask": mask}
+        return await self.translate(text, client=client, deadline=deadline, **drafted)
+
     async def run(
         self, requests: Iterable[Request], *, client: str = "", deadline: float | None = None
     ) -> list[Translation]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, cast, overload
 
-from uwaga.decoder import Decoder
+from uwaga.decoder import Decoder, Draft
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shortened
 from uwaga.search import SearchOptions, search, stream
@@ -60,6 +60,7 @@ def grow(
     options: SearchOptions,
     decode: Callable[[Sequence[int]], str],
     prefix: Sequence[int] = (),
+    draft: Draft | None = None,
 ) -> Generator[str, None, bool]:
     """Search one target and yield its text as it grows; no piece is empty.
 
@@ -69,6 +70,7 @@ def grow(
         options: the options of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
         decode: from the target's tokens to text.
         prefix: tokens that the target begins with.
+        draft: a target that the model would probably write.
 
     Returns:
         whether a limit cut the target.
@@ -77,7 +79,7 @@ def grow(
         SettingsError: the options ask for more than one hypothesis.
     """
     growing, truncated = GrowingText(decode), False
-    for event in stream(decoder, [source], options, prefixes=[prefix]):
+    for event in stream(decoder, [source], options, prefixes=[prefix], drafts=[draft]):
         if event.hypothesis is not None:
             piece = growing.finish(event.hypothesis.tokens)
             truncated = event.hypothesis.truncated

@@ -101,7 +101,7 @@ def search_sentences(
     if options.sample:
         found = _sampled(decoder, ids, plain, begun, own_terms, decode)
     elif options.nbest == 1:
-        drafts = _sentence_drafts(stage, passages, drafting, searched)
+        drafts = sentence_drafts(stage, passages, drafting, searched)
         found = search(decoder, ids, plain, prefixes=begun, drafts=drafts)
     else:
 
@@ -141,7 +141,7 @@ def search_sentences(
     ]
 
 
-def _sentence_drafts(
+def sentence_drafts(
     stage: Stage, passages: Sequence[Passage], drafting: Drafting | None, searched: Sequence[int]
 ) -> list[Draft | None] | None:
     """Return the draft of each searched sentence, None for none."""

@@ -21,7 +21,13 @@ from uwaga.translator.assemble import assemble
 from uwaga.translator.checks import STOPS, without_stop
 from uwaga.translator.plan import ALREADY, Plan, Stage
 from uwaga.translator.request import OnError, Request, failed
-from uwaga.translator.search_sentences import Drafting, part_of, search_sentences, sentence_text
+from uwaga.translator.search_sentences import (
+    Drafting,
+    part_of,
+    search_sentences,
+    sentence_drafts,
+    sentence_text,
+)
 from uwaga.translator.split import Passage, TranslatedPassage, prefix_ids
 
 if TYPE_CHECKING:
@@ -287,7 +293,8 @@ def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
         assert isinstance(made, TranslatedPassage)
         truncated = truncated or made.translation.truncated
         passage = following.split_translated(made, plan.called(request.name, number))
-    return _growing(plan.stages[-1], passage, request.prefix, truncated)
+    drafting = Drafting([request.draft], request.bias, request.mask) if request.draft else None
+    return _growing(plan.stages[-1], passage, request.prefix, truncated, drafting)
 
 
 def _in_one_piece(whole: Translation) -> Generator[str, None, bool]:
@@ -313,10 +320,14 @@ def _without_stop(grown: Generator[str, None, bool]) -> Generator[str, None, boo
             shown = safe
 
 
-def _growing(stage: Stage, passage: Passage, prefix: str, truncated: bool) -> Generator[str, None, bool]:
+def _growing(
+    stage: Stage, passage: Passage, prefix: str, truncated: bool, drafting: Drafting | None
+) -> Generator[str, None, bool]:
     from uwaga.translator.generate import grow
 
     [prefixes] = prefix_ids([passage], [prefix], stage.model.target)
+    every = range(len(passage.sentences))
+    drafts = sentence_drafts(stage, [passage], drafting, every) or [None for _ in every]
 
     def decode(tokens: Sequence[int]) -> str:
         return sentence_text(tokens, stage.model.target)
@@ -325,11 +336,11 @@ def _growing(stage: Stage, passage: Passage, prefix: str, truncated: bool) -> Ge
         cut = truncated
         if passage.before:
             yield passage.before
-        for sentence, begun in zip(passage.sentences, prefixes, strict=True):
+        for sentence, begun, draft in zip(passage.sentences, prefixes, drafts, strict=True):
             if sentence.copy is not None and not begun:
                 yield sentence.copy
             else:
-                grown = grow(stage.model.decoder, sentence.ids, stage.options, decode, begun)
+                grown = grow(stage.model.decoder, sentence.ids, stage.options, decode, begun, draft)
                 keeps = not sentence.bare or (begun and prefix.rstrip().endswith(tuple(STOPS)))
                 cut = (yield from (grown if keeps else _without_stop(grown))) or cut
             if sentence.after:

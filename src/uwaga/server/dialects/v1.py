@@ -68,6 +68,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
         texts = [body.text] if isinstance(body.text, str) else body.text
         characters = context.charge(client, texts)
         terms = None if body.glossary_id is None else await stored_terms(context, client, body)
+        check_drafts(context, body, texts)
         asked = text_requests(body, texts, terms)
         how = Caller(client=client.name, deadline=context.settings.limits.deadline)
         if body.stream:
@@ -168,6 +169,26 @@ def check_streams(body: TranslateBody) -> None:
             )
 
 
+def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[str]) -> None:
+    """Refuse drafts that do not fit the texts, are too long, or go with a search that is not greedy.
+
+    Raises:
+        ApiError: names the key.
+    """
+    drafts = body.draft if isinstance(body.draft, list) else [body.draft or ""] * len(texts)
+    if len(drafts) != len(texts):
+        message = f"{len(drafts)} drafts for {len(texts)} texts: give one for all or one for each"
+        raise ApiError(400, "wrong_draft", message, "draft")
+    most = context.settings.limits.characters
+    if (characters := sum(map(len, drafts))) > most:
+        message = f"{characters} characters of drafts in one request; send at most {most}"
+        raise ApiError(413, "text_too_large", message, "draft")
+    search = body.search_options() if any(drafts) else {}
+    for name, limit in (("nbest", 1), ("sample", False), ("mbr", 0), ("beam", 1)):
+        if search.get(name, limit) not in (limit, None):
+            raise ApiError(400, "wrong_draft", f"a draft needs greedy search: omit {name} or draft", name)
+
+
 async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
     """Return the terms of the stored glossary that a body names.
 
@@ -206,11 +227,14 @@ def text_requests(
         ignore_tags=body.ignore_tags,
         placeholders=body.placeholders,
         split=body.split,
+        bias=body.bias,
+        mask=body.mask,
     )
-    prefixes = listed_prefixes(body.prefix, len(texts))
+    prefixes, drafts = (listed_prefixes(one, len(texts)) for one in (body.prefix, body.draft))
+    names = ["the text"] if len(texts) == 1 else [f"text {number}" for number in range(1, len(texts) + 1)]
     return [
-        replace(common, text=text, prefix=prefix, name="the text" if len(texts) == 1 else f"text {number}")
-        for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), start=1)
+        replace(common, text=text, prefix=prefix, draft=draft, name=name)
+        for text, prefix, draft, name in zip(texts, prefixes, drafts, names, strict=True)
     ]
 
 

@@ -53,6 +53,20 @@ class TextBody(BaseModel):
     prefix: str | None = Field(
         None, max_length=2000, description="Force each translation to start with this text."
     )
+    draft: str | list[str] | None = Field(
+        None,
+        description="A probable translation, such as the last one of a text that grows, or a list of one for "
+        "each text. The model checks it in few passes; the search is greedy.",
+    )
+    bias: float = Field(
+        0.0,
+        ge=0,
+        lt=0.5,
+        description="Keep the draft where its words are nearly as probable; 0: as without a draft.",
+    )
+    mask: Annotated[int, Field(ge=0, le=LONGEST), Integral] = Field(
+        0, description="Number of words at the end of the draft that are not shown and get no bias."
+    )
     glossary: dict[str, str] | None = Field(
         None, max_length=5000, description="Required translations of terms."
     )
@@ -80,6 +94,8 @@ class TextBody(BaseModel):
         """Return the search options that are given; several translations imply a beam as large."""
         names = [name for name in self.model_fields_set if name not in TextBody.model_fields]
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.draft and "beam" not in given:
+            given["beam"] = 1
         nbest, drawn = given.get("nbest", 1), given.get("sample") or given.get("mbr")
         if not drawn and ("beam" in given or nbest > 1):
             given["beam"] = max(given.get("beam", USUAL_BEAM), nbest)
