@@ -37,7 +37,8 @@ class Symbols:
     """Ids of the special tokens.
 
     ``start`` is the first decoder input (``<s>``, or ``<pad>`` for Marian); ``end`` ends a sentence, and so
-    does each of ``other_ends``, in language models with several such tokens.
+    does each of ``other_ends``, in language models with several such tokens. ``stops`` are further tokens
+    that end it, and are part of its text.
     """
 
     start: int
@@ -45,11 +46,17 @@ class Symbols:
     pad: int
     unknown: int
     other_ends: tuple[int, ...] = ()
+    stops: tuple[int, ...] = ()
+
+    @property
+    def end_symbols(self) -> tuple[int, ...]:
+        """The tokens that end a sentence and have no text, ``end`` first."""
+        return (self.end, *self.other_ends)
 
     @property
     def ends(self) -> tuple[int, ...]:
-        """The tokens that end a sentence, ``end`` first."""
-        return (self.end, *self.other_ends)
+        """All tokens that end a sentence, ``end`` first."""
+        return (*self.end_symbols, *self.stops)
 
 
 @dataclass(frozen=True)

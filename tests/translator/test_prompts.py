@@ -1,6 +1,8 @@
 """Language models that translate by a prompt: the prompt's tokens and the answer are transformers'."""
 
 import json
+import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -178,19 +180,53 @@ def test_a_model_in_int8_keeps_its_prompt(made, tmp_path):
     assert ours.translate("A dog.", max_length=9).tokens
 
 
-def test_a_model_without_a_template_does_not_translate(made, tmp_path):
-    import shutil
-
-    shutil.copytree(made[0], tmp_path / "m")
-    (tmp_path / "m/chat_template.jinja").unlink(missing_ok=True)
-    path = tmp_path / "m/tokenizer_config.json"
+@pytest.fixture(scope="module")
+def base(made, tmp_path_factory):
+    """The model without its chat template."""
+    place = tmp_path_factory.mktemp("base")
+    shutil.copytree(made[0], place / "m")
+    (place / "m/chat_template.jinja").unlink(missing_ok=True)
+    path = place / "m/tokenizer_config.json"
     values = json.loads(path.read_text())
     values.pop("chat_template", None)
     path.write_text(json.dumps(values))
-    with pytest.raises(ModelError, match="one with a chat template translates too"):
-        uwaga.Translator.load(tmp_path / "m", source="en", target="de")
+    return place / "m"
+
+
+def test_a_model_without_a_template_does_not_chat(base):
     with pytest.raises(SettingsError, match="no chat template, so it does not chat"):
-        uwaga.TextGenerator.load(tmp_path / "m").generate(TURNS)
+        uwaga.TextGenerator.load(base).generate(TURNS)
+
+
+@pytest.mark.parametrize("engine", ["native", "torch"])
+@pytest.mark.parametrize("stop", ["\n", "e"])
+def test_a_model_without_a_template_translates_up_to_a_stop(made, base, monkeypatch, engine, stop):
+    _, peer, model = made
+    prompts = [replace(each, stop=stop) if each.name == "base" else each for each in PROMPTS]
+    monkeypatch.setattr("uwaga.tokenizers.prompt.PROMPTS", prompts)
+    translator = uwaga.load(base, device="cpu", engine=engine, source="en", target="de")
+    found = translator.translate(TEXTS, max_length=20)
+    ended = []
+    for text, one in zip(TEXTS, found, strict=True):
+        prompt = torch.tensor([peer(f"English: {' '.join(text.split())}\nGerman:").input_ids])
+        with torch.no_grad():
+            row = model.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=20,
+                do_sample=False,
+                pad_token_id=0,
+                suppress_tokens=[peer.bos_token_id],
+            )[0, prompt.shape[1] :]
+        texts = [peer.decode(row[:count], skip_special_tokens=True) for count in range(len(row) + 1)]
+        read = next((count for count, whole in enumerate(texts) if stop in whole), len(row))
+        assert one.text.split() == texts[read].partition(stop)[0].split()
+        ended.append(stop in texts[read])
+        assert one.truncated == (not ended[-1] and row[-1] != peer.eos_token_id)
+        assert len(one.tokens) <= read
+        assert "".join(translator.stream(text, max_length=20)) == one.text
+    assert stop == "\n" or any(ended)
+    assert [translator.translate(text, max_length=20).text for text in TEXTS] == [one.text for one in found]
 
 
 TURNS = [
@@ -323,8 +359,6 @@ def test_templates_need_jinja(monkeypatch, tmp_path):
 
 
 def test_a_template_that_drops_the_text_is_refused(made, tmp_path):
-    import shutil
-
     shutil.copytree(made[0], tmp_path / "m")
     (tmp_path / "m/chat_template.jinja").write_text("Hello")
     with pytest.raises(ModelError, match="does not contain the message once"):

@@ -186,7 +186,8 @@ class Hypothesis:
         tokens: ids, without start and end symbols.
         score: sum of ``token_scores`` after length normalisation.
         log_prob: the same sum before it.
-        token_scores: natural log-probabilities of the tokens and, unless ``truncated``, of the end symbol.
+        token_scores: natural log-probabilities of the tokens and, unless ``truncated``, of the end symbol;
+            the last of the tokens may be the end, too (``stops`` of :class:`uwaga.decoder.Symbols`).
         truncated: True if a length limit cut the hypothesis.
         attention: (target, source), a row for each entry of ``token_scores``; None if not requested.
         attentions: all attention matrices; None if not requested.

@@ -190,7 +190,7 @@ class BeamBatch:
         sentences, beams = len(sources), options.rows
         self._decoder = decoder
         self._sources = sources
-        self._ends: Ids = np.array(decoder.symbols.ends)
+        self._ends: Ids = np.array(decoder.symbols.ends, dtype=np.int64)
         self._options = options
         self._constraints = Constraints(decoder, options, sources, prefixes, limits)
         if uncounted is not None:
@@ -286,11 +286,10 @@ class BeamBatch:
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """Return the n-best list of each sentence."""
+        ends = self._decoder.symbols.end_symbols
         return [
             [
-                hypothesis(
-                    path.tokens.tolist(), path.log_probs.tolist(), path.attention, score, cut, self._ends
-                )
+                hypothesis(path.tokens.tolist(), path.log_probs.tolist(), path.attention, score, cut, ends)
                 for path, score, cut in nbest
             ]
             for nbest in self._finished(indices)

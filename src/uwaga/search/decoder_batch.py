@@ -115,7 +115,7 @@ class DecoderBatch:
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """Return the n-best list of each sentence."""
-        ends, finished = self._decoder.symbols.ends, self._search.finished()
+        ends, finished = self._decoder.symbols.end_symbols, self._search.finished()
         return [
             [
                 hypothesis(

@@ -336,7 +336,7 @@ class DraftBatch:
         found = []
         for at, nbest in zip(indices.tolist(), self.finished(indices), strict=True):
             seen = np.stack(self._targets[at].attention) if self._targets[at].attention else None
-            ends = self._decoder.symbols.ends
+            ends = self._decoder.symbols.end_symbols
             found.append(
                 [hypothesis(one.tokens, one.log_probs, seen, *one[2:4], ends, one.draft) for one in nbest]
             )

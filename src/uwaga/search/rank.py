@@ -168,11 +168,11 @@ def hypothesis(
     attention: Floats | None,
     score: float,
     truncated: bool,
-    ends: Collection[int],
+    end_symbols: Collection[int],
     draft: DraftUse | None = None,
 ) -> Hypothesis:
     """Return the result: no end symbol, but its score, unless the hypothesis is truncated."""
-    if tokens and tokens[-1] in ends:
+    if tokens and tokens[-1] in end_symbols:
         tokens = tokens[:-1]
     if truncated:
         token_scores = token_scores[: len(tokens)]

@@ -85,6 +85,7 @@ class FramedTokeniser:
         languages: language tokens of a multilingual model by code; empty for others.
         place: position of the language token.
         language: selected code, None for none.
+        stop: the text that decoded texts end before, then without white space at their ends; empty for none.
     """
 
     codec: Codec
@@ -98,6 +99,7 @@ class FramedTokeniser:
     languages: Mapping[str, int] = field(default_factory=dict)
     place: Place = "before"
     language: str | None = None
+    stop: str = ""
 
     @property
     def model_bytes(self) -> bytes:
@@ -182,6 +184,7 @@ class FramedTokeniser:
         """
         self._check(ids)
         text = self.codec.decode(list(ids))
+        text = text.partition(self.stop)[0].strip() if self.stop else text
         return clean_up(text) if self.clean else text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:

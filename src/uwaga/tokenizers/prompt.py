@@ -17,7 +17,11 @@ from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.pretrained_files import SETTINGS, read_bytes, read_declared
 
+BASE = "base"
+"""Name of the prompt for models without a chat template."""
 TEMPLATE = "chat_template.jinja"
+BYTE_LEVEL_LINE = "\u010a"
+"""A line break in the tokens of byte-level BPE."""
 PLACE = "\ue000uwaga\ue000"
 """Stands for the text while a prompt is rendered; private characters, which no template contains."""
 
@@ -33,6 +37,7 @@ class TranslationPrompt:
             ``{source_code}`` and ``{target_code}`` for their codes, and ``{text}``.
         by_language: other wordings, where one of the two languages has this code.
         structured: the message is a list with one entry of these fields instead.
+        stop: the text that ends an answer, for models that do not end it themselves.
         source: where the model's authors state it.
     """
 
@@ -41,6 +46,7 @@ class TranslationPrompt:
     wording: str = ""
     by_language: Mapping[str, str] = field(default_factory=dict)
     structured: Mapping[str, str] = field(default_factory=dict)
+    stop: str = ""
     source: str = ""
 
     def message(self, source: str, target: str) -> Any:
@@ -89,6 +95,13 @@ PROMPTS = (
         re.compile(r"eurollm", re.IGNORECASE),
         "Translate the following {source} source text to {target}:\n{source}: {text} \n{target}: ",
         source="card of utter-project/EuroLLM-1.7B-Instruct",
+    ),
+    TranslationPrompt(
+        BASE,
+        re.compile(r"(?!)"),  # no name: it is for models without a chat template
+        "{source}: {text}\n{target}:",
+        stop="\n",
+        source="Vilar et al. 2023, Prompting PaLM for Translation",
     ),
     TranslationPrompt(
         "chat",
@@ -158,14 +171,14 @@ class PromptTokeniser:
 
     Attributes:
         inner: the model's tokeniser.
-        template: the model's chat template.
+        template: the model's chat template; None for a model that continues the prompt itself.
         prompt: how it is asked for a translation.
         where: the model, for messages.
         languages: codes of source and target, None before they are chosen.
     """
 
     inner: FramedTokeniser
-    template: ChatTemplate
+    template: ChatTemplate | None
     prompt: TranslationPrompt
     where: str
     languages: tuple[str, str] | None = None
@@ -180,7 +193,7 @@ class PromptTokeniser:
             missing = "source (--from)" if source is None else "target (--to)"
             raise SettingsError(
                 f"{self.where}: a language model translates between the languages that it is asked for: "
-                f"name the {missing}"
+                f"name the {missing}; `uwaga generate` continues texts"
             )
         return replace(self, languages=(source, target))
 
@@ -233,19 +246,37 @@ class PromptTokeniser:
         before, after = self._around
         lead = "a"
         whole, begun = self.inner.codec.encode(lead + after), self.inner.codec.encode(lead)
-        return tuple(self.inner.codec.encode(before.rstrip(" "))), tuple(whole[len(begun) :])
+        first = self.inner.prefix if self.template is None else ()  # else the template spells it
+        return (*first, *self.inner.codec.encode(before.rstrip(" "))), tuple(whole[len(begun) :])
 
     @cached_property
     def end(self) -> int:
-        """The token that ends the assistant's message."""
-        return answer_end(self.inner, self.template)
+        """The token that ends the assistant's message, or a text."""
+        return self.inner.symbols.end if self.template is None else answer_end(self.inner, self.template)
+
+    def answer_symbols(self) -> Symbols:
+        """Return the special token ids of the target side: tokens that contain the stop end a target, too."""
+        codec, stop, symbols = self.inner.codec, self.prompt.stop, self.symbols
+        if not stop:
+            return symbols
+        spelt = (stop, stop.replace("\n", BYTE_LEVEL_LINE), "<0x0A>")
+        silent, spoken = list[int](), list[int]()
+        for token in range(min(codec.size, self.vocabulary)):
+            if any(each in (codec.piece(token) or "") for each in spelt):
+                before, found, _ = codec.decode([token]).partition(stop)
+                if found and token not in symbols.ends:
+                    (spoken if before.strip() else silent).append(token)
+        return replace(symbols, other_ends=(*symbols.other_ends, *silent), stops=tuple(spoken))
 
     @cached_property
     def _around(self) -> tuple[str, str]:
         if self.languages is None:
             raise SettingsError(f"{self.where}: name the languages, with source and target (--from and --to)")
-        message = {"role": "user", "content": self.prompt.message(*self.languages)}
-        before, found, after = self.template.render([message]).partition(PLACE)
+        content = self.prompt.message(*self.languages)
+        if self.template is None:
+            before, _, after = content.partition(PLACE)
+            return before, after
+        before, found, after = self.template.render([{"role": "user", "content": content}]).partition(PLACE)
         if not found or PLACE in after:
             raise ModelError(f"{self.template.where}: the chat template does not contain the message once")
         return before, after

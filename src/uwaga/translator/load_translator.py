@@ -50,7 +50,7 @@ def load(
 
     Returns:
         a ``TextGenerator`` for decoder-only models, a ``MaskFiller`` for BERT, a ``Translator`` for all
-        others, and for a decoder-only model with a chat template if a language is given.
+        others, and for a decoder-only model if a language is given.
 
     Raises:
         ModelError: there is no such model, or none for the languages; it or the shortlist is damaged.
@@ -64,7 +64,7 @@ def load(
     name = next(iter(chosen.names), None)
     checkpoint = read_model(name, memory=wanted.memory, adapter=wanted.adapter)
     asked = wanted.source is not None or wanted.target is not None
-    if checkpoint.task == "translate" or (asked and checkpoint.chat is not None):
+    if checkpoint.task == "translate" or (asked and checkpoint.task == "generate"):
         return Translator(load_model(checkpoint, wanted))
     what = f"a model of the family {checkpoint.family!r}"
     if asked:

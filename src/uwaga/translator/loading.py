@@ -22,7 +22,7 @@ from uwaga.settings.load_options import NO_SHORTLIST, QUANTISED, LoadOptions
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.prompt import PromptTokeniser, prompt_called
+from uwaga.tokenizers.prompt import BASE, PromptTokeniser, prompt_called
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
 
@@ -118,30 +118,31 @@ def check_task(checkpoint: Checkpoint, task: Task) -> None:
     kind, runner = KINDS[checkpoint.task]
     packed = checkpoint.packed
     what = f"the family {checkpoint.family!r}" if packed is None else f"this {packed.precision} model"
-    hint = "; one with a chat template translates too" if checkpoint.task == "generate" else ""
-    raise ModelError(f"{checkpoint.place}: {what} is {kind}, which {runner} run{hint}")
+    raise ModelError(f"{checkpoint.place}: {what} is {kind}, which {runner} run")
 
 
 def prompted(checkpoint: Checkpoint) -> Checkpoint:
-    """Return a model with a chat template as one that translates by a prompt; others unchanged.
+    """Return a language model as one that translates by a prompt; others unchanged.
 
-    It translates whole lines greedily, and a target ends where the assistant's message ends.
+    It translates whole lines greedily, and a target ends where the assistant's message ends, or, without a
+    chat template, at the end of its line.
 
     Raises:
         ModelError: the chat template cannot be rendered.
         MissingExtraError: Jinja2 is not installed.
     """
     inner = checkpoint.source
-    if checkpoint.chat is None or not isinstance(inner, FramedTokeniser):
+    if checkpoint.task != "generate" or not isinstance(inner, FramedTokeniser):
         return checkpoint
-    where = str(checkpoint.place)
-    source = PromptTokeniser(inner, checkpoint.chat, prompt_called(checkpoint.chat.family), where)
-    target = replace(inner, prefix=(), suffix=(source.end,), symbols=source.symbols)
+    prompt = prompt_called(BASE if checkpoint.chat is None else checkpoint.chat.family)
+    source = PromptTokeniser(inner, checkpoint.chat, prompt, where := str(checkpoint.place))
+    symbols = source.answer_symbols()
+    target = replace(inner, prefix=(), suffix=(source.end,), symbols=symbols, stop=prompt.stop)
     return replace(
         checkpoint,
         source=source,
         target=target,
-        symbols=source.symbols,
+        symbols=symbols,
         languages=Languages(source, target, card=checkpoint.card, where=where),
         decoding=SearchOptions(beam=1, max_length=None),
         text=TextOptions(),

@@ -62,7 +62,8 @@ class SymbolIds(StrictModel):
     @classmethod
     def of(cls, symbols: Symbols) -> SymbolIds:
         """Return the ids for a file."""
-        return cls.model_validate(vars(symbols) | {"other_ends": list(symbols.other_ends) or None})
+        values = {name: getattr(symbols, name) for name in cls.model_fields}
+        return cls.model_validate(values | {"other_ends": list(symbols.other_ends) or None})
 
     def symbols(self) -> Symbols:
         """The ids for search."""
