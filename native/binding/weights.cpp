@@ -23,7 +23,7 @@ struct Unwritten {
     Unwritten(int64_t count, const WeightArenaPtr& arena) {
         const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
         const std::size_t size = static_cast<std::size_t>(count);
-        if (!arena || bytes >= huge_page) {
+        if (!arena) {
             Buffer<T> own = allocate<T>(count);
             data = own.get();
             array = owned(std::move(own), {size});
@@ -35,7 +35,7 @@ struct Unwritten {
     }
 };
 
-constexpr int64_t slab_pages = 4;
+constexpr int64_t slab_pages = 16;  // what no array uses at a slab's end takes no memory, but for the rest of a page
 
 }  // namespace
 

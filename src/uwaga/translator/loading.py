@@ -190,7 +190,6 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
     if _natively(checkpoint, wanted):
         decoder: Decoder = _native(checkpoint, wanted)
         scorer = None  # step by step
-        trim_heap()  # reading leaves some MB of holes
     elif wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
         raise SettingsError("the engine torch takes no shortlist: leave out one of the two")
     else:
@@ -277,6 +276,7 @@ def _runs_natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
 def _native(checkpoint: Checkpoint, wanted: LoadOptions) -> Decoder:
     precision: Any = None if wanted.dtype == "auto" else wanted.dtype
     engine = to_engine(checkpoint, precision, wanted.threads)
+    trim_heap()  # reading leaves some MB of holes
     if str(wanted.shortlist) == NO_SHORTLIST:
         return engine
     if wanted.shortlist is None:
