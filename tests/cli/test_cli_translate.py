@@ -72,6 +72,18 @@ def test_texts_are_translated(run, translator):
     )
 
 
+def test_M42_a_draft_model_is_reported_and_changes_nothing(run, folder):
+    plain = run("translate", "--beam", 1, *LINES[::2])
+    drafted = run("translate", "--draft", folder, *LINES[::2])
+    assert drafted.stdout == plain.stdout
+    assert "tokens accepted" in drafted.stderr
+    assert "of the model's passes saved" in drafted.stderr
+    one = json.loads(run("translate", "--draft", folder, "--json", LINES[0]).stdout)
+    assert one["draft"]["accepted"] <= one["draft"]["proposed"]
+    refused = run("translate", "--draft", folder, "--beam", 3, LINES[0], code=1)
+    assert "a draft model needs greedy search" in refused.stderr
+
+
 def test_one_line_in_is_one_line_out_from_a_pipe(run, translator):
     for end in ("\n", "\r\n"):
         for last in ("", end):

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from drawn_searches import VOCABULARY, options, prefixes_for, random_list
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from native_models import native, random_model, recurrent_shapes, sentences, shapes
 from precision import EXACT
@@ -22,7 +23,13 @@ from uwaga.settings import DecoderOnlySettings, TransformerSettings
 SHAPE = TransformerSettings(
     encoder_layers=1, decoder_layers=2, width=32, heads=4, feed_forward=48, max_length=40, norm="pre"
 )
-QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SMALL = DecoderOnlySettings(layers=1, width=32, heads=4, feed_forward=48, max_length=40)
+QUIET = settings(
+    phases=(Phase.explicit, Phase.generate),
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 GREEDY = SearchOptions(beam=1, max_length=24)
 SOURCES = sentences(40, seed=5)
 
@@ -220,6 +227,72 @@ def test_M42_any_draft_gives_the_target_of_a_torch_model_without_one(given_model
         np.testing.assert_allclose(one.token_scores, plain_one.token_scores, **EXACT)
         if draft is not None and len(draft.tokens) > 2 and draft.tokens == plain_one.tokens:
             assert one.draft.passes < len(one.token_scores)
+
+
+@st.composite
+def pairs_of_models(draw):
+    """A model, one that drafts for it, and sources."""
+    seed, count = draw(st.integers(0, 10**6)), draw(st.integers(1, 6))
+    of_torch, apart = draw(st.booleans()), draw(st.integers(0, 1))
+    if draw(st.booleans()):
+        made = [random_decoder(draw(decoder_only()), seed + at, spread=2.0) for at in range(2)]
+        large, small = (one.double() if of_torch else native_decoder(one) for one in made)
+        sources = prompts(count, seed)
+    else:
+        shape = draw(shapes().filter(lambda each: each.self_attention == "attention"))
+        made = [random_model(shape, seed + at, spread=2.0) for at in range(2)]
+        large, small = (one.double() if of_torch else native(one) for one in made)
+        sources = sentences(count, seed)
+    return large, (large, small)[apart], sources
+
+
+@settings(QUIET, max_examples=30)
+@given(pairs_of_models(), st.data())
+def test_M42_a_smaller_model_that_drafts_blocks_changes_nothing(models, data):
+    large, small, sources = models
+    wanted = replace(data.draw(options()), beam=1, nbest=1, sample=False, max_ratio=float("inf"))
+    wanted = replace(wanted, max_length=10, min_length=min(wanted.min_length, 5))
+    expected, found = tried(large, sources, wanted, None), tried(large, sources, wanted, None, small)
+    if isinstance(expected, str):
+        assert found == expected
+        return
+    for (one,), (plain_one,), (told,) in zip(
+        found, expected, search(large, sources, wanted, drafts=small), strict=True
+    ):
+        assert one.tokens == plain_one.tokens
+        if isinstance(large, torch.nn.Module):
+            np.testing.assert_allclose(one.token_scores, plain_one.token_scores, **EXACT)
+        else:
+            assert one == plain_one
+        assert told.draft.passes + told.draft.accepted - len(one.tokens) in (0, 1)  # the end symbol
+
+
+def test_M42_blocks_of_the_same_model_are_all_accepted_and_bad_ones_soon_rest():
+    large = native_decoder(random_decoder(SMALL, spread=2.0))
+    wanted = SearchOptions(beam=1, max_length=31, max_ratio=float("inf"))
+    sources = prompts(3, 1, longest=5)
+    for (one,) in search(large, sources, wanted, drafts=large):
+        assert one.draft.accepted == one.draft.proposed
+        assert one.draft.passes <= 6  # 4 tokens, 8, then 16
+    other = native_decoder(random_decoder(SMALL, seed=7, spread=2.0))
+    for (one,) in search(large, sources, wanted, drafts=other):
+        assert one.draft.proposed < 20
+
+
+def test_M42_models_that_cannot_draft_blocks_are_refused_and_short_ones_stop():
+    large = native_decoder(random_decoder(SMALL, spread=2.0))
+    wanted = SearchOptions(beam=1, max_length=30, max_ratio=float("inf"))
+    sources = prompts(3, 1, longest=5)
+    for drafter, said in (
+        (native_decoder(random_decoder(SMALL, vocabulary=29)), "29 tokens and the model 23"),
+        (random_model(SHAPE.model_copy(update={"self_attention": "ssru"})), "one token at a time"),
+    ):
+        with pytest.raises(SettingsError, match=said):
+            search(large, sources, wanted, drafts=drafter)
+    with pytest.raises(SettingsError, match="drafts need greedy search"):
+        search(large, sources, replace(wanted, beam=2), drafts=large)
+    short = native_decoder(random_decoder(SMALL.model_copy(update={"max_length": 8}), spread=2.0))
+    assert plain(search(large, sources, wanted, drafts=short)) == search(large, sources, wanted)
 
 
 def test_M18_a_short_prompt_goes_on_after_a_long_one_is_finished():

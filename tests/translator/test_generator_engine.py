@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import gpt2_folders
 import numbered_tokens
@@ -89,6 +90,24 @@ def test_M21_continuations_are_the_same_bits_in_any_batch_and_on_any_number_of_t
         assert several.decoder.precision == precision
         assert several.generate(PROMPTS, **options) == expected
         assert several.generate(PROMPTS[::-1], batch_tokens=8, **options) == expected[::-1]
+
+
+def test_M42_a_smaller_model_of_the_same_vocabulary_drafts(folder, converted, tmp_path):
+    alone, drafted = uwaga.load(folder), uwaga.load(folder, draft=converted)
+    expected = alone.generate(PROMPTS, beam=1, max_length=20)
+    found = drafted.generate(PROMPTS, max_length=20)
+    assert [replace(one, draft=None) for one in found] == expected
+    assert found[0].to_dict()["draft"]["proposed"] > 0
+    assert "".join(drafted.stream(PROMPTS[0], max_length=20)) == expected[0].text
+    with pytest.raises(SettingsError, match="drafts need greedy search"):
+        drafted.generate(PROMPTS[0], sample=True)
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    tokenizer["model"]["merges"].pop()
+    (other / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(SettingsError, match="has another vocabulary"):
+        uwaga.load(folder, draft=other)
 
 
 def test_generating_needs_no_torch(folder, converted):

@@ -6,7 +6,11 @@ from dataclasses import replace
 import pytest
 
 from uwaga import AsyncTranslator, Translator
-from uwaga.errors import SettingsError
+from uwaga.checkpoints.formats.uwaga.shortlist import write_shortlist
+from uwaga.checkpoints.languages import UNKNOWN
+from uwaga.conversion.shortlist import count_shortlist
+from uwaga.errors import ModelError, SettingsError
+from uwaga.results.translation import DraftUse
 
 TEXTS = [
     "The children play in the garden.",
@@ -88,3 +92,59 @@ def test_M42_what_cannot_be_a_draft_is_refused_by_name(translator):
     assert "2 drafts for 1 texts" in refused(draft=["Ein", "Hund"])
     with pytest.raises(SettingsError, match="mask"):
         translator.retranslate("A dog", "Ein", mask=-1)
+
+
+@pytest.fixture(scope="module")
+def listed(translator, tmp_path_factory):
+    """A file of a shortlist, and the pairs that it was counted from."""
+    pairs = [(text, one.text) for text, one in zip(TEXTS[:2], translator.translate(TEXTS[:2]), strict=True)]
+    counted = count_shortlist(translator, pairs, frequent=40, per_word=8)
+    path = tmp_path_factory.mktemp("drafts") / "list"
+    write_shortlist(path, counted.shortlist, translator.source, translator.target, counted.pairs)
+    return path
+
+
+def other(translator, **changes):
+    """The same model with other settings of its own."""
+    return Translator(replace(translator.model, **changes))
+
+
+def test_M42_a_draft_model_leaves_greedy_translations_as_they_are(translator, listed):
+    plain = translator.translate(TEXTS, beam=1)
+    loaded = Translator.load(draft="bundled"), Translator.load(draft="shortlist", shortlist=listed)
+    for drafted in (*loaded, loaded[0].shared(), loaded[1].shared(), translator.drafted_by(loaded[1])):
+        made = [drafted.translate(text) for text in TEXTS]
+        assert [replace(one, draft=None) for one in made] == plain
+        assert made[3].draft.proposed > 0  # of a text with tags and a placeholder
+        assert "".join(drafted.stream(TEXTS[1])) == plain[1].text
+    use = made[0].draft
+    assert use.share_accepted == use.accepted / use.proposed
+    assert use.share_saved == pytest.approx(1 - use.passes / len(plain[0].token_scores))
+    assert made[0].to_dict()["draft"] == {
+        **use._asdict(),
+        "share_accepted": round(use.share_accepted, 6),
+        "share_saved": round(use.share_saved, 6),
+    }
+    assert (DraftUse(0, 0, 5).share_accepted, DraftUse(0, 0, 5).share_saved) == (0, 0)
+
+
+def test_M42_many_sentences_are_not_drafted_by_a_shortlist(translator, listed):
+    drafted = Translator.load(draft="shortlist", shortlist=listed)
+    made = drafted.translate([f"Here are {number} dogs." for number in range(9)])
+    assert all(one.draft is None for one in made)
+
+
+def test_M42_a_draft_model_that_cannot_be_is_refused_by_name(translator):
+    stated = other(translator, languages=("en", "fr"), known=None)
+    with pytest.raises(SettingsError, match="does not translate from en to de: choose another"):
+        translator.drafted_by(stated)
+    unstated = other(translator, languages=UNKNOWN, known=None)
+    assert translator.drafted_by(unstated).translate(TEXTS[0]).draft.accepted > 0
+    drafted = translator.drafted_by(translator)
+    for options in ({"beam": 4}, {"sample": True}, {"mbr": 4}):
+        with pytest.raises(SettingsError, match="a draft model needs greedy search"):
+            drafted.translate(TEXTS[0], **options)
+    with pytest.raises(SettingsError, match="draft shortlist needs the native engine and a shortlist"):
+        Translator.load(draft="shortlist")
+    with pytest.raises(ModelError, match="nowhere"):
+        Translator.load(draft="./nowhere")

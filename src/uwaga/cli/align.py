@@ -69,7 +69,7 @@ Gold = Annotated[
 ]
 
 
-Load = Annotated[LoadOptions, Group(LoadOptions, without=("shortlist",))]
+Load = Annotated[LoadOptions, Group(LoadOptions, without=("shortlist", "draft"))]
 
 
 @option_groups

@@ -55,7 +55,9 @@ Search = Annotated[
         unset={"max_length": "the model's, or 64"},
     ),
 ]
-Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "dtype", "threads", "engine", "memory"))]
+Load = Annotated[
+    LoadOptions, Group(LoadOptions, names=("device", "dtype", "threads", "engine", "memory", "draft"))
+]
 
 EXAMPLES = """
         uwaga generate openai-community/gpt2 "Once upon a time" --sample --top-p 0.9
@@ -65,6 +67,8 @@ EXAMPLES = """
         uwaga generate gpt2-folder --sample --seed 1 --stream "It grows while you watch"
 
         uwaga generate gpt2-folder --input prompts.txt --json | jq -r .text
+
+        uwaga generate Qwen2.5-7B --draft Qwen2.5-0.5B "The answer is"    # greedy, faster
 
         uwaga generate SmolLM2-135M-Instruct.gguf --chat --system "Answer in one sentence."
 """

@@ -22,7 +22,7 @@ AsJson = Annotated[
 BatchTokens = Annotated[int, typer.Option(help="Batch size in tokens.", min=1)]
 
 
-Load = Annotated[LoadOptions, Group(LoadOptions, without=("shortlist",))]
+Load = Annotated[LoadOptions, Group(LoadOptions, without=("shortlist", "draft"))]
 
 
 @option_groups

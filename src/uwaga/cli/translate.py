@@ -31,6 +31,7 @@ from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import AUTO
 from uwaga.results.confidence import Word, in_text
+from uwaga.results.translation import DraftUse
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
 from uwaga.translator.request import Request
@@ -97,7 +98,8 @@ NAMED = 3
 
 @dataclass
 class Notes:
-    """Warnings and errors about lines or texts (``unit``); ``bundled`` is True for the bundled model.
+    """Warnings and errors about lines or texts (``unit``), and the use of drafts; ``bundled`` is True for the
+    bundled model.
 
     Every line that failed is named at once; of lines with warnings or cut translations, the first few.
     """
@@ -107,15 +109,17 @@ class Notes:
     cut: list[int] = field(default_factory=list)
     doubted: int = 0
     failed: int = 0
+    draft: DraftUse | None = None
     _said: bool = False
 
     def take(self, number: int, translation: Translation) -> None:
-        """Report the error and warnings of the translation of line ``number``."""
+        """Report the error and warnings of the translation of line ``number``, and count its drafts."""
         if translation.error is not None:
             self.fail(translation.error, bool(translation.text))
         self.doubt(number, translation.warnings)
         if translation.truncated:
             self.cut.append(number)
+        self.draft = DraftUse.total([self.draft, translation.draft])
 
     def doubt(self, number: int, warnings: tuple[str, ...]) -> None:
         """Report the warnings of line ``number``."""
@@ -137,11 +141,17 @@ class Notes:
         typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
 
     def finish(self) -> None:
-        """Report the number of lines that were not named.
+        """Report the use of drafts, and the number of lines that were not named.
 
         Raises:
             typer.Exit: with status 1, if a line was not translated.
         """
+        if self.draft is not None:
+            typer.echo(
+                f"drafts: {self.draft.share_accepted:.0%} of {self.draft.proposed} tokens accepted, "
+                f"{self.draft.share_saved:.0%} of the model's passes saved",
+                err=True,
+            )
         if self.doubted > NAMED:
             more = self.doubted - NAMED
             typer.echo(f"warning: and {more} more such {self.unit}{'' if more == 1 else 's'}", err=True)
@@ -247,6 +257,8 @@ EXAMPLES = r"""
         uwaga translate --from pt --to es --via en < test.pt
 
         uwaga translate --from auto --to en < letters.txt    # detects the language
+
+        uwaga translate --model big --draft small < test.en    # greedy, faster, with the results of big
 
         uwaga translate --adapter runs/medical/adapter < test.en    # with its base model
 

@@ -127,6 +127,12 @@ class NativeModel:
         )
         return model
 
+    def without_shortlist(self) -> NativeModel:
+        """Return the model with the whole vocabulary; the weights are shared."""
+        model = copy.copy(self)
+        model.shortlist = model._lists = None
+        return model
+
     def edited(self, *interventions: Intervention) -> NativeModel:
         """Return the model with interventions in addition to its own; the weights are shared.
 

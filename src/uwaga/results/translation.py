@@ -177,6 +177,27 @@ class DraftUse(NamedTuple):
     accepted: int
     passes: int
 
+    @property
+    def share_accepted(self) -> float:
+        """Share of the proposed tokens that the model chose too; 0 if none was proposed."""
+        return self.accepted / self.proposed if self.proposed else 0.0
+
+    @property
+    def share_saved(self) -> float:
+        """Share of the passes of a search without drafts that were saved."""
+        return self.accepted / (self.accepted + self.passes) if self.accepted else 0.0
+
+    @classmethod
+    def total(cls, parts: Iterable[DraftUse | None]) -> DraftUse | None:
+        """Return the sums of the parts that are not None; None if there are none."""
+        used = [part for part in parts if part is not None]
+        return cls(*map(sum, zip(*used, strict=True))) if used else None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the numbers and shares by name."""
+        shares = {"share_accepted": self.share_accepted, "share_saved": self.share_saved}
+        return self._asdict() | {name: json_number(share) for name, share in shares.items()}
+
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
@@ -370,16 +391,12 @@ class Translation(JsonRecord):
             values["error"] = str(self.error)
         if self.attention is not None:
             values["attention"] = [[json_number(weight) for weight in row] for row in self.attention.tolist()]
-        if self.attentions is not None:
-            values["attentions"] = self.attentions.to_dict()
-        if self.alignment is not None:
-            values["alignment"] = self.alignment.to_dict()
+        values |= _present({"attentions": self.attentions, "alignment": self.alignment})
         if self.entropies:
             values["entropies"] = [json_number(entropy) for entropy in self.entropies]
         if self.terms:
             values["terms"] = [term.to_dict() for term in self.terms]
-        if self.coverage is not None:
-            values["coverage"] = self.coverage.to_dict()
+        values |= _present({"coverage": self.coverage, "draft": self.draft})
         if confidence:
             values["words"] = [json_numbers(word) for word in self.words]
             values["confidence"] = None if self.confidence is None else json_numbers(self.confidence)
@@ -388,3 +405,8 @@ class Translation(JsonRecord):
         if self.steps:
             values["steps"] = [step.to_dict(confidence=confidence) for step in self.steps]
         return values
+
+
+def _present(parts: dict[str, Attentions | WordAlignment | Coverage | DraftUse | None]) -> dict[str, object]:
+    """Return the parts that are not None as JSON values."""
+    return {name: part.to_dict() for name, part in parts.items() if part is not None}

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uwaga.decoder import Decoder, Draft, FinishedTarget, Ids, State, Step
+from uwaga.decoder import Decoder, Draft, FinishedTarget, Ids, State, Step, target_limit
 from uwaga.errors import SettingsError
 from uwaga.results.translation import DraftUse, Hypothesis
 from uwaga.search.beam_batch import IMPOSSIBLE, not_numbers
-from uwaga.search.constraints import Constraints, start_token, starts_with_first
+from uwaga.search.blocks import BlockCursor, BlockDrafts
+from uwaga.search.constraints import Constraints, banned_tokens, start_token, starts_with_first
 from uwaga.search.options import SearchOptions
 from uwaga.search.rank import Ranking, StepOutcome, hypothesis
 
@@ -39,11 +40,33 @@ def checked_drafts(
         return [None] * sentences
     if len(drafts) != sentences:
         raise SettingsError(f"{len(drafts)} drafts for {sentences} sentences: give one for each, or none")
-    if options.sample or options.beam != 1:
-        raise SettingsError("drafts need greedy search: set beam to 1 and leave out sample and mbr")
+    _check_greedy(options)
     return [
         None if each is None else _checked(decoder, options, each, at) for at, each in enumerate(drafts, 1)
     ]
+
+
+def checked_drafter(decoder: Decoder, options: SearchOptions, drafter: Decoder) -> Decoder:
+    """Return a model that drafts blocks for another.
+
+    Raises:
+        SettingsError: it has another vocabulary or cannot read several tokens at once, or the search is not
+            greedy.
+    """
+    _check_greedy(options)
+    if drafter.vocabulary != decoder.vocabulary:
+        raise SettingsError(
+            f"the draft model has {drafter.vocabulary} tokens and the model {decoder.vocabulary}: they must "
+            "share their vocabulary"
+        )
+    if drafter.verify is None:
+        raise SettingsError("the draft model reads one token at a time: choose a Transformer")
+    return drafter
+
+
+def _check_greedy(options: SearchOptions) -> None:
+    if options.sample or options.beam != 1:
+        raise SettingsError("drafts need greedy search: set beam to 1 and leave out sample and mbr")
 
 
 def _checked(decoder: Decoder, options: SearchOptions, draft: Draft, number: int) -> Draft | None:
@@ -117,13 +140,15 @@ class DraftCursor:
 class _Target:
     """The target of a sentence while it is decoded."""
 
-    def __init__(self, start: int, draft: Draft | None) -> None:
+    def __init__(self, start: int, draft: Draft | None, blocks: bool) -> None:
         self.last = start
         self.tokens: list[int] = []
         self.log_probs: list[float] = []
         self.attention: list[np.ndarray] = []
         self.rank = 0.0
-        self.cursor = None if draft is None else DraftCursor(draft.tokens)
+        self.cursor: DraftCursor | BlockCursor | None = None if draft is None else DraftCursor(draft.tokens)
+        if blocks:
+            self.cursor = BlockCursor(start)
         self.bias = 0.0 if draft is None else draft.bias
         self.shown = 0 if draft is None else len(draft.tokens[: draft.shown])
         self.finished: tuple[float, bool] | None = None
@@ -131,7 +156,9 @@ class _Target:
     def favoured(self, ahead: int) -> int:
         """Return the draft's token that a step is biased towards, or -1."""
         at = len(self.tokens) + ahead
-        if self.cursor is None or not self.bias or not self.cursor.follows or at >= self.shown:
+        if not isinstance(self.cursor, DraftCursor) or not self.cursor.follows:
+            return -1
+        if not self.bias or at >= self.shown:
             return -1
         return self.cursor.tokens[at]
 
@@ -139,7 +166,8 @@ class _Target:
 class DraftBatch:
     """A batch of sentences with drafts, with the interface of :class:`uwaga.search.beam_batch.BeamBatch`.
 
-    A decoder without ``verify`` makes plain steps; a bias counts all the same.
+    A decoder without ``verify`` makes plain steps; a bias counts all the same. With a ``drafter`` every
+    sentence is drafted block by block, and ``drafts`` are not used.
     """
 
     def __init__(
@@ -153,7 +181,11 @@ class DraftBatch:
         *,
         ranking: Ranking | None = None,
         uncounted: Ids | None = None,
+        drafter: Decoder | None = None,
     ) -> None:
+        self._blocks: BlockDrafts | None = None
+        if drafter is not None and decoder.verify is not None:
+            self._blocks = BlockDrafts(drafter, banned_tokens(options, decoder.symbols))
         self._decoder, self._options, self._sources = decoder, options, sources
         self._constraints = Constraints(decoder, options, sources, prefixes, limits)
         if uncounted is not None:
@@ -161,7 +193,8 @@ class DraftBatch:
         self._ranking = ranking or Ranking(options.length_formula, options.length_penalty)
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
         start = start_token(options, decoder.symbols)
-        self._targets = [_Target(start, draft) for draft in drafts]
+        blocks = self._blocks is not None
+        self._targets = [_Target(start, draft, blocks) for draft in drafts or [None] * len(sources)]
         self._running: list[int] = []
         self._entered = 0
         self._state: State | None = None
@@ -179,7 +212,10 @@ class DraftBatch:
     def admit(self, count: int) -> None:
         """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
         numbers = range(self._entered, self._entered + count)
-        state = self._decoder.start(self._decoder.encode([self._sources[at] for at in numbers]), 1)
+        sources = [self._sources[at] for at in numbers]
+        state = self._decoder.start(self._decoder.encode(sources), 1)
+        if self._blocks is not None:
+            self._blocks.admit(sources)
         if self._running:
             assert self._decoder.join is not None
             assert self._state is not None
@@ -194,6 +230,10 @@ class DraftBatch:
         Raises:
             ModelError: the model's log-probabilities are NaN.
         """
+        if self._blocks is not None:
+            cursors = [self._targets[at].cursor for at in self._running]
+            rooms = list(map(self._room, self._running))
+            self._blocks.draft([each for each in cursors if isinstance(each, BlockCursor)], rooms)
         fed = [[self._targets[at].last, *self._proposal(at)] for at in self._running]
         step = self._read(fed)
         kept, extended, done, row = [], [], [], 0
@@ -226,6 +266,9 @@ class DraftBatch:
             self._state = step.state.select(np.array(kept, dtype=np.int64))
         else:
             self._state = step.state
+        if self._blocks is not None and len(still) < len(self._running):
+            places = {at: place for place, at in enumerate(self._running)}
+            self._blocks.keep(np.array([places[at] for at in still], dtype=np.int64))
         self._running = still
         return StepOutcome(
             np.array([at for at, _, _ in extended], dtype=np.int64),
@@ -238,8 +281,16 @@ class DraftBatch:
         target = self._targets[at]
         if target.cursor is None or self._decoder.verify is None:
             return []
-        room = int(self._constraints.limits[at]) - len(target.tokens) - 1
-        return target.cursor.proposal(room)
+        return target.cursor.proposal(self._room(at))
+
+    def _room(self, at: int) -> int:
+        """Return the most tokens that can be proposed for a sentence."""
+        longest = int(self._constraints.limits[at])
+        if self._blocks is not None:
+            drafter = self._blocks.drafter
+            limit = target_limit(drafter, len(self._sources[at]))
+            longest = longest if limit is None else min(longest, limit)
+        return longest - len(self._targets[at].tokens) - 1
 
     def _read(self, fed: list[list[int]]) -> Step:
         counts = list(map(len, fed))

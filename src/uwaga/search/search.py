@@ -55,6 +55,8 @@ class StreamEvent:
 WAVE = 16
 """Size of a continuous batch, in ordinary batches; limited because its tables grow with each step."""
 
+Drafts = Sequence[Draft | None] | Decoder
+"""The draft of each sentence, None for none; or a smaller model, which drafts for all."""
 Stream = Generator[StreamEvent, None, list[list[Hypothesis]]]
 
 
@@ -66,7 +68,7 @@ def search(
     prefixes: Sequence[Sequence[int]] | None = None,
     on_token: Callable[[StreamEvent], None] | None = None,
     phrases: Sequence[Phrases | None] | None = None,
-    drafts: Sequence[Draft | None] | None = None,
+    drafts: Drafts | None = None,
 ) -> list[list[Hypothesis]]:
     """Translate sentences of token ids.
 
@@ -86,7 +88,8 @@ def search(
             ``options.beam``. A result lacks a phrase only if the length limits leave no room for it.
         drafts: for each sentence, a target that the model would probably write; greedy search only. Without
             a bias the results are those without drafts, with fewer passes of the model; a decoder that
-            cannot verify drafts ignores them. With phrases, drafts are ignored.
+            cannot verify drafts ignores them. Or a smaller model of the same vocabulary, which drafts block
+            by block. With phrases, drafts are ignored.
 
     Returns:
         For each sentence, up to ``options.nbest`` hypotheses, best first: distinct ones from a beam,
@@ -120,7 +123,7 @@ def stream(
     options: SearchOptions,
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
-    drafts: Sequence[Draft | None] | None = None,
+    drafts: Drafts | None = None,
 ) -> Iterator[StreamEvent]:
     """Yield each token as it is decided, and each hypothesis when it is finished; see :func:`search`.
 
@@ -137,7 +140,7 @@ def _run(
     prefixes: Sequence[Sequence[int]] | None,
     streaming: bool,
     phrases: Sequence[Phrases | None] | None,
-    drafts: Sequence[Draft | None] | None,
+    drafts: Drafts | None,
 ) -> Stream:
     """Check the arguments, then decode batch by batch."""
     if streaming:
@@ -161,11 +164,14 @@ def _run(
             zip(sources, prefixes, checked, strict=True), start=1
         )
     ]
+    drafter: Decoder | None = None
     if drafts is not None:
-        from uwaga.search.drafts import checked_drafts
+        from uwaga.search.drafts import checked_drafter, checked_drafts
 
+        if not isinstance(drafts, Sequence):
+            drafter, drafts = checked_drafter(decoder, options, drafts), ()
         drafts = checked_drafts(decoder, options, drafts, len(sources))
-    return _decode_all(decoder, sources, options, prefixes, limits, streaming, checked, drafts)
+    return _decode_all(decoder, sources, options, prefixes, limits, streaming, checked, drafts, drafter)
 
 
 def _checked(
@@ -205,6 +211,7 @@ def _decode_all(
     streaming: bool,
     phrases: Sequence[Phrases | None],
     drafts: Sequence[Draft | None] | None,
+    drafter: Decoder | None,
 ) -> Stream:
     """Decode together the sentences of equal beam size."""
     results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -226,6 +233,7 @@ def _decode_all(
             streaming,
             None if plain else [phrases[index] for index in selected],
             [drafts[index] for index in selected] if plain and drafts is not None else None,
+            drafter if plain else None,
         )
         for index, hypotheses in zip(selected, results_of_width, strict=True):
             results[index] = hypotheses
@@ -242,11 +250,12 @@ def _decode_alike(
     streaming: bool,
     phrases: Sequence[Phrases | None] | None,
     drafts: Sequence[Draft | None] | None,
+    drafter: Decoder | None,
 ) -> Stream:
     results: list[list[Hypothesis]] = [[] for _ in sources]
     lengths = [len(source) for source in sources]
-    joining = decoder.join is not None
-    by_decoder = searched_by_decoder(decoder, options, limits)
+    joining = decoder.join is not None and (drafter is None or drafter.join is not None)
+    by_decoder = drafter is None and searched_by_decoder(decoder, options, limits)
     for indices in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
         of_batch = None if phrases is None else [phrases[index] for index in indices]
         given = (
@@ -262,10 +271,10 @@ def _decode_alike(
         drafted = [] if drafts is None else [drafts[index] for index in indices]
         if by_decoder:
             batch = DecoderBatch(*given, streams=streaming, drafts=drafted)
-        elif any(drafted):
+        elif any(drafted) or drafter is not None:
             from uwaga.search.drafts import DraftBatch
 
-            batch = DraftBatch(*given[:5], drafted)
+            batch = DraftBatch(*given[:5], drafted, drafter=drafter)
         else:
             from uwaga.search.beam_batch import BeamBatch
 

@@ -21,6 +21,8 @@ ENGINES = ("auto", "native", "torch")
 MEMORIES = ("fast", "shared")
 NO_SHORTLIST = "none"
 """As a shortlist: not even the one beside the model."""
+DRAFT_SHORTLIST = "shortlist"
+"""As a draft: the model itself with its shortlist."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,17 @@ class LoadOptions:
         metadata=option("Folder of a low-rank adapter, merged into the model", section="Computation"),
     )
     """The adapter names its model: without a name, that model is loaded."""
+
+    draft: str | Path | None = field(
+        default=None,
+        metadata=option(
+            "Faster model that drafts: greedy search checks several of its tokens in one pass, with the "
+            "result of the model alone; shortlist: the model with its shortlist",
+            section="Computation",
+        ),
+    )
+    """Name of a model whose translations are drafts (M42), for the same languages. ``"shortlist"`` is the
+    model itself with its shortlist, while its whole vocabulary decides; it serves few sentences at a time."""
 
     def __post_init__(self) -> None:
         """Check every value."""

@@ -123,14 +123,8 @@ def _together(passage: Passage, way: Sequence[Hypothesis], source: Subwords, tar
         source=passage.text,
         warnings=passage.warnings,
         entropies=tuple(entropy for one in found for entropy in one.entropies),
-        draft=_use_of([one.draft for one in found]),
+        draft=DraftUse.total(one.draft for one in found),
     )
-
-
-def _use_of(parts: Sequence[DraftUse | None]) -> DraftUse | None:
-    """Return the sums over the sentences that had drafts."""
-    used = [part for part in parts if part is not None]
-    return DraftUse(*map(sum, zip(*used, strict=True))) if used else None
 
 
 def with_word_alignment(

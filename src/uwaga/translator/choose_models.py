@@ -17,7 +17,7 @@ from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
 from uwaga.errors import NotInstalledError, SettingsError, shown
 from uwaga.languages.codes import same_language
 from uwaga.library.hub import find_model
-from uwaga.settings.load_options import NO_SHORTLIST, LoadOptions
+from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, LoadOptions
 from uwaga.translator.loading import load_model, load_named, model_names, named_by, read_model
 from uwaga.translator.translator import Translator
 
@@ -80,6 +80,11 @@ class ChosenModels:
         if len(self.legs) > 1 and wanted.shortlist is not None and str(wanted.shortlist) != NO_SHORTLIST:
             raise SettingsError(
                 f"a shortlist works with a single model, but this is a chain of {len(self.legs)}: {self}; "
+                "omit it, or name the model"
+            )
+        if len(self.legs) > 1 and wanted.draft is not None and str(wanted.draft) != DRAFT_SHORTLIST:
+            raise SettingsError(
+                f"a draft model works with a single model, but this is a chain of {len(self.legs)}: {self}; "
                 "omit it, or name the model"
             )
         loaded: dict[str, Translator] = {}

@@ -1,4 +1,4 @@
-"""Continue texts with a decoder that has no source, and stream text as it grows."""
+"""Continue texts with a decoder that has no source."""
 
 from __future__ import annotations
 
@@ -9,86 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, cast, overload
 
-from uwaga.decoder import Decoder, Draft
+from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shortened
-from uwaga.search import SearchOptions, search, stream
+from uwaga.results.translation import DraftUse, Hypothesis, JsonRecord, json_number, shortened
+from uwaga.search import SearchOptions, search
 from uwaga.tokenizers.chat import ChatTokeniser
 from uwaga.tokenizers.chat_template import ChatTemplate, Message
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.attention import AttendedText, all_attentions
+from uwaga.translator.grow import grow
 from uwaga.translator.model import summary
 
 Chat = Sequence[Message]
 """Messages, each a mapping with the ``role`` ``system``, ``user`` or ``assistant``, and its ``content``."""
-UNFINISHED = "\ufffd"
-"""What a character decodes to while some of its bytes are missing."""
-
-
-class GrowingText:
-    """Text pieces of a growing list of tokens; a piece is never changed afterwards.
-
-    Joined, the pieces are ``decode`` of all tokens: a character spelt in several byte tokens is held back
-    until it is whole. Only where byte tokens are no valid text may a tokeniser read earlier ones otherwise.
-    """
-
-    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
-        self._decode = decode
-        self._tokens: list[int] = []
-        self._given = 0
-
-    def add(self, token: int) -> str:
-        """Return the text that is certain with this token; it may be empty."""
-        self._tokens.append(token)
-        text = self._decode(self._tokens)
-        return self._give(text[: len(text.rstrip(UNFINISHED))])
-
-    def finish(self, tokens: Sequence[int]) -> str:
-        """Return the rest of the text, given all tokens."""
-        return self._give(self._decode(tokens))
-
-    def _give(self, text: str) -> str:
-        piece = text[self._given :]
-        self._given = max(self._given, len(text))
-        return piece
-
-
-def grow(
-    decoder: Decoder,
-    source: Sequence[int],
-    options: SearchOptions,
-    decode: Callable[[Sequence[int]], str],
-    prefix: Sequence[int] = (),
-    draft: Draft | None = None,
-) -> Generator[str, None, bool]:
-    """Search one target and yield its text as it grows; no piece is empty.
-
-    Args:
-        decoder: the model.
-        source: token ids with their end symbol, or a prompt.
-        options: the options of one hypothesis; see :meth:`uwaga.search.SearchOptions.check_streams`.
-        decode: from the target's tokens to text.
-        prefix: tokens that the target begins with.
-        draft: a target that the model would probably write.
-
-    Returns:
-        whether a limit cut the target.
-
-    Raises:
-        SettingsError: the options ask for more than one hypothesis.
-    """
-    growing, truncated = GrowingText(decode), False
-    for event in stream(decoder, [source], options, prefixes=[prefix], drafts=[draft]):
-        if event.hypothesis is not None:
-            piece = growing.finish(event.hypothesis.tokens)
-            truncated = event.hypothesis.truncated
-        else:
-            assert event.token is not None  # a stream gives a token or, last, the hypothesis
-            piece = growing.add(event.token)
-        if piece:
-            yield piece
-    return truncated
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,8 +32,8 @@ class Continuation(JsonRecord):
     ``text``, which is also its ``str()``, is the new text with its leading white space. ``token_scores`` are
     the natural log-probabilities of ``tokens`` and, unless ``truncated`` by a limit, of the end symbol;
     ``log_prob`` is their sum and ``score`` that sum after length normalisation; ``entropies``, if asked for,
-    are those of the model's distribution at each token, in nats. ``alternatives`` holds the rest of the
-    n-best list.
+    are those of the model's distribution at each token, in nats. ``draft`` tells how the search used the
+    drafts of a smaller model, None if there were none. ``alternatives`` holds the rest of the n-best list.
     """
 
     prompt: str
@@ -111,6 +45,7 @@ class Continuation(JsonRecord):
     truncated: bool
     alternatives: tuple[Continuation, ...] = field(default=())
     entropies: tuple[float, ...] = ()
+    draft: DraftUse | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -142,6 +77,8 @@ class Continuation(JsonRecord):
         }
         if self.entropies:
             values["entropies"] = [json_number(entropy) for entropy in self.entropies]
+        if self.draft is not None:
+            values["draft"] = self.draft.to_dict()
         if self.alternatives:
             values["alternatives"] = [one.to_dict() for one in self.alternatives]
         return values
@@ -168,6 +105,7 @@ class TextGenerator:
         tokeniser: from text to ids and back.
         decoding: how to search unless a call says otherwise; lengths are of the continuation.
         chat: the model's chat template, None if it has none.
+        drafter: a smaller model of the same vocabulary, which drafts for greedy searches (M42).
     """
 
     def __init__(
@@ -176,8 +114,10 @@ class TextGenerator:
         tokeniser: Subwords,
         decoding: SearchOptions,
         chat: ChatTemplate | None = None,
+        drafter: Decoder | None = None,
     ) -> None:
         self.decoder, self.tokeniser, self.decoding, self.chat = decoder, tokeniser, decoding, chat
+        self.drafter = drafter
 
     def __repr__(self) -> str:
         return f"TextGenerator({summary(self.decoder)})"
@@ -188,7 +128,7 @@ class TextGenerator:
 
         Args:
             name: a model folder, an int8 one too, or a Hugging Face name.
-            **options: ``device``, ``dtype``, ``threads``, ``engine`` and ``memory`` of
+            **options: ``device``, ``dtype``, ``threads``, ``engine``, ``memory`` and ``draft`` of
                 :class:`uwaga.settings.LoadOptions`.
 
         Raises:
@@ -286,7 +226,8 @@ class TextGenerator:
         lists: list[list[Hypothesis]] = [[] for _ in begun]
         for decoder in dict.fromkeys(each.decoder for each in begun):  # that of texts, or of chats
             indices = [index for index, one in enumerate(begun) if one.decoder is decoder]
-            found = search(decoder, [begun[index].ids for index in indices], options)
+            sources = [begun[index].ids for index in indices]
+            found = search(decoder, sources, options, drafts=self.drafter)
             for index, hypotheses in zip(indices, found, strict=True):
                 lists[index] = hypotheses
         return [
@@ -364,7 +305,7 @@ class TextGenerator:
         options.check_streams()
         _check_prompted(options)
         begun = self._begin(prompt, name)
-        return grow(begun.decoder, begun.ids, options, begun.new_text)
+        return grow(begun.decoder, begun.ids, options, begun.new_text, drafts=self.drafter)
 
     def _begin(self, prompt: str | Chat, name: str) -> _Begun:
         if not _is_chat(prompt):
@@ -428,6 +369,7 @@ class TextGenerator:
                 token_scores=way.token_scores,
                 truncated=way.truncated,
                 entropies=way.entropies,
+                draft=way.draft,
             )
             for way in ways
         ]

@@ -46,7 +46,8 @@ def load(
             ``source`` and ``target`` is that too.
         via: without a name, the language to translate through, or several in their order.
         **options: fields of :class:`uwaga.translator.LoadOptions` by name: ``device``, ``dtype``,
-            ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``.
+            ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``,
+            ``draft``.
 
     Returns:
         a ``TextGenerator`` for decoder-only models, a ``MaskFiller`` for BERT, a ``Translator`` for all
@@ -75,6 +76,8 @@ def load(
         raise SettingsError(f"{name}: {what} cannot take an adapter")
     if checkpoint.task == "generate":
         return TextGenerator(*load_generator(checkpoint, wanted))
+    if wanted.draft is not None:
+        raise SettingsError(f"{name}: {what} takes no draft")
     if wanted.engine == "native":
         raise SettingsError(f"{name}: {what} runs on torch; leave engine out")
     return MaskFiller(*load_filler(checkpoint, wanted))

@@ -18,7 +18,7 @@ from uwaga.engine import NativeModel, trim_heap
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, shown
 from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
-from uwaga.settings.load_options import NO_SHORTLIST, QUANTISED, LoadOptions
+from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, QUANTISED, LoadOptions
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
@@ -162,6 +162,7 @@ def load_named(name: str | Path | Sequence[str | Path] | None, wanted: LoadOptio
 def _together(names: Sequence[str], wanted: LoadOptions) -> Model:
     from uwaga.models.ensemble import Ensemble
 
+    asked, wanted = wanted, replace(wanted, draft=None)
     members = [load_model(name, wanted) for name in names]
     first = members[0]
     for name, member in zip(names, members, strict=True):
@@ -175,10 +176,44 @@ def _together(names: Sequence[str], wanted: LoadOptions) -> Model:
                     "the models of an ensemble must share their vocabularies"
                 )
     ensemble = Ensemble([member.decoder for member in members], names)
-    return first.with_decoder(ensemble)
+    return with_draft(first.with_decoder(ensemble), asked)
 
 
 def load_model(name: Name, wanted: LoadOptions) -> Model:
+    """Load one translation model with its scorer and its drafts; raises as :meth:`Translator.load`."""
+    if str(wanted.draft) != DRAFT_SHORTLIST:
+        return with_draft(_model(name, wanted), wanted)
+    listed = _model(name, replace(wanted, draft=None))
+    if not isinstance(listed.decoder, NativeModel) or listed.decoder.shortlist is None:
+        raise SettingsError(
+            "draft shortlist needs the native engine and a shortlist: name its file with shortlist, or leave "
+            "out draft"
+        )
+    from uwaga.translator.drafters import ListedDrafter
+
+    whole = replace(listed, decoder=listed.decoder.without_shortlist(), scorer=None)
+    return whole.drafted_by(ListedDrafter(listed.decoder))
+
+
+def with_draft(model: Model, wanted: LoadOptions) -> Model:
+    """Return a model with the drafts of the model that ``wanted`` names, if any.
+
+    Raises:
+        ModelError, SettingsError: the draft model cannot be loaded, or is for other languages.
+    """
+    if wanted.draft is None:
+        return model
+    if str(wanted.draft) == DRAFT_SHORTLIST:
+        raise SettingsError("draft shortlist is for a single model on the native engine: leave out draft")
+    from uwaga.translator.drafters import drafter_of
+
+    own = LoadOptions(
+        device=wanted.device, threads=wanted.threads, engine=wanted.engine, memory=wanted.memory
+    )
+    return model.drafted_by(drafter_of(model, _model(wanted.draft, own)))
+
+
+def _model(name: Name, wanted: LoadOptions) -> Model:
     """Load one translation model with its scorer; raises as :meth:`Translator.load`."""
     checkpoint = prompted(read_model(name, None, wanted.memory, wanted.adapter))
     check_task(checkpoint, "translate")
@@ -222,12 +257,30 @@ def _batched(options: SearchOptions, decoder: Decoder) -> SearchOptions:
 
 def load_generator(
     name: Name, wanted: LoadOptions
-) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None]:
-    """Load a decoder-only model with its tokeniser, search options and chat template.
+) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None, Decoder | None]:
+    """Load a decoder-only model with its tokeniser, search options, chat template and drafting model.
+
+    With drafts its search is greedy, unless a call says otherwise.
 
     Raises:
         ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
     """
+    decoder, target, decoding, chat = _generator(name, wanted)
+    if wanted.draft is None:
+        return decoder, target, decoding, chat, None
+    drafter, own, *_ = _generator(wanted.draft, replace(wanted, draft=None, dtype="auto"))
+    if drafter.vocabulary != decoder.vocabulary or own.model_bytes != target.model_bytes:
+        raise SettingsError(
+            f"the draft model {wanted.draft} has another vocabulary than {name}: continuing texts "
+            "needs a draft model of the same vocabulary"
+        )
+    return decoder, target, replace(decoding, beam=1, nbest=1, sample=False), chat, drafter
+
+
+def _generator(
+    name: Name, wanted: LoadOptions
+) -> tuple[Decoder, Subwords, SearchOptions, ChatTemplate | None]:
+    """Load a decoder-only model alone; see :func:`load_generator`."""
     checkpoint = read_model(name, "generate", wanted.memory)
     decoder: Decoder
     if _natively(checkpoint, wanted):

@@ -12,10 +12,11 @@ from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, Languages
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.decoder import Decoder, shared_positions, target_limit
 from uwaga.search import SearchOptions
+from uwaga.search.search import Drafts
 from uwaga.settings import AlignmentHead
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.translator.split import Segmenter, within
+from uwaga.translator.split import Segmenter, Sentence, within
 
 if TYPE_CHECKING:
     from uwaga.translator.score import Scorer
@@ -37,6 +38,7 @@ class Model:
         score_stats: statistics of the model's own scores, if they have been measured.
         alignment_head: the attention head that aligns words; None for the mean of the last layer but one.
         place: the folder or file of exactly this model; None with another decoder or an adapter.
+        drafter: drafts the targets of greedy searches; None for no drafts.
     """
 
     decoder: Decoder
@@ -50,6 +52,7 @@ class Model:
     score_stats: ScoreStats | None = None
     alignment_head: AlignmentHead | None = None
     place: Path | None = None
+    drafter: Drafter | None = None
 
     def __repr__(self) -> str:
         where = self.all_languages.where
@@ -101,8 +104,15 @@ class Model:
         return replace(self, decoder=decoder, score_stats=None, scorer=scorer, place=None)
 
     def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Model:
-        """Return the model with the decoder that ``wrap`` returns for search; the scorer is unchanged."""
-        return replace(self, decoder=wrap(self.decoder), scorer=self.scores)
+        """Return the model, and what drafts for it, with the decoders that ``wrap`` returns for search; the
+        scorer is unchanged.
+        """
+        drafter = None if self.drafter is None else self.drafter.searched_by(wrap)
+        return replace(self, decoder=wrap(self.decoder), scorer=self.scores, drafter=drafter)
+
+    def drafted_by(self, drafter: Drafter) -> Model:
+        """Return the model with another's drafts; its search is greedy, unless a request says otherwise."""
+        return replace(self, drafter=drafter, decoding=replace(self.decoding, beam=1, nbest=1, sample=False))
 
     @property
     def scores(self) -> Scorer:
@@ -139,6 +149,34 @@ class Model:
             limit = target_limit(self.decoder, len(sources[-1]))
             targets.append(within(ids, limit, f"pair {number}", "target"))
         return sources, targets
+
+
+class Drafter(Protocol):
+    """Source of drafts for the targets of a model."""
+
+    def drafts(
+        self,
+        model: Model,
+        sentences: Sequence[Sentence],
+        prefixes: Sequence[Sequence[int]],
+        options: SearchOptions,
+    ) -> Drafts:
+        """Return the draft of each sentence, None for none; or a smaller model of the same vocabulary.
+
+        Args:
+            model: the model that checks them.
+            sentences: its inputs.
+            prefixes: the tokens that each target begins with.
+            options: of its search.
+
+        Raises:
+            SettingsError: the drafting model translates between other languages.
+        """
+        ...
+
+    def searched_by(self, wrap: Callable[[Decoder], Decoder]) -> Drafter:
+        """Return the same drafter with the decoder that ``wrap`` returns for its own."""
+        ...
 
 
 @runtime_checkable

@@ -219,6 +219,8 @@ def make_plan(
     for number, (model, chosen) in enumerate(zip(models, options, strict=True)):
         terms = finders[number] if finders else None
         chosen = replace(chosen, alignment=True) if chosen.coverage else chosen
+        if model.drafter is not None and (chosen.beam != 1 or chosen.sample):
+            raise SettingsError("a draft model needs greedy search: leave out beam, sample and mbr, or draft")
         segmenter = model.segmenter(None if terms is None else terms.glossary.spans)
         stages.append(Stage(model, chosen, segmenter, request.split, terms))
     ignored = frozenset(name.lower() for name in request.ignore_tags)

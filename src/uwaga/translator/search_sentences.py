@@ -13,6 +13,7 @@ from uwaga.languages.codes import base_language
 from uwaga.results.translation import Hypothesis, without_last_words
 from uwaga.search import SearchOptions, search
 from uwaga.search.constraints import start_token
+from uwaga.search.search import Drafts
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.checks import STOPS, is_bare, without_stop
 from uwaga.translator.plan import Stage
@@ -101,7 +102,8 @@ def search_sentences(
     if options.sample:
         found = _sampled(decoder, ids, plain, begun, own_terms, decode)
     elif options.nbest == 1:
-        drafts = sentence_drafts(stage, passages, drafting, searched)
+        given = sentence_drafts(stage, passages, drafting, searched)
+        drafts = given or drafts_of(model, [sentences[at] for at in searched], begun, plain)
         found = search(decoder, ids, plain, prefixes=begun, drafts=drafts)
     else:
 
@@ -143,7 +145,7 @@ def search_sentences(
 
 def sentence_drafts(
     stage: Stage, passages: Sequence[Passage], drafting: Drafting | None, searched: Sequence[int]
-) -> list[Draft | None] | None:
+) -> Sequence[Draft | None] | None:
     """Return the draft of each searched sentence, None for none."""
     if drafting is None:
         return None
@@ -159,12 +161,12 @@ def sentence_drafts(
         end, at = len(without_last_words(text, drafting.mask)), 0
         for one in texts:
             at = max(at, text.find(one, at))
-            drafts.append(_draft(stage.model, one, drafting.bias, max(0, end - at)) if one else None)
+            drafts.append(text_draft(stage.model, one, drafting.bias, max(0, end - at)) if one else None)
             at += len(one)
     return [drafts[at] for at in searched]
 
 
-def _draft(model: Model, text: str, bias: float, shown: int) -> Draft:
+def text_draft(model: Model, text: str, bias: float = 0.0, shown: int = 0) -> Draft:
     """Return the draft of a sentence, with a weight for its first ``shown`` characters.
 
     A sentence without a mark at its end gets a full stop, with which models end most sentences.
@@ -175,6 +177,13 @@ def _draft(model: Model, text: str, bias: float, shown: int) -> Draft:
         return Draft(tokens)
     begun = zip(tokens, model.target.encode(text[:shown]), strict=False)
     return Draft(tokens, bias, sum(1 for _ in takewhile(lambda both: both[0] == both[1], begun)))
+
+
+def drafts_of(
+    model: Model, sentences: Sequence[Sentence], prefixes: Sequence[Sequence[int]], options: SearchOptions
+) -> Drafts | None:
+    """Return the drafts of the model's drafter; None if it has none."""
+    return None if model.drafter is None else model.drafter.drafts(model, sentences, prefixes, options)
 
 
 def _terms_of(stage: Stage, sentence: Sentence) -> SentenceTerms | None:

@@ -23,6 +23,7 @@ from uwaga.translator.plan import ALREADY, Plan, Stage
 from uwaga.translator.request import OnError, Request, failed
 from uwaga.translator.search_sentences import (
     Drafting,
+    drafts_of,
     part_of,
     search_sentences,
     sentence_drafts,
@@ -323,11 +324,11 @@ def _without_stop(grown: Generator[str, None, bool]) -> Generator[str, None, boo
 def _growing(
     stage: Stage, passage: Passage, prefix: str, truncated: bool, drafting: Drafting | None
 ) -> Generator[str, None, bool]:
-    from uwaga.translator.generate import grow
+    from uwaga.translator.grow import grow
 
     [prefixes] = prefix_ids([passage], [prefix], stage.model.target)
-    every = range(len(passage.sentences))
-    drafts = sentence_drafts(stage, [passage], drafting, every) or [None for _ in every]
+    model, options = stage.model, stage.options
+    given = sentence_drafts(stage, [passage], drafting, range(len(passage.sentences))) or ()
 
     def decode(tokens: Sequence[int]) -> str:
         return sentence_text(tokens, stage.model.target)
@@ -336,11 +337,12 @@ def _growing(
         cut = truncated
         if passage.before:
             yield passage.before
-        for sentence, begun, draft in zip(passage.sentences, prefixes, drafts, strict=True):
+        for at, (sentence, begun) in enumerate(zip(passage.sentences, prefixes, strict=True)):
             if sentence.copy is not None and not begun:
                 yield sentence.copy
             else:
-                grown = grow(stage.model.decoder, sentence.ids, stage.options, decode, begun, draft)
+                drafts = given[at : at + 1] or drafts_of(model, [sentence], [begun], options)
+                grown = grow(model.decoder, sentence.ids, options, decode, begun, drafts)
                 keeps = not sentence.bare or (begun and prefix.rstrip().endswith(tuple(STOPS)))
                 cut = (yield from (grown if keeps else _without_stop(grown))) or cut
             if sentence.after:

@@ -78,7 +78,8 @@ class Translator:
                 Several are an ensemble: their probabilities are averaged at every step. They must share their
                 tokenisers; languages and search options are those of the first.
             **options: fields of :class:`uwaga.settings.LoadOptions` by name: ``device``, ``dtype``,
-                ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``.
+                ``threads``, ``engine``, ``source``, ``target``, ``shortlist``, ``memory``, ``adapter``,
+                ``draft``.
 
         Raises:
             ModelError: there is no such model; or it or the shortlist is incomplete, damaged, or of another
@@ -173,6 +174,22 @@ class Translator:
             scorer: scores known targets; by default step by step with ``decoder``.
         """
         return Translator(self.model.with_decoder(decoder, scorer))
+
+    def drafted_by(self, drafting: Translator) -> Translator:
+        """Return the same translator with the translations of a faster one as its drafts (M42).
+
+        Searches are greedy, with the results of this translator alone: its model checks several tokens of a
+        draft in one pass. The ``draft`` of a translation holds how many it accepted.
+
+        Args:
+            drafting: a single model for the same languages.
+
+        Raises:
+            SettingsError: it is for other languages, or one of both is a chain of several models.
+        """
+        from uwaga.translator.drafters import drafter_of
+
+        return Translator(self.model.drafted_by(drafter_of(self.model, drafting.model)))
 
     def shared(self) -> Translator:
         """Return the same translator, whose calls in several threads share one batch.
