@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <limits>
@@ -17,6 +16,7 @@
 #include "c/translate.h"
 
 #ifndef UWAGA_NO_FILES  // a page has no file system
+#include <cstdio>
 #include <filesystem>
 #endif
 
@@ -155,9 +155,8 @@ std::string quoted(const std::string& text) {
     for (const char c : text) {
         if (c == '"' || c == '\\') made += '\\';
         if (static_cast<unsigned char>(c) < 0x20) {
-            char escape[8];
-            std::snprintf(escape, sizeof escape, "\\u%04x", c);
-            made += escape;
+            made += c < 16 ? "\\u000" : "\\u001";
+            made += "0123456789abcdef"[c % 16];
         } else {
             made += c;
         }

@@ -46,7 +46,7 @@ class Fields {
         const Json* const found = find(name);
         if (!found && fallback) return *fallback;
         double number = 0;
-        if (!value(name).number(number) || !(number >= least && number <= most)) refuse(name, "must be a number from " + std::to_string(least) + " to " + std::to_string(most));
+        if (!value(name).number(number) || !(number >= least && number <= most)) refuse(name, "must be a number from " + bound(least) + " to " + bound(most));
         return number;
     }
     bool truth(std::string_view name, std::optional<bool> fallback = {}) {
@@ -86,6 +86,16 @@ class Fields {
     }
 
   private:
+    // A bound of a number, which is whole or a power of ten.
+    static std::string bound(double number) {
+        const double size = std::abs(number);
+        if (size < 1e15 && number == std::floor(number)) return std::to_string(static_cast<int64_t>(number));
+        int exponent = 0;
+        for (double power = 1; power < size / 5; power *= 10) ++exponent;
+        for (double power = 1; power > size * 5; power /= 10) --exponent;
+        return (number < 0 ? "-1e" : "1e") + std::to_string(exponent);
+    }
+
     const Json& value_;
     const std::string place_;
     const Fault fault_;

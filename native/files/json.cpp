@@ -3,17 +3,15 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
+#include "files/decimal.h"
 #include "text/utf8.h"
 
 namespace uwaga {
 
 namespace {
-
-bool is_digit(char byte) { return byte >= '0' && byte <= '9'; }
 
 void append_utf8(std::string& text, uint32_t point) {
     const auto add = [&](uint32_t byte) { text.push_back(static_cast<char>(byte)); };
@@ -30,18 +28,6 @@ void append_utf8(std::string& text, uint32_t point) {
         add(0x80 | (point >> 6 & 0x3f));
     }
     add(0x80 | (point & 0x3f));
-}
-
-// The float64 nearest to a number in JSON's notation.
-double nearest(const std::string& text) {
-#if defined(__cpp_lib_to_chars)
-    double value = 0;
-    const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (end.ec == std::errc::result_out_of_range) return std::strtod(text.c_str(), nullptr);  // 0 or infinity
-    return value;
-#else
-    return std::strtod(text.c_str(), nullptr);
-#endif
 }
 
 }  // namespace
@@ -213,7 +199,7 @@ class JsonReader {
                 return;
             }
         }
-        const double value = nearest(std::string(written));
+        const double value = nearest_float64(written);
         if (!std::isfinite(value)) {
             at_ = start;
             fail("the number is too large");

@@ -11,6 +11,13 @@
 
 namespace uwaga {
 
+// Whether threads can be started; without, nothing of them is in the program.
+#if defined(__EMSCRIPTEN__) && !defined(__EMSCRIPTEN_PTHREADS__)
+constexpr bool has_threads = false;
+#else
+constexpr bool has_threads = true;
+#endif
+
 // Nanoseconds on a clock that all threads share.
 inline int64_t now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();

@@ -90,7 +90,7 @@ struct Workers::ThreadPool {
 Workers::Workers() = default;
 
 Workers::~Workers() {
-    if (!pool_) return;
+    if (!has_threads || !pool_) return;
     if (pool_->process != this_process()) {
         pool_.release();  // after a fork: the threads exist in the parent only, there is nothing to join
         return;
@@ -138,7 +138,7 @@ bool Workers::acquire_helpers(std::unique_lock<std::mutex>& owner) {
 
 void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
     std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
-    if (parts < 2 || !acquire_helpers(owner)) {
+    if (!has_threads || parts < 2 || !acquire_helpers(owner)) {
         for (int64_t part = 0; part < parts; ++part) work(part);
         return;
     }
@@ -147,7 +147,7 @@ void Workers::run(int64_t parts, const std::function<void(int64_t)>& work) {
 
 void Workers::run_team(const std::function<void(const ThreadSlice&)>& work) {
     std::unique_lock<std::mutex> owner(owner_, std::defer_lock);
-    if (!acquire_helpers(owner)) return work(ThreadSlice{});
+    if (!has_threads || !acquire_helpers(owner)) return work(ThreadSlice{});
     const int64_t size = pace_.members(std::min(static_cast<int64_t>(pool_->helpers.size()) + 1, largest_team));
     if (size == 1) {
         owner.unlock();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/pace.h"
+#include "runtime/process.h"
 
 namespace uwaga {
 
@@ -41,7 +42,7 @@ struct ThreadSlice {
     int64_t index = 0, count = 1;
 
     void wait() const {
-        if (team) team->wait();
+        if (has_threads && team) team->wait();
     }
     int64_t first(int64_t size) const { return size * index / count; }
     int64_t last(int64_t size) const { return size * (index + 1) / count; }

@@ -60,6 +60,11 @@ def test_I11_memory_that_many_callers_needed_once_goes_back():
     assert found(f"BUILD={ROOT / 'build' / 'pages'}", "OPTIMISE=-O2", target="pages") >= {"pages: passed"}
 
 
+def test_numbers_of_json_are_the_nearest():
+    build = ROOT / "build" / "decimal"
+    assert found(f"BUILD={build}", "OPTIMISE=-O1", target="decimal") >= {"decimal: passed"}
+
+
 @pytest.mark.slow
 def test_late_threads_do_not_race():
     assert found(f"BUILD={ROOT / 'build' / 'workers-tsan'}", "OPTIMISE=-O1", "SANITIZE=thread") >= LAWS

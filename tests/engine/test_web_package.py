@@ -1,6 +1,7 @@
 """The npm package in Node and in a browser: the answers of Python's portable kernels, to the bit."""
 
 import base64
+import gzip
 import hashlib
 import json
 import shutil
@@ -85,6 +86,17 @@ def check(place, texts, options):
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 5, "nbest": 2}])
 def test_answers_are_those_of_the_portable_kernels(portable, int8_folder, dtype, options):
     check(BUNDLED if dtype == "float32" else int8_folder, TEXTS[:8], options)
+
+
+def test_an_int4_folder_is_read(portable, tmp_path):
+    words = tiny.tokeniser()
+    model = build_model(tiny.TINY, words.symbols, words.size, words.size).eval()
+    save_model(tmp_path / "m", model, tiny.TINY, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+    quantise(tmp_path / "m", tmp_path / "int4", precision="int4")
+    read = WebModel(tmp_path / "int4")
+    translator = uwaga.load(tmp_path / "int4", device="cpu", threads=1)
+    check_answers(read, translator, tiny.ENGLISH, {"beam": 2, "max_length": 12})
+    assert read.info["precision"] == "int4"
 
 
 @pytest.mark.slow
@@ -364,6 +376,10 @@ def test_what_is_committed_is_what_the_sources_make(tmp_path):
     made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     kept = {path.name: path.read_bytes() for path in LIB.iterdir() if path.suffix != ".wasm"}
     assert made == kept, "web/lib is not what web/src makes: run `make web` and commit it"
+
+
+def test_a_page_loads_at_most_220_kilobytes():
+    assert len(gzip.compress((LIB / "uwaga.wasm").read_bytes(), 9)) <= 220_000
 
 
 @pytest.mark.compiled

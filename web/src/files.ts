@@ -40,7 +40,7 @@ export async function readFolder(folder: string | URL, options: LoadOptions = {}
   } catch {
     throw new UwagaError("model", `${place}config.json: not JSON`);
   }
-  await wanted(config.format === "uwaga int8 model" ? "engine.safetensors" : "model.safetensors", true);
+  await wanted(/^uwaga int[48] model$/.test(config.format ?? "") ? "engine.safetensors" : "model.safetensors", true);
   await wanted("source.spm", true);
   if (config.tokenisers === "marian") {
     await wanted("source.vocab.json", true);

@@ -105,7 +105,30 @@ struct Int8Dots {
 };
 
 #include "kernels/shared/int8_panels.inl"
-#include "kernels/shared/int4_plain.inl"
+#include "kernels/shared/int4_rows.inl"
+
+struct Int4Block {
+    static constexpr int64_t rows = 0;
+};
+
+// A step times a number is below 256: of two numbers side by side in 16 bits, both are multiplied at once.
+inline void unpack(const uint8_t* from, int64_t groups, int8_t* to) {
+    for (int64_t g = 0; g < groups; ++g, from += int4_group, to += int4_inputs * panel) {
+        for (int64_t c = 0; c < panel; c += 4) {
+            const v128_t pairs = wasm_v128_load64_zero(from + 2 * c), zero = wasm_i32x4_splat(0), half = wasm_i8x16_splat(15);
+            const v128_t steps = wasm_i8x16_shuffle(pairs, zero, 0, 16, 0, 16, 2, 16, 2, 16, 4, 16, 4, 16, 6, 16, 6, 16);
+            const v128_t middles = wasm_i8x16_shuffle(pairs, pairs, 1, 1, 1, 1, 3, 3, 3, 3, 5, 5, 5, 5, 7, 7, 7, 7);
+            const v128_t lowest = wasm_i8x16_sub(middles, wasm_i16x8_mul(steps, wasm_i16x8_splat(8 * 257)));
+            const uint8_t* numbers = from + 2 * panel + 4 * c;
+            for (int64_t k = 0; k < int4_inputs; k += 8, numbers += 4 * panel) {
+                const v128_t both = wasm_v128_load(numbers), lower = wasm_v128_and(both, half), upper = wasm_u8x16_shr(both, 4);
+                wasm_v128_store(to + k * panel + 4 * c, wasm_i8x16_add(lowest, wasm_i16x8_mul(steps, lower)));
+                wasm_v128_store(to + (k + 4) * panel + 4 * c, wasm_i8x16_add(lowest, wasm_i16x8_mul(steps, upper)));
+            }
+        }
+    }
+}
+
 #include "kernels/shared/table.inl"
 
 constexpr Kernels made = table(Isa::wasm, "wasm");

@@ -167,7 +167,11 @@ struct QueryHead {
 };
 
 // Query heads that read a key or a value together, as many as keep their sums in registers.
+#if defined(__wasm__)
+constexpr int most_together = 1;  // a page, which loads the code, has few such heads
+#else
 constexpr int most_together = lanes == 16 ? 4 : 2;
+#endif
 
 // The positions that all of several query heads attend to.
 template <int count>
@@ -283,12 +287,12 @@ struct Number {
 template <class Step>
 inline void by_groups(int64_t all, bool even, const Step& step) {
     int64_t first = 0;
-    if (even && most_together == 4) {
-        for (; first + 4 <= all; first += 4) step(Number<4>{}, first);
-        if (first + 3 == all) return step(Number<3>{}, first);
+    if constexpr (most_together == 4) {
+        for (; even && first + 4 <= all; first += 4) step(Number<4>{}, first);
+        if (even && first + 3 == all) return step(Number<3>{}, first);
     }
-    if (even) {
-        for (; first + 2 <= all; first += 2) step(Number<2>{}, first);
+    if constexpr (most_together > 1) {
+        for (; even && first + 2 <= all; first += 2) step(Number<2>{}, first);
     }
     for (; first < all; ++first) step(Number<1>{}, first);
 }
