@@ -36,7 +36,7 @@ EVERY = pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version
 
 @pytest.fixture(autouse=True)
 def numbers(monkeypatch):
-    def tokeniser(folder, ids, ends):
+    def tokeniser(folder, ids, ends, declared):
         return numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
 
     monkeypatch.setattr(llama, "read_decoder_tokeniser", tokeniser)
@@ -151,7 +151,7 @@ def test_a_recommended_repetition_penalty_is_left_out_and_shown(folders, tmp_pat
 
 
 def test_several_end_tokens_end_texts_as_in_transformers(monkeypatch, folders, tmp_path):
-    def tokeniser(folder, ids, ends):
+    def tokeniser(folder, ids, ends, declared):
         made = numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
         return replace(made, symbols=replace(made.symbols, other_ends=tuple(ends[1:])))
 

@@ -27,7 +27,9 @@ from uwaga.tokenizers.sentencepiece import read_sentencepiece
 PIECES = "tokenizer.model"
 
 
-def read_decoder_tokeniser(folder: Path, ids: TokenIds, ends: Sequence[int] = ()) -> FramedTokeniser:
+def read_decoder_tokeniser(
+    folder: Path, ids: TokenIds, ends: Sequence[int] = (), declared: Declared | None = None
+) -> FramedTokeniser:
     """Read a tokeniser of a decoder-only family.
 
     Special tokens are added around a text as in ``tokenizer.json`` or, with a SentencePiece model alone, as
@@ -38,11 +40,12 @@ def read_decoder_tokeniser(folder: Path, ids: TokenIds, ends: Sequence[int] = ()
         ids: the vocabulary of its configuration, without an end symbol.
         ends: the tokens that may end a text. The tokeniser's own is chosen, if it is one of them or there are
             none, else the first: models that chat have one for the end of a turn.
+        declared: the configuration of the folder's tokeniser, if it has been read already.
 
     Raises:
         ModelError: files are missing, damaged, or inconsistent with the weights.
     """
-    declared = read_declared(folder)
+    declared = declared or read_declared(folder)
     if (folder / TOKENIZER).exists():
         codec: TokenizersCodec | SentencePieceCodec = read_tokenizer_json(folder, declared)
     elif (folder / PIECES).exists():

@@ -15,7 +15,7 @@ from uwaga.languages.codes import base_language
 from uwaga.languages.names import language_name
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.pretrained_files import SETTINGS, read_bytes, read_declared
+from uwaga.tokenizers.pretrained_files import SETTINGS, Declared, read_bytes
 
 BASE = "base"
 """Name of the prompt for models without a chat template."""
@@ -124,18 +124,19 @@ def prompt_called(name: str) -> TranslationPrompt:
     return next((prompt for prompt in PROMPTS if prompt.name == name), PROMPTS[-1])
 
 
-def read_chat_template(folder: Path, names: Iterable[str]) -> ChatTemplate | None:
+def read_chat_template(folder: Path, declared: Declared, names: Iterable[str]) -> ChatTemplate | None:
     """Read the chat template of a folder in Hugging Face format; None if it has none.
 
     Args:
         folder: it has the template in ``chat_template.jinja``, or in ``tokenizer_config.json``, there perhaps
             as one of several with names.
+        declared: what ``tokenizer_config.json`` says.
         names: names of the model, by which the prompt of its family is chosen.
 
     Raises:
         ModelError: a file is damaged.
     """
-    declared, path = read_declared(folder), folder / TEMPLATE
+    path = folder / TEMPLATE
     if path.exists():
         try:
             text: object = read_bytes(path, "chat template").decode("utf-8")

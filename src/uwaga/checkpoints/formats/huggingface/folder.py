@@ -31,6 +31,7 @@ from uwaga.settings import (
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.pretrained import Sides
+from uwaga.tokenizers.pretrained_files import Declared, read_declared
 from uwaga.tokenizers.prompt import read_chat_template
 
 Group = TypeVar("Group", bound=StrictModel)
@@ -217,6 +218,15 @@ class HuggingFaceFolder:
         self.problems: tuple[str, ...] = ()
 
     @cached_property
+    def declared(self) -> Declared:
+        """The configuration of the tokeniser.
+
+        Raises:
+            ModelError: a file is not a JSON mapping.
+        """
+        return read_declared(self.path)
+
+    @cached_property
     def tensors(self) -> Mapping[str, StoredTensor]:
         """The weights in ``model.safetensors`` or else ``pytorch_model.bin``, whole or in shards.
 
@@ -316,7 +326,7 @@ class HuggingFaceFolder:
 
     def _chat(self) -> ChatTemplate | None:
         stated = [self.config.get(name) for name in ("_name_or_path", "model_type")]
-        return read_chat_template(self.path, [self.path.name, *map(str, stated)])
+        return read_chat_template(self.path, self.declared, [self.path.name, *map(str, stated)])
 
     def summary(self) -> WeightSummary:
         """Return the sizes of the weights by the headers of their files; of torch's files only the bytes."""

@@ -230,7 +230,7 @@ def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, 
     start, pad = (_optional_id(reader, name) for name in ("bos_token_id", "pad_token_id"))
     ends = _ends(reader)
     reader.within(size, bos_token_id=start, eos_token_id=max(ends, default=None), pad_token_id=pad)
-    tokeniser = read_decoder_tokeniser(folder.path, TokenIds(size, start, None, pad), ends)
+    tokeniser = read_decoder_tokeniser(folder.path, TokenIds(size, start, None, pad), ends, folder.declared)
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in stored.items()}
     if family.gemma:
         tensors = {
