@@ -50,7 +50,7 @@ void* WeightArena::take(int64_t bytes) {
     return data;
 }
 
-Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums) {
+Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums, bool spread) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
     if (levels < 1 || levels > 127) refuse("levels: must be from 1 to 127");
@@ -60,6 +60,7 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
     check_aligned(panels.data());
     Packed packed;
     packed.matrix.kind = Matrix::Kind::int8;
+    if (spread) packed.matrix.spread = spread_of(inputs);
     packed.matrix.int8 = Int8Matrix{panels.data(), scales.data(), sums.data(), outputs, inputs, levels};
     check_int8(packed.matrix.int8);
     packed.panels = nb::cast(panels);
@@ -68,7 +69,7 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
     return packed;
 }
 
-Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales, Array<int32_t> sums) {
+Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales, Array<int32_t> sums, bool spread) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
     check(panels, int4_panels_size(outputs, inputs), "panels");
@@ -77,6 +78,7 @@ Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array
     check_aligned(panels.data());
     Packed packed;
     packed.matrix.kind = Matrix::Kind::int4;
+    if (spread) packed.matrix.spread = spread_of(inputs);
     packed.matrix.int4 = Int4Matrix{panels.data(), scales.data(), sums.data(), outputs, inputs};
     check_int4(packed.matrix.int4);
     packed.panels = nb::cast(panels);
@@ -126,10 +128,10 @@ nb::tuple filled_quantised(int64_t outputs, int64_t inputs, int64_t (*size)(int6
 
 }  // namespace
 
-nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena) {
+nb::tuple packed_int8(Shaped<float, 2> w, int levels, const WeightArenaPtr& arena, bool spread) {
     if (levels < 1 || levels > 127) refuse("levels: must be from 1 to 127");
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums); });
+    return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8(w.data(), outputs, inputs, levels, panels, scales, sums, spread ? spread_of(inputs) : Spread{}); });
 }
 
 nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64_t outputs, const WeightArenaPtr& arena) {
@@ -139,9 +141,9 @@ nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64
     return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
 }
 
-nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena) {
+nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena, bool spread) {
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    return filled_quantised<uint8_t>(outputs, inputs, int4_panels_size, arena, [&](uint8_t* panels, float* scales, int32_t* sums) { pack_int4(w.data(), outputs, inputs, panels, scales, sums); });
+    return filled_quantised<uint8_t>(outputs, inputs, int4_panels_size, arena, [&](uint8_t* panels, float* scales, int32_t* sums) { pack_int4(w.data(), outputs, inputs, panels, scales, sums, spread ? spread_of(inputs) : Spread{}); });
 }
 
 nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena) {

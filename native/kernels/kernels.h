@@ -43,6 +43,21 @@ struct Int4Matrix {
     int64_t prefetch_size = 0;
 };
 constexpr int64_t int4_inputs = 32, int4_group = 576;  // inputs and bytes of a group
+// An orthogonal matrix R (inputs, inputs) that spreads a row's few large numbers over all inputs. Quantised products may
+// take spread rows and spread weights: x W^T = (x R) (W R)^T, and the scales of both fit all of their numbers (Ashkboos
+// et al. 2024, section 2.2). With inputs = block * blocks: signs, the Hadamard transform of each block and the Hartley
+// transform across the blocks, divided by sqrt(inputs).
+struct Spread {
+    int64_t block = 0, blocks = 0;  // 0: none; block is a power of two, at least 16, and blocks is odd
+    float factor = 1;               // 1 / sqrt(inputs)
+    const float* signs = nullptr;   // (inputs,)
+    const float *cosines = nullptr, *sines = nullptr;  // (blocks,), of 2 pi i / blocks
+    static constexpr int64_t most_blocks = 63;
+
+    explicit operator bool() const { return block > 0; }
+};
+Spread spread_of(int64_t inputs);  // none if inputs is no multiple of 16 or its largest odd divisor exceeds 63
+
 struct FloatMatrix {
     const float* panels;    // [outputs/32][inputs][32]
     int64_t outputs, inputs;
@@ -144,6 +159,9 @@ struct Kernels {
     const char* name;
 
     void (*quantise)(const float* x, int64_t rows, int64_t inputs, int64_t x_stride, uint8_t* values, float* scales, int64_t stride);
+    // y = x R for a row, or, back, y = x R^T. y has room for 2 * inputs numbers, of which the first `inputs` are the
+    // result. The same bits on every instruction set.
+    void (*spread)(const float* x, const Spread& s, bool back, float* y);
     void (*int8_product)(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
     void (*int4_product)(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const Epilogue& e, float* y, int64_t y_stride);
     void (*float_product)(const float* x, int64_t rows, int64_t x_stride, const FloatMatrix& w, const Epilogue& e, float* y, int64_t y_stride);
@@ -218,11 +236,12 @@ int64_t int4_panels_size(int64_t outputs, int64_t inputs);   // bytes
 int64_t float_panels_size(int64_t outputs, int64_t inputs);
 int64_t bfloat16_panels_size(int64_t outputs, int64_t inputs);
 float largest_magnitude(const float* row, int64_t inputs);  // of an output's weights; NaN if one is not finite
-void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums);  // |q| <= levels <= 127
+// Of weights for products of spread rows, w R is packed.
+void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums, const Spread& spread = {});  // |q| <= levels <= 127
 // The same for integers |q| <= 127, with a scale for each of `rows` outputs; the remaining outputs are zero.
 void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums);
 // Each group with the step and the middle that leave the least squared error of a few that are tried.
-void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums);
+void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums, const Spread& spread = {});
 void unpack_int4(const uint8_t* panels, int64_t count, int64_t inputs, int8_t* to);  // `count` panels of int4 as panels of int8
 void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels);
 void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels);

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/kernels.h"
+#include "kernels/spread_rows.h"
 
 namespace uwaga {
 namespace {
@@ -33,14 +33,15 @@ float largest_magnitude(const float* row, int64_t inputs) {
     return std::isnan(bad) ? bad : largest;
 }
 
-void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums) {
+void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8_t* panels, float* scales, int32_t* sums, const Spread& spread) {
     const int64_t depth = padded_inputs(inputs);
+    SpreadRows rows(w, inputs, spread);
     std::memset(panels, 0, static_cast<size_t>(int8_panels_size(outputs, inputs)));
     for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
         scales[n] = 0.0f;
         sums[n] = 0;
         if (n >= outputs) continue;
-        const float* row = w + n * inputs;
+        const float* row = rows.at(n);
         const float largest = largest_magnitude(row, inputs);
         if (std::isnan(largest)) {
             scales[n] = largest;

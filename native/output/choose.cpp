@@ -37,7 +37,7 @@ class Chooser {
         const int64_t rows = in_.rows, chunks = panels_ < output_chunks * least_chunk_panels ? 1 : output_chunks;
         OutputRow* out = shared_.outputs.ensure(output_chunks * rows);
         Candidate* best = shared_.candidates.ensure(output_chunks * rows * answer_.k);
-        if (model_.output_weight.quantised()) in_.as_int8(*model_.kernels);
+        if (model_.output_weight.quantised()) in_.as_int8(*model_.kernels, model_.output_weight);
         for (int64_t chunk = slice_.index; chunk < chunks; chunk += slice_.count) {
             run_chunk(panels_ * chunk / chunks, panels_ * (chunk + 1) / chunks, out + chunk * rows, best + chunk * rows * answer_.k);
         }
@@ -129,7 +129,7 @@ class Chooser {
                 out[row].best = &none;
                 out[row].logits = into_answer ? answer_.log_probs + (first_ + start + row) * vocabulary_ : scratch + row * vocabulary_;
             }
-            Rows some{in_.x + start * in_.stride, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};
+            Rows some = in_.part(start, rows);
             output(*model_.kernels, some, model_.output_weight, model_.logits(), out);
             for (int64_t row = 0; row < rows; ++row) finish(start + row, out[row].logits);
         }
@@ -196,7 +196,7 @@ class Chooser {
         OutputRow again;
         again.best = &none;
         again.logits = logits;
-        Rows one{in_.x + row * in_.stride, 1, in_.width, in_.stride, in_.values + row * in_.values_stride, in_.scales + row, in_.values_stride, in_.quantised};
+        Rows one = in_.part(row, 1);
         output(*model_.kernels, one, model_.output_weight, model_.logits(), &again);
         for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
         return log_sum_exp(logits, vocabulary_);

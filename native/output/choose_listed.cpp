@@ -117,8 +117,8 @@ class ListedChooser {
         if (whole.quantised()) {
             w.scales = allowed.scales.data();
             w.sums = allowed.sums.data();
-            Rows some{x, rows, in_.width, in_.stride, in_.values + start * in_.values_stride, in_.scales + start, in_.values_stride, in_.quantised};
-            kernels.int8_listed(some.as_int8(kernels), rows, w, logits, stride);
+            Rows some = in_.part(start, rows);
+            kernels.int8_listed(some.as_int8(kernels, whole), rows, w, logits, stride);
         } else if (whole.kind == Matrix::Kind::bfloat16) {
             kernels.bfloat16_listed(by_parity(x, rows), rows, 2 * half(), w, logits, stride);
         } else {

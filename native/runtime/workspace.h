@@ -16,6 +16,7 @@ struct Workspace {
     Buffer<float> weights, bias;                                         // (heads, length); larger in the encoder
     Buffer<uint8_t> quantised;
     Buffer<float> scales;
+    Buffer<float> spread;                                                // (2, inputs)
     Buffer<int64_t> offsets;
     Buffer<int32_t> positions, tokens;
     Buffer<OutputRow> outputs;

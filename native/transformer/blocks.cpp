@@ -17,7 +17,7 @@ Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t
     // Avoid multiples of 512 bytes, as above. The quantising kernel fills the padding.
     int64_t bytes = rounded(width, 64);
     if (bytes % 512 == 0) bytes += 64;
-    return {x, rows, width, stride, ws.quantised.ensure(rows * bytes), ws.scales.ensure(rows), bytes};
+    return {x, rows, width, stride, ws.quantised.ensure(rows * bytes), ws.scales.ensure(rows), bytes, ws.spread.ensure(2 * width)};
 }
 
 void normalise(const Model& model, const Norm& norm, const float* x, int64_t rows, float* y) {
@@ -107,10 +107,16 @@ void scale_output(const Model& model, float* x, int64_t rows) {
     }
 }
 
-void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x) {
+void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x, Workspace& ws) {
     const Shape& shape = model.shape;
     const int64_t stride = stride_of(shape.width);
     embed(*model.kernels, side.embedding, tokens, rows, shape.embedding_scale, x, stride);
+    const Spread& spread = side.embedding.spread;
+    float* room = ws.spread.ensure(2 * shape.width);
+    for (int64_t row = 0; spread && row < rows; ++row) {
+        model.kernels->spread(x + row * stride, spread, true, room);
+        std::copy_n(room, shape.width, x + row * stride);
+    }
     if (side.positions) {
         const std::vector<int32_t>* places = nullptr;
         if (model.edits) places = &side == &model.source ? &model.edits->source_places : &model.edits->target_places;

@@ -32,7 +32,7 @@ void recur(const Model& model, const Recurrence& unit, const BlockNorms& norm, f
 void feed_forward(const Model& model, const FeedForward& layer, float* x, int64_t rows, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 
 void scale_output(const Model& model, float* x, int64_t rows);  // x times Shape::output_scale
-void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x);
+void embed_rows(const Model& model, const Side& side, const int32_t* tokens, const int32_t* positions, int64_t rows, float* x, Workspace& ws);
 
 // The angles of rows at these positions, (rows, rotary positions, head width); null if the model has no rotary positions.
 const float* turns_of(const Model& model, const int32_t* positions, int64_t rows, Workspace& ws);

@@ -166,7 +166,7 @@ void StepPart::run() {
     int64_t* offsets = ws.offsets.ensure(longest);
     for (int64_t key = 0; key < longest; ++key) offsets[key] = key * model.key_value_width();
     turns_of(model, positions, rows(), ws);
-    embed_rows(model, model.target, tokens + first, positions, rows(), x);
+    embed_rows(model, model.target, tokens + first, positions, rows(), x, ws);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
     if (shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);
     scale_output(model, x, rows());

@@ -92,7 +92,7 @@ std::shared_ptr<const Chunk> run_group(const Model& model, const std::vector<std
         }
     }
     float* x = ws.x.ensure(rows * stride);
-    embed_rows(model, model.source, tokens, positions, rows, x);
+    embed_rows(model, model.source, tokens, positions, rows, x, ws);
     for (std::size_t l = 0; l < model.encoder.size(); ++l) run_layer(model, l, sources, group, x, ws);
     if (shape.pre_norm) normalise(model, model.encoder_norm, x, rows, x);
     return keys_and_values(model, x, rows, ws);

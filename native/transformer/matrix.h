@@ -14,6 +14,7 @@ struct Matrix {
     Int4Matrix int4{};
     Bfloat16Matrix bfloat16{};
     FloatMatrix float32{};
+    Spread spread{};  // of the weights, if quantised
 
     int64_t outputs() const { return kind == Kind::int8 ? int8.outputs : kind == Kind::int4 ? int4.outputs : kind == Kind::bfloat16 ? bfloat16.outputs : float32.outputs; }
     int64_t inputs() const { return kind == Kind::int8 ? int8.inputs : kind == Kind::int4 ? int4.inputs : kind == Kind::bfloat16 ? bfloat16.inputs : float32.inputs; }
@@ -30,13 +31,22 @@ struct Rows {
     uint8_t* values;  // room for rows * values_stride
     float* scales;    // room for rows
     int64_t values_stride;
-    bool quantised = false;
+    float* room = nullptr;  // for a spread row: 2 * width
+    enum class Done { none, plain, spread } done = Done::none;
 
-    QuantisedRows as_int8(const Kernels& kernels) {
-        if (!quantised) kernels.quantise(x, rows, width, stride, values, scales, values_stride);
-        quantised = true;
+    // The rows for products with w.
+    QuantisedRows as_int8(const Kernels& kernels, const Matrix& w) {
+        const Done wanted = w.spread ? Done::spread : Done::plain;
+        if (done != wanted && !w.spread) kernels.quantise(x, rows, width, stride, values, scales, values_stride);
+        for (int64_t row = 0; done != wanted && w.spread && row < rows; ++row) {
+            kernels.spread(x + row * stride, w.spread, false, room);
+            kernels.quantise(room, 1, width, width, values + row * values_stride, scales + row, values_stride);
+        }
+        done = wanted;
         return {values, scales, values_stride};
     }
+    // Rows [first, first + count).
+    Rows part(int64_t first, int64_t count) const { return {x + first * stride, count, width, stride, values + first * values_stride, scales + first, values_stride, room, done}; }
 };
 
 // Panels [first, last) of a matrix: its outputs from 32 * first.
@@ -68,8 +78,8 @@ inline Matrix part_of(const Matrix& w, int64_t first, int64_t last) {
 // y = activation(x W^T + bias) [* gate] [+ residual]
 inline void product(const Kernels& kernels, Rows& in, const Matrix& w, const Epilogue& e, float* y, int64_t y_stride) {
     switch (w.kind) {
-        case Matrix::Kind::int8: kernels.int8_product(in.as_int8(kernels), in.rows, w.int8, e, y, y_stride); break;
-        case Matrix::Kind::int4: kernels.int4_product(in.as_int8(kernels), in.rows, w.int4, e, y, y_stride); break;
+        case Matrix::Kind::int8: kernels.int8_product(in.as_int8(kernels, w), in.rows, w.int8, e, y, y_stride); break;
+        case Matrix::Kind::int4: kernels.int4_product(in.as_int8(kernels, w), in.rows, w.int4, e, y, y_stride); break;
         case Matrix::Kind::bfloat16: kernels.bfloat16_product(in.x, in.rows, in.stride, w.bfloat16, e, y, y_stride); break;
         default: kernels.float_product(in.x, in.rows, in.stride, w.float32, e, y, y_stride);
     }
@@ -92,13 +102,14 @@ inline void product(const Kernels& kernels, Rows& in, const Matrix& w, Epilogue 
 
 inline void output(const Kernels& kernels, Rows& in, const Matrix& w, const LogitEpilogue& e, OutputRow* out) {
     switch (w.kind) {
-        case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels), in.rows, w.int8, e, out); break;
-        case Matrix::Kind::int4: kernels.int4_output(in.as_int8(kernels), in.rows, w.int4, e, out); break;
+        case Matrix::Kind::int8: kernels.int8_output(in.as_int8(kernels, w), in.rows, w.int8, e, out); break;
+        case Matrix::Kind::int4: kernels.int4_output(in.as_int8(kernels, w), in.rows, w.int4, e, out); break;
         case Matrix::Kind::bfloat16: kernels.bfloat16_output(in.x, in.rows, in.stride, w.bfloat16, e, out); break;
         default: kernels.float_output(in.x, in.rows, in.stride, w.float32, e, out);
     }
 }
 
+// Rows of the table, as it is stored: spread ones if it is spread.
 inline void embed(const Kernels& kernels, const Matrix& w, const int32_t* tokens, int64_t rows, float scale, float* y, int64_t y_stride) {
     switch (w.kind) {
         case Matrix::Kind::int8: kernels.int8_embed(w.int8, tokens, rows, scale, y, y_stride); break;

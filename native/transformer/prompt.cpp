@@ -123,7 +123,7 @@ void PromptPart::run() {
     }
     float* x = ws.x.ensure(rows * stride_of(model.shape.width));
     turns_of(model, positions, rows, ws);
-    embed_rows(model, model.target, tokens, positions, rows, x);
+    embed_rows(model, model.target, tokens, positions, rows, x, ws);
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
 }
 

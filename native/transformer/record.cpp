@@ -82,7 +82,7 @@ void Pass::begin(const std::vector<const std::vector<int32_t>*>& sentences) {
         }
     }
     if (&side == &model.target) turns_of(model, ws.positions.get(), rows, ws);
-    embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows, ws.x.ensure(rows * stride_of(model.shape.width)));
+    embed_rows(model, side, ws.tokens.get(), ws.positions.get(), rows, ws.x.ensure(rows * stride_of(model.shape.width)), ws);
 }
 
 // The vectors (rows, width) on their way.

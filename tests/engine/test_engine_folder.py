@@ -194,6 +194,7 @@ def test_nothing_else_is_overwritten(original, tmp_path):
     quantise(original, tmp_path / "twice")
     quantise(original, tmp_path / "twice", ("output",))
     assert json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]["kept"] == ["output"]
+    assert "spread" not in json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]
 
 
 def test_a_marian_folder_becomes_an_int8_one(tmp_path):

@@ -17,7 +17,7 @@ from uwaga.cli.main import main
 from uwaga.conversion.quantise import quantise
 from uwaga.engine import NativeModel, _core, pack
 from uwaga.engine.cpu import usable
-from uwaga.engine.packing import INT4_GROUP, Matrix
+from uwaga.engine.packing import INT4_GROUP
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
 from uwaga.search import SearchOptions, search
@@ -55,7 +55,7 @@ def as_int8(matrix):
     first = -room.ctypes.data % 64
     panels = room[first : first + unpacked.size]
     panels[:] = unpacked
-    return Matrix(matrix.outputs, matrix.inputs, "int8", 127, (panels, *matrix.arrays[1:]))
+    return replace(matrix, format="int8", arrays=(panels, *matrix.arrays[1:]))
 
 
 def pair(model, isa=None, threads=1, keep=()):

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from native_models import SYMBOLS, WHOLE, walk
@@ -14,8 +15,11 @@ from precision import close_for
 from prompted_models import FAMILIES, decoder_only, family, native_decoder, prompts, random_decoder
 
 from uwaga.decoder import Choice
-from uwaga.engine import Shortlist
+from uwaga.engine import NativeModel, Shortlist, _core
 from uwaga.engine.cpu import usable
+from uwaga.engine.layout import products
+from uwaga.engine.packing import pack
+from uwaga.engine.product import weight_name
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.search import SearchOptions, search
 from uwaga.settings import DecoderOnlySettings, parse
@@ -96,6 +100,34 @@ def test_M18_tokens_are_torchs(way):
         assert [way.tokens for way in one] == [way.tokens for way in other]
         scores = [way.score for way in other]
         np.testing.assert_allclose([way.score for way in one], scores, **close_for(scores))
+
+
+def unspread(model):
+    """The engine in int8 without spread inputs."""
+    state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+    sizes = (model.vocabulary, model.vocabulary)
+    packed = pack(model.settings, *sizes, state.__getitem__, "int8")
+    matrices = dict(packed.matrices)
+    for product in products(model.settings, *sizes):
+        whole = np.concatenate([state[weight_name(part)] for part in product.parts])
+        arrays = _core.pack_int8(whole, 127)
+        matrices[product.name] = replace(matrices[product.name], arrays=arrays, spread=False)
+    return NativeModel(model.settings, SYMBOLS, *sizes, replace(packed, matrices=matrices))
+
+
+def test_a_few_large_inputs_cost_int8_little():
+    model = random_decoder(family("llama", width=144, feed_forward=96), vocabulary=97)
+    with torch.no_grad():
+        for block in model.decoder:
+            for norm in (block.attention_norm, block.feed_forward_norm):
+                norm.weight[[7, 70]] *= 100
+    given = prompts(30, seed=4, longest=20, vocabulary=97)
+
+    def error(rounded):
+        both = walk(native_decoder(model), rounded, given, 2, start=None)
+        return float(np.mean([np.abs(one.log_probs - other.log_probs).mean() for one, other in both]))
+
+    assert error(native_decoder(model, "int8")) < 0.7 * error(unspread(model))
 
 
 @pytest.mark.parametrize("name", MODELS)

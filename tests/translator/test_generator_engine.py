@@ -225,6 +225,7 @@ def test_impossible_wishes_are_refused(folder, converted, tmp_path):
 
 
 def test_an_int8_folder_continues_as_the_engine_in_int8(folder, converted):
+    assert json.loads((converted / CONFIG).read_text())["weights"]["spread"] is True
     loaded = uwaga.load(converted)
     assert isinstance(loaded, uwaga.TextGenerator)
     assert loaded.decoder.precision == "int8" and isinstance(loaded.decoder.settings, DecoderOnlySettings)

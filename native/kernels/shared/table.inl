@@ -14,9 +14,10 @@
 #include "kernels/shared/output.inl"
 #include "kernels/shared/listed.inl"
 #include "kernels/shared/embedding.inl"
+#include "kernels/shared/spread.inl"
 
 constexpr Kernels table(Isa isa, const char* name) {
-    return Kernels{isa, name, quantise, int8_product, int4_product, float_product, bfloat16_product, int8_output, int4_output, float_output, bfloat16_output,
+    return Kernels{isa, name, quantise, spread, int8_product, int4_product, float_product, bfloat16_product, int8_output, int4_output, float_output, bfloat16_output,
                    int8_listed, float_listed, bfloat16_listed, int8_embed, int4_embed, float_embed, bfloat16_embed, norm, ssru, rotate, attend_float16, attend_float, self_attend,
                    gate, gru, lstm, score_dot, score_additive, weigh_values, predict_window, to_float16};
 }

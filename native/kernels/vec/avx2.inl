@@ -49,6 +49,16 @@ inline Vec reduce_add_each(const Vec (&v)[8]) {
     const __m256 b = _mm256_hadd_ps(_mm256_hadd_ps(v[4].v, v[5].v), _mm256_hadd_ps(v[6].v, v[7].v));
     return {_mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31))};
 }
+inline Vec hadamard(Vec a) {
+    const __m256 low = _mm256_moveldup_ps(a.v), high = _mm256_movehdup_ps(a.v);  // a of each pair, and b
+    __m256 x = _mm256_addsub_ps(low, high);                                      // (a - b, a + b)
+    x = _mm256_permute_ps(x, 0xb1);
+    __m256 first = _mm256_permute_ps(x, 0x44), second = _mm256_permute_ps(x, 0xee);
+    x = _mm256_blend_ps(_mm256_add_ps(first, second), _mm256_sub_ps(first, second), 0xcc);
+    first = _mm256_permute2f128_ps(x, x, 0x00);
+    second = _mm256_permute2f128_ps(x, x, 0x11);
+    return {_mm256_blend_ps(_mm256_add_ps(first, second), _mm256_sub_ps(first, second), 0xf0)};
+}
 inline float reduce_max(Vec a) {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));

@@ -52,6 +52,15 @@ inline Vec reduce_add_each(const Vec (&v)[16]) {
     const __m512 high = _mm512_add_ps(_mm512_shuffle_f32x4(fours[2], fours[3], 0x88), _mm512_shuffle_f32x4(fours[2], fours[3], 0xdd));
     return {_mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd))};
 }
+inline Vec hadamard(Vec a) {
+    const auto stage = [](__m512 x, __m512 swapped, __mmask16 upper) {
+        return _mm512_fmadd_ps(x, _mm512_mask_mov_ps(_mm512_set1_ps(1.0f), upper, _mm512_set1_ps(-1.0f)), swapped);  // exact products
+    };
+    __m512 x = stage(a.v, _mm512_permute_ps(a.v, 0xb1), 0xaaaa);
+    x = stage(x, _mm512_permute_ps(x, 0x4e), 0xcccc);
+    x = stage(x, _mm512_shuffle_f32x4(x, x, 0xb1), 0xf0f0);
+    return {stage(x, _mm512_shuffle_f32x4(x, x, 0x4e), 0xff00)};
+}
 inline float reduce_max(Vec a) { return _mm512_reduce_max_ps(a.v); }
 
 inline Vec round_nearest(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }

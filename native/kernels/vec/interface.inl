@@ -48,6 +48,9 @@ struct VecInterface {
     static_assert(is_same<decltype(greater_mask(a, b)), uint32_t> && is_same<decltype(any_greater(a, b)), bool>);
     static_assert(is_same<decltype(zero_where_less(a, b, c)), Vec>);
 
+    // The Hadamard transform of the lanes, in stages of distance 1, 2, 4 and so on: each pair (a, b) becomes (a + b, a - b).
+    static_assert(is_same<decltype(hadamard(a)), Vec>);
+
     // Over all lanes. Lane i of reduce_add_each(v) is reduce_add(v[i]).
     static_assert(is_same<decltype(reduce_add(a)), float> && is_same<decltype(reduce_max(a)), float>);
     static_assert(is_same<decltype(reduce_add_each(each)), Vec>);

@@ -43,6 +43,12 @@ inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
 }
 inline float reduce_add(Vec a) { return vaddvq_f32(a.v); }
 inline Vec reduce_add_each(const Vec (&v)[4]) { return {vpaddq_f32(vpaddq_f32(v[0].v, v[1].v), vpaddq_f32(v[2].v, v[3].v))}; }
+inline Vec hadamard(Vec a) {
+    const float32x4_t lower = vtrn1q_f32(a.v, a.v), upper = vtrn2q_f32(a.v, a.v);
+    const float32x4_t x = vtrn1q_f32(vaddq_f32(lower, upper), vsubq_f32(lower, upper));
+    const float32x4_t first = vcombine_f32(vget_low_f32(x), vget_low_f32(x)), second = vcombine_f32(vget_high_f32(x), vget_high_f32(x));
+    return {vcombine_f32(vget_low_f32(vaddq_f32(first, second)), vget_low_f32(vsubq_f32(first, second)))};
+}
 inline float reduce_max(Vec a) {
     const float32x2_t two = vmax_f32(vget_low_f32(a.v), vget_high_f32(a.v));
     const float first = vget_lane_f32(two, 0), second = vget_lane_f32(two, 1);

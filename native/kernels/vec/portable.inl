@@ -71,6 +71,12 @@ inline float reduce_add(const Vec& a) {
     return ((a.v[0] + a.v[4]) + (a.v[2] + a.v[6])) + ((a.v[1] + a.v[5]) + (a.v[3] + a.v[7]));
 }
 inline Vec reduce_add_each(const Vec (&v)[Vec::width]) { return each([&](int i) { return reduce_add(v[i]); }); }
+inline Vec hadamard(Vec a) {
+    for (int h = 1; h < Vec::width; h *= 2) {
+        a = each([&](int i) { return i & h ? a.v[i - h] - a.v[i] : a.v[i] + a.v[i + h]; });
+    }
+    return a;
+}
 inline float reduce_max(const Vec& a) {
     float m = a.v[0];
     for (int i = 1; i < Vec::width; ++i) m = a.v[i] > m ? a.v[i] : m;

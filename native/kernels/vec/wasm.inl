@@ -68,6 +68,16 @@ inline v128_t reduce_add_four(const Vec* v) {
     return wasm_f32x4_add(wasm_f32x4_add(first, third), wasm_f32x4_add(second, fourth));
 }
 inline Vec reduce_add_each(const Vec (&v)[Vec::width]) { return {reduce_add_four(v), reduce_add_four(v + 4)}; }
+inline v128_t hadamard_four(v128_t x) {
+    const v128_t lower = wasm_i32x4_shuffle(x, x, 0, 0, 2, 2), upper = wasm_i32x4_shuffle(x, x, 1, 1, 3, 3);
+    const v128_t y = wasm_i32x4_shuffle(wasm_f32x4_add(lower, upper), wasm_f32x4_sub(lower, upper), 0, 4, 2, 6);
+    const v128_t first = wasm_i64x2_shuffle(y, y, 0, 0), second = wasm_i64x2_shuffle(y, y, 1, 1);
+    return wasm_i64x2_shuffle(wasm_f32x4_add(first, second), wasm_f32x4_sub(first, second), 0, 2);
+}
+inline Vec hadamard(const Vec& a) {
+    const v128_t low = hadamard_four(a.low), high = hadamard_four(a.high);
+    return {wasm_f32x4_add(low, high), wasm_f32x4_sub(low, high)};
+}
 inline float reduce_max(const Vec& a) {
     float lanes[8];
     store(lanes, a);

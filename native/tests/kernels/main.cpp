@@ -15,6 +15,7 @@ namespace {
 void test_all(const Kernels& kernels) {
     now_testing = kernels.name;
     test_quantise(kernels);
+    test_spread(kernels);
     test_norm(kernels);
     test_ssru(kernels);
     test_gates(kernels);

@@ -38,6 +38,36 @@ void test_quantise(const Kernels& kernels) {
     }
 }
 
+// R by its definition: signs, Hadamard within a block, Hartley across the blocks.
+void test_spread(const Kernels& kernels) {
+    Random random(15);
+    CHECK(!spread_of(24) && !spread_of(16 * 65) && !spread_of(2 * 65536) && spread_of(65536), "inputs that cannot be spread");
+    for (const int64_t inputs : {16, 32, 48, 64, 144, 512, 576, 640, 1024, 2048, 16 * 63}) {
+        const Spread s = spread_of(inputs);
+        CHECK(s.block * s.blocks == inputs && s.blocks % 2 == 1, "%lld inputs", static_cast<long long>(inputs));
+        const Floats x = normals(random, inputs);
+        Floats y(2 * inputs), back(2 * inputs), twin(2 * inputs), one(inputs);
+        kernels.spread(x.get(), s, false, y.get());
+        for (int64_t n = 0; n < inputs; ++n) {
+            double sum = 0;
+            for (int64_t k = 0; k < inputs; ++k) {
+                const int64_t both = (n % s.block) & (k % s.block), pairs = k & (k >> 1);
+                const double angle = 2 * M_PI * static_cast<double>((n / s.block) * (k / s.block)) / static_cast<double>(s.blocks);
+                const bool negative = (__builtin_popcountll(static_cast<unsigned long long>(both)) + __builtin_popcountll(static_cast<unsigned long long>(pairs))) % 2;
+                sum += x[k] * (std::cos(angle) + std::sin(angle)) * (negative ? -1 : 1);
+            }
+            CHECK(std::fabs(y[n] - sum / std::sqrt(inputs)) < 1e-5, "%g for %g", static_cast<double>(y[n]), sum / std::sqrt(inputs));
+        }
+        kernels.spread(y.get(), s, true, back.get());
+        for (int64_t k = 0; k < inputs; ++k) CHECK(std::fabs(back[k] - x[k]) < 1e-5, "back to %g, not %g", static_cast<double>(back[k]), static_cast<double>(x[k]));
+        kernels_of(Isa::portable).spread(x.get(), s, false, twin.get());
+        CHECK(std::memcmp(y.get(), twin.get(), static_cast<size_t>(inputs) * sizeof(float)) == 0, "the bits of the portable kernel");
+        for (int64_t k = 0; k < inputs; ++k) one[k] = k == inputs / 3 ? 1000.0f : 0.0f;
+        kernels.spread(one.get(), s, false, y.get());
+        for (int64_t n = 0; n < inputs; ++n) CHECK(std::fabs(y[n]) < 1001 * std::sqrt(2.0 / static_cast<double>(inputs)), "one large number is spread over all");
+    }
+}
+
 void test_norm(const Kernels& kernels) {
     Random random(2);
     for (const int64_t width : {1, 7, 16, 40, 512, 515}) {

@@ -11,6 +11,7 @@ void test_packing();
 void test_same_bits(const Kernels& kernels, const Kernels& twin);
 
 void test_quantise(const Kernels& kernels);
+void test_spread(const Kernels& kernels);
 void test_norm(const Kernels& kernels);
 void test_ssru(const Kernels& kernels);
 void test_gates(const Kernels& kernels);

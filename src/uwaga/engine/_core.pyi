@@ -46,10 +46,10 @@ class WeightArena:
     def __init__(self) -> None: ...
 
 def pack_int8(
-    weight: NDArray[np.float32], levels: int, arena: WeightArena | None = None
+    weight: NDArray[np.float32], levels: int, arena: WeightArena | None = None, spread: bool = False
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]: ...
 def pack_int4(
-    weight: NDArray[np.float32], arena: WeightArena | None = None
+    weight: NDArray[np.float32], arena: WeightArena | None = None, spread: bool = False
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.int32]]: ...
 def pack_int8_numbers(
     numbers: NDArray[np.int8],
@@ -73,6 +73,8 @@ class Matrix:
         panels: NDArray[np.int8],
         scales: NDArray[np.float32],
         sums: NDArray[np.int32],
+        *,
+        spread: bool = False,
     ) -> Matrix: ...
     @staticmethod
     def int4(
@@ -81,6 +83,8 @@ class Matrix:
         panels: NDArray[np.uint8],
         scales: NDArray[np.float32],
         sums: NDArray[np.int32],
+        *,
+        spread: bool = False,
     ) -> Matrix: ...
     @staticmethod
     def bfloat16(outputs: int, inputs: int, panels: NDArray[np.uint16]) -> Matrix: ...

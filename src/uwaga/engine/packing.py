@@ -17,6 +17,7 @@ from uwaga.engine.layout import EngineSettings, products, vectors
 from uwaga.engine.product import Product, bias_name, weight_name
 from uwaga.errors import ModelError, SettingsError
 from uwaga.results.attention import Floats
+from uwaga.settings import DecoderOnlySettings
 
 HUGE_PAGE = 1 << 21
 ALIGNMENT = 64
@@ -63,6 +64,8 @@ PARTS: dict[str, tuple[str, ...]] = {
     "float32": ("panels",),
 }
 """Names of the arrays of a matrix in each format."""
+QUANTISED: tuple[Precision, ...] = ("int8", "int4")
+"""Formats of integers with scales."""
 KEPT: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
 """Number format of the matrices that a model in int8 or int4 keeps more exact."""
 INT4_GROUP = (32 * 32, 576)
@@ -79,20 +82,24 @@ In a matrix of a single stored tensor, trailing zero outputs may be missing."""
 
 @dataclass(frozen=True)
 class Matrix:
-    """A packed matrix; ``arrays`` are those of :data:`PARTS`, ``levels`` the largest quantised number."""
+    """A packed matrix; ``arrays`` are those of :data:`PARTS`, ``levels`` the largest quantised number.
+
+    ``spread``: quantised after its inputs were spread by an orthogonal matrix (native/kernels/kernels.h).
+    """
 
     outputs: int
     inputs: int
     format: Precision
     levels: int
     arrays: tuple[NDArray[Any], ...]
+    spread: bool = False
 
     def core(self) -> _core.Matrix:
         """Return the matrix for the core, which checks all sizes."""
         if self.format == "int8":
-            return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays)
+            return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays, spread=self.spread)
         if self.format == "int4":
-            return _core.Matrix.int4(self.outputs, self.inputs, *self.arrays)
+            return _core.Matrix.int4(self.outputs, self.inputs, *self.arrays, spread=self.spread)
         make = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
         return make(self.outputs, self.inputs, *self.arrays)
 
@@ -120,7 +127,7 @@ def pack(
     levels: int = 127,
     integers: Callable[[str], Integers | None] = lambda name: None,
 ) -> Packed:
-    """Pack a model's weights.
+    """Pack a model's weights. The inputs of quantised matrices of decoder-only models are spread.
 
     Args:
         settings: the settings of the model.
@@ -149,9 +156,10 @@ def pack(
     numbers = sum(sum(product.outputs) * product.inputs for product in ordered)
     arena = _core.WeightArena() if numbers >= HUGE_PAGE else None
     kept = _kept(keep, [product.name for product in ordered])
+    spread = isinstance(settings, DecoderOnlySettings)
     for product in ordered:
         form = KEPT.get(precision, "bfloat16") if product.name in kept else precision
-        unchanged = (form, levels, product.shape) == ("int8", 127, None)
+        unchanged = (form, levels, product.shape, spread) == ("int8", 127, None, False)
         exact = [integers(weight_name(part)) for part in product.parts] if unchanged else []
         integer_parts = [part_integers for part_integers in exact if part_integers is not None]
         if len(integer_parts) == len(product.parts):
@@ -161,7 +169,7 @@ def pack(
             if product.shape is not None:
                 whole = np.ascontiguousarray(whole[product.rows, product.columns])
             _check_finite(whole, product.name)
-            matrices[product.name] = _matrix(product, whole, form, levels, arena)
+            matrices[product.name] = _matrix(product, whole, form, levels, arena, spread)
             del whole
         if product.bias:
             biases = _together([read(bias_name(part)) for part in product.parts])
@@ -188,15 +196,21 @@ def _whole_numbers(product: Product, parts: Sequence[Integers], arena: _core.Wei
 
 
 def _matrix(
-    product: Product, whole: Floats, form: Precision, levels: int, arena: _core.WeightArena | None
+    product: Product,
+    whole: Floats,
+    form: Precision,
+    levels: int,
+    arena: _core.WeightArena | None,
+    spread: bool,
 ) -> Matrix:
     arrays: tuple[NDArray[Any], ...]
-    if form in ("int8", "int4"):
+    spread = spread and form in QUANTISED
+    if form in QUANTISED:
         try:
             if form == "int4":
-                arrays = _core.pack_int4(whole, arena)
+                arrays = _core.pack_int4(whole, arena, spread)
             else:
-                arrays = _core.pack_int8(whole, levels, arena)
+                arrays = _core.pack_int8(whole, levels, arena, spread)
         except ValueError as error:
             raise ModelError(
                 f"weight {product.name!r} cannot be {form}: {error}; keep it in bfloat16"
@@ -205,7 +219,7 @@ def _matrix(
         arrays = (_core.pack_bfloat16(whole, arena),)
     else:
         arrays = (_core.pack_float(whole, arena),)
-    return Matrix(sum(product.outputs), product.inputs, form, levels, arrays)
+    return Matrix(sum(product.outputs), product.inputs, form, levels, arrays, spread)
 
 
 def int4_size(numbers: int) -> int:

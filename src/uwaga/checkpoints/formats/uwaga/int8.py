@@ -44,7 +44,7 @@ from uwaga.checkpoints.storage.memory import SharedFile, read_private
 from uwaga.checkpoints.storage.safetensors_files import NAMES, aligned_bytes, check_header, tensors_of
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.layout import products, stored_shapes, vectors
-from uwaga.engine.packing import KEPT, PARTS, Matrix, Packed, int4_size
+from uwaga.engine.packing import KEPT, PARTS, QUANTISED, Matrix, Packed, int4_size
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
@@ -220,6 +220,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
         "weights": {
             "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),
             "kept": [name for name, matrix in matrices.items() if matrix.format == kept],
+            "spread": any(matrix.spread for matrix in matrices.values()) or None,
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
         },
@@ -360,8 +361,9 @@ def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTen
         arrays = tuple(tensors[f"{product.name}:{part}"].values for part in PARTS[form])
         if form != "bfloat16" and not np.isfinite(arrays[1]).all():
             raise ModelError(f"{path}: scales of {product.name!r} are not finite; convert the model again")
+        spread = bool(config.weights.spread) and form in QUANTISED
         matrices[product.name] = Matrix(
-            sum(product.outputs), product.inputs, form, config.weights.levels, arrays
+            sum(product.outputs), product.inputs, form, config.weights.levels, arrays, spread
         )
     others = {name: tensor.floats() for name, tensor in tensors.items() if ":" not in name}
     for name, values in others.items():

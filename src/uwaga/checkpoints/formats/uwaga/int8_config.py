@@ -64,11 +64,13 @@ class WeightFile(StrictModel):
     """The weight file.
 
     ``levels`` is the largest number of the int8 matrices, ``kept`` the matrices in bfloat16; in an int4 model
-    those in int8.
+    those in int8. ``spread``: the inputs of quantised matrices are spread (:mod:`uwaga.engine.packing`); only
+    in decoder-only models, and not in those of older versions.
     """
 
     levels: int = Field(ge=1, le=127)
     kept: list[str] = Field(max_length=4096)
+    spread: bool | None = None
     bytes: int = Field(ge=1)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
@@ -105,9 +107,11 @@ class QuantisedConfig(StrictModel):
     usual_score: ScoreStats | None = None
 
     @model_validator(mode="after")
-    def _one_way_to_decode(self) -> QuantisedConfig:
+    def _fits(self) -> QuantisedConfig:
         if (self.decoding is None) == (self.search is None):
             raise ValueError("exactly one of decoding and search is wanted")
+        if self.weights.spread and not isinstance(self.model, DecoderOnlySettings):
+            raise ValueError("weights.spread is for decoder-only models")
         if (self.tokenisers in ("tokenizers", "sentencepiece")) != (self.frame is not None):
             raise ValueError("a frame goes with the tokenisers of tokenizers and sentencepiece alone")
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
