@@ -27,7 +27,7 @@ export function describe(edit: Edit): string {
   return `${where}: ${known ? say(known) : scale !== undefined ? say("changeScaleOf", { scale }) : say("changeWeights")}`;
 }
 
-export function changeTab(): Tab {
+export function changeTab(lab: Lab): Tab {
   const kind = choice("changeKind", KINDS);
   const layer = choice("changeLayer", { "": "changeAllLayers" });
   const head = choice("changeHead", { "": "changeAllHeads" });
@@ -37,10 +37,9 @@ export function changeTab(): Tab {
   const list = make("ul", { class: "lab-edits" });
   const effect = make("div", { attributes: { role: "status" } });
   const mask = make("div");
-  let lab: Lab | undefined;
-  let axes: Axes | undefined;
+  const axes = (): Axes | undefined => lab.last && axesOf(lab.last);
 
-  const add = (edit: Edit): void => void lab?.change({ edits: [...lab.state.edits, edit] });
+  const add = (edit: Edit): void => void lab.change({ edits: [...lab.state.edits, edit] });
   const heads = make("button", { class: "lab-button", attributes: { type: "button" } }, say("changeAdd"));
   heads.addEventListener("click", () => {
     const edit: HeadsEdit = { kind: kind.value as "cross" };
@@ -53,15 +52,15 @@ export function changeTab(): Tab {
   });
   const positions = make("button", { class: "lab-button", attributes: { type: "button" } }, say("changeAdd"));
   positions.addEventListener("click", () => {
-    const count = (side.value === "source" ? axes?.source : axes?.fed)?.length ?? 2;
+    const count = (side.value === "source" ? axes()?.source : axes()?.fed)?.length ?? 2;
     const all = Array.from({ length: count }, (_, at) => at);
     add({ side: side.value as "source", places: places.value === "swap" ? [1, 0] : places.value === "first" ? all.map(() => 0) : all.reverse() });
   });
-  const clear = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => void lab?.change({ edits: [] }) } }, say("changeClear"));
+  const clear = make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => void lab.change({ edits: [] }) } }, say("changeClear"));
 
   // With room for a longer translation, of which the first rows are shown.
   function open(of: string): boolean[][] {
-    const source = axes?.source.length ?? 0;
+    const source = axes()?.source.length ?? 0;
     const steps = ROOM + 3 * source;
     const [rows, columns] = [of === "encoder" ? source : steps, of === "decoder" ? steps : source];
     return Array.from({ length: rows }, () => Array.from({ length: columns }, () => true));
@@ -69,10 +68,11 @@ export function changeTab(): Tab {
 
   function painted(edit: HeadsEdit): HTMLElement[] {
     const given = edit.mask as boolean[][] | undefined;
-    if (!given || !axes) return [];
-    const rows = edit.kind === "encoder" ? axes.source : axes.fed;
-    const columns = edit.kind === "decoder" ? axes.fed : axes.source;
-    return [maskTable(given, rows, columns, describe(edit), () => void lab?.change({}))];
+    const shown = axes();
+    if (!given || !shown) return [];
+    const rows = edit.kind === "encoder" ? shown.source : shown.fed;
+    const columns = edit.kind === "decoder" ? shown.fed : shown.source;
+    return [maskTable(given, rows, columns, describe(edit), () => void lab.change({}))];
   }
 
   return {
@@ -81,29 +81,27 @@ export function changeTab(): Tab {
       make("div", { class: "lab-bar" }, side, places, positions, clear),
       list, effect, mask),
     wants: () => ({}),
-    async show(made, plain, own) {
-      lab = own;
-      axes = axesOf(made);
-      const { info } = own.own;
+    async show(made, plain) {
+      const { info } = lab.own;
       const count = kind.value === "encoder" ? info.encoder_layers : info.decoder_layers;
       options(layer, [["", say("changeAllLayers")], ...numbered(count, (one) => say("changeLayerOf", { layer: one }))], layer.value);
       options(head, [["", say("changeAllHeads")], ...numbered(kind.value === "encoder" ? info.encoder_heads : info.decoder_heads, (one) => say("changeHeadOf", { head: one }))], head.value);
-      list.replaceChildren(...own.state.edits.map((edit, at) => {
+      list.replaceChildren(...lab.state.edits.map((edit, at) => {
         const remove = make("button", { class: "lab-button", attributes: { type: "button", "aria-label": say("changeRemove", { change: describe(edit) }) } }, "✕");
         remove.addEventListener("click", () => {
           heads.focus(); // the button goes with its edit
-          void own.change({ edits: own.state.edits.filter((_, one) => one !== at) });
+          void lab.change({ edits: lab.state.edits.filter((_, one) => one !== at) });
         });
         return make("li", {}, remove, ` ${describe(edit)}`);
       }));
-      const masks = own.state.edits.flatMap((edit) => ("side" in edit ? [] : painted(edit)));
+      const masks = lab.state.edits.flatMap((edit) => ("side" in edit ? [] : painted(edit)));
       if (!mask.contains(document.activeElement)) mask.replaceChildren(...masks);
-      if (own.state.edits.length === 0) {
+      if (lab.state.edits.length === 0) {
         effect.replaceChildren(make("p", {}, say("changeNone")));
         return;
       }
-      const forced = await own.own.translate(own.state.text, { forced: plain.text, edits: own.state.edits });
-      const itself = await own.own.translate(own.state.text, { forced: plain.text });
+      const forced = await lab.own.translate(lab.state.text, { forced: plain.text, edits: lab.state.edits });
+      const itself = await lab.own.translate(lab.state.text, { forced: plain.text });
       effect.replaceChildren(...told(plain, made, total(itself), total(forced), info.target_language));
     },
   };

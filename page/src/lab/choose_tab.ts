@@ -10,17 +10,15 @@ import { short } from "./tables";
 
 const PITCH = { x: 96, y: 22 };
 
-export function chooseTab(): Tab {
+export function chooseTab(lab: Lab): Tab {
   let penalty = 1;
   const sampling: Sampling = { temperature: 1, topK: 0, topP: 1, seed: 1 };
-  let lab: Lab | undefined;
   const tree = make("div", { class: "lab-scroll", attributes: { tabindex: "0", role: "group", "aria-label": say("chooseTree") } });
   const best = make("ol", { class: "lab-best" });
   const sampled = make("p", { attributes: { role: "status" } });
   const draw = make("button", { class: "lab-button", attributes: { type: "button" } }, say("chooseDraw"));
   draw.addEventListener("click", () => void drawOne());
   async function drawOne(): Promise<void> {
-    if (!lab) return;
     const { text: source, edits } = lab.state;
     const text = await lab.own.sample(source, sampling, edits);
     sampled.textContent = say("chooseDrawn", { seed: sampling.seed, text });
@@ -28,7 +26,7 @@ export function chooseTab(): Tab {
   }
   return {
     element: make("div", {},
-      make("div", { class: "lab-bar" }, slider("choosePenalty", 0, 3, 0.1, 1, (value) => { penalty = value; void lab?.change({}); })),
+      make("div", { class: "lab-bar" }, slider("choosePenalty", 0, 3, 0.1, 1, (value) => { penalty = value; void lab.change({}); })),
       best, tree,
       make("div", { class: "lab-bar" },
         slider("chooseTemperature", 0.1, 3, 0.1, 1, (value) => (sampling.temperature = value)),
@@ -36,10 +34,9 @@ export function chooseTab(): Tab {
         slider("chooseTopP", 0.05, 1, 0.05, 1, (value) => (sampling.topP = value)), draw),
       sampled),
     wants: (state) => (state.target === undefined ? { tree: true, nbest: state.beam, length_penalty: penalty } : { tree: true }),
-    show(made, _plain, own) {
-      lab = own;
-      best.replaceChildren(...made.candidates.map((one) => make("li", {}, make("span", { attributes: { lang: own.own.info.target_language } }, one.text), make("span", { class: "lab-faint" }, ` ${say("chooseScore", { score: short(one.score) })}`))));
-      tree.replaceChildren(made.tree ? drawn(made.tree, made, own) : "");
+    show(made) {
+      best.replaceChildren(...made.candidates.map((one) => make("li", {}, make("span", { attributes: { lang: lab.own.info.target_language } }, one.text), make("span", { class: "lab-faint" }, ` ${say("chooseScore", { score: short(one.score) })}`))));
+      tree.replaceChildren(made.tree ? drawn(made.tree, made, lab) : "");
     },
   };
 }

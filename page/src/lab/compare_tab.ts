@@ -12,7 +12,7 @@ import { numberTable, short } from "./tables";
 /** What makes a sentence longer, before its full stop. The models know sentences of at most 12 words. */
 const LONGER = [" in the city", " with my friends", " because it is cheap", " and then I go home", " when the rain stops", " before the night comes"];
 
-export function compareTab(): Tab {
+export function compareTab(lab: Lab): Tab {
   const status = make("p", { class: "lab-status", attributes: { role: "status" } });
   const start = make("button", { class: "lab-button lab-start", attributes: { type: "button" }, on: { click: () => void load() } });
   const names = make("div", { class: "lab-bar", attributes: { role: "group", "aria-label": say("compareModels") } });
@@ -25,10 +25,9 @@ export function compareTab(): Tab {
       make("button", { class: "lab-button", attributes: { type: "button" }, on: { click: () => shorten() } }, say("compareShorter")),
       make("label", {}, `${say("compareHeads")} `, heads)),
     names, table, matrices);
-  let lab: Lab | undefined;
   let models: Running[] | undefined;
 
-  heads.addEventListener("change", () => void lab?.change({ heads: heads.value as LabState["heads"] }));
+  heads.addEventListener("change", () => void lab.change({ heads: heads.value as LabState["heads"] }));
   void listed().then(
     (found) => (start.textContent = say("compareStart", { count: found.length, size: Math.round(found.reduce((sum, one) => sum + one.bytes, 0) / 1e6) })),
     (error: unknown) => (status.textContent = say("labFailed", { detail: String(error) })),
@@ -41,7 +40,7 @@ export function compareTab(): Tab {
       status.textContent = "";
       start.hidden = true;
       after.hidden = false;
-      await lab?.change({});
+      await lab.change({});
       names.querySelector("input")?.focus();
     } catch (error) {
       status.textContent = say("labFailed", { detail: error instanceof Error ? error.message : String(error) });
@@ -49,23 +48,23 @@ export function compareTab(): Tab {
     }
   }
 
-  const body = (): string => (lab as Lab).state.text.trim().replace(/[.!?]$/, "");
+  const body = (): string => lab.state.text.trim().replace(/[.!?]$/, "");
   function lengthen(): void {
     const next = LONGER.find((one) => !body().includes(one)) ?? " and so on";
-    (lab as Lab).type(`${body()}${next}.`);
+    lab.type(`${body()}${next}.`);
   }
   function shorten(): void {
     const added = LONGER.find((one) => body().endsWith(one));
-    (lab as Lab).type(`${added ? body().slice(0, -added.length) : body().replace(/\s*\S+$/, "")}.`);
+    lab.type(`${added ? body().slice(0, -added.length) : body().replace(/\s*\S+$/, "")}.`);
   }
 
-  function choices(own: Lab): void {
+  function choices(): void {
     if (names.childElementCount || !models) return;
     for (const { name, title } of models) {
       const box = make("input", { attributes: { type: "checkbox", value: name } });
       box.addEventListener("change", () => {
         const chosen = [...names.querySelectorAll("input")].filter((one) => one.checked).map((one) => one.value);
-        void own.change({ models: chosen });
+        void lab.change({ models: chosen });
       });
       names.append(make("label", {}, box, ` ${title}`));
     }
@@ -74,11 +73,10 @@ export function compareTab(): Tab {
   return {
     element: make("div", {}, make("p", {}, say("compareIntro")), start, status, after),
     wants: () => ({}),
-    async show(_made, plain, own) {
-      lab = own;
+    async show(_made, plain) {
       if (!models) return;
-      choices(own);
-      const { state } = own;
+      choices();
+      const { state } = lab;
       const chosen = models.filter(({ name }) => state.models.length === 0 || state.models.includes(name));
       names.querySelectorAll("input").forEach((box) => (box.checked = chosen.some(({ name }) => name === box.value)));
       options(heads, [["mean", say("compareMean")], ["head", say("compareHead")]], state.heads);

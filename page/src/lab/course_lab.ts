@@ -16,7 +16,7 @@ const EXAMPLES = [
 ];
 
 /** The view that compares models, whose script is loaded when it is opened. */
-function compareTab(): Tab {
+function compareTab(lab: Lab): Tab {
   const element = make("div");
   let opened: Tab | undefined;
   return {
@@ -24,7 +24,7 @@ function compareTab(): Tab {
     wants: () => ({}),
     async show(...shown) {
       if (!opened) {
-        opened = (await import("./more")).compareTab();
+        opened = (await import("./more")).compareTab(lab);
         element.append(opened.element);
       }
       await opened.show(...shown);
@@ -54,7 +54,7 @@ export class CourseLab extends Lab {
     }
   }
 
-  protected override views(): Partial<Record<View, () => Tab>> {
+  protected override views(): Partial<Record<View, (lab: Lab) => Tab>> {
     return { ...super.views(), compare: compareTab };
   }
 

@@ -17,7 +17,7 @@ export interface Tab {
   /** What the model has to return for it, besides the translation. */
   wants(state: LabState): Wanted;
   /** Show a translation; `plain` is the one without edits, which is the same where there are none. */
-  show(made: Translation, plain: Translation, lab: Lab): void | Promise<void>;
+  show(made: Translation, plain: Translation): void | Promise<void>;
   /** Lines of Python that compute what it shows, where these are other ones than of the laboratory's model. */
   python?(state: LabState): string;
 }
@@ -120,7 +120,7 @@ export class Lab extends HTMLElement {
   }
 
   /** The views that there are here. */
-  protected views(): Partial<Record<View, () => Tab>> {
+  protected views(): Partial<Record<View, (lab: Lab) => Tab>> {
     return { attention: attentionTab, steps: stepsTab, numbers: numbersTab, change: changeTab, choose: chooseTab };
   }
 
@@ -133,7 +133,7 @@ export class Lab extends HTMLElement {
       button.addEventListener("click", () => this.open(view));
       this.buttons.set(view, button);
       list.append(button);
-      this.tabs.set(view, (made[view] as () => Tab)());
+      this.tabs.set(view, (made[view] as (lab: Lab) => Tab)(this));
     }
     list.addEventListener("keydown", (event) => {
       const at = views.indexOf(this.state.view);
@@ -237,7 +237,7 @@ export class Lab extends HTMLElement {
     if (this.state.target === undefined) this.target.value = made.text;
     const changes = this.state.edits.length;
     this.status.textContent = say(changes ? "labStatusChanged" : "labStatus", { tokens: made.tokens.length, logp: total(made).toFixed(2), changes });
-    await tab.show(made, plain, this);
+    await tab.show(made, plain);
     this.dataset.milliseconds = (performance.now() - began).toFixed(1);
   }
 

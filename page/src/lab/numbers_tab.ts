@@ -21,20 +21,18 @@ function names(lab: Lab): string[] {
   ];
 }
 
-export function numbersTab(): Tab {
+export function numbersTab(lab: Lab): Tab {
   const array = make("select", { attributes: { "aria-label": say("numbersArray") } });
   const head = make("select", { attributes: { "aria-label": say("numbersHead") } });
   const table = make("div");
-  let lab: Lab | undefined;
-  array.addEventListener("change", () => void lab?.change({ array: array.value }));
-  head.addEventListener("change", () => void lab?.change({ head: Number(head.value) }));
+  array.addEventListener("change", () => void lab.change({ array: array.value }));
+  head.addEventListener("change", () => void lab.change({ head: Number(head.value) }));
   return {
     element: make("div", {}, make("div", { class: "lab-bar" }, make("label", {}, `${say("numbersArray")} `, array), make("label", {}, `${say("numbersHead")} `, head)), table),
     wants: (state) => ({ insight: [state.array] }),
-    show(made, _plain, own) {
-      lab = own;
-      const { state } = own;
-      options(array, names(own).map((name) => [name, name] as const), state.array);
+    show(made) {
+      const { state } = lab;
+      options(array, names(lab).map((name) => [name, name] as const), state.array);
       const found = made.insight?.[state.array];
       if (!found) return;
       const heads = found.shape.length === 3 ? (found.shape[0] as number) : 1;

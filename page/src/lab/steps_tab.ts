@@ -8,14 +8,14 @@ import { numberTable, short } from "./tables";
 
 const CANDIDATES = 6;
 
-export function stepsTab(): Tab {
+export function stepsTab(lab: Lab): Tab {
   const list = make("ol", { class: "lab-steps" });
   const detail = make("div", { attributes: { role: "status" } });
   let chosen = 0;
   return {
     element: make("div", {}, make("p", {}, say("stepsIntro")), list, detail),
     wants: () => ({ steps: CANDIDATES, attention: true }),
-    show(made, _plain, lab) {
+    show(made) {
       const { source, fed, predicted } = axesOf(made);
       chosen = Math.min(chosen, predicted.length - 1);
       const chosenToken = (step: number): number => made.tokens[step] ?? lab.own.end;
