@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from generation import PRECISIONS, System, measure, uwaga_system
+from generation import PRECISIONS, ctranslate2_generator, measure, uwaga_system
 from peers.machine import machine
 
 LONG = 512
@@ -45,22 +45,6 @@ def convert(path: Path, folder: Path) -> None:
     TransformersConverter(str(folder / "hf")).convert(str(folder / "ct2"), quantization="int8", force=True)
     pieces = tokenizer.convert_ids_to_tokens(list(range(len(tokenizer))))
     (folder / "ct2" / "pieces.json").write_text(json.dumps(pieces))
-
-
-def ctranslate2_system(folder: Path, cores: int) -> System:
-    import ctranslate2
-
-    generator = ctranslate2.Generator(str(folder), compute_type="int8", intra_threads=cores)
-    pieces = json.loads((folder / "pieces.json").read_text())
-
-    def run(prompts: list[list[int]], new: int) -> None:
-        texts = [[pieces[token] for token in prompt] for prompt in prompts]
-        found = generator.generate_batch(
-            texts, max_length=new, min_length=new, sampling_topk=1, include_prompt_in_result=False
-        )
-        assert all(len(one.sequences_ids[0]) == new for one in found)
-
-    return run
 
 
 def main() -> None:
@@ -91,12 +75,12 @@ def main() -> None:
             f"uwaga {name}": uwaga_system(arguments.gguf, name, arguments.cores)
             for name in arguments.precisions
         }
-        systems["CTranslate2 int8"] = ctranslate2_system(folder / "ct2", arguments.cores)
-        vocabulary = len(json.loads((folder / "ct2" / "pieces.json").read_text()))
+        pieces = json.loads((folder / "ct2" / "pieces.json").read_text())
+        systems["CTranslate2 int8"] = ctranslate2_generator(folder / "ct2", pieces, arguments.cores)
         shapes = [(size, arguments.prompt, arguments.new) for size in arguments.batches] + [(1, LONG, 1)]
         for size, length, new in shapes:
             clock = time.process_time if arguments.cpu else time.perf_counter
-            taken = measure(systems, size, length, new, arguments.rounds, vocabulary, clock)
+            taken = measure(systems, size, length, new, arguments.rounds, len(pieces), clock)
             print(f"\nbatch {size}: tokens a second, {new} new after {length}; share of CTranslate2's")
             for name in systems:
                 speed = (length if new == 1 else size * new) / taken[name]

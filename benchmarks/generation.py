@@ -17,7 +17,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,18 @@ def uwaga_system(folder: Path, precision: str, cores: int) -> System:
 
 
 def ctranslate2_system(folder: Path, cores: int) -> System:
-    import ctranslate2
     from ctranslate2.converters import TransformersConverter
 
     TransformersConverter(str(folder)).convert(str(folder / "ct2"), quantization="int8", force=True)
-    generator = ctranslate2.Generator(str(folder / "ct2"), compute_type="int8", intra_threads=cores)
     values = json.loads((folder / "vocab.json").read_text())
-    pieces = {number: piece for piece, number in values.items()}
+    return ctranslate2_generator(folder / "ct2", {number: piece for piece, number in values.items()}, cores)
+
+
+def ctranslate2_generator(folder: Path, pieces: Mapping[int, str] | Sequence[str], cores: int) -> System:
+    """A folder of CTranslate2 and the piece of each token."""
+    import ctranslate2
+
+    generator = ctranslate2.Generator(str(folder), compute_type="int8", intra_threads=cores)
 
     def run(prompts: list[list[int]], new: int) -> None:
         texts = [[pieces[token] for token in prompt] for prompt in prompts]

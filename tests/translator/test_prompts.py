@@ -105,21 +105,20 @@ def test_special_tokens_in_a_text_are_plain_text(made, translator):
     assert source.symbols.end == peer.eos_token_id
 
 
+def answer_of(model, prompt, **options):
+    """Return the greedy continuation of transformers, at most 20 tokens."""
+    ids = torch.tensor([prompt])
+    plain = {"max_new_tokens": 20, "do_sample": False, "pad_token_id": 0}
+    with torch.no_grad():
+        return model.generate(ids, attention_mask=torch.ones_like(ids), **plain, **options)[0, len(prompt) :]
+
+
 def test_a_translation_is_the_greedy_answer_of_transformers(made, translator):
     _, peer, model = made
     found = translator.translate(TEXTS, max_length=20)
     for text, one in zip(TEXTS, found, strict=True):
-        prompt = torch.tensor([theirs_of(peer, " ".join(text.split()))])
-        with torch.no_grad():
-            whole = model.generate(
-                prompt,
-                attention_mask=torch.ones_like(prompt),
-                max_new_tokens=20,
-                do_sample=False,
-                pad_token_id=0,
-            )
-        answer = peer.decode(whole[0, prompt.shape[1] :], skip_special_tokens=True)
-        assert one.text.split() == answer.split()
+        answer = answer_of(model, theirs_of(peer, " ".join(text.split())))
+        assert one.text.split() == peer.decode(answer, skip_special_tokens=True).split()
 
 
 def test_a_text_is_the_same_alone_streamed_and_in_a_batch(translator):
@@ -208,16 +207,8 @@ def test_a_model_without_a_template_translates_up_to_a_stop(made, base, monkeypa
     found = translator.translate(TEXTS, max_length=20)
     ended = []
     for text, one in zip(TEXTS, found, strict=True):
-        prompt = torch.tensor([peer(f"English: {' '.join(text.split())}\nGerman:").input_ids])
-        with torch.no_grad():
-            row = model.generate(
-                prompt,
-                attention_mask=torch.ones_like(prompt),
-                max_new_tokens=20,
-                do_sample=False,
-                pad_token_id=0,
-                suppress_tokens=[peer.bos_token_id],
-            )[0, prompt.shape[1] :]
+        prompt = peer(f"English: {' '.join(text.split())}\nGerman:").input_ids
+        row = answer_of(model, prompt, suppress_tokens=[peer.bos_token_id])
         texts = [peer.decode(row[:count], skip_special_tokens=True) for count in range(len(row) + 1)]
         read = next((count for count, whole in enumerate(texts) if stop in whole), len(row))
         assert one.text.split() == texts[read].partition(stop)[0].split()

@@ -45,7 +45,7 @@ inline void mix_column(const float* x, const Spread& s, int64_t k, float* y) {
     for (int64_t j = 1; j <= pairs; ++j) {
         Vec even = first, odd = set(0.0f);
         int64_t at = 0;
-            for (int64_t i = 0; i < pairs; ++i) {
+        for (int64_t i = 0; i < pairs; ++i) {
             at += j;
             if (at >= s.blocks) at -= s.blocks;
             even = even + set(s.cosines[at]) * sums[i];

@@ -13,6 +13,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from uwaga.files.lock import process_exists
+from uwaga.results.translation import DraftUse
 
 if TYPE_CHECKING:
     from uwaga.results.translation import Translation
@@ -96,9 +97,9 @@ class Metrics:
         """Count the characters of texts, the tokens of their translations, and what became of drafts."""
         self.characters.inc(characters)
         self.tokens.labels(model).inc(sum(len(one.tokens) for one in translations))
-        used = [one.draft for one in translations if one.draft is not None]
-        if used:
-            for counter, number in zip(self.drafts, map(sum, zip(*used, strict=True)), strict=True):
+        used = DraftUse.total(one.draft for one in translations)
+        if used is not None:
+            for counter, number in zip(self.drafts, used, strict=True):
                 counter.labels(model).inc(number)
 
     def text(self) -> tuple[bytes, str]:

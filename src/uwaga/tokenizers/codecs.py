@@ -75,7 +75,7 @@ class SentencePieceCodec:
         with LibraryCall(name, "damaged or not a SentencePiece model"):
             ids = range(len(model))
             added = {number: Special(model.piece(number)) for number in ids if model.is_control(number)}
-            codec = cls(model, ids, added, model.symbols[3])
+            codec = cls(model, ids, added, model.unknown)
         codec.whole = content
         return codec
 

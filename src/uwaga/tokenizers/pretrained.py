@@ -163,7 +163,7 @@ def read_t5_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         if model.piece(number) != special[role].content:
             raise ModelError(f"{sentencepiece_file(folder)}: no piece {special[role].content}")
         added[number] = special[role]
-    codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.symbols[3])
+    codec = SentencePieceCodec(model, range(size), added | declared.numbered, model.unknown)
     tokeniser = framed(codec, ids, special, declared, folder)
     return _both_sides(tokeniser, (), (tokeniser.symbols.end,))
 
@@ -184,7 +184,7 @@ def read_pegasus_tokeniser(folder: Path, ids: TokenIds) -> Sides:
         raise ModelError(f"{folder / 'tokenizer_config.json'}: 'offset' must be a number, not {offset!r}")
     added = {0: special["pad"], 1: special["eos"], 2: Special("<mask_1>"), 3: Special("<mask_2>")}
     added |= {number + 2: Special(f"<unk_{number}>") for number in range(2, offset)}
-    unknown = model.symbols[3] + offset
+    unknown = model.unknown + offset
     added[unknown] = special["unk"]
     numbers = [-1, -1, *(number + offset for number in range(2, len(model)))]
     codec = SentencePieceCodec(model, numbers, added | declared.numbered, unknown)

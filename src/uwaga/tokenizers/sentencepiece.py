@@ -26,6 +26,11 @@ class SentencePieceModel(_core.SentencePiece):
             raise ModelError(f"{name}: damaged or not a SentencePiece model ({error}); {remedy}") from None
         self.content = content
 
+    @property
+    def unknown(self) -> int:
+        """The number of the piece for what the model cannot spell."""
+        return self.symbols[3]
+
     def all_pieces(self) -> list[str]:
         """Return the pieces, in the order of their numbers."""
         return list(map(self.piece, range(len(self))))

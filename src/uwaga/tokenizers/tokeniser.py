@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
@@ -237,6 +236,8 @@ class Tokeniser:
         return self._encode_batch(texts, threads)
 
     def _encode_batch(self, texts: Sequence[str], threads: int) -> list[list[int]]:
+        from concurrent.futures import ThreadPoolExecutor  # not at start-up: a translation does not need it
+
         plain = ["" if MARK in text else text for text in texts]
         size = max(1, -(-len(plain) // threads))
         shares = [plain[first : first + size] for first in range(0, len(plain), size)]

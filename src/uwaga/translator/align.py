@@ -85,12 +85,11 @@ def token_alignments(
     together = link_model(head)
     if together is not None and decoder.cross_attentions is not None:
         found: list[tuple[Floats, Floats | None]] = []
+        led = [row[:most] for row, most in zip(fed, longest, strict=True)]
         for at in range(0, len(fed), TOGETHER):
-            own = targets[at : at + TOGETHER]
-            led = [row[:most] for row, most in zip(fed, longest, strict=True)][at : at + TOGETHER]
-            for cross, tokens in zip(
-                decoder.cross_attentions(sources[at : at + TOGETHER], led), own, strict=True
-            ):
+            part = slice(at, at + TOGETHER)
+            seen = decoder.cross_attentions(sources[part], led[part])
+            for cross, tokens in zip(seen, targets[part], strict=True):
                 weights = _rows(select_head(cross, layer, number), len(tokens), reading)
                 found.append((weights, _link_maps(cross, together, len(tokens))))
         return found

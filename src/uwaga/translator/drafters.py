@@ -104,9 +104,9 @@ class BlockDrafter:
         return BlockDrafter(wrap(self.decoder))
 
 
-def share_vocabulary(target: Subwords, drafting: Subwords) -> bool:
-    """Return True if two models have the same tokens."""
-    return target is drafting or target.model_bytes == drafting.model_bytes
+def share_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, drafting: Subwords) -> bool:
+    """Return True if two models, each with the tokeniser of its targets, have the same tokens."""
+    return decoder.vocabulary == drafter.vocabulary and target.model_bytes == drafting.model_bytes
 
 
 def drafter_of(model: Model, drafting: Model) -> Drafter:
@@ -118,8 +118,7 @@ def drafter_of(model: Model, drafting: Model) -> Drafter:
     """
     for_languages(drafting, model.languages)
     continuing = [isinstance(one.source, PromptTokeniser) for one in (model, drafting)]
-    alike = model.decoder.vocabulary == drafting.decoder.vocabulary
-    if all(continuing) and alike and share_vocabulary(model.target, drafting.target):
+    if all(continuing) and share_vocabulary(model.decoder, model.target, drafting.decoder, drafting.target):
         return BlockDrafter(drafting.decoder)
     return TextDrafter(drafting)
 

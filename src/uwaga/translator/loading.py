@@ -268,8 +268,10 @@ def load_generator(
     decoder, target, decoding, chat = _generator(name, wanted)
     if wanted.draft is None:
         return decoder, target, decoding, chat, None
+    from uwaga.translator.drafters import share_vocabulary
+
     drafter, own, *_ = _generator(wanted.draft, replace(wanted, draft=None, dtype="auto"))
-    if drafter.vocabulary != decoder.vocabulary or own.model_bytes != target.model_bytes:
+    if not share_vocabulary(decoder, target, drafter, own):
         raise SettingsError(
             f"the draft model {wanted.draft} has another vocabulary than {name}: continuing texts "
             "needs a draft model of the same vocabulary"
