@@ -1,6 +1,5 @@
 """Where a model's name leads: the bundled folder, a local folder, a Hugging Face cache or repository."""
 
-import logging
 import subprocess
 import sys
 
@@ -117,13 +116,13 @@ CARDS = {
 
 
 @pytest.mark.parametrize("front", CARDS)
-def test_what_a_licence_forbids_is_said_before_the_first_download(front, tmp_path, monkeypatch):
-    events, said, place = [], [], tmp_path / "cache"
+def test_what_a_licence_forbids_is_said_before_the_first_download(front, tmp_path, monkeypatch, caplog):
+    events, place = [], tmp_path / "cache"
 
     def download(name, *, allow_patterns, local_files_only=False):
         if local_files_only and not (place / "config.json").exists():
             raise OSError("not in the cache")
-        events.append(list(said))
+        events.append([record.message for record in caplog.records])
         place.mkdir(exist_ok=True)
         (place / "README.md").write_text(f"---\n{front}\n---\n")
         if len(allow_patterns) > 1:
@@ -131,11 +130,10 @@ def test_what_a_licence_forbids_is_said_before_the_first_download(front, tmp_pat
             (place / "model.safetensors").touch()
         return str(place)
 
-    logger = logging.getLogger("uwaga.library")  # which another library of the same process may have disabled
-    monkeypatch.setattr(logger, "warning", lambda message, *values: said.append(message % values))
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert find_model("me/en-de") == place
     assert find_model("me/en-de") == place
+    said = [record.message for record in caplog.records]
     assert events[1] == said and len(said) == (CARDS[front] is not None)
     assert all(line.startswith("me/en-de: ") and CARDS[front] in line for line in said)
 

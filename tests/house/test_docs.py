@@ -1,5 +1,6 @@
 """The documentation's samples: Python runs and prints what is shown; commands have the options shown."""
 
+import logging
 import re
 import shlex
 from pathlib import Path
@@ -42,8 +43,11 @@ def test_python_samples_print_what_is_shown(page, tmp_path, monkeypatch, capsys)
     if "uwaga.load()" in program and not BUNDLED.exists():
         pytest.skip("this source tree holds no bundled model")
     monkeypatch.chdir(tmp_path)
-    with torch.enable_grad():  # also after a sample that switches gradients off
-        exec(compile(program, page, "exec"), {"__name__": "__main__"})
+    try:
+        with torch.enable_grad():  # also after a sample that switches gradients off
+            exec(compile(program, page, "exec"), {"__name__": "__main__"})
+    finally:
+        logging.disable(logging.NOTSET)  # a sample may switch logging off for the whole process
     assert not shown or capsys.readouterr().out == shown
 
 

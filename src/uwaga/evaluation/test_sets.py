@@ -104,9 +104,9 @@ def _errors_of(name: str, report: Callable[[str], object]) -> Iterator[None]:
                 report(record.getMessage())
 
     logger, handler = logging.getLogger("sacrebleu"), Handler()
-    before = logger.propagate, logger.level, logger.disabled
+    before = logger.propagate, logger.level
     logger.addHandler(handler)
-    logger.propagate = logger.disabled = False  # another library may have disabled all loggers
+    logger.propagate = False
     logger.setLevel(logging.INFO)
     try:
         yield
@@ -118,7 +118,7 @@ def _errors_of(name: str, report: Callable[[str], object]) -> Iterator[None]:
         ) from error
     finally:
         logger.removeHandler(handler)
-        logger.propagate, logger.level, logger.disabled = before
+        logger.propagate, logger.level = before
 
 
 def _tokeniser(pair: str) -> str:
