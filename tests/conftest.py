@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 from hypothesis import settings
 
 # A busy machine takes its time over any example. The examples are the same in each run, so that a change is
@@ -5,3 +8,8 @@ from hypothesis import settings
 settings.register_profile("patient", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("new", deadline=None, max_examples=50)
 settings.load_profile("patient")
+
+# Tests call nothing but loopback and trust no authority's certificate: httpx would read all of them for every
+# client, in 60 ms.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
