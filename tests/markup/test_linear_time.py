@@ -194,29 +194,30 @@ SYNTAXES: dict[str, tuple[Callable[[str], None], list[Make]]] = {
     "terms": (whole(glossary=TERM), TERMS),
     "glossary": (read_glossary, GLOSSARIES),
 }
-ENOUGH = 0.02
-"""Seconds of processor time by which two sizes are compared, so that the clock does not matter."""
+ENOUGH = 0.005
+"""Seconds of processor time that a measurement takes at least, so that the clock does not matter."""
 
 
-def seconds(run: Callable[[str], None], text: str, times: int) -> float:
-    started = time.process_time()
-    for _ in range(times):
+def seconds(run: Callable[[str], None], text: str) -> float:
+    """Processor time per character, of one run or of as many as are enough."""
+    times, spent, started = 0, 0.0, time.process_time()
+    while spent < ENOUGH and times < 500:
         with contextlib.suppress(UwagaError):  # a text that is refused must be refused in linear time
             run(text)
-    return time.process_time() - started
+        times += 1
+        spent = time.process_time() - started
+    return spent / (times * len(text))
 
 
 def growth(run: Callable[[str], None], small: str, large: str, enough: float, attempts: int) -> float:
-    """By how much the time per character grows: the least of several measurements, taken in turn."""
-    once = max(seconds(run, large, 1), 1e-6)
-    times = max(1, min(50, int(ENOUGH / once)))
-    more = times * len(large) // len(small)
-    least = float("inf")
+    """By how much the time per character grows: of each size the least of several measurements, in turn."""
+    short, long = seconds(run, small), float("inf")
     for _ in range(attempts):
-        least = min(least, seconds(run, large, times) / max(seconds(run, small, more), 1e-6))
-        if least * more * len(small) <= enough * times * len(large):
+        long = min(long, seconds(run, large))
+        short = min(short, seconds(run, small))
+        if long <= enough * short:
             break
-    return least * more * len(small) / (times * len(large))
+    return long / max(short, 1e-12)
 
 
 MOST = 1.5
@@ -235,7 +236,6 @@ def check(syntax: str, sizes: tuple[int, ...], most: float, attempts: int = 8) -
     try:
         for make in makes:
             texts = [make(size) for size in sizes]
-            seconds(run, texts[0], 1)
             for small, large in pairwise(texts):
                 grown = growth(run, small, large, most, attempts)
                 if grown > most:
