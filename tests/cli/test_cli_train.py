@@ -135,12 +135,20 @@ def test_init_imports_no_torch(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("preset", ["tiny", "luong-small"])
+@pytest.mark.parametrize(
+    ("preset", "sizes"), [("tiny", ("width",)), ("luong-small", ("hidden", "embedding"))]
+)
 def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, preset: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    preset: str,
+    sizes: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(estimate, "SECONDS", 1.0)
+    monkeypatch.setattr(estimate, "_STEADY", float("inf"))  # a busy machine would measure for a minute
     smaller = (
+        *(f"model.{size}=32" for size in sizes),
+        "text.size=200",
         "training.batch_tokens=100",
         "model.max_length=50",
         "training.steps=600",
