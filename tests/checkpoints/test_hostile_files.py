@@ -52,10 +52,10 @@ def refused(path, readers, words, most=32 << 20):
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_I11_10_members_are_stored_or_deflated(method, tmp_path):
-    array = npy(np.zeros(20_000_000, dtype=np.float32))
+    array = npy(np.zeros(10_000_000, dtype=np.float32))
     path = packed(tmp_path / "m.npz", [("special:model.yml.npy", array)], method)
     refused(path, [read_npz, describe], "compressed by method")
-    content = b" " * (80 << 20)
+    content = b" " * (40 << 20)
     names = [("p/metadata.json", content), ("p/model/model.bin", content)]
     refused(
         packed(tmp_path / "m.argosmodel", names, method), [read_package, describe], "compressed by method"
@@ -276,8 +276,7 @@ def test_I11_11_an_int8_folder_with_a_million_layers_is_not_listed(tmp_path):
 
 @pytest.mark.parametrize("kind", ["int8", "uwaga", "marian"])
 @pytest.mark.parametrize("engine", ["native", "torch"])
-@pytest.mark.parametrize("harm", ["cut", "rewritten"])
-def test_I11_12_a_file_cut_or_rewritten_under_a_loaded_model_changes_nothing(kind, engine, harm, tmp_path):
+def test_I11_12_a_file_cut_or_rewritten_under_a_loaded_model_changes_nothing(kind, engine, tmp_path):
     """In a process of its own: a mapped file that is cut short kills it."""
     from marian_folders import make
 
@@ -292,27 +291,29 @@ def test_I11_12_a_file_cut_or_rewritten_under_a_loaded_model_changes_nothing(kin
         shutil.copytree(MODEL, folder)
     else:
         make(folder)
+    shutil.copytree(folder, tmp_path / "other")
     code = f"""
-import sys, pathlib, uwaga
-folder = pathlib.Path({str(folder)!r})
-model = uwaga.load(folder, engine={engine!r}, threads=1)
+import pathlib, uwaga
 text = "twenty one"
-before = uwaga.load(folder, engine={engine!r}, threads=1).translate(text, max_length=9)
-for path in folder.glob("*.safetensors"):
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        if {harm!r} == "cut":
-            file.truncate(size // 3)
-        else:
-            file.write(b"\\xff" * size)
-assert model.translate(text, max_length=9) == before
-try:
-    uwaga.load(folder, engine={engine!r}, threads=1)
-except uwaga.errors.ModelError:
-    print("held")
+for name, harm in (("m", "cut"), ("other", "rewritten")):
+    folder = pathlib.Path({str(tmp_path)!r}, name)
+    model = uwaga.load(folder, engine={engine!r}, threads=1)
+    before = uwaga.load(folder, engine={engine!r}, threads=1).translate(text, max_length=9)
+    for path in folder.glob("*.safetensors"):
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            if harm == "cut":
+                file.truncate(size // 3)
+            else:
+                file.write(b"\\xff" * size)
+    assert model.translate(text, max_length=9) == before
+    try:
+        uwaga.load(folder, engine={engine!r}, threads=1)
+    except uwaga.errors.ModelError:
+        print("held")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "held\n"), done.stderr[-2000:]
+    assert (done.returncode, done.stdout) == (0, "held\n" * 2), done.stderr[-2000:]
 
 
 def test_I11_12_a_file_changed_between_reading_its_header_and_its_weights_is_refused(tmp_path):
