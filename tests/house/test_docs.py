@@ -3,11 +3,13 @@
 import logging
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 import typer.main
+from _pytest.mark import ParameterSet
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.cli.main import app
@@ -33,11 +35,16 @@ def samples(page: Path) -> tuple[str, str]:
     return "\n".join(program), "".join(shown)
 
 
-PROGRAMS = [*{samples(page): page for page in reversed(PAGES) if samples(page)[0]}.values()]
-"""Pages with samples; of a page and its translations, which have the same samples, the English one."""
+def programs() -> Iterator[ParameterSet]:
+    """Pages with samples; of a page and its translations, which have the same samples, the English one."""
+    for (program, _), page in {samples(page): page for page in reversed(PAGES)}.items():
+        if program:
+            trains = ".backward()" in program or "train(" in program
+            marks = [pytest.mark.slow] if trains else []
+            yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 
 
-@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", list(programs()))
 def test_python_samples_print_what_is_shown(page, tmp_path, monkeypatch, capsys):
     program, shown = samples(page)
     if "uwaga.load()" in program and not BUNDLED.exists():

@@ -53,6 +53,8 @@ def test_every_picture_has_a_text(page):
 
 
 SCRIPTS = sorted(path for path in FIGURES.glob("c*.py"))
+SLOW = {"c05_gradient", "c07_shift", "c12_widths"}
+"""Figures of so many draws, models or beams that they take seconds."""
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +62,13 @@ def figures(monkeypatch):
     monkeypatch.syspath_prepend(str(FIGURES))
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
+        for path in SCRIPTS
+    ],
+)
 def test_a_figure_is_what_its_script_draws(script):
     """Numbers of the model may differ in their last digit on another processor: the words may not."""
     drawn = importlib.import_module(script.stem).draw().svg()

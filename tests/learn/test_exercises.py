@@ -39,6 +39,12 @@ def answers(exercise):
     return right, [(one.answer, one.remark) for one in exercise.wrong]
 
 
+def program_of(exercise):
+    """A parameter; tests that train a model are slow."""
+    marks = [pytest.mark.slow] if "train(" in exercise.tests else []
+    return pytest.param(exercise, id=exercise.number, marks=marks)
+
+
 @pytest.mark.parametrize("exercise", ANSWERED, ids=lambda one: one.number)
 def test_the_right_answer_passes_and_each_wrong_one_has_a_remark_of_its_own(exercise):
     right, wrong = answers(exercise)
@@ -52,7 +58,7 @@ def test_the_right_answer_passes_and_each_wrong_one_has_a_remark_of_its_own(exer
         assert check(exercise, ["12345.678"]).remark == exercise.otherwise
 
 
-@pytest.mark.parametrize("exercise", WRITTEN, ids=lambda one: one.number)
+@pytest.mark.parametrize("exercise", [program_of(one) for one in WRITTEN])
 def test_the_solution_passes_and_each_wrong_program_fails_with_its_remark(exercise, tmp_path):
     assert check_program(exercise, exercise.program).right
     assert not check_program(exercise, exercise.start).right
