@@ -80,6 +80,7 @@ def test_every_model_computes_what_python_computes(compared, site, monkeypatch):
                 np.testing.assert_array_equal(np.array(table, np.float32), wanted)
 
 
+@pytest.mark.slow
 def test_a_sentence_grows_and_shrinks_and_the_python_runs(compared, monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
     monkeypatch.chdir(ROOT)
@@ -178,9 +179,10 @@ def test_frames_play_one_by_one_where_motion_is_reduced(browser, training):
     page.close()
 
 
-@pytest.mark.parametrize("task", ["reverse", "copy", "sort"])
-def test_the_toy_learns_in_the_page(browser, training, task):
-    page = opened(browser, f"{training}/{task}.html")
+@pytest.mark.slow
+def test_the_toy_learns_in_the_page(browser, training):
+    """One of the tasks: page/tests/training.test.ts has all."""
+    page = opened(browser, f"{training}/sort.html")
     toy = page.locator("uwaga-train")
     toy.get_by_role("button", name="Train").press("Enter")
     page.wait_for_function("document.querySelector('uwaga-train').dataset.update === '1500'", timeout=60_000)
@@ -191,6 +193,7 @@ def test_the_toy_learns_in_the_page(browser, training, task):
     page.close()
 
 
+@pytest.mark.slow
 def test_the_toy_stops_and_does_not_learn_an_order_without_positions(browser, training):
     page = opened(browser, f"{training}/reverse.html")
     toy = page.locator("uwaga-train")
@@ -207,6 +210,7 @@ def test_the_toy_stops_and_does_not_learn_an_order_without_positions(browser, tr
     page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_and_nothing_is_wider_than_a_telephone(browser, site, training, scheme):
     if not AXE.exists():

@@ -139,6 +139,7 @@ def test_what_is_shown_is_what_python_computes(browser, site, translator, count)
     page.close()
 
 
+@pytest.mark.slow
 def test_every_view_shows_its_part(browser, site, translator):
     page = started(browser, site[1])
     wanted = translator.translate("A dog runs.", beam=3, nbest=3)
@@ -170,6 +171,7 @@ def test_every_view_shows_its_part(browser, site, translator):
     page.close()
 
 
+@pytest.mark.slow
 def test_an_address_holds_the_state_and_python_that_runs(browser, site, translator):
     page = started(browser, site[1])
     heads = {"kind": "cross", "layer": 2, "head": 1, "weights": "uniform"}
@@ -207,7 +209,9 @@ def test_the_calculator_computes_the_example_by_hand(browser, site):
     page.close()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "language", ["pl", *(pytest.param(one, marks=pytest.mark.slow) for one in ("es", "zh"))]
+)
 def test_the_laboratory_speaks_the_language_of_its_page(browser, site, language):
     said, english = messages(language), messages("en")
     page = started(browser, site[1].replace("index", language))
@@ -265,6 +269,7 @@ def test_a_remark_shows_its_emphasis(browser, site):
     page.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_and_nothing_is_wider_than_a_telephone(browser, site, scheme):
     if not AXE.exists():

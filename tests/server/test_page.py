@@ -128,7 +128,9 @@ def test_what_is_committed_is_what_the_sources_make(tmp_path):
     assert made == kept, "the page is not what page/ makes: run `make page` and commit src/uwaga/server/page"
 
 
+@pytest.mark.slow
 def test_types_and_laws_of_the_pages_functions():
+    """They are of ``page/`` alone, and `make page` has them too."""
     npm_tools()
     for task in ("check", "test"):
         done = subprocess.run(
