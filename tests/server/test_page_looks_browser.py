@@ -44,6 +44,7 @@ def test_it_speaks_the_browsers_language(browser, server, locale, code, hint):
         expect(page.locator("html")).to_have_attribute("lang", code)
 
 
+@pytest.mark.slow
 def test_another_language_is_chosen_and_kept_and_the_text_stays(browser, server):
     with visit(browser, server, START) as page:
         page.wait_for_selector("#source")
@@ -79,7 +80,10 @@ def test_colours_follow_the_system_or_the_reader(browser, server):
         assert page.evaluate(back) == dark
 
 
-@pytest.mark.parametrize("locale", ["en-GB", "pl-PL", "zh-CN", "de-DE", "es-ES"])
+@pytest.mark.parametrize(
+    "locale",
+    ["de-DE", *(pytest.param(one, marks=pytest.mark.slow) for one in ("en-GB", "pl-PL", "zh-CN", "es-ES"))],
+)
 def test_tabs_settings_and_menus_fit_a_phone(browser, server, locale):
     phone = {"viewport": {"width": 390, "height": 700}, "has_touch": True, "is_mobile": True}
     with visit(browser, server, START, locale=locale, **phone) as page:
@@ -102,7 +106,11 @@ def test_tabs_settings_and_menus_fit_a_phone(browser, server, locale):
 
 
 @pytest.mark.parametrize(
-    "settings", [PHONE, {"viewport": {"width": 320, "height": 600}}], ids=["phone", "320"]
+    "settings",
+    [
+        pytest.param(PHONE, id="phone", marks=pytest.mark.slow),
+        pytest.param({"viewport": {"width": 320, "height": 600}}, id="320"),
+    ],
 )
 def test_nothing_is_wider_than_a_phone(browser, server, settings):
     with visit(browser, server, START, **settings) as page:

@@ -108,6 +108,7 @@ def test_a_document_is_translated_with_the_glossary(page, translator, tmp_path):
     assert (tmp_path / "letter.txt").read_text("utf-8") == expected
 
 
+@pytest.mark.slow
 def test_a_server_without_a_folder_for_documents_says_so(browser, tmp_path):
     with (
         running_server(tmp_path) as running,
@@ -164,6 +165,7 @@ def add_pair(page, source: str, target: str) -> None:
     page.keyboard.press("Enter")
 
 
+@pytest.mark.slow
 def test_a_glossary_is_held_to_kept_and_left(page, translator, tmp_path):
     plain = translated(page, SENTENCE)
     tab(page, "Glossary")
@@ -279,6 +281,7 @@ def test_a_server_that_is_gone_is_tried_again(browser, server, translator):
         shows(page, translator.translate(SENTENCE).text)
 
 
+@pytest.mark.slow
 def test_a_busy_server_is_asked_again_by_itself(browser, server):
     with visit(browser, server, START, expected=("Failed to load",)) as page:
         page.wait_for_selector("#source")
@@ -297,6 +300,7 @@ def test_a_server_that_does_not_answer_at_first(browser, server):
         page.wait_for_selector("#source")
 
 
+@pytest.mark.slow
 def test_a_server_with_keys_asks_for_one(browser, tmp_path):
     keys = tmp_path / "keys.json"
     key = add_key(keys, "ann", None, None, 0)

@@ -16,6 +16,7 @@ pytest_plugins = "server_fixtures"
 
 SENTENCE = "I want to buy a small red car tomorrow."
 TWO = f"{SENTENCE} It is not expensive."
+THREE = f"He sleeps.\n{TWO}"
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,7 @@ def watch(page) -> None:
     )
 
 
+@pytest.mark.slow
 def test_it_is_translated_while_one_types_and_not_at_every_key(page, translator):
     asked = bodies(page)
     watch(page)
@@ -89,6 +91,7 @@ def test_it_is_translated_while_one_types_and_not_at_every_key(page, translator)
     assert len(rough) > 5
 
 
+@pytest.mark.slow
 def test_a_translation_grows(page, translator):
     asked = bodies(page)
     watch(page)
@@ -149,7 +152,9 @@ def test_other_translations_are_the_n_best(page, translator):
     shows(page, best.text)
 
 
-@pytest.mark.parametrize("text", [SENTENCE, TWO, f"He sleeps.\n{TWO}"])
+@pytest.mark.parametrize(
+    "text", [*(pytest.param(one, marks=pytest.mark.slow) for one in (SENTENCE, TWO)), THREE]
+)
 def test_another_word_at_a_place_and_going_on_from_it(page, translator, text):
     before = translated(page, text)
     word(page, "ein").click()
@@ -304,6 +309,7 @@ def test_copy_and_clear(browser, server):
         page.get_by_text("A link").wait_for()
 
 
+@pytest.mark.slow
 def test_a_shared_link_opens_the_text_and_the_server_never_sees_it(browser, server):
     settings = {"permissions": ["clipboard-read", "clipboard-write"]}
     text = "Hello, & goodbye = 100 %\n#2 日本"
@@ -325,8 +331,9 @@ def test_a_shared_link_opens_the_text_and_the_server_never_sees_it(browser, serv
         assert not any("Hello" in url for url in asked)
 
 
+@pytest.mark.slow
 def test_long_texts_come_in_portions(page, translator):
-    lines = [f"I see {count} houses and {count + 1} trees." for count in range(2, 90)]
+    lines = [f"I see {count} houses and {count + 1} trees." for count in range(2, 60)]
     asked = bodies(page)
     assert translated(page, "\n".join(lines)).count("\n") == len(lines) - 1
     assert not any(body.get("stream") for body in asked) and len(asked) > 3
