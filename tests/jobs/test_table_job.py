@@ -111,6 +111,7 @@ def _killed(source: Path, target: Path, after: int) -> None:
     process.wait()
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_goes_on_and_ends_with_the_same_bytes(tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("\n".join(sentences(120)) + "\n", encoding="utf-8")
@@ -300,7 +301,7 @@ def test_an_input_that_changes_on_the_way_is_noticed(tmp_path: Path) -> None:
         run(source, tmp_path / "out", part_rows=4, watch=Watch(grow))
 
 
-@pytest.mark.parametrize("count", [None, 2])
+@pytest.mark.parametrize("count", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_file_that_is_mended_is_gone_on_with(count: int | None, tmp_path: Path) -> None:
     lake, lines = tmp_path / "lake", sentences(40)
     lake.mkdir()

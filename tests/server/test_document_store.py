@@ -283,6 +283,7 @@ while (claimed := jobs.take()) is not None:
 """
 
 
+@pytest.mark.slow
 def test_two_workers_are_killed_again_and_again_and_every_document_is_whole(tmp_path):
     jobs, rng = Documents(tmp_path), random.Random(3)
     contents = {}

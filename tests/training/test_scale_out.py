@@ -69,6 +69,7 @@ def reached(folder: Path) -> int:
     return max(checkpoint_steps(folder / "run/checkpoints"), default=0)
 
 
+@pytest.mark.slow
 def test_two_processes_see_what_one_sees(tmp_path: Path) -> None:
     settings = prepare(tmp_path, **EXACT | {"accumulate": 2})
     train(settings)
