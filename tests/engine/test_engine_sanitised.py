@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 def test_every_path_once():
-    run([sys.executable, SUPPORT / "engine_walk.py", "1", "24"], os.environ)
+    run([sys.executable, SUPPORT / "engine_walk.py", "1", "8"], os.environ)
 
 
 def sanitised(place, kind):
