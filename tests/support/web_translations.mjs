@@ -1,7 +1,7 @@
-// Translations of the npm package for a request on the standard input; arrays in base64, so that no bit is lost.
-import { readFileSync } from "node:fs";
+// Translations of the npm package for requests, each a line; arrays in base64, so that no bit is lost.
+import { createInterface } from "node:readline";
 
-const { lib, folder, texts, options, open } = JSON.parse(readFileSync(0, "utf8"));
+const [lib, folder, open] = process.argv.slice(2);
 const { Uwaga } = await import(`${lib}/index.js`);
 const base64 = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
 const arrays = ({ alignment, tree, attention = {}, insight = {} }) => {
@@ -9,8 +9,9 @@ const arrays = ({ alignment, tree, attention = {}, insight = {} }) => {
   const all = [...(alignment ? [["alignment", alignment]] : []), ...(tree ? [["tree", tree]] : []), ...named, ...Object.entries(insight)];
   return Object.fromEntries(all.map(([name, one]) => [name, { shape: one.shape, data: base64(one.data) }]));
 };
-try {
-  const model = await Uwaga.load(folder, open);
+let model;
+async function answer({ texts, options }) {
+  model ??= await Uwaga.load(folder, JSON.parse(open));
   const made = await model.translate(texts, options);
   const answers = made.map((one) =>
     one.candidates.map((each) => ({
@@ -25,7 +26,9 @@ try {
       arrays: arrays(each),
     })),
   );
-  process.stdout.write(JSON.stringify({ info: model.info, answers }));
-} catch (error) {
-  process.stdout.write(JSON.stringify({ code: error.code ?? null, message: error.message }));
+  return { info: model.info, answers };
+}
+for await (const line of createInterface({ input: process.stdin })) {
+  const found = await answer(JSON.parse(line)).catch(({ code, message }) => ({ code: code ?? null, message }));
+  process.stdout.write(`${JSON.stringify(found)}\n`);
 }
