@@ -78,7 +78,7 @@ def make(folder: Path, which: str) -> Folders:
 
 def prose() -> list[str]:
     """The sentences of the documentation: English that comes with the repository."""
-    from uwaga.tokenizers.text import split_sentences
+    from uwaga.tokenizers.sentences import split_sentences
 
     found: list[str] = []
     for path in sorted((HERE.parent / "docs").rglob("*.md")):

@@ -16,7 +16,7 @@ from uwaga.markup.formats import read_fragment
 from uwaga.markup.inline import plain_text
 from uwaga.markup.placeholders import kept_placeholders
 from uwaga.markup.units import BLANK_ENDS
-from uwaga.tokenizers.text import split_sentences
+from uwaga.tokenizers.sentences import split_sentences
 
 PIECES = [
     *("<b>", "</b>", "<a href='x'>", "<!--", "-->", "<br/>", "&amp;", "&", "<![CDATA[", "]]>", "<", ">", "\"", "'"),

@@ -11,7 +11,7 @@ from chained_models import chained
 
 from uwaga import Request
 from uwaga.errors import SettingsError, TextTooLongError
-from uwaga.tokenizers.text import split_sentences
+from uwaga.tokenizers.sentences import split_sentences
 from uwaga.translator.checks import UNLIKE
 from uwaga.translator.plan import search_options
 from uwaga.translator.split import LINE_BREAK

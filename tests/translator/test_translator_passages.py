@@ -5,14 +5,13 @@ import itertools
 import numpy as np
 import pytest
 import tiny_models as tiny
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from precision import close_for
 
 from uwaga.errors import TextTooLongError
 from uwaga.results.translation import Hypothesis
 from uwaga.search import from_settings
-from uwaga.tokenizers.text import split_sentences
 from uwaga.translator import Model, Translator
 from uwaga.translator.assemble import best_ways
 
@@ -113,13 +112,3 @@ def test_best_ways_equal_all_ways_sorted(lists, nbest):
     ways = best_ways(found, nbest)
     every = sorted((sum(way) for way in itertools.product(*lists)), reverse=True)[:nbest]
     assert [sum(one.score for one in way) for way in ways] == pytest.approx(every)
-
-
-@settings(deadline=None)
-@example("B\u00a0.", "en")  # sentencex panics
-@given(
-    st.text(alphabet=" .!?。\t\"'()aB1é你\u00a0", max_size=60),
-    st.sampled_from(["en", "de", "zh", "src", "pt_BR", ""]),
-)
-def test_sentences_joined_are_the_line(line, language):
-    assert "".join(split_sentences(line, language)) == line

@@ -1,8 +1,7 @@
-"""Text before tokenisation: sentence splitting and surface forms."""
+"""Text before tokenisation: surface forms."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 
@@ -15,41 +14,6 @@ from uwaga.errors import SettingsError
 def in_capitals(text: str) -> bool:
     """Return True for a text of at least two words with upper-case and without lower-case letters."""
     return text.isupper() and sum(word.isupper() for word in text.split()) >= 2
-
-
-WIDE_SPACE = re.compile(r"[^\S\x00-\x7f]")
-"""Spaces of several bytes, after some of which sentencex 1.0 miscounts bytes and panics."""
-WINDOW = 4000
-"""Characters that sentencex reads at once: its time grows with the square of unclosed quotes."""
-
-
-def split_sentences(line: str, language: str) -> list[str]:
-    """Split a line into sentences with sentencex; joined, they give the line again.
-
-    The work grows linearly with the length of the line. In a line of more than :data:`WINDOW` characters, a
-    sentence of more than half of them may be cut at a space.
-
-    Args:
-        line: text without line breaks.
-        language: a code such as ``en`` or ``de_AT``; languages without rules of their own use general rules.
-    """
-    from sentencex import segment  # type: ignore[import-untyped]
-
-    code = language.replace("_", "-").split("-")[0].lower()
-    plain = line if line.isascii() else WIDE_SPACE.sub(" ", line)
-    sentences, start = [], 0
-    while start < len(line):
-        window = plain[start : start + WINDOW]
-        parts: list[str] = segment(code, window)
-        if start + WINDOW < len(line):  # the last sentence may go on
-            rest = len(parts.pop())
-            if rest > WINDOW // 2:
-                space = window.rfind(" ", WINDOW // 2) + 1
-                parts.append(window[WINDOW - rest : space or WINDOW])
-        for part in parts:
-            sentences.append(line[start : start + len(part)])
-            start += len(part)
-    return sentences
 
 
 def _unpunctuated(text: str) -> str:

@@ -149,7 +149,7 @@ def sentence_drafts(
     """Return the draft of each searched sentence, None for none."""
     if drafting is None:
         return None
-    from uwaga.tokenizers.text import split_sentences
+    from uwaga.tokenizers.sentences import split_sentences
 
     drafts: list[Draft | None] = []
     for passage, text in zip(passages, drafting.drafts, strict=True):

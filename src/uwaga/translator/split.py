@@ -18,7 +18,7 @@ from uwaga.scheduling.call_context import while_active
 from uwaga.settings.options import check_one_of
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.text import in_capitals, split_sentences
+from uwaga.tokenizers.text import in_capitals
 from uwaga.translator.checks import is_bare, is_copied, translates, unlike_language
 from uwaga.translator.request import Split
 
@@ -350,6 +350,8 @@ class Segmenter:
 
     def _split(self, line: str) -> list[str]:
         """Return the sentences of a line, joined if a boundary would fall inside a term."""
+        from uwaga.tokenizers.sentences import split_sentences  # not before it is needed
+
         parts = split_sentences(line, self.languages[0])
         if self.whole is None or len(parts) < 2:
             return parts

@@ -1,0 +1,204 @@
+"""Sentence splitting: Unicode's sentence boundaries (UAX #29, rules SB3 to SB11), tailored for translation.
+
+A sentence ends with a mark, the quotes and brackets that close after it, and spaces, unless what follows
+shows that it continues: a lower-case letter (SB8), a comma (SB8a), or no space, as in numbers, acronyms and
+names of sites (SB6, SB7). Marks of scripts that put no space between sentences (``。``) or have no capitals
+(``।``, ``؟``) need no space. The standard leaves to each language what a full stop after an abbreviation,
+an initial or a number means: that is in :mod:`uwaga.tokenizers.abbreviations`.
+
+Tailored are also brackets (a mark between two brackets that are near ends nothing), items of lists, and
+texts without capitals.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from uwaga.tokenizers.abbreviations import FullStops, full_stops
+
+SPACED = "!.?\u2024\u2026\u203c\u203d\u2047-\u2049\u2e2e\ufe52\ufe56\ufe57"
+"""Marks that a space follows: of UAX #29's ATerm and STerm, and the ellipsis."""
+UNSPACED = (
+    "\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104b\u1362\u1367\u1368"
+    "\u166e\u1735\u1736\u17d4\u17d5\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b5a\u1b5b\u1b5e\u1b5f\u1c3b\u1c3c"
+    "\u1c7e\u1c7f\u2cf9-\u2cfb\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9"
+    "\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb\ufe12\ufe15\ufe16\uff01\uff0e\uff1f\uff61"
+)
+"""Marks that need no space after them: the full-width full stop, and STerm of the scripts in use."""
+CONTINUES = (
+    ",:;\u037e\u055d\u060c\u060d\u07f8\u1802\u1808\u3001\ufe10\ufe11\ufe13\ufe14\ufe50\ufe51\uff0c\uff1a\uff1b"
+    "\uff64"
+)
+"""UAX #29's SContinue without dashes, which also begin a speaker's words."""
+CLOSING = (
+    r")\]}\u00bb\u2019\u201d\u203a\u2046\u207e\u208e\u2309\u230b\u232a\u3009\u300b\u300d\u300f\u3011\u3015\u3017\u3019"
+    r"\u301b\u301e\u301f\ufe5a\ufe5c\ufe5e\uff09\uff3d\uff5d\uff60\uff63"
+)
+"""Closing brackets and quotes of UAX #29's Close."""
+QUOTES = "\"'*_`\u00ab\u00b4\u2018\u201a-\u201c\u201e\u201f\u2039"
+"""Signs of emphasis, and quotes that close in some languages: between a mark and a space they do in all."""
+INVISIBLE = "\u00ad\u0300-\u036f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
+"""UAX #29's Extend and Format (SB5), as far as they follow marks."""
+FOOTNOTE = r"\[\w{1,3}\]|[\u00b9\u00b2\u00b3\u2070-\u2079]"
+BULLETS = "\u2022\u2023\u2043\u25aa\u25cf\u25e6"
+"""Signs before the items of a list."""
+UNSPACED_MARK = re.compile(rf"[{UNSPACED}]")
+NEXT = re.compile(r"[\W_]{0,32}+(?P<word>[^\W_](?:\w|['\u2019](?=\w)){0,24})?")
+"""What follows a sentence: signs, at most so many, and a word."""
+IN_BRACKETS = re.compile(r"[^()\[\]（）《》]{0,80}+[)\]）》]")
+KANJI = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+SAID = re.compile(r"(?<=[\u300d\u300f])(?:と|って)")
+ACRONYM = re.compile(
+    r"(?<![^\s\"'(\[/\u2019\u201c\u201e\u00ab-])"
+    r"(?:(?:[^\W\d_]\. ?){1,8}[^\W\d_]|(?:[^\W\d_]{1,2}\.){1,8}[^\W\d_]{1,3})\Z"
+)
+"""Letters with full stops between them, such as ``U.S``, ``z. B``, ``Ph.D``."""
+ROMAN = re.compile(r"[IVXLC]{2,6}")
+ITEM = re.compile(r"(\d{1,3}|[a-z])\.")
+AROUND = (
+    "([{<\"'*_`\u00a1\u00ab\u00bb\u00bf\u2018\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a"
+    "\u200e\u200f\u202a\u202b\u202c"
+)
+"""Signs around a word that are not part of it."""
+ELLIPSIS = re.compile(r"\u2026|[.\u2026][.\u2026 \xa0]++")
+JOINTS = re.compile(r"[/'\u2019\u2013\u2014-]")
+LONGEST = 24
+"""Characters before a full stop that are read: no abbreviation is longer."""
+BRACKETED = 80
+"""Characters between a bracket and a mark within a pair of brackets, on each side."""
+
+
+def split_sentences(line: str, language: str) -> list[str]:
+    """Split a line into sentences; joined, they give the line again.
+
+    Spaces after a sentence are part of it. The work grows linearly with the length of the line: each mark
+    reads a bounded number of characters around it.
+
+    Args:
+        line: text without line breaks.
+        language: a code such as ``en`` or ``de_AT``; languages without rules of their own use general rules.
+    """
+    stops = full_stops(language)
+    capitals = not line.islower()
+    sentences, start = [], 0
+    first = _begin(_next(line, 0))
+    for end in _ends(stops.marks).finditer(line):
+        cut = _cut(line, end, first, stops, capitals) if end.start() > first else None
+        if cut is not None:
+            sentences.append(line[start:cut])
+            start = cut
+            first = _begin(_next(line, start))
+    if start < len(line):
+        sentences.append(line[start:])
+    return sentences
+
+
+@cache
+def _ends(marks: str) -> re.Pattern[str]:
+    """Return the pattern of UAX #29's SATerm, Close and Sp, with further marks, and of bullets."""
+    every = SPACED + UNSPACED + marks
+    return re.compile(
+        rf"(?P<marks>[{every}{BULLETS}](?:[{every}]|[ \xa0][.!?\u2026]++(?!\w))*+)"
+        rf"(?:[{CLOSING}{INVISIBLE}]|(?<![{UNSPACED}])[{QUOTES}]|{FOOTNOTE})*+"
+        rf"(?:\s?(?:[)\]]|[{CLOSING}](?=[\s,.;:!?\u2026]|\Z)|\[\d{{1,3}}\]))*+"
+        rf"(?P<more>[{every}{CLOSING}]*+)(?P<space>\s*+)"
+    )
+
+
+def _next(line: str, start: int) -> re.Match[str]:
+    """Return the signs and the word that begin at a position."""
+    following = NEXT.match(line, start)
+    assert following is not None  # all parts are optional
+    return following
+
+
+def _begin(following: re.Match[str]) -> int:
+    """Return the position of the first letter or digit."""
+    return following.start("word") if following["word"] else following.end()
+
+
+def _cut(line: str, end: re.Match[str], first: int, stops: FullStops, capitals: bool) -> int | None:
+    """Return where the sentence ends whose first letter or digit is at ``first``, None if not near this mark.
+
+    ``capitals``: the line has capital letters, so that they begin sentences.
+    """
+    marks, at, stop = end["marks"], end.start(), end.end()
+    if stop == len(line):
+        return None
+    following = _next(line, stop)
+    if following.end() == len(line) and not following["word"]:
+        return None
+    if marks[0] in BULLETS:
+        return at if line[at - 1].isspace() else None
+    spaced = UNSPACED_MARK.search(marks) is None
+    ellipsis = ELLIPSIS.fullmatch(marks) is not None
+    if spaced and not end["space"]:  # SB6, SB7
+        return stop if not ellipsis and KANJI.match(line, at - 1) and KANJI.match(line, stop) else None
+    if line[at - 1] in "([{" or line[stop] in CONTINUES or _in_brackets(line, at, stop):  # SB8a
+        return None
+    if not spaced:  # SB11
+        number = marks == "\uff0e" and line[stop].isalnum() and not KANJI.match(line, stop)
+        return None if number or SAID.match(line, stop) else stop
+    word = following["word"] or ""
+    if capitals and word.islower():  # SB8
+        return None
+    if marks == "." and not end["more"]:
+        return _cut_at_full_stop(line, end, first, following, stops)
+    return None if ellipsis and not word[:1].isalpha() else stop
+
+
+def _in_brackets(line: str, at: int, stop: int) -> bool:
+    """Return whether a mark is between two brackets that are near."""
+    if IN_BRACKETS.match(line, stop) is None:
+        return False
+    left = max(0, at - BRACKETED)
+    return any(line.rfind(a, left, at) > line.rfind(b, left, at) for a, b in ("()", "[]", "（）", "《》"))
+
+
+def _cut_at_full_stop(
+    line: str, end: re.Match[str], first: int, following: re.Match[str], stops: FullStops
+) -> int | None:
+    """Return where the sentence ends, if that is near this full stop, by the words around it."""
+    at, stop = end.start(), end.end()
+    before = line[max(first, at - LONGEST) : at]
+    if before[-1].isspace():
+        return stop
+    token = before.split()[-1].strip(AROUND)
+    part = token if token.isalpha() else JOINTS.split(token)[-1]
+    name = part.lower()
+    letter, number = len(part) == 1, part.isdigit() or ROMAN.fullmatch(part) is not None
+    if token.isalpha() and not (letter or number or name in stops.known or name.endswith("str")):
+        return stop  # the usual case
+    if at - len(token) <= first and (number or letter):
+        return None  # of an item of a list
+    if (number or letter) and (item := ITEM.match(line, first)) and _is_next(part, item[1]):
+        return at - len(part)
+    acronym = ACRONYM.search(before)
+    names = {name, token.lower(), acronym[0].replace(" ", "").lower() if acronym else name}
+    if name.endswith("str"):
+        names.add("str")  # Goethestr.
+    word = following["word"] or ""
+    numbered = word[:1].isdigit() or ROMAN.fullmatch(word) is not None
+    dotted = line[following.end() : following.end() + 1] == "."
+    starts = not dotted and word.lower().replace("\u2019", "'") in stops.starters
+    if names & stops.titles:
+        return stop if starts and names & stops.final else None
+    if (numbered and names & stops.numbered) or (letter and dotted and len(word) == 1):
+        return None
+    final = bool(names & stops.final)
+    if acronym or final or (letter and part.isalpha() and not part.islower()):
+        return stop if starts or (final and not stops.starters and not numbered) else None
+    ordinal = (
+        number
+        and len(part) <= 3
+        and (stops.ordinals == "all" or (stops.ordinals == "roman" and part.isalpha()))
+    )
+    return stop if starts or not ordinal else None
+
+
+def _is_next(item: str, before: str) -> bool:
+    """Return whether an item of a list, a number or a letter, is the one after another."""
+    if item.isdecimal() and before.isdecimal():
+        return int(item) == int(before) + 1
+    return len(item) == len(before) == 1 and ord(item) == ord(before) + 1
