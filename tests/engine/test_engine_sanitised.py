@@ -60,6 +60,7 @@ def sanitised(place, kind):
         f"-DUWAGA_SANITIZE={kind}",
         f"-DPython_EXECUTABLE={sys.executable}",
         f"-DCMAKE_CXX_COMPILER={compiler}",
+        f"-DUWAGA_PORTABLE={'ON' if kind == THREADS else 'OFF'}",  # kernels share nothing between threads
     ]
     run([cmake, "-S", ROOT, "-B", build, *options], os.environ)
     run([cmake, "--build", build, "--target", "_core", "-j1"], os.environ)

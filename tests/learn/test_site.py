@@ -22,6 +22,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    """The documentation; CI names that which `make docs` has just built."""
+    if "UWAGA_SITE" in os.environ:
+        return Path(os.environ["UWAGA_SITE"])
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder]
     subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
