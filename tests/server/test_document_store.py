@@ -255,17 +255,24 @@ def test_a_job_that_is_left_goes_on_where_it_was(tmp_path):
     assert jobs.status("ann", job_id).state != "failed"
 
 
+KILLED = """
+import os, sys
+from pathlib import Path
+from uwaga.server.store.database import open_database
+from uwaga.server.store.documents import DocumentStore
+state = Path(sys.argv[1])
+for _ in range(int(sys.argv[2])):
+    if not os.fork():
+        assert DocumentStore(open_database(state, None), state / "documents").take() is not None
+        os.kill(os.getpid(), 9)
+    assert os.wait()[1] == 9
+"""
+
+
 def test_a_job_that_kills_its_workers_is_given_up(tmp_path):
     jobs = Documents(tmp_path)
     job_id = add(jobs)
-    code = (
-        "import os, sys; from pathlib import Path; from test_document_store import Documents\n"
-        "assert Documents(Path(sys.argv[1])).take() is not None; os.kill(os.getpid(), 9)"
-    )
-    for _ in range(ATTEMPTS):
-        assert (
-            subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd="tests/server").returncode == -9
-        )
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(ATTEMPTS)], check=True)
     assert jobs.take() is None
     assert jobs.status("ann", job_id).code == "gave_up"
 
