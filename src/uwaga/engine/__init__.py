@@ -4,6 +4,6 @@ The names of the stub ``__init__.pyi`` are imported when they are used:
 ``uwaga --version`` needs the core alone.
 """
 
-import lazy_loader
+from uwaga.files.lazy_names import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

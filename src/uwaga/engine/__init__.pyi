@@ -1,5 +1,5 @@
 __all__ = ["NativeModel", "Packed", "Precision", "Shortlist", "pack", "trim_heap"]
 
-from .model import NativeModel, trim_heap
-from .packing import Packed, Precision, pack
-from .shortlist import Shortlist
+from uwaga.engine.model import NativeModel, trim_heap
+from uwaga.engine.packing import Packed, Precision, pack
+from uwaga.engine.shortlist import Shortlist

@@ -4,6 +4,6 @@ Importing this fetches nothing and reads no file; the names of the stub ``__init
 they are used.
 """
 
-import lazy_loader
+from uwaga.files.lazy_names import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

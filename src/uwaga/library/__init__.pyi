@@ -16,7 +16,7 @@ __all__ = [
     "remove",
 ]
 
-from .catalogue import available, download, listing, remove
-from .entry import CatalogueEntry, Limits, Listing, Query, RemoteFile, Source
-from .installed import find_installed, installed_models, path
-from .sources import SOURCES, register
+from uwaga.library.catalogue import available, download, listing, remove
+from uwaga.library.entry import CatalogueEntry, Limits, Listing, Query, RemoteFile, Source
+from uwaga.library.installed import find_installed, installed_models, path
+from uwaga.library.sources import SOURCES, register

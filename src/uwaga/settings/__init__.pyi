@@ -45,10 +45,10 @@ __all__ = [
     "read_yaml",
 ]
 
-from .alignment import AlignmentHead, LinkModel, WordLexicon, link_model
-from .corpora import CorpusSettings, DataSettings, FilterSettings
-from .load_options import LoadOptions
-from .models import (
+from uwaga.settings.alignment import AlignmentHead, LinkModel, WordLexicon, link_model
+from uwaga.settings.corpora import CorpusSettings, DataSettings, FilterSettings
+from uwaga.settings.load_options import LoadOptions
+from uwaga.settings.models import (
     FAMILIES,
     MODEL_PRESETS,
     DecodingSettings,
@@ -58,8 +58,8 @@ from .models import (
     preset_name,
     preset_training,
 )
-from .parsing import Probability, StrictModel, parse
-from .recurrent import (
+from uwaga.settings.parsing import Probability, StrictModel, parse
+from uwaga.settings.recurrent import (
     PRESETS,
     BahdanauSettings,
     ChoSettings,
@@ -68,8 +68,8 @@ from .recurrent import (
     RecurrentSettings,
     SutskeverSettings,
 )
-from .rotary import RotarySettings
-from .training import (
+from uwaga.settings.rotary import RotarySettings
+from uwaga.settings.training import (
     AdaptSettings,
     GuidedAlignmentSettings,
     LoraSettings,
@@ -81,11 +81,11 @@ from .training import (
     TrainingSettings,
     load_settings,
 )
-from .transformer import (
+from uwaga.settings.transformer import (
     BlockSettings,
     DecoderOnlySettings,
     EncoderOnlySettings,
     ProphetNetSettings,
     TransformerSettings,
 )
-from .yaml_text import change_setting, read_yaml
+from uwaga.settings.yaml_text import change_setting, read_yaml

@@ -12,11 +12,11 @@ __all__ = [
     "load",
 ]
 
-from .attention import AttendedText
-from .fill import Encoding, Filling, MaskFiller
-from .generate import Continuation, TextGenerator
-from .load_translator import load
-from .model import Model
-from .request import Request
-from .score import Score
-from .translator import Translator
+from uwaga.translator.attention import AttendedText
+from uwaga.translator.fill import Encoding, Filling, MaskFiller
+from uwaga.translator.generate import Continuation, TextGenerator
+from uwaga.translator.load_translator import load
+from uwaga.translator.model import Model
+from uwaga.translator.request import Request
+from uwaga.translator.score import Score
+from uwaga.translator.translator import Translator
