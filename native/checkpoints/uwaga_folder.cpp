@@ -54,16 +54,47 @@ void check_used(const Safetensors& tensors, const std::string& file, const std::
     }
 }
 
-class FloatWeights final : public StoredWeights {
+// The weights of a model that was trained. In int8, those with two axes are integers with a factor of each row.
+class TrainedWeights final : public StoredWeights {
   public:
-    FloatWeights(std::string file, std::string_view content, Dtype stored) : file_(std::move(file)), tensors_(named(file_, [&] { return Safetensors(content); })), stored_(stored) {}
+    TrainedWeights(std::string file, std::string_view content, Dtype stored) : file_(std::move(file)), tensors_(named(file_, [&] { return Safetensors(content); })), stored_(stored) {}
 
     const std::string& file() const override { return file_; }
-    void check(const std::string& name, const std::vector<int64_t>& shape) override { tensor(tensors_, file_, name, stored_, shape, used_); }
+    void check(const std::string& name, const std::vector<int64_t>& shape) override {
+        if (stored_ != Dtype::i8) {
+            tensor(tensors_, file_, name, stored_, shape, used_);
+        } else if (shape.size() == 2) {
+            tensor(tensors_, file_, name, Dtype::i8, shape, used_);
+            const Tensor& factors = tensor(tensors_, file_, name + scales, Dtype::f32, {shape[0]}, used_);
+            std::vector<float> values(static_cast<std::size_t>(shape[0]));
+            copy_floats(factors, values.data());
+            Packer::check_finite(file_, name + scales, values.data(), shape[0]);
+        } else {
+            tensor(tensors_, file_, name, Dtype::f32, shape, used_);
+        }
+    }
     void check_used() const override { uwaga::check_used(tensors_, file_, used_); }
-    void read(const std::string& name, const std::vector<int64_t>&, float* to) const override { copy_floats(*tensors_.find(name), to); }
+
+    void read(const std::string& name, const std::vector<int64_t>& shape, float* to) const override {
+        Int8Weights whole;
+        if (!integers(name, shape, whole)) return copy_floats(*tensors_.find(name), to);
+        const std::size_t width = static_cast<std::size_t>(shape[1]);
+        for (std::size_t i = 0; i < whole.values.size(); ++i) to[i] = static_cast<float>(whole.values[i]) * whole.scales[i / width];
+    }
+
+    bool integers(const std::string& name, const std::vector<int64_t>&, Int8Weights& whole) const override {
+        const Tensor& found = *tensors_.find(name);
+        if (found.dtype != Dtype::i8) return false;
+        const auto* const from = reinterpret_cast<const int8_t*>(found.bytes.data());
+        whole.values.insert(whole.values.end(), from, from + found.bytes.size());
+        const std::size_t first = whole.scales.size();
+        whole.scales.resize(first + static_cast<std::size_t>(found.shape[0]));
+        copy_floats(*tensors_.find(name + scales), whole.scales.data() + first);
+        return true;
+    }
 
   private:
+    static constexpr const char* scales = ":scales";
     const std::string file_;
     const Safetensors tensors_;
     const Dtype stored_;
@@ -97,7 +128,7 @@ class UwagaFolder {
 
   private:
     void open_float(Fields& fields) {
-        const Dtype stored = std::array<Dtype, 3>{Dtype::f32, Dtype::f16, Dtype::bf16}[static_cast<std::size_t>(fields.choice("weights", {"float32", "float16", "bfloat16"}))];
+        const Dtype stored = std::array<Dtype, 4>{Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::i8}[static_cast<std::size_t>(fields.choice("weights", {"float32", "float16", "bfloat16", "int8"}))];
         const std::string hash = fields.has("sha256") ? fields.text("sha256") : "";
         read_common(fields, "uwaga");
         read_decoding(fields.value("decoding"), "decoding.");
@@ -106,7 +137,7 @@ class UwagaFolder {
         const std::string name = folder_.path("model.safetensors");
         const std::string_view content = folder_.file("model.safetensors");
         check_hash(name, content, hash);
-        FloatWeights weights(name, content, stored);
+        TrainedWeights weights(name, content, stored);
         packer.pack(weights, options_.int8.value_or(false));
     }
 

@@ -1,4 +1,4 @@
-"""The mean of two models of one shape: ``python mean.py MODEL OTHER OUTPUT``.
+"""The mean of two models of one shape, its matrices stored in int8: ``python mean.py MODEL OTHER OUTPUT``.
 
 Two stages, one of which starts from the other, lie in one basin; their mean has some of both (Wortsman 2022,
 "Model soups").
@@ -11,9 +11,13 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
+
+from uwaga.checkpoints.storage.tensors import SCALES, to_int8
 
 
 def main() -> None:
@@ -25,13 +29,17 @@ def main() -> None:
     first, second = (load_file(folder / "model.safetensors") for folder in (one, other))
     if {n: t.shape for n, t in first.items()} != {n: t.shape for n, t in second.items()}:
         sys.exit(f"error: {one} and {other} are models of different shapes")
-    mean = {
-        name: ((tensor.astype(np.float64) + second[name]) / 2).astype(tensor.dtype)
-        for name, tensor in first.items()
-    }
+    mean: dict[str, NDArray[Any]] = {}
+    for name, tensor in first.items():
+        values = ((tensor.astype(np.float64) + second[name]) / 2).astype(np.float32)
+        if values.ndim == 2:
+            mean[name], mean[name + SCALES] = to_int8(values)
+        else:
+            mean[name] = values
     shutil.copytree(one, output)
     save_file(mean, output / "model.safetensors")
     config = json.loads((output / "config.json").read_text(encoding="utf-8"))
+    config["weights"] = "int8"
     config["sha256"] = hashlib.sha256((output / "model.safetensors").read_bytes()).hexdigest()
     (output / "config.json").write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
 

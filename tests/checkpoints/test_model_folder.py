@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import safetensors.torch
 import tiny_models as tiny
@@ -20,6 +21,7 @@ from loaded import load_torch
 
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.read import read_folder
+from uwaga.checkpoints.to_engine import pack_weights
 from uwaga.checkpoints.to_torch import distinct_tensors
 from uwaga.errors import ModelError
 from uwaga.files import atomic
@@ -133,6 +135,60 @@ def test_sixteen_bit_weights_are_half_as_large_and_computed_in_float32(tmp_path,
         assert tensor.dtype == torch.float32
         assert torch.equal(tensor, distinct_tensors(model)[name].to(getattr(torch, dtype)).float())
     assert load_model(tmp_path / "half", dtype=dtype).model.output.weight.dtype == getattr(torch, dtype)
+
+
+@pytest.mark.parametrize("changes", VARIANTS)
+def test_int8_weights_are_within_half_a_step_and_the_engines_own(tmp_path, changes):
+    model, *others = parts(changes.get("tie") not in ("decoder", "none"), **changes)
+    with torch.no_grad():
+        next(model.parameters())[0] = 0.0  # a row of zeros
+    for dtype in ("float32", "int8"):
+        shape, source, target = others
+        save_model(tmp_path / dtype, model, shape, tiny.DECODING, source, target, ("en", "de"), "", dtype)
+    full, stored = (read_folder(tmp_path / name) for name in ("float32", "int8"))
+    for name, tensor in distinct_tensors(load_model(tmp_path / "int8").model).items():
+        exact = full.weights.read(name)
+        if exact.ndim == 2:
+            half_step = np.abs(exact).max(axis=1, keepdims=True) / 254
+            assert (np.abs(tensor.numpy() - exact) <= half_step * (1 + 1e-5)).all()
+        else:
+            assert np.array_equal(tensor.numpy(), exact)
+    if changes.get("self_attention") != "aan":  # which needs torch
+        ours, theirs = (pack_weights(one, "int8") for one in (stored, full))
+        assert ours.matrices.keys() == theirs.matrices.keys()
+        for name, matrix in ours.matrices.items():
+            assert all(map(np.array_equal, matrix.arrays, theirs.matrices[name].arrays)), name
+
+
+def damage_int8(folder, change):
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    change(tensors)
+    safetensors.torch.save_file(tensors, path)
+    edit(folder, "sha256", value=hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+SCALES = "output_weight:scales"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda tensors: tensors.pop(SCALES), [SCALES, "missing"]),
+        (lambda tensors: tensors.update({SCALES: tensors[SCALES][1:]}), [SCALES, "(339,)", "(340,)"]),
+        (lambda tensors: tensors.update({SCALES: tensors[SCALES].half()}), [SCALES, "F16", "F32"]),
+        (lambda tensors: tensors[SCALES].fill_(float("inf")), [SCALES, "not finite"]),
+        (lambda tensors: tensors.update({"x:scales": tensors[SCALES].clone()}), ["x:scales", "unknown"]),
+        (
+            lambda tensors: tensors.update({SCALES[:-7]: tensors[SCALES[:-7]].float()}),
+            [SCALES[:-7], "F32", "I8"],
+        ),
+    ],
+)
+def test_damaged_int8_weights_are_refused_by_name(tmp_path, change, words):
+    save(tmp_path / "m", dtype="int8")
+    damage_int8(tmp_path / "m", change)
+    refused(tmp_path / "m", "model.safetensors", *words)
 
 
 def test_loading_draws_nothing_and_training_needs_a_switch(folder):

@@ -135,7 +135,7 @@ TRANSFORMERS = [
 
 
 @pytest.mark.parametrize("variant", TRANSFORMERS)
-@pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "int8 folder"])
 def test_every_variant_is_read_as_in_python(library, tmp_path, variant, stored):
     shape = tiny.TINY.model_copy(update=variant)
     shared = variant["tie"] == "embeddings"
@@ -143,8 +143,8 @@ def test_every_variant_is_read_as_in_python(library, tmp_path, variant, stored):
     target = source if shared else tiny.tokeniser("target", size=330)
     folder = tmp_path / "model"
     parts = tiny.transformer(shape, source, target), shape, tiny.DECODING, source, target
-    save_model(folder, *parts, ("en", "de"), "# card\n", "float32" if stored == "int8" else stored)
-    if stored == "int8":
+    save_model(folder, *parts, ("en", "de"), "# card\n", "float32" if stored == "int8 folder" else stored)
+    if stored == "int8 folder":
         quantise(folder, tmp_path / "int8", ("output",))
         folder = tmp_path / "int8"
     translator = uwaga.load(folder, engine="native", threads=1)

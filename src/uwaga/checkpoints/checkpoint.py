@@ -29,6 +29,8 @@ Task = Literal["translate", "generate", "fill"]
 """A model translates, continues texts, or fills gaps in them."""
 
 Dtype = Literal["float32", "float16", "bfloat16"]
+StoredDtype = Literal["float32", "float16", "bfloat16", "int8"]
+"""Number formats of stored weights, which are float32 when they are read."""
 """Number formats of floating-point weights."""
 Memory = Literal["fast", "shared", "none"]
 """Where a reader puts weights: into memory of its own, mapped from the file and shared with other processes,

@@ -142,10 +142,18 @@ class Weights:
         tensors = [self.stored.get(view.name) for view in views]
         found = [one for one in tensors if isinstance(one, QuantisedTensor) and one.format == "I8"]
         shape = self.shapes[name]
-        if len(found) < len(views) or len(shape) != 2:
+        turned = any(
+            view.turned and isinstance(one.scale, np.ndarray) for view, one in zip(views, found, strict=False)
+        )
+        if len(found) < len(views) or len(shape) != 2 or turned:
             return None
         parts = [_seen(view, one.values) for view, one in zip(views, found, strict=True)]
-        scales = [np.full(len(part), one.scale, np.float32) for part, one in zip(parts, found, strict=True)]
+        scales = [
+            _seen(view, one.scale)
+            if isinstance(one.scale, np.ndarray)
+            else np.full(len(part), one.scale, np.float32)
+            for view, part, one in zip(views, parts, found, strict=True)
+        ]
         whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
         scale = np.concatenate(scales)
         return None if longer is not None and longer.value else (whole, scale)

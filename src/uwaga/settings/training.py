@@ -165,8 +165,8 @@ class TrainingSettings(StrictModel):
     )
     bleu_tokenise: str = Field("13a", description="sacreBLEU tokeniser; none for tokenised corpora")
     save_every: PositiveInt = Field(1000, description="steps between checkpoints")
-    save_dtype: Literal["float32", "float16", "bfloat16"] = Field(
-        "float32", description="precision of the final model's weights"
+    save_dtype: Literal["float32", "float16", "bfloat16", "int8"] = Field(
+        "float32", description="precision in which the final model's weights are stored"
     )
     keep_last: PositiveInt = Field(5, description="latest checkpoints kept")
     keep_best: NonNegativeInt = Field(1, description="best checkpoints kept")

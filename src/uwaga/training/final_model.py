@@ -228,7 +228,7 @@ def check_dtype(settings: Settings, base: Base | None) -> None:
         SettingsError: names the setting.
     """
     foreign = base is not None and not base.is_native and settings.adapt.vocabulary == "keep"
-    if foreign and settings.training.save_dtype == "bfloat16":
+    if foreign and settings.training.save_dtype in ("bfloat16", "int8"):
         raise SettingsError(
             "training.save_dtype: a folder in Hugging Face's layout is written in float32 or float16"
         )

@@ -110,11 +110,11 @@ class QuantisedTensor(StoredTensor):
     """A tensor of integers that are quantised weights.
 
     Attributes:
-        scale: factor by which the integers are multiplied.
+        scale: factor by which the integers are multiplied: one, or (rows,) one of each row.
         turned: the file holds the transpose.
     """
 
-    scale: float = 1.0
+    scale: float | Floats = 1.0
     turned: bool = False
 
     @property
@@ -132,12 +132,62 @@ class QuantisedTensor(StoredTensor):
 
     def floats(self) -> Floats:
         """Return the weights in float32, a copy."""
-        made: Floats = np.multiply(self.values, np.float32(self.scale), dtype=np.float32)
+        factor = self.scale[:, None] if isinstance(self.scale, np.ndarray) else np.float32(self.scale)
+        made: Floats = np.multiply(self.values, factor, dtype=np.float32)
         return made
 
     def equals(self, other: StoredTensor) -> bool:
         """Return True if another tensor holds the same weights."""
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
+
+
+SCALES = ":scales"
+"""After the name of an int8 matrix: the name of the tensor (rows,) of its factors, in float32."""
+LEVELS, SMALLEST = 127, 1e-30
+"""The largest integer, and the largest number of a row that is stored as zeros."""
+
+
+def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Return the integers of a matrix (rows, columns) and the factor of each row, as the engine rounds them.
+
+    A row that is not finite has a factor that is not finite.
+    """
+    largest = np.abs(matrix).max(axis=1, initial=0.0)
+    divisor = np.where(largest < SMALLEST, np.float32(np.inf), largest)
+    with np.errstate(invalid="ignore"):
+        whole = (
+            np.rint(matrix * (np.float32(LEVELS) / divisor)[:, None]).clip(-LEVELS, LEVELS).astype(np.int8)
+        )
+    return whole, np.where(largest < SMALLEST, np.float32(0), largest / np.float32(LEVELS))
+
+
+def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
+    """Return the tensors of a file whose int8 matrices have their factors; these are read now.
+
+    Raises:
+        ModelError: the factors of a matrix are missing, of another shape or format, or not finite, or there
+            are factors of nothing.
+    """
+    found = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
+    factors = {name.removesuffix(SCALES): one for name, one in stored.items() if name.endswith(SCALES)}
+    for name, tensor in found.items():
+        if tensor.format != "I8":
+            continue
+        rows = factors.pop(name, None)
+        if rows is None or rows.format != "F32" or len(tensor.shape) != 2 or rows.shape != tensor.shape[:1]:
+            raise ModelError(
+                f"{tensor.path}: {shown(name)} is stored as I8 with the shape {tensor.shape}, and "
+                f"{shown(name + SCALES)} does not hold a factor of each row in F32; save the model again"
+            )
+        scale = rows.floats()
+        if not np.isfinite(scale).all():
+            raise ModelError(
+                f"{tensor.path}: {shown(rows.name)} holds numbers that are not finite; the file is damaged"
+            )
+        found[name] = QuantisedTensor(name, tensor.path, tensor.format, tensor.content, scale)
+    for name, rows in factors.items():
+        raise ModelError(f"{rows.path}: {shown(rows.name)} belongs to {shown(name)}, which is no int8 matrix")
+    return found
 
 
 @dataclass(frozen=True)

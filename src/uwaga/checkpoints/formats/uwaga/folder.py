@@ -15,7 +15,7 @@ import torch
 
 from uwaga.checkpoints.alignment_head import HEAD_FILE, head_bytes
 from uwaga.checkpoints.card import CARD
-from uwaga.checkpoints.checkpoint import Dtype
+from uwaga.checkpoints.checkpoint import StoredDtype
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, FORMAT, SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.formats.uwaga.read import (
     FIRST_VERSION,
@@ -31,6 +31,7 @@ from uwaga.checkpoints.formats.uwaga.read import (
 )
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.storage.json_file import peek
+from uwaga.checkpoints.storage.tensors import SCALES, to_int8
 from uwaga.checkpoints.to_torch import DTYPES, distinct_tensors, skip_init
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
@@ -48,7 +49,7 @@ def save_model(
     target: Tokeniser,
     languages: tuple[str, str],
     card: str,
-    dtype: Dtype = "float32",
+    dtype: StoredDtype = "float32",
     score_stats: ScoreStats | None = None,
     alignment_head: AlignmentHead | None = None,
 ) -> None:
@@ -63,7 +64,7 @@ def save_model(
         target: tokeniser of the target side; one equal to ``source`` is stored once.
         languages: codes of source and target.
         card: Markdown: data, licence, metrics with their sacreBLEU signatures.
-        dtype: number format of the stored weights.
+        dtype: number format of the stored weights; ``int8`` rounds each row of a matrix to 255 steps.
         score_stats: statistics of its scores, if they have been measured.
         alignment_head: the attention head that aligns words, if one has been chosen.
 
@@ -144,7 +145,7 @@ def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
             )
 
 
-def weight_bytes(model: torch.nn.Module, dtype: str) -> bytes:
+def weight_bytes(model: torch.nn.Module, dtype: StoredDtype) -> bytes:
     """Return the weights as a safetensors file, floating-point ones in ``dtype``.
 
     Raises:
@@ -154,8 +155,11 @@ def weight_bytes(model: torch.nn.Module, dtype: str) -> bytes:
     for name, tensor in distinct_tensors(model).items():
         value = tensor.detach().cpu()
         if value.is_floating_point():
-            value = value.to(DTYPES[dtype])
+            value = value.to(torch.float32 if dtype == "int8" else DTYPES[dtype])
             if not bool(torch.isfinite(value).all()):
                 raise ModelError(f"weight {name!r} is not finite in {dtype}; the model is not saved")
+        if dtype == "int8" and value.ndim == 2:
+            whole, scales = to_int8(value.numpy())
+            value, stored[name + SCALES] = torch.from_numpy(whole), torch.from_numpy(scales)
         stored[name] = value.contiguous()
     return safetensors.torch.save(stored, metadata={"format": "pt"})

@@ -10,13 +10,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from uwaga.checkpoints.card import read_card
-from uwaga.checkpoints.checkpoint import Checkpoint, Dtype, Memory, WeightSummary
+from uwaga.checkpoints.checkpoint import Checkpoint, Memory, StoredDtype, WeightSummary
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FORMAT, SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count, weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.storage.safetensors_files import STORED, check_header, count_tensors, open_tensors
+from uwaga.checkpoints.storage.tensors import SCALES, StoredTensor, join_scales
 from uwaga.checkpoints.weight_map import Table, Weights, plain
 from uwaga.decoder import Symbols
 from uwaga.engine.layout import engine_refusal
@@ -104,7 +105,10 @@ class FolderConfig(StrictModel):
     normalisation: Literal["nfkc", "identity"] = Field(
         description="what the tokenisers do to text; checked against them"
     )
-    weights: Dtype = Field(description="number format of the stored floating-point weights")
+    weights: StoredDtype = Field(
+        description="number format of the stored weights; in int8 a matrix has integers and, as NAME:scales, "
+        "a factor of each row; factors and weights that are not matrices are float32"
+    )
     sha256: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{64}$",
@@ -364,19 +368,21 @@ def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[s
     path = folder / WEIGHTS
     try:
         check_plausible(folder, config)
-        return WeightSummary.of(open_tensors(path).values()), ()
+        return WeightSummary.of(_open(path, config, check=False).values()), ()
     except ModelError as error:
         return WeightSummary(None, 0, ()), (str(error),)
 
 
 def _weights(path: Path, config: FolderConfig) -> Weights:
     """Return the weights; torch checks those of a model with an attention score that uwaga does not know."""
-    wanted = STORED[config.weights]
     if not isinstance(config.model, RecurrentSettings) or engine_refusal(config.model) is None:
         shapes = weight_shapes(config.model, config.vocabulary.source, config.vocabulary.target)
-        check_header(path, shapes, dict.fromkeys(shapes, wanted))
-    stored = open_tensors(path, config.sha256)
+        formats = {name: _stored_as(config, shape) for name, shape in shapes.items()}
+        scales = {name + SCALES: shapes[name][:1] for name, form in formats.items() if form == "I8"}
+        check_header(path, shapes | scales, formats | dict.fromkeys(scales, "F32"))
+    stored = _open(path, config)
     for name, tensor in stored.items():
+        wanted = _stored_as(config, tensor.shape)
         if tensor.format != wanted:
             raise ModelError(
                 f"{path}: {name!r} is stored as {tensor.format}, config.json asks for {wanted}; "
@@ -384,3 +390,16 @@ def _weights(path: Path, config: FolderConfig) -> Weights:
             )
     shapes = {name: tensor.shape for name, tensor in stored.items()}
     return Weights(shapes, Table(plain({name: name for name in stored})), stored)
+
+
+def _open(path: Path, config: FolderConfig, check: bool = True) -> dict[str, StoredTensor]:
+    """Return the tensors of the weight file; ``check``: compare its checksum, which reads all of it."""
+    stored = open_tensors(path, config.sha256 if check else None)
+    return join_scales(stored) if config.weights == "int8" else stored
+
+
+def _stored_as(config: FolderConfig, shape: tuple[int, ...]) -> str:
+    """Return the format of a weight by its name in safetensors."""
+    if config.weights == "int8":
+        return "I8" if len(shape) == 2 else "F32"
+    return STORED[config.weights]
