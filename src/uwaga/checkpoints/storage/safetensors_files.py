@@ -1,25 +1,32 @@
-"""Read safetensors files without torch: the header is checked, tensors are read on demand."""
+"""Read and write safetensors files without torch: the header is checked, tensors are read on demand.
+
+The format (https://huggingface.co/docs/safetensors) has the length of the header in 8 bytes, the header in
+JSON, and the tensors' bytes one after another.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from uwaga.checkpoints.storage.memory import PrivateFile, PrivateTensor
 from uwaga.checkpoints.storage.tensors import NUMPY, StoredTensor
 from uwaga.engine.packing import Bytes
-from uwaga.errors import ModelError, reason
+from uwaga.errors import ModelError, reason, shown
 from uwaga.files.regular import read_regular
 
 STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 """Names of number formats in safetensors, by their names in numpy."""
+PREFIX = 8
+"""Bytes of the header's length."""
+LARGEST_HEADER = 100_000_000
+"""Maximum bytes of a header, as in the library safetensors."""
 LARGEST_INDEX = 1 << 26
 """Maximum bytes of an index of shards."""
 SHOWN = 3
@@ -36,18 +43,14 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
     Raises:
         ModelError: the file is missing, truncated or damaged, or has an unsupported number format.
     """
-    count_tensors(path)  # safetensors itself checks sizes, offsets and formats
-    file = PrivateFile(path)
+    file, header = _open(path)
     if sha256 is not None and file.sha256() != sha256:
         raise ModelError(
             f"{path}: damaged: its checksum differs from that in config.json; fetch or save the model again"
         )
-    size = int.from_bytes(file.part(0, 8).tobytes(), "little")
-    if size > file.size - 8:
-        raise damaged(path, ValueError("the file ends within its header"))
     found = {}
-    for entry in _entries(path, file.part(8, size).tobytes(), file.size - 8 - size):
-        tensor = PrivateTensor(file, 8 + size + entry.start, entry.shape, entry.kind)
+    for entry in header.entries:
+        tensor = PrivateTensor(file, header.size + entry.start, entry.shape, entry.kind)
         found[entry.name] = StoredTensor(entry.name, path, entry.format, tensor)
     return found
 
@@ -58,10 +61,10 @@ def tensors_of(path: Path, whole: Bytes) -> dict[str, StoredTensor]:
     Raises:
         ModelError: as :func:`open_tensors`.
     """
-    size = int.from_bytes(whole[:8].tobytes(), "little")
-    data = whole[8 + size :]
+    header = _read_header(path, lambda start, size: whole[start : start + size], len(whole))
+    data = whole[header.size :]
     found = {}
-    for entry in _entries(path, whole[8 : 8 + size].tobytes(), len(data)):
+    for entry in header.entries:
         part = data[entry.start : entry.end]
         if part.ctypes.data % entry.kind.itemsize:
             part = part.copy()
@@ -81,20 +84,68 @@ class _Entry(NamedTuple):
     end: int
 
 
-def _entries(path: Path, header: bytes, size: int) -> Iterator[_Entry]:
+class _Header(NamedTuple):
+    """The tensors of a file in their order, its metadata, and the bytes before the first tensor."""
+
+    entries: list[_Entry]
+    metadata: dict[str, str]
+    size: int
+
+
+def _open(path: Path) -> tuple[PrivateFile, _Header]:
+    if not path.is_file():
+        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
+    file = PrivateFile(path)
+    return file, _read_header(path, file.part, file.size)
+
+
+def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _Header:
+    """Read and check a header, given a function that returns the bytes from a start, and the file's size."""
+    if size < PREFIX:
+        raise damaged(path, ValueError(f"it is shorter than {PREFIX} bytes"))
+    length = int.from_bytes(part(0, PREFIX).tobytes(), "little")
+    if length > LARGEST_HEADER:
+        raise damaged(path, ValueError(f"its header is longer than {LARGEST_HEADER} bytes"))
+    if length > size - PREFIX:
+        raise damaged(path, ValueError("it ends within its header"))
     try:
-        values = json.loads(header)
-        values.pop("__metadata__", None)
-        for name, entry in values.items():
-            if entry["dtype"] not in NUMPY:
-                raise ModelError(f"{path}: {name!r} is stored as {entry['dtype']}, which is not supported")
-            (start, end), shape = entry["data_offsets"], tuple(entry["shape"])
-            kind = np.dtype(NUMPY[entry["dtype"]])
-            if not 0 <= start <= end <= size or end - start != math.prod(shape) * kind.itemsize:
-                raise damaged(path, ValueError(f"{name!r} is outside the file"))
-            yield _Entry(name, entry["dtype"], kind, shape, start, end)
+        values = json.loads(part(PREFIX, length).tobytes(), object_pairs_hook=_unique)
+        metadata = values.pop("__metadata__", {})
+        if not all(type(value) is str for value in metadata.values()):
+            raise ValueError("its __metadata__ holds more than texts")
+        entries = [_entry(path, name, value) for name, value in values.items()]
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise damaged(path, error) from None
+    entries.sort(key=lambda entry: (entry.start, entry.end))
+    end = 0
+    for entry in entries:
+        if entry.start != end:
+            raise damaged(
+                path, ValueError(f"{shown(entry.name)} does not begin where the tensor before it ends")
+            )
+        end = entry.end
+    if end != size - PREFIX - length:
+        raise damaged(path, ValueError(f"its tensors take {end} bytes and it has {size - PREFIX - length}"))
+    return _Header(entries, metadata, PREFIX + length)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is in its header twice")
+    return found
+
+
+def _entry(path: Path, name: str, value: Mapping[str, Any]) -> _Entry:
+    (start, end), shape, form = value["data_offsets"], tuple(value["shape"]), value["dtype"]
+    if not all(type(number) is int and 0 <= number < 1 << 63 for number in (start, end, *shape)):
+        raise ValueError(f"the shape or data_offsets of {shown(name)} are not whole numbers")
+    if form not in NUMPY:
+        raise ModelError(f"{path}: {shown(name)} is stored as {shown(form)}, which is not supported")
+    kind = np.dtype(NUMPY[form])
+    if end - start != math.prod(shape) * kind.itemsize:
+        raise ValueError(f"the shape of {shown(name)} does not fit its data_offsets")
+    return _Entry(name, form, kind, shape, start, end)
 
 
 def open_shards(
@@ -157,14 +208,16 @@ def read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
     Raises:
         ModelError: the file is missing, truncated or damaged.
     """
-    if not path.is_file():
-        raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
-    try:
-        with safe_open(path, framework="np") as file:
-            parts = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-            return {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
-    except (SafetensorError, OSError) as error:
-        raise damaged(path, error) from None
+    return {entry.name: (entry.shape, entry.format) for entry in _open(path)[1].entries}
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """Return the metadata of a file.
+
+    Raises:
+        ModelError: the file is missing, truncated or damaged.
+    """
+    return _open(path)[1].metadata
 
 
 def check_header(path: Path, expected: Mapping[str, tuple[int, ...]], wanted: Mapping[str, str]) -> None:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
 from pydantic import Field
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from uwaga.checkpoints.storage.json_file import parse_stored
+from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors, read_metadata
+from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import DataError, ModelError, reason
+from uwaga.errors import DataError, ModelError
 from uwaga.files.atomic import new_file
 from uwaga.settings import StrictModel
 from uwaga.tokenizers.subwords import Subwords
@@ -54,8 +54,8 @@ def write_shortlist(
         "target_tokeniser": _fingerprint(target),
         "pairs": pairs,
     }
-    tensors = {name: np.ascontiguousarray(getattr(shortlist, name)) for name in TENSORS}
-    content = save(tensors, {name: str(value) for name, value in card.items()})
+    tensors = {name: getattr(shortlist, name) for name in TENSORS}
+    content = aligned_bytes(tensors, {name: str(value) for name, value in card.items()})
     try:
         with new_file(path) as file:
             file.write(content)
@@ -81,14 +81,11 @@ def read_shortlist(
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file; `uwaga shortlist` makes one")
-    try:
-        with safe_open(path, framework="np") as file:
-            card = _card(path, file.metadata() or {})
-            _check_model(path, card, source, target, (source_vocabulary, target_vocabulary))
-            _check_tensors(path, file, card)
-            common, first, targets = (file.get_tensor(name) for name in TENSORS)
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path}: damaged or cut short ({reason(error)}); make it again") from None
+    card = _card(path, read_metadata(path))
+    _check_model(path, card, source, target, (source_vocabulary, target_vocabulary))
+    tensors = open_tensors(path)
+    _check_tensors(path, tensors, card)
+    common, first, targets = (tensors[name].values for name in TENSORS)
     try:
         return Shortlist(common, first, targets, target_vocabulary)
     except ModelError as error:
@@ -130,14 +127,13 @@ def _check_model(
             )
 
 
-def _check_tensors(path: Path, file: Any, card: ShortlistCard) -> None:
-    """Check names, formats and shapes before anything is read; safetensors itself checks the sizes."""
-    names = sorted(file.keys())
+def _check_tensors(path: Path, tensors: Mapping[str, StoredTensor], card: ShortlistCard) -> None:
+    """Check names, formats and shapes before anything is read."""
+    names = sorted(tensors)
     if names != sorted(TENSORS):
         raise ModelError(f"{path}: holds {', '.join(names) or 'nothing'}, not {', '.join(TENSORS)}")
     for name in TENSORS:
-        part = file.get_slice(name)
-        shape, form = tuple(part.get_shape()), part.get_dtype()
+        shape, form = tensors[name].shape, tensors[name].format
         wanted = card.source_vocabulary + 1 if name == "first" else None
         if form != "I32" or len(shape) != 1 or (wanted is not None and shape[0] != wanted):
             length = "any length" if wanted is None else str(wanted)
