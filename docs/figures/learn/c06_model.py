@@ -18,7 +18,7 @@ def draw() -> Drawing:
         790,
         310,
         "Head 2 of the encoder's first layer: A, es, a and the full stop give the next piece more than 0.9 "
-        "of the weight; with position 0 for every piece, at most 0.47",
+        "of the weight; with position 0 for every piece, at most 0.48",
         model=True,
     )
     for left, name, one in ((0, "own positions", translator), (400, "position 0 for every piece", same)):
