@@ -90,7 +90,7 @@ def test_sanitizers_find_nothing(tmp_path):
 @pytest.mark.slow
 def test_threads_do_not_race(tmp_path):
     environment = sanitised(tmp_path, THREADS)
-    run([*PYTHON, SUPPORT / "engine_walk.py", "3", "20"], environment)
+    run([*PYTHON, SUPPORT / "engine_walk.py", "3", "10"], environment)
 
 
 def run(command, environment):
