@@ -126,7 +126,7 @@ def translator(monkeypatch, site):
     return uwaga.load(site[0] / "lab/model", device="cpu", threads=1)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6, pytest.param(200, marks=pytest.mark.slow)])
 def test_what_is_shown_is_what_python_computes(browser, site, translator, count):
     page, drawn = started(browser, site[1]), random.Random(3)
     settings = translator.decoder.settings
