@@ -76,8 +76,8 @@ inline void tile_block(const uint8_t* x, int64_t stride, const int8_t* weights, 
 
 // See shared/int8_panels.inl. All blocks have one shape, so that tiles are configured once: the last block starts early
 // enough to be complete, and rows that the previous block has finished are not finished again.
-template <class Finish>
-void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Finish& finish) {
+template <class Panels, class Finish>
+void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& finish) {
     if (rows < 1) return;
     const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel;
     const int64_t blocks = (rows + tile_rows - 1) / tile_rows, block = (rows + blocks - 1) / blocks;
@@ -92,7 +92,7 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     PendingBlock pending;
     int turn = 0;
     for (int64_t p = 0; p < panels; ++p) {
-        const int8_t* weights = w.panels + p * inputs * panel;
+        const int8_t* weights = panel_of(w, inputs, p);
         for (int64_t i = 0; i < panel; i += 16) {
             _mm512_store_si512(negated + i, _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_load_si512(w.sums + p * panel + i)));
         }

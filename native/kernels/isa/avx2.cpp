@@ -108,8 +108,8 @@ void block_of(const uint8_t* x, const int8_t* weights, int64_t groups, uintptr_t
 }
 
 // The product for as many rows as fit the scratch, at most scratch_rows. For `finish` see shared/int8_panels.inl.
-template <class Finish>
-void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Matrix& w, Finish& finish) {
+template <class Panels, class Finish>
+void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Panels& w, Finish& finish) {
     alignas(64) uint8_t scratch[scratch_rows * row_bytes];
     alignas(64) int32_t sums[scratch_rows * panel];
     alignas(64) int32_t start[scratch_rows * panel];  // each row's second term for every column
@@ -121,8 +121,9 @@ void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Ma
     }
     const int64_t blocks = rows < 4 ? 1 : rows / 2;  // each of one to three rows
     for (int64_t p = 0; p < panels; ++p) {
+        const int8_t* const whole = panel_of(w, inputs, p);
         for (int64_t k = 0; k < inputs; k += slice) {
-            const int8_t* weights = w.panels + (p * inputs + k) * panel;
+            const int8_t* weights = whole + k * panel;
             const int64_t depth = smaller(slice, inputs - k), part = depth * panel / blocks;
             uintptr_t prefetch = prefetch_address(w, panels * inputs * panel, (p * inputs + k) * panel, prefetch_distance);
             for (int64_t b = 0; b < blocks; ++b, prefetch += static_cast<uintptr_t>(part)) {
@@ -143,8 +144,8 @@ void int8_some(const QuantisedRows& x, int64_t first, int64_t rows, const Int8Ma
     }
 }
 
-template <class Finish>
-void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Finish& finish) {
+template <class Panels, class Finish>
+void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& finish) {
     if (rows < 1) return;
     const int64_t slices = (padded_inputs(w.inputs) + slice - 1) / slice;
     const int64_t most = scratch_rows / slices, turns = (rows + most - 1) / most;

@@ -101,8 +101,8 @@ struct PipelinedBlock {
 };
 
 // See shared/int8_panels.inl.
-template <class Finish>
-void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Finish& finish) {
+template <class Panels, class Finish>
+void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& finish) {
     if (rows < 1) return;
     const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel;
     const int64_t blocks = (rows + block_rows - 1) / block_rows;
@@ -110,7 +110,7 @@ void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Fini
     PendingBlock pending;
     int turn = 0;
     for (int64_t p = 0; p < panels; ++p) {
-        const int8_t* weights = w.panels + p * inputs * panel;
+        const int8_t* weights = panel_of(w, inputs, p);
         // Each block of rows prefetches its part of the panel that is `prefetch_distance` ahead.
         const int64_t size = panels * inputs * panel, part = inputs * panel / blocks;
         for (int64_t b = 0; b < blocks; ++b) {

@@ -14,18 +14,25 @@
 // which writes panels, or a part of the inputs of one, as int8. Included inside an unnamed namespace.
 
 static_assert(Int4Block::rows <= SignedRows::most);
-constexpr int64_t unpacked_size = 64 * 1024;  // bytes of unpacked panels
+constexpr int64_t unpacked_size = 64 * 1024;  // bytes of an unpacked panel, or a piece of one
 constexpr int64_t unpacked_rows = 64;         // multiplied by a panel that is unpacked piece by piece
 
-// Passes panels of an unpacked part on as those of the whole.
-template <class Finish>
-struct LaterPanels {
-    Finish& finish;
-    int64_t first;
-
-    void prepare(int64_t row, int64_t p) const { finish.prepare(row, first + p); }
-    void operator()(int64_t row, int64_t p, const int32_t* sums) const { finish(row, first + p, sums); }
+// The panels of an int4 matrix as those of int8, each unpacked when its turn comes.
+struct UnpackedPanels {
+    const Int4Matrix& packed;
+    const int32_t* sums;
+    int64_t outputs, inputs;
+    int8_t* room;  // for a panel
 };
+inline const int8_t* panel_of(const UnpackedPanels& w, int64_t inputs, int64_t p) {
+    const int64_t groups = inputs / int4_inputs;
+    unpack(w.packed.panels + p * groups * int4_group, groups, w.room);
+    return w.room;
+}
+inline uintptr_t prefetch_address(const UnpackedPanels& w, int64_t size, int64_t byte, uintptr_t distance) {
+    constexpr int64_t whole = int4_inputs * panel;
+    return prefetch_address(w.packed, size / whole * int4_group, byte / whole * int4_group, distance);
+}
 
 struct AddToTotals {
     int32_t* totals;
@@ -40,14 +47,7 @@ template <class Finish>
 void unpacked_panels(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, Finish& finish) {
     const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel, groups = inputs / int4_inputs;
     alignas(64) int8_t scratch[unpacked_size];
-    const int64_t together = unpacked_size / (inputs * panel);
-    for (int64_t p = 0; together > 0 && p < panels; p += together) {
-        const int64_t count = smaller(together, panels - p);
-        unpack(w.panels + p * groups * int4_group, count * groups, scratch);
-        LaterPanels<Finish> later{finish, p};
-        int8_panels(x, rows, Int8Matrix{scratch, w.scales + p * panel, w.sums + p * panel, count * panel, inputs}, later);
-    }
-    if (together > 0) return;
+    if (inputs * panel <= unpacked_size) return int8_panels(x, rows, UnpackedPanels{w, w.sums, w.outputs, inputs, scratch}, finish);
     // Panels that do not fit: piece by piece of their inputs. The correction belongs to the first piece.
     alignas(64) const int32_t none[panel] = {};
     alignas(64) int32_t totals[unpacked_rows * panel];

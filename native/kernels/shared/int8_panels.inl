@@ -21,15 +21,16 @@
 
 static_assert(is_same<decltype(&Int8Block::run), void (*)(int64_t, const uint8_t*, int64_t, const int8_t*, const int32_t*, int64_t, uintptr_t, int64_t, int32_t*)>);
 
-// Call finish(row, panel index, the row's 32 exact sums of (u8 - 128) * q) for every row and panel.
-template <class Finish>
-void int8_panels(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, Finish& finish) {
+// Call finish(row, panel index, the row's 32 exact sums of (u8 - 128) * q) for every row and panel; rows in their order
+// within a panel. Panels are an Int8Matrix or UnpackedPanels, and panel_of is called once for each.
+template <class Panels, class Finish>
+void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& finish) {
     const int64_t inputs = padded_inputs(w.inputs), panels = padded_outputs(w.outputs) / panel;
     const int64_t blocks = (rows + Int8Block::rows - 1) / Int8Block::rows;
     if (rows < 1) return;
     alignas(64) int32_t sums[Int8Block::rows * panel];
     for (int64_t p = 0; p < panels; ++p) {
-        const int8_t* weights = w.panels + p * inputs * panel;
+        const int8_t* weights = panel_of(w, inputs, p);
         // Each block of rows prefetches its part of the panel that is `prefetch_distance` ahead.
         const int64_t size = panels * inputs * panel, part = inputs * panel / blocks;
         for (int64_t b = 0; b < blocks; ++b) {

@@ -1,4 +1,6 @@
-// What to prefetch during a product. Included inside an unnamed namespace.
+// The panels of int8 products, and what to prefetch meanwhile. Included inside an unnamed namespace.
+
+inline const int8_t* panel_of(const Int8Matrix& w, int64_t inputs, int64_t p) { return w.panels + p * inputs * panel; }
 
 // The address to prefetch when a product is at `byte` of its weights: `distance` bytes further on.
 template <class Matrix>
