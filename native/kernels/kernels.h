@@ -79,11 +79,13 @@ struct ListedTokens {
 
 // Quantised rows, each with its own scale: x = scale * (u8 - 128). The stride is a multiple of 64 and at least
 // padded_inputs(inputs); quantise fills the padding with 128. Strides that are multiples of 4096 are slow; with AMX, so
-// are powers of two from 1024.
+// are powers of two from 1024. With two terms, a row is the sum of two that follow each other: of the quantised row and of
+// what it leaves of the input.
 struct QuantisedRows {
     const uint8_t* values;
     const float* scales;
     int64_t stride;
+    int64_t terms = 1;  // 2: for int8_output alone, and at most 16,384 inputs
 };
 
 // y = activation(x W^T + bias) [* gate] [+ residual]: applied before a value is stored.

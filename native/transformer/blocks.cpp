@@ -13,11 +13,11 @@ int64_t stride_of(int64_t width) {
     return whole % 512 == 0 ? whole + 32 : whole;
 }
 
-Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride) {
+Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride, int64_t terms) {
     // Avoid multiples of 512 bytes, as above. The quantising kernel fills the padding.
     int64_t bytes = rounded(width, 64);
     if (bytes % 512 == 0) bytes += 64;
-    return {x, rows, width, stride, ws.quantised.ensure(rows * bytes), ws.scales.ensure(rows), bytes, ws.spread.ensure(2 * width)};
+    return {x, rows, width, stride, ws.quantised.ensure(rows * terms * bytes), ws.scales.ensure(rows * terms), bytes, ws.spread.ensure(2 * width), terms};
 }
 
 void normalise(const Model& model, const Norm& norm, const float* x, int64_t rows, float* y) {

@@ -11,7 +11,7 @@
 namespace uwaga {
 
 int64_t stride_of(int64_t width);  // stride of float rows
-Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride);
+Rows rows_of(Workspace& ws, const float* x, int64_t rows, int64_t width, int64_t stride, int64_t terms = 1);
 void normalise(const Model& model, const Norm& norm, const float* x, int64_t rows, float* y);
 
 // Return x, with the norm before the block if it has one.

@@ -137,6 +137,7 @@ class Builder : private PartReader {
             add({&l.query_key_value, &l.self_output, &l.forget, &l.input, &l.query, &l.cross_output, &l.feed_forward.gate, &l.feed_forward.inner, &l.feed_forward.outer});
         }
         read.push_back(&model_.output_weight);
+        choose_output_terms(read);
         for (std::size_t i = 0; i < read.size(); ++i) {
             const Matrix& next = *read[i + 1 < read.size() ? i + 1 : step];
             if (!read[i]->quantised() || !next.quantised()) continue;
@@ -151,6 +152,16 @@ class Builder : private PartReader {
                 read[i]->int4.prefetch_size = size;
             }
         }
+    }
+
+    // Rounding the inputs of a decoder-only model's output layer changes its probabilities as much as that of several layers;
+    // two terms are worth their time where the output layer is a small part of the model.
+    void choose_output_terms(const std::vector<Matrix*>& read) {
+        const Matrix& output = model_.output_weight;
+        if (model_.has_source() || output.kind != Matrix::Kind::int8 || output.inputs() > 16384) return;
+        int64_t weights = 0;
+        for (const Matrix* matrix : read) weights += matrix->outputs() * matrix->inputs();
+        if (4 * output.outputs() * output.inputs() <= weights) model_.output_terms = 2;
     }
 
     Heads heads(const std::string& stack) const {

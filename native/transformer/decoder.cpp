@@ -170,7 +170,7 @@ void StepPart::run() {
     for (std::size_t l = 0; l < model.decoder.size(); ++l) run_layer(l, x);
     if (shape.pre_norm) normalise(model, model.decoder_norm, x, rows(), x);
     scale_output(model, x, rows());
-    Rows features = rows_of(ws, x, rows(), shape.width, stride);
+    Rows features = rows_of(ws, x, rows(), shape.width, stride, model.output_terms);
     choose(model, features, first, request, answer, next, ws, shared, slice);
 }
 

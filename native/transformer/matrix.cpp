@@ -9,12 +9,28 @@
 
 namespace uwaga {
 
+void Rows::quantise_each(const Kernels& kernels, const Spread& spread) {
+    for (int64_t row = 0; row < rows; ++row) {
+        const float* from = x + row * stride;
+        if (spread) {
+            kernels.spread(from, spread, false, room);
+            from = room;
+        }
+        uint8_t* to = values + row * terms * values_stride;
+        float* scale = scales + row * terms;
+        kernels.quantise(from, 1, width, width, to, scale, values_stride);
+        if (terms == 1) continue;
+        for (int64_t k = 0; k < width; ++k) room[k] = from[k] - scale[0] * static_cast<float>(to[k] - 128);
+        kernels.quantise(room, 1, width, width, to + values_stride, scale + 1, values_stride);
+    }
+}
+
 double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, int64_t token) {
     const int64_t inputs = w.inputs(), at = token / panel, column = token % panel;
     const float* x = in.x + row * in.stride;
     double sum = 0;
     if (w.quantised()) {
-        // As in the kernels: an exact integer and two roundings.
+        // As in the kernels: for each term an exact integer and two roundings.
         const int64_t depth = padded_inputs(inputs);
         std::vector<int8_t> unpacked;
         if (w.kind == Matrix::Kind::int4) {
@@ -22,10 +38,14 @@ double logit_at(Rows& in, int64_t row, const Matrix& w, const LogitEpilogue& e, 
             unpack_int4(w.int4.panels + at * int4_panels_size(panel, inputs), 1, inputs, unpacked.data());
         }
         const int8_t* from = (w.kind == Matrix::Kind::int8 ? w.int8.panels + at * panel * depth : unpacked.data()) + column * 4;
-        const uint8_t* values = in.values + row * in.values_stride;
-        int32_t exact = 0;
-        for (int64_t k = 0; k < inputs; ++k) exact += (static_cast<int32_t>(values[k]) - 128) * from[k / 4 * 4 * panel + k % 4];
-        float logit = static_cast<float>(exact) * (in.scales[row] * w.scales()[token]);
+        float logit = 0;
+        for (int64_t term = row * in.terms; term < (row + 1) * in.terms; ++term) {
+            const uint8_t* values = in.values + term * in.values_stride;
+            int32_t exact = 0;
+            for (int64_t k = 0; k < inputs; ++k) exact += (static_cast<int32_t>(values[k]) - 128) * from[k / 4 * 4 * panel + k % 4];
+            const float part = static_cast<float>(exact) * (in.scales[term] * w.scales()[token]);
+            logit = term == row * in.terms ? part : logit + part;
+        }
         if (e.bias) logit += e.bias[token];
         return e.cap != 0 ? e.cap * std::tanh(static_cast<double>(logit) / e.cap) : logit;
     }

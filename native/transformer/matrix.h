@@ -32,21 +32,22 @@ struct Rows {
     float* scales;    // room for rows
     int64_t values_stride;
     float* room = nullptr;  // for a spread row: 2 * width
+    int64_t terms = 1;      // of each quantised row; with two there is room for twice as many
     enum class Done { none, plain, spread } done = Done::none;
 
     // The rows for products with w.
     QuantisedRows as_int8(const Kernels& kernels, const Matrix& w) {
         const Done wanted = w.spread ? Done::spread : Done::plain;
-        if (done != wanted && !w.spread) kernels.quantise(x, rows, width, stride, values, scales, values_stride);
-        for (int64_t row = 0; done != wanted && w.spread && row < rows; ++row) {
-            kernels.spread(x + row * stride, w.spread, false, room);
-            kernels.quantise(room, 1, width, width, values + row * values_stride, scales + row, values_stride);
+        if (done != wanted) {
+            if (w.spread || terms == 2) quantise_each(kernels, w.spread);
+            else kernels.quantise(x, rows, width, stride, values, scales, values_stride);
         }
         done = wanted;
-        return {values, scales, values_stride};
+        return {values, scales, values_stride, terms};
     }
+    void quantise_each(const Kernels& kernels, const Spread& spread);
     // Rows [first, first + count).
-    Rows part(int64_t first, int64_t count) const { return {x + first * stride, count, width, stride, values + first * values_stride, scales + first, values_stride, room, done}; }
+    Rows part(int64_t first, int64_t count) const { return {x + first * stride, count, width, stride, values + first * terms * values_stride, scales + first * terms, values_stride, room, terms, done}; }
 };
 
 // Panels [first, last) of a matrix: its outputs from 32 * first.

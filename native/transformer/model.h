@@ -95,6 +95,7 @@ struct Weights {
     Norm encoder_norm, decoder_norm;  // in pre-norm models only
     Matrix output_weight;
     const float* output_bias = nullptr;
+    int64_t output_terms = 1;  // of the output layer's quantised rows
     int64_t source_vocabulary = 0, target_vocabulary = 0;
     int64_t cells = 0;                       // recurrent state per row: numbers
     std::shared_ptr<const Network> network;  // of a recurrent encoder-decoder, which has no layers here; otherwise null

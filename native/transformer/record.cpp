@@ -524,7 +524,7 @@ std::vector<NamedArray> look_inside(const ModelPtr& pointer, const std::vector<i
     pass.see_rows("decoder.output");
     float* logits = pass.see("logits");
     if (!logits) return arrays;
-    Rows features = rows_of(ws, ws.x.get(), steps, model.shape.width, stride_of(model.shape.width));
+    Rows features = rows_of(ws, ws.x.get(), steps, model.shape.width, stride_of(model.shape.width), model.output_terms);
     std::vector<OutputRow> out(static_cast<std::size_t>(steps));
     for (int64_t row = 0; row < steps; ++row) {
         out[static_cast<std::size_t>(row)].count = 0;

@@ -15,6 +15,7 @@ from uwaga.checkpoints.formats.uwaga.int8 import CONFIG, WEIGHTS, read_quantised
 from uwaga.checkpoints.storage.safetensors_files import aligned_bytes, open_tensors
 from uwaga.cli.main import main
 from uwaga.conversion.quantise import quantise
+from uwaga.decoder import Choice
 from uwaga.engine import NativeModel, _core, pack
 from uwaga.engine.cpu import usable
 from uwaga.engine.packing import INT4_GROUP
@@ -79,8 +80,19 @@ def test_M43_steps_have_the_bits_of_int8_with_the_same_numbers(isa):
 def test_M43_a_decoder_only_model_has_the_bits_of_int8_with_the_same_numbers():
     model = random_decoder(DecoderOnlySettings(layers=2, width=64, heads=4, max_length=40), vocabulary=97)
     prompts = sentences(6, seed=3, vocabulary=97)
-    one, other = (search(each, prompts, OPTIONS) for each in pair(model))
+    one, other = (search(each, prompts, OPTIONS) for each in pair(model, keep=("output",)))
     assert one == other
+
+
+def test_an_int8_output_layer_of_a_decoder_only_model_gives_the_same_logits_one_by_one_and_all_at_once():
+    settings = DecoderOnlySettings(layers=2, width=64, heads=4, max_length=40)
+    _, model = pair(random_decoder(settings, vocabulary=97), keep=("output",))
+    state = model.start(model.encode(sentences(4, seed=3, vocabulary=97)), 1)
+    tokens = np.full(4, SYMBOLS.start)
+    wanted = np.tile(np.arange(97), (4, 1))
+    whole = model.step(tokens, state, Choice(count=1, all_tokens=True)).log_probs
+    each = model.step(tokens, state, Choice(count=1, extra_tokens=wanted)).log_probs[:, 1:]
+    assert np.abs(whole - each).max() < 2e-6
 
 
 def test_M43_results_are_the_same_bits_alone_in_any_batch_and_on_any_threads():

@@ -148,10 +148,10 @@ template <class Panels, class Finish>
 void int8_panels(const QuantisedRows& x, int64_t rows, const Panels& w, Finish& finish) {
     if (rows < 1) return;
     const int64_t slices = (padded_inputs(w.inputs) + slice - 1) / slice;
-    const int64_t most = scratch_rows / slices, turns = (rows + most - 1) / most;
+    const int64_t units = (rows + x.terms - 1) / x.terms, most = scratch_rows / slices / x.terms, turns = (units + most - 1) / most;
     for (int64_t turn = 0; turn < turns; ++turn) {
-        const int64_t first = rows * turn / turns;
-        int8_some(x, first, rows * (turn + 1) / turns - first, w, finish);
+        const int64_t first = units * turn / turns * x.terms, last = units * (turn + 1) / turns * x.terms;
+        int8_some(x, first, last - first, w, finish);
     }
 }
 

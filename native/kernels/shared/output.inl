@@ -185,10 +185,35 @@ void output(int64_t rows, int64_t outputs, const LogitEpilogue& e, OutputRow* ou
     }
 }
 
+// The sums of rows of one or two terms; a row's terms come one after the other.
+struct DequantiseTerms {
+    const QuantisedRows& x;
+    const float* column_scales;
+    OutputFinish& finish;
+    Vec first[parts];
+
+    void prepare(int64_t, int64_t) const {}
+
+    void operator()(int64_t at, int64_t p, const int32_t* sums) {
+        const Vec scale = set(x.scales[at]);
+        const bool two = x.terms == 2, adds = two && at % 2;
+        Vec v[parts];
+        UWAGA_UNROLL
+        for (int i = 0; i < parts; ++i) {
+            v[i] = from_int(sums + i * lanes) * (scale * load(column_scales + p * panel + i * lanes));
+            if (adds) v[i] = first[i] + v[i];
+            first[i] = v[i];
+        }
+        if (!two || adds) finish(two ? at / 2 : at, p, v);
+    }
+};
+
 void int8_output(const QuantisedRows& x, int64_t rows, const Int8Matrix& w, const LogitEpilogue& e, OutputRow* out) {
     output(rows, w.outputs, e, out, [&](int64_t first, int64_t count, OutputFinish& finish) {
-        Dequantise<OutputFinish> dequantise{x.scales + first, w.scales, finish};
-        int8_panels(QuantisedRows{x.values + first * x.stride, x.scales + first, x.stride}, count, w, dequantise);
+        const int64_t at = first * x.terms;
+        const QuantisedRows some{x.values + at * x.stride, x.scales + at, x.stride, x.terms};
+        DequantiseTerms dequantise{some, w.scales, finish, {}};
+        int8_panels(some, count * x.terms, w, dequantise);
     });
 }
 void int4_output(const QuantisedRows& x, int64_t rows, const Int4Matrix& w, const LogitEpilogue& e, OutputRow* out) {

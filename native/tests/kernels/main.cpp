@@ -38,6 +38,7 @@ void test_all(const Kernels& kernels) {
     test_output(kernels, Kind::int8);
     test_output(kernels, Kind::float32);
     test_output(kernels, Kind::bfloat16);
+    test_output_terms(kernels);
     test_output_not_finite(kernels);
     test_many_output_rows(kernels);
     test_embed(kernels);

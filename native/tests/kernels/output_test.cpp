@@ -138,6 +138,48 @@ void test_output(const Kernels& kernels, Kind kind) {
     }
 }
 
+void test_output_terms(const Kernels& kernels) {  // rows that are the sum of two quantised rows
+    Random random(10);
+    const int64_t sizes[][2] = {{70, 40}, {300, 96}, {65, 2048}};
+    for (const auto& size : sizes) {
+        const int64_t outputs = size[0], inputs = size[1], most = 150;
+        Floats w = normals(random, outputs * inputs), x = normals(random, most * inputs), bias = normals(random, outputs), terms(2 * most * inputs);
+        const PackedInt8 int8(w.get(), outputs, inputs, 127);
+        const Quantised first(kernels, x.get(), most, inputs, inputs);
+        for (int64_t r = 0; r < most; ++r) {
+            for (int64_t k = 0; k < inputs; ++k) {
+                const float given = x[r * inputs + k];
+                terms[2 * r * inputs + k] = given;
+                terms[(2 * r + 1) * inputs + k] = given - first.scales[r] * static_cast<float>(first.values[r * first.stride + k] - 128);
+            }
+        }
+        const Quantised q(kernels, terms.get(), 2 * most, inputs, inputs);
+        Floats each(2 * most * outputs), logits(most * outputs);
+        kernels.int8_product(q.rows(), 2 * most, int8.matrix(), Epilogue{}, each.get(), outputs);
+        for (int64_t r = 0; r < most; ++r) {
+            for (int64_t n = 0; n < outputs; ++n) {
+                logits[r * outputs + n] = (each[2 * r * outputs + n] + each[(2 * r + 1) * outputs + n]) + bias[n];
+                double exact = bias[n], length = 0;
+                for (int64_t k = 0; k < inputs; ++k) {
+                    const double product = static_cast<double>(x[r * inputs + k]) * int8.scales[n] * static_cast<double>(int8.at(n, k));
+                    exact += product;
+                    length += std::fabs(product);
+                }
+                CHECK(std::fabs(logits[r * outputs + n] - exact) < 4e-5 * length, "two terms: %.9g for %.9g", static_cast<double>(logits[r * outputs + n]), exact);
+            }
+        }
+        for (const int64_t rows : {1, 2, 3, 5, 8, 33, 65, 150}) {
+            const int64_t from = random.below(most - rows + 1);
+            QuantisedRows some = q.rows(2 * from);
+            some.terms = 2;
+            Asked asked;
+            ask(asked, from, rows, outputs, true);
+            kernels.int8_output(some, rows, int8.matrix(), {bias.get()}, asked.rows.data());
+            for (int64_t r = 0; r < rows; ++r) check_output(asked, r, logits.get() + (from + r) * outputs, outputs);
+        }
+    }
+}
+
 void test_output_not_finite(const Kernels& kernels) {
     Random random(8);
     Floats w = normals(random, 100 * 32), x = normals(random, 2 * 32), bias(100, 0.0f);

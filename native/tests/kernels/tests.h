@@ -31,6 +31,7 @@ void test_int4_not_finite(const Kernels& kernels);
 void test_float_product(const Kernels& kernels, bool bfloat16);
 
 void test_output(const Kernels& kernels, Kind kind);
+void test_output_terms(const Kernels& kernels);
 void test_output_not_finite(const Kernels& kernels);
 void test_many_output_rows(const Kernels& kernels);
 void test_embed(const Kernels& kernels);
