@@ -127,7 +127,7 @@ def pack(
     levels: int = 127,
     integers: Callable[[str], Integers | None] = lambda name: None,
 ) -> Packed:
-    """Pack a model's weights. The inputs of quantised matrices of decoder-only models are spread.
+    """Pack a model's weights. The inputs of int8 matrices of decoder-only models are spread.
 
     Args:
         settings: the settings of the model.
@@ -204,11 +204,12 @@ def _matrix(
     spread: bool,
 ) -> Matrix:
     arrays: tuple[NDArray[Any], ...]
-    spread = spread and form in QUANTISED
+    # Published weights often lie on a grid of 4 bits, off which spreading would move them.
+    spread = spread and form == "int8"
     if form in QUANTISED:
         try:
             if form == "int4":
-                arrays = _core.pack_int4(whole, arena, spread)
+                arrays = _core.pack_int4(whole, arena)
             else:
                 arrays = _core.pack_int8(whole, levels, arena, spread)
         except ValueError as error:

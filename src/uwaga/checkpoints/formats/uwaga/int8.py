@@ -44,7 +44,7 @@ from uwaga.checkpoints.storage.memory import SharedFile, read_private
 from uwaga.checkpoints.storage.safetensors_files import NAMES, aligned_bytes, check_header, tensors_of
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.layout import products, stored_shapes, vectors
-from uwaga.engine.packing import KEPT, PARTS, QUANTISED, Matrix, Packed, int4_size
+from uwaga.engine.packing import KEPT, PARTS, Matrix, Packed, int4_size
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
@@ -361,7 +361,7 @@ def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTen
         arrays = tuple(tensors[f"{product.name}:{part}"].values for part in PARTS[form])
         if form != "bfloat16" and not np.isfinite(arrays[1]).all():
             raise ModelError(f"{path}: scales of {product.name!r} are not finite; convert the model again")
-        spread = bool(config.weights.spread) and form in QUANTISED
+        spread = bool(config.weights.spread) and form == "int8"
         matrices[product.name] = Matrix(
             sum(product.outputs), product.inputs, form, config.weights.levels, arrays, spread
         )

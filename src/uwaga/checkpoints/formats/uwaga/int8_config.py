@@ -64,7 +64,7 @@ class WeightFile(StrictModel):
     """The weight file.
 
     ``levels`` is the largest number of the int8 matrices, ``kept`` the matrices in bfloat16; in an int4 model
-    those in int8. ``spread``: the inputs of quantised matrices are spread (:mod:`uwaga.engine.packing`); only
+    those in int8. ``spread``: the inputs of int8 matrices are spread (:mod:`uwaga.engine.packing`); only
     in decoder-only models, and not in those of older versions.
     """
 
