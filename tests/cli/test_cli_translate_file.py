@@ -74,15 +74,15 @@ def test_what_cannot_be_is_said_in_a_line(tmp_path, capsys, name, content, optio
 
 def test_doubtful_texts_are_reported_with_their_numbers(tmp_path, capsys):
     source, target = tmp_path / "a.txt", tmp_path / "b.txt"
-    number = 'A youth with a black shirt that says "Asian Pacific 2007" plays a drum while sitting.'
+    number = "A man wearing jersey number 39 is playing hockey."
     lost = "The meeting starts at 9:30 on Monday."
     source.write_text("\n\n".join(["I want to buy a car.", number, lost, number]) + "\n")
     for options in ((), ("--force", "--coverage")):
         assert uwaga("translate-file", source, target, *options) == 0
         report = capsys.readouterr().err
         assert "3 of 4" in report and "text 1" not in report
-        assert "text 2" in report and "text 4" in report and "'2007'" in report
+        assert "text 2" in report and "text 4" in report and "'39'" in report
         assert "text 3" in report and "'Monday'" in report
     assert uwaga("translate-file", source, target, "--force", "--no-coverage") == 0
     report = capsys.readouterr().err
-    assert "2 of 4" in report and "'2007'" in report and "text 3" not in report
+    assert "2 of 4" in report and "'39'" in report and "text 3" not in report

@@ -145,11 +145,10 @@ def test_the_shape_and_numbers_are_those_of_the_npm_package(server, options):
     made = ask(server, **asked, **options).json()
     web = {key: value for key, value in options.items() if key != "forced"}
     web |= {"targets": [options["forced"]]} if "forced" in options else {}
-    request = {"lib": str(ROOT / "web/lib"), "folder": str(BUNDLED), "open": {}, "texts": [TEXT]}
     script = ROOT / "tests/support/web_translations.mjs"
-    done = subprocess.run(
-        ["node", script], input=json.dumps(request | {"options": asked | web}), capture_output=True, text=True
-    )
+    command = ["node", script, ROOT / "web/lib", BUNDLED, "{}"]
+    request = json.dumps({"texts": [TEXT], "options": asked | web})
+    done = subprocess.run(command, input=request + "\n", capture_output=True, text=True)
     [theirs] = json.loads(done.stdout)["answers"]
     assert len(theirs) == len(made["candidates"])
     for one, other in zip(made["candidates"], theirs, strict=True):
