@@ -333,7 +333,7 @@ def test_a_shared_link_opens_the_text_and_the_server_never_sees_it(browser, serv
 
 @pytest.mark.slow
 def test_long_texts_come_in_portions(page, translator):
-    lines = [f"I see {count} houses and {count + 1} trees." for count in range(2, 60)]
+    lines = [f"I see {count} houses and {count + 1} trees." for count in range(2, 90)]
     asked = bodies(page)
     assert translated(page, "\n".join(lines)).count("\n") == len(lines) - 1
     assert not any(body.get("stream") for body in asked) and len(asked) > 3
