@@ -142,17 +142,13 @@ class Weights:
         tensors = [self.stored.get(view.name) for view in views]
         found = [one for one in tensors if isinstance(one, QuantisedTensor) and one.format == "I8"]
         shape = self.shapes[name]
-        turned = any(
-            view.turned and isinstance(one.scale, np.ndarray) for view, one in zip(views, found, strict=False)
-        )
-        if len(found) < len(views) or len(shape) != 2 or turned:
+        if len(found) < len(views) or len(shape) != 2:
             return None
         parts = [_seen(view, one.values) for view, one in zip(views, found, strict=True)]
+        # A matrix with a factor of each row is stored whole, see join_scales().
         scales = [
-            _seen(view, one.scale)
-            if isinstance(one.scale, np.ndarray)
-            else np.full(len(part), one.scale, np.float32)
-            for view, part, one in zip(views, parts, found, strict=True)
+            np.broadcast_to(np.asarray(one.scale, np.float32), len(part))
+            for part, one in zip(parts, found, strict=True)
         ]
         whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
         scale = np.concatenate(scales)

@@ -64,6 +64,10 @@ PARTS: dict[str, tuple[str, ...]] = {
     "float32": ("panels",),
 }
 """Names of the arrays of a matrix in each format."""
+LEVELS = 127
+"""The largest integer of an int8 matrix, unless another is asked for."""
+SMALLEST = 1e-30
+"""A row without larger numbers is rounded to zeros (native/kernels/packing.cpp)."""
 QUANTISED: tuple[Precision, ...] = ("int8", "int4")
 """Formats of integers with scales."""
 KEPT: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
@@ -84,7 +88,7 @@ In a matrix of a single stored tensor, trailing zero outputs may be missing."""
 class Matrix:
     """A packed matrix; ``arrays`` are those of :data:`PARTS`, ``levels`` the largest quantised number.
 
-    ``spread``: quantised after its inputs were spread by an orthogonal matrix (native/kernels/kernels.h).
+    ``spread``: in int8, its inputs were spread by an orthogonal matrix first (native/kernels/kernels.h).
     """
 
     outputs: int
@@ -99,7 +103,7 @@ class Matrix:
         if self.format == "int8":
             return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays, spread=self.spread)
         if self.format == "int4":
-            return _core.Matrix.int4(self.outputs, self.inputs, *self.arrays, spread=self.spread)
+            return _core.Matrix.int4(self.outputs, self.inputs, *self.arrays)
         make = _core.Matrix.bfloat16 if self.format == "bfloat16" else _core.Matrix.float32
         return make(self.outputs, self.inputs, *self.arrays)
 
@@ -124,7 +128,7 @@ def pack(
     read: Read,
     precision: Precision = "float32",
     keep: Sequence[str] = (),
-    levels: int = 127,
+    levels: int = LEVELS,
     integers: Callable[[str], Integers | None] = lambda name: None,
 ) -> Packed:
     """Pack a model's weights. The inputs of int8 matrices of decoder-only models are spread.
@@ -159,7 +163,7 @@ def pack(
     spread = isinstance(settings, DecoderOnlySettings)
     for product in ordered:
         form = KEPT.get(precision, "bfloat16") if product.name in kept else precision
-        unchanged = (form, levels, product.shape, spread) == ("int8", 127, None, False)
+        unchanged = (form, levels, product.shape, spread) == ("int8", LEVELS, None, False)
         exact = [integers(weight_name(part)) for part in product.parts] if unchanged else []
         integer_parts = [part_integers for part_integers in exact if part_integers is not None]
         if len(integer_parts) == len(product.parts):
@@ -192,7 +196,7 @@ def _whole_numbers(product: Product, parts: Sequence[Integers], arena: _core.Wei
     outputs = sum(product.outputs)
     whole = np.ascontiguousarray(numbers), np.ascontiguousarray(scales)
     arrays = _core.pack_int8_numbers(*whole, outputs, arena)
-    return Matrix(outputs, product.inputs, "int8", 127, arrays)
+    return Matrix(outputs, product.inputs, "int8", LEVELS, arrays)
 
 
 def _matrix(

@@ -14,6 +14,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.storage.memory import PrivateTensor
+from uwaga.engine.packing import LEVELS, SMALLEST
 from uwaga.errors import ModelError, shown
 from uwaga.results.attention import Floats
 
@@ -143,8 +144,6 @@ class QuantisedTensor(StoredTensor):
 
 SCALES = ":scales"
 """After the name of an int8 matrix: the name of the tensor (rows,) of its factors, in float32."""
-LEVELS, SMALLEST = 127, 1e-30
-"""The largest integer, and the largest number of a row that is stored as zeros."""
 
 
 def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:

@@ -13,10 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-LEVELS = 127
-"""The largest whole number."""
-SMALLEST = 1e-30
-"""A row without larger numbers is treated as zeros, as in the engine."""
+from uwaga.engine.packing import LEVELS, SMALLEST
 
 
 def fake_quantise(x: Tensor) -> Tensor:
