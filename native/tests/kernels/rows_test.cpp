@@ -52,7 +52,7 @@ void test_spread(const Kernels& kernels) {
             double sum = 0;
             for (int64_t k = 0; k < inputs; ++k) {
                 const int64_t both = (n % s.block) & (k % s.block), pairs = k & (k >> 1);
-                const double angle = 2 * M_PI * static_cast<double>((n / s.block) * (k / s.block)) / static_cast<double>(s.blocks);
+                const double angle = 2 * std::acos(-1.0) * static_cast<double>((n / s.block) * (k / s.block)) / static_cast<double>(s.blocks);
                 const bool negative = (__builtin_popcountll(static_cast<unsigned long long>(both)) + __builtin_popcountll(static_cast<unsigned long long>(pairs))) % 2;
                 sum += x[k] * (std::cos(angle) + std::sin(angle)) * (negative ? -1 : 1);
             }
