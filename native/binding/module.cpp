@@ -75,7 +75,7 @@ NB_MODULE(_core, m) {
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
     nb::class_<WeightArena>(m, "WeightArena").def(nb::init<>());
     m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none(), "spread"_a = false);
-    m.def("pack_int4", &packed_int4, "weight"_a, "arena"_a.none() = nb::none(), "spread"_a = false);
+    m.def("pack_int4", &packed_int4, "weight"_a, "arena"_a.none() = nb::none());
     m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a, "arena"_a.none() = nb::none());
     m.def("trim_heap", &trim_heap);
     m.def("lexical_checksum", &checksum_of_words, "words"_a);
@@ -85,7 +85,7 @@ NB_MODULE(_core, m) {
     m.def("pack_float", &packed_float, "weight"_a, "arena"_a.none() = nb::none());
 
     nb::class_<Packed>(m, "Matrix")
-        .def_static("int4", &int4_matrix, "outputs"_a, "inputs"_a, "panels"_a, "scales"_a, "sums"_a, "spread"_a = false)
+        .def_static("int4", &int4_matrix, "outputs"_a, "inputs"_a, "panels"_a, "scales"_a, "sums"_a)
         .def_static("int8", &int8_matrix, "outputs"_a, "inputs"_a, "levels"_a, "panels"_a, "scales"_a, "sums"_a, "spread"_a = false)
         .def_static("bfloat16", &bfloat16_matrix, "outputs"_a, "inputs"_a, "panels"_a)
         .def_static("float32", &float_matrix, "outputs"_a, "inputs"_a, "panels"_a);

@@ -69,7 +69,7 @@ Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> pa
     return packed;
 }
 
-Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales, Array<int32_t> sums, bool spread) {
+Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array<float> scales, Array<int32_t> sums) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);
     check(panels, int4_panels_size(outputs, inputs), "panels");
@@ -78,7 +78,6 @@ Packed int4_matrix(int64_t outputs, int64_t inputs, Array<uint8_t> panels, Array
     check_aligned(panels.data());
     Packed packed;
     packed.matrix.kind = Matrix::Kind::int4;
-    if (spread) packed.matrix.spread = spread_of(inputs);
     packed.matrix.int4 = Int4Matrix{panels.data(), scales.data(), sums.data(), outputs, inputs};
     check_int4(packed.matrix.int4);
     packed.panels = nb::cast(panels);
@@ -141,9 +140,9 @@ nb::tuple packed_int8_numbers(Shaped<int8_t, 2> w, Shaped<float, 1> given, int64
     return filled_quantised<int8_t>(outputs, inputs, int8_panels_size, arena, [&](int8_t* panels, float* scales, int32_t* sums) { pack_int8_numbers(w.data(), given.data(), rows, outputs, inputs, panels, scales, sums); });
 }
 
-nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena, bool spread) {
+nb::tuple packed_int4(Shaped<float, 2> w, const WeightArenaPtr& arena) {
     const int64_t outputs = static_cast<int64_t>(w.shape(0)), inputs = static_cast<int64_t>(w.shape(1));
-    return filled_quantised<uint8_t>(outputs, inputs, int4_panels_size, arena, [&](uint8_t* panels, float* scales, int32_t* sums) { pack_int4(w.data(), outputs, inputs, panels, scales, sums, spread ? spread_of(inputs) : Spread{}); });
+    return filled_quantised<uint8_t>(outputs, inputs, int4_panels_size, arena, [&](uint8_t* panels, float* scales, int32_t* sums) { pack_int4(w.data(), outputs, inputs, panels, scales, sums); });
 }
 
 nb::object packed_bfloat16(Shaped<float, 2> w, const WeightArenaPtr& arena) {

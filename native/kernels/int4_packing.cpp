@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/spread_rows.h"
+#include "kernels/kernels.h"
 
 namespace uwaga {
 namespace {
@@ -85,15 +85,14 @@ int32_t put(const Grid& grid, int64_t column, uint8_t* to) {
 
 int64_t int4_panels_size(int64_t outputs, int64_t inputs) { return padded_outputs(outputs) / panel * (padded_inputs(inputs) / group) * int4_group; }
 
-void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums, const Spread& spread) {
+void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums) {
     const int64_t groups = padded_inputs(inputs) / group;
-    SpreadRows rows(w, inputs, spread);
     std::memset(panels, 0, static_cast<size_t>(int4_panels_size(outputs, inputs)));
     for (int64_t n = 0; n < padded_outputs(outputs); ++n) {
         scales[n] = 0.0f;
         sums[n] = 0;
         if (n >= outputs) continue;
-        const float* row = rows.at(n);
+        const float* row = w + n * inputs;
         const float largest = largest_magnitude(row, inputs);
         if (std::isnan(largest)) {
             scales[n] = largest;

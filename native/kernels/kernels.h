@@ -243,7 +243,7 @@ void pack_int8(const float* w, int64_t outputs, int64_t inputs, int levels, int8
 // The same for integers |q| <= 127, with a scale for each of `rows` outputs; the remaining outputs are zero.
 void pack_int8_numbers(const int8_t* w, const float* given, int64_t rows, int64_t outputs, int64_t inputs, int8_t* panels, float* scales, int32_t* sums);
 // Each group with the step and the middle that leave the least squared error of a few that are tried.
-void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums, const Spread& spread = {});
+void pack_int4(const float* w, int64_t outputs, int64_t inputs, uint8_t* panels, float* scales, int32_t* sums);
 void unpack_int4(const uint8_t* panels, int64_t count, int64_t inputs, int8_t* to);  // `count` panels of int4 as panels of int8
 void pack_float(const float* w, int64_t outputs, int64_t inputs, float* panels);
 void pack_bfloat16(const float* w, int64_t outputs, int64_t inputs, uint16_t* panels);

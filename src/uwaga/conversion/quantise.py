@@ -85,7 +85,7 @@ def measure_agreement(
         same=sum(one == other for one, other in pairs) / len(pairs),
         tokens=agreeing / max(1, sum(max(len(one), len(other)) for one, other in pairs)),
         difference=float(np.abs(every).mean()),
-        largest=max(math.fabs(float(one.mean())) for one in differences),
+        largest=max(float(np.abs(one).mean()) for one in differences),
         continued=continues,
     )
 

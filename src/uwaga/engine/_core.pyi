@@ -49,7 +49,7 @@ def pack_int8(
     weight: NDArray[np.float32], levels: int, arena: WeightArena | None = None, spread: bool = False
 ) -> tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]: ...
 def pack_int4(
-    weight: NDArray[np.float32], arena: WeightArena | None = None, spread: bool = False
+    weight: NDArray[np.float32], arena: WeightArena | None = None
 ) -> tuple[NDArray[np.uint8], NDArray[np.float32], NDArray[np.int32]]: ...
 def pack_int8_numbers(
     numbers: NDArray[np.int8],
@@ -83,8 +83,6 @@ class Matrix:
         panels: NDArray[np.uint8],
         scales: NDArray[np.float32],
         sums: NDArray[np.int32],
-        *,
-        spread: bool = False,
     ) -> Matrix: ...
     @staticmethod
     def bfloat16(outputs: int, inputs: int, panels: NDArray[np.uint16]) -> Matrix: ...
