@@ -105,6 +105,19 @@ def test_special_tokens_in_a_text_are_plain_text(made, translator):
     assert source.symbols.end == peer.eos_token_id
 
 
+@pytest.mark.parametrize("card", ["language: en\n", ""])
+def test_M42_a_language_model_of_the_same_vocabulary_drafts(made, translator, tmp_path, card):
+    """Its card may list the languages of its training only: a prompt names any."""
+    drafting = tmp_path / "drafting"
+    shutil.copytree(made[0], drafting)
+    if card:
+        (drafting / "README.md").write_text(f"---\n{card}---\n")
+    drafted = uwaga.load(made[0], device="cpu", source="en", target="de", draft=drafting)
+    found, plain = (one.translate(TEXTS, max_length=20) for one in (drafted, translator))
+    assert [replace(one, draft=None) for one in found] == plain
+    assert sum(one.draft.accepted for one in found) > 0
+
+
 def answer_of(model, prompt, **options):
     """Return the greedy continuation of transformers, at most 20 tokens."""
     ids = torch.tensor([prompt])

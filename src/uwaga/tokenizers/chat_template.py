@@ -16,7 +16,9 @@ from typing import Any
 from uwaga.errors import MissingExtraError, ModelError, shown
 
 SECONDS = 10
-"""Longest rendering; real templates take a millisecond."""
+"""Most processor time of a rendering, where the system can limit it; real templates take a millisecond."""
+LONGEST = 60
+"""Most seconds of a rendering, on however busy a machine."""
 MEMORY = 1 << 30
 """Bytes that the process may reserve, where the system can limit them."""
 MAX_TEMPLATE = 1 << 20
@@ -63,23 +65,27 @@ class ChatTemplate:
         # Thinking, for models that can turn it off, would come before the answer.
         values = {**self.special, "messages": list(messages), "enable_thinking": False}
         values["add_generation_prompt"] = generate
-        return _rendered(json.dumps([self.text, values]), self.where)
+        return _rendered(json.dumps([self.text, values, SECONDS]), self.where)
 
 
 @lru_cache(256)
 def _rendered(job: str, where: str) -> str:
-    import subprocess  # not at start-up: models without a template do not need it
+    import signal  # not at start-up: models without a template do not need them
+    import subprocess
 
     try:
         done = subprocess.run(  # noqa: S603 (this module)
             [sys.executable, "-m", __name__],
             input=job.encode(),
             capture_output=True,
-            timeout=SECONDS,
+            timeout=LONGEST,
             check=False,
         )
+        endless = done.returncode < 0 and -done.returncode == getattr(signal, "SIGXCPU", None)
     except subprocess.TimeoutExpired:
-        raise ModelError(f"{where}: the chat template does not end within {SECONDS} seconds") from None
+        endless = True
+    if endless:
+        raise ModelError(f"{where}: the chat template does not end within {SECONDS} seconds")
     if done.returncode == NO_JINJA:
         raise MissingExtraError(f"{where}: a chat template needs jinja2; `pip install 'uwaga[train]'`")
     try:
@@ -93,17 +99,18 @@ def _rendered(job: str, where: str) -> str:
 
 def _main() -> int:
     """Render the template on standard input; print the prompt and the error, one of them null."""
+    text, values, seconds = json.load(sys.stdin)
     try:
-        from resource import RLIMIT_AS, setrlimit  # not on Windows
+        from resource import RLIMIT_AS, RLIMIT_CPU, setrlimit  # not on Windows
     except ImportError:
         pass
     else:
         setrlimit(RLIMIT_AS, (MEMORY, MEMORY))
+        setrlimit(RLIMIT_CPU, (seconds, seconds + 1))
     try:
         from jinja2.exceptions import TemplateError
     except ImportError:
         return NO_JINJA
-    text, values = json.load(sys.stdin)
     try:
         rendered, problem = _render(text, values), None
         if len(rendered) > MAX_RENDERED:

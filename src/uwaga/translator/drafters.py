@@ -126,9 +126,13 @@ def drafter_of(model: Model, drafting: Model) -> Drafter:
 def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
     """Return a drafting model for a pair of languages; one that states none is returned as it is.
 
+    A language model is asked to translate between any two.
+
     Raises:
         SettingsError: it translates between others.
     """
+    if isinstance(drafting.source, PromptTokeniser):
+        return drafting.between(*(None if code in UNKNOWN else code for code in languages))
     chosen: list[str | None] = []
     for code, own, known in zip(languages, drafting.languages, drafting.all_languages.pairs, strict=True):
         if code in UNKNOWN or (own not in UNKNOWN and same_language(own, code)):
