@@ -1,13 +1,14 @@
-"""Speed of today's decoders on CPUs: uwaga's native engine and CTranslate2, from the same GGUF file.
+"""Speed of today's decoders on CPUs: uwaga's engine, CTranslate2 and llama.cpp, from the same GGUF file.
 
     python benchmarks/decoders.py SmolLM2-135M-Instruct.F32.gguf
-    python benchmarks/decoders.py SmolLM2-135M-Instruct.F32.gguf --batches 1 8 32 --precisions int8 int4
+    python benchmarks/decoders.py SmolLM2-135M-Instruct.F32.gguf --precisions int8 int4 --llama-cpp Q8_0 Q4_0
 
 The peer's model is made of the same file by transformers (`gguf_file=`, which needs `pip install gguf
-accelerate`). Prompts are of random tokens. Every system makes exactly the same number of new tokens,
-greedily. Rounds alternate between the systems; a figure is the median of its rounds, after a warm-up. With
-`--cpu` it is of the processor's time, for machines that do other work. The last figure is that of one long
-prompt, whose tokens are counted up to the first new one.
+accelerate`); llama.cpp, which reads one text at a time here, is compared at batch 1 and with the long prompt
+(`pip install llama-cpp-python`). Prompts are of random tokens. Every system makes exactly the same number of
+new tokens, greedily. Rounds alternate between the systems; a figure is the median of its rounds, after a
+warm-up. With `--cpu` it is of the processor's time, for machines that do other work. The last figure is that
+of one long prompt, whose tokens are counted up to the first new one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from generation import PRECISIONS, ctranslate2_generator, measure, uwaga_system
+from peers import llama_cpp_peer
 from peers.machine import machine
 
 LONG = 512
@@ -56,7 +58,8 @@ def main() -> None:
     parser.add_argument("--new", type=int, default=64, help="tokens made behind it")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=["int8"])
-    parser.add_argument("--ctranslate2", type=Path, help="where the converted model is kept")
+    parser.add_argument("--llama-cpp", nargs="*", choices=llama_cpp_peer.TYPES, default=[])
+    parser.add_argument("--ctranslate2", type=Path, help="where the converted models are kept")
     parser.add_argument("--convert-with", default=sys.executable, help="a Python with gguf and accelerate")
     parser.add_argument("--cpu", action="store_true", help="measure the processor's time")
     parser.add_argument("--json", type=Path)
@@ -77,12 +80,19 @@ def main() -> None:
         }
         pieces = json.loads((folder / "ct2" / "pieces.json").read_text())
         systems["CTranslate2 int8"] = ctranslate2_generator(folder / "ct2", pieces, arguments.cores)
+        alone = {
+            f"llama.cpp {name}": llama_cpp_peer.generator(
+                llama_cpp_peer.requantised(arguments.gguf, name, folder), arguments.cores
+            )
+            for name in arguments.llama_cpp
+        }
         shapes = [(size, arguments.prompt, arguments.new) for size in arguments.batches] + [(1, LONG, 1)]
         for size, length, new in shapes:
             clock = time.process_time if arguments.cpu else time.perf_counter
-            taken = measure(systems, size, length, new, arguments.rounds, len(pieces), clock)
+            compared = systems | alone if size == 1 else systems
+            taken = measure(compared, size, length, new, arguments.rounds, len(pieces), clock)
             print(f"\nbatch {size}: tokens a second, {new} new after {length}; share of CTranslate2's")
-            for name in systems:
+            for name in compared:
                 speed = (length if new == 1 else size * new) / taken[name]
                 share = taken["CTranslate2 int8"] / taken[name]
                 results[f"{size} {length} {name}"] = {"tokens_per_second": speed, "share": share}

@@ -10,7 +10,8 @@ The peer reads the same file (`gguf_file=`, which needs `pip install gguf accele
   as a share of the range of the logits at its position;
 - greedy: 64 new tokens after each of 200 prompts of 16 tokens. Where the tokens differ, the transformers'
   difference of the two logits there is listed; the continuations may go on differently after it;
-- int8: the perplexity of the 100 texts in int8 against float32 (native engine alone).
+- int8, int4: the perplexity of the 100 texts in int8 or int4 against float32 (native engine alone);
+- Q8_0, Q4_0: the same of llama.cpp (`pip install llama-cpp-python`), which rounds the same weights itself.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import gzip
 import json
 import math
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ import numpy as np
 import torch
 import transformers
 from numpy.typing import NDArray
+from peers import llama_cpp_peer
 from peers.machine import machine
 
 from uwaga import TextGenerator
@@ -191,12 +194,19 @@ def main() -> None:
                 subject: Any = ours.decoder if name == "logits" else ours
                 result[name] = check(subject, peer, some)
                 print(json.dumps({name: result[name]}), flush=True)
-    if "int8" in asked.parts and asked.engine == "native":
+    rounded = [part for part in asked.parts if part in ("int8", "int4", *llama_cpp_peer.TYPES)]
+    if rounded and asked.engine == "native":
         plain = result["logits"]["perplexity"] if "logits" in result else perplexity(ours.decoder, texts)
-        rounded = TextGenerator.load(asked.file, dtype="int8", engine="native", threads=asked.threads)
-        found = perplexity(rounded.decoder, texts)
-        result["int8"] = {"float32": plain, "int8": found, "per cent": 100 * (found / plain - 1)}
-        print(json.dumps({"int8": result["int8"]}), flush=True)
+        for name in rounded:
+            if name in llama_cpp_peer.TYPES:
+                with tempfile.TemporaryDirectory() as folder:
+                    made = llama_cpp_peer.requantised(asked.file, name, Path(folder))
+                    found = llama_cpp_peer.perplexity(made, texts, asked.threads)
+            else:
+                model = TextGenerator.load(asked.file, dtype=name, engine="native", threads=asked.threads)
+                found = perplexity(model.decoder, texts)
+            result[name] = {"float32": plain, name: found, "per cent": 100 * (found / plain - 1)}
+            print(json.dumps({name: result[name]}), flush=True)
     if asked.json:
         asked.json.write_text(json.dumps(result, indent=1) + "\n")
 
