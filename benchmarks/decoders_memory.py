@@ -25,6 +25,15 @@ from peers.machine import machine
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "int8": 1.0, "int4": 0.5625}
 """Of a weight."""
 PROMPT, NEW = 64, 64
+MODULES = (
+    "importlib.metadata",  # which pydantic imports when it first checks settings
+    "tokenizers",
+    "uwaga.checkpoints.formats.gguf.read",
+    "uwaga.checkpoints.formats.uwaga.int8",
+    "uwaga.checkpoints.formats.uwaga.read",
+    "uwaga.translator.loading",
+)
+"""What loading and searching import."""
 
 
 def resident(key: str) -> int:
@@ -40,7 +49,7 @@ def measured(place: Path, precision: str) -> dict[str, float]:
     from uwaga.checkpoints.size_checks import weight_shapes
     from uwaga.search import search
 
-    for module in ("tokenizers", "uwaga.translator.loading"):
+    for module in MODULES:
         importlib.import_module(module)
     before = resident("VmRSS")
     generator = TextGenerator.load(place, device="cpu", dtype=precision, threads=1, engine="native")
