@@ -203,34 +203,51 @@ struct AttendedHead {
     // The same for `count` query heads, which read the keys that they share together. Each sum is in the same order.
     template <int count>
     void score_together(const QueryHead* q) const {
+        constexpr int usual = 64 / lanes;
         const Shared<count> both(q);
         for (int i = 0; i < count; ++i) {
             score(q[i], q[i].begin, smaller(both.begin, q[i].end));
             score(q[i], both.begin > both.end ? both.begin : both.end, q[i].end);
         }
-        for (int64_t first = both.begin; first < both.end; first += lanes) {
-            const int64_t here = smaller(lanes, both.end - first);
-            Vec dots[count][lanes];
-            for (int64_t j = 0; j < lanes; ++j) {
-                if (j >= here) {
-                    for (int i = 0; i < count; ++i) dots[i][j] = set(0.0f);
-                    continue;
-                }
-                const T* key = keys.at(first + j);
-                Vec a[count], b[count];
-                for (int i = 0; i < count; ++i) a[i] = b[i] = set(0.0f);
-                for (int64_t k = 0; k < head_width; k += 2 * lanes) {
-                    const Vec left = load_any(key + k), right = load_any(key + k + lanes);
-                    UWAGA_UNROLL
-                    for (int i = 0; i < count; ++i) {
-                        a[i] = fma(load(q[i].query + k), left, a[i]);
-                        b[i] = fma(load(q[i].query + k + lanes), right, b[i]);
-                    }
-                }
+        if (head_width == usual * lanes) score_shared<count, usual>(q, both.begin, both.end);
+        else score_shared<count, 0>(q, both.begin, both.end);
+    }
+    // `known` vectors of a head, whose queries may stay in registers; 0: any even number of them.
+    template <int count, int known>
+    void score_shared(const QueryHead* q, int64_t begin, int64_t end) const {
+        const int vectors = known ? known : static_cast<int>(head_width / lanes);
+        Vec query[count][known ? known : 1];
+        for (int i = 0; i < count && known; ++i) {
+            for (int v = 0; v < known; ++v) query[i][v] = load(q[i].query + v * lanes);
+        }
+        const auto dots_of = [&](int64_t t, Vec (&dots)[count]) {
+            const T* key = keys.at(t);
+            Vec a[count], b[count];
+            for (int i = 0; i < count; ++i) a[i] = b[i] = set(0.0f);
+            UWAGA_UNROLL
+            for (int v = 0; v < vectors; v += 2) {
+                const Vec left = load_any(key + v * lanes), right = load_any(key + (v + 1) * lanes);
                 UWAGA_UNROLL
-                for (int i = 0; i < count; ++i) dots[i][j] = a[i] + b[i];
+                for (int i = 0; i < count; ++i) {
+                    a[i] = fma(known ? query[i][v] : load(q[i].query + v * lanes), left, a[i]);
+                    b[i] = fma(known ? query[i][v + 1] : load(q[i].query + (v + 1) * lanes), right, b[i]);
+                }
             }
-            for (int i = 0; i < count; ++i) store_part(q[i].weights + first, scoring.scores(reduce_add_each(dots[i]), first, here), here);
+            UWAGA_UNROLL
+            for (int i = 0; i < count; ++i) dots[i] = a[i] + b[i];
+        };
+        for (int64_t first = begin; first < end; first += lanes) {
+            const int64_t here = smaller(lanes, end - first);
+            Vec pairs[count][lanes / 2];
+            for (int64_t j = 0; j < lanes; j += 2) {
+                Vec one[count], other[count];
+                for (int i = 0; i < count; ++i) one[i] = other[i] = set(0.0f);
+                if (j < here) dots_of(first + j, one);
+                if (j + 1 < here) dots_of(first + j + 1, other);
+                UWAGA_UNROLL
+                for (int i = 0; i < count; ++i) pairs[i][j / 2] = add_pair(one[i], other[i]);
+            }
+            for (int i = 0; i < count; ++i) store_part(q[i].weights + first, scoring.scores(reduce_add_pairs(pairs[i]), first, here), here);
         }
     }
 

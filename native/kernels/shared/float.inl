@@ -10,6 +10,14 @@ constexpr float minus_infinity = -__builtin_huge_valf();
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// Lane i is reduce_add(v[i]).
+inline Vec reduce_add_each(const Vec (&v)[lanes]) {
+    Vec pairs[lanes / 2];
+    UWAGA_UNROLL
+    for (int i = 0; i < lanes / 2; ++i) pairs[i] = add_pair(v[2 * i], v[2 * i + 1]);
+    return reduce_add_pairs(pairs);
+}
+
 // e^x, relative error about 1e-7; 0 below -87.3 (so for -inf), NaN for NaN, at most e^88.3.
 // Cephes expf: x = n ln 2 + r, |r| <= ln(2)/2, a polynomial of degree 6 in r.
 inline Vec exponential(const Vec& given) {

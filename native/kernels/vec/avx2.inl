@@ -44,9 +44,9 @@ inline float reduce_add(Vec a) {
     const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-inline Vec reduce_add_each(const Vec (&v)[8]) {
-    const __m256 a = _mm256_hadd_ps(_mm256_hadd_ps(v[0].v, v[1].v), _mm256_hadd_ps(v[2].v, v[3].v));
-    const __m256 b = _mm256_hadd_ps(_mm256_hadd_ps(v[4].v, v[5].v), _mm256_hadd_ps(v[6].v, v[7].v));
+inline Vec add_pair(Vec a, Vec b) { return {_mm256_hadd_ps(a.v, b.v)}; }
+inline Vec reduce_add_pairs(const Vec (&v)[4]) {
+    const __m256 a = _mm256_hadd_ps(v[0].v, v[1].v), b = _mm256_hadd_ps(v[2].v, v[3].v);
     return {_mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31))};
 }
 inline Vec hadamard(Vec a) {

@@ -39,13 +39,12 @@ inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
     return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.v, limit.v, _CMP_NLT_UQ), value.v)};
 }
 inline float reduce_add(Vec a) { return _mm512_reduce_add_ps(a.v); }
-inline Vec reduce_add_each(const Vec (&v)[16]) {
+inline Vec add_pair(Vec a, Vec b) { return {_mm512_add_ps(_mm512_unpacklo_ps(a.v, b.v), _mm512_unpackhi_ps(a.v, b.v))}; }
+inline Vec reduce_add_pairs(const Vec (&v)[8]) {
     __m512 fours[4];
     UWAGA_UNROLL
-    for (int i = 0; i < 4; ++i) {  // each 128 bits: partial sums of v[4i], v[4i + 1], v[4i + 2] and v[4i + 3]
-        const __m512 a = v[4 * i].v, b = v[4 * i + 1].v, c = v[4 * i + 2].v, d = v[4 * i + 3].v;
-        const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-        const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    for (int i = 0; i < 4; ++i) {  // each 128 bits: partial sums of four vectors
+        const __m512 ab = v[2 * i].v, cd = v[2 * i + 1].v;
         fours[i] = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
     }
     const __m512 low = _mm512_add_ps(_mm512_shuffle_f32x4(fours[0], fours[1], 0x88), _mm512_shuffle_f32x4(fours[0], fours[1], 0xdd));

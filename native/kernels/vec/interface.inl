@@ -4,7 +4,7 @@
 //
 // Types do not express three parts of the interface:
 // - `fma` may round once or twice, `reciprocal` may be approximate: results differ between instruction sets, never
-//   between rows. Sums over lanes run in an order fixed by the width, the same for each lane of reduce_add_each.
+//   between rows. Sums over lanes run in an order fixed by the width, the same for each lane of reduce_add_pairs.
 // - max, min: the second operand if either is NaN. max_bits: NaN is the largest, so it propagates.
 // - load_part and store_part access only the first n elements; n may exceed the width.
 // Nothing here is from the standard library: see shared/float.inl.
@@ -16,7 +16,7 @@ constexpr bool is_same<A, A> = true;
 
 struct VecInterface {
     static Vec a, b, c;
-    static Vec (&each)[Vec::width];
+    static Vec (&pairs)[Vec::width / 2];
     static float* floats;
     static const float* const_floats;
     static const int32_t* integers;
@@ -51,9 +51,10 @@ struct VecInterface {
     // The Hadamard transform of the lanes, in stages of distance 1, 2, 4 and so on: each pair (a, b) becomes (a + b, a - b).
     static_assert(is_same<decltype(hadamard(a)), Vec>);
 
-    // Over all lanes. Lane i of reduce_add_each(v) is reduce_add(v[i]).
+    // Over all lanes. add_pair: partial sums of two vectors. Lanes 2i and 2i + 1 of reduce_add_pairs(v), where v[i] is
+    // add_pair(a, b), are reduce_add(a) and reduce_add(b).
     static_assert(is_same<decltype(reduce_add(a)), float> && is_same<decltype(reduce_max(a)), float>);
-    static_assert(is_same<decltype(reduce_add_each(each)), Vec>);
+    static_assert(is_same<decltype(add_pair(a, b)), Vec> && is_same<decltype(reduce_add_pairs(pairs)), Vec>);
 
     // For exponentials. round_nearest: ties to even. times_power_of_two(a, n): a * 2^n for integers n in [-127, 127].
     // fraction: a - floor(a), 0 for -inf. times_power_of_two_floor(a, n): a * 2^floor(n) for n <= 0 or NaN.

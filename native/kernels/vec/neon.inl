@@ -42,7 +42,8 @@ inline Vec zero_where_less(Vec value, Vec x, Vec limit) {
     return {vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(value.v), vcltq_f32(x.v, limit.v)))};
 }
 inline float reduce_add(Vec a) { return vaddvq_f32(a.v); }
-inline Vec reduce_add_each(const Vec (&v)[4]) { return {vpaddq_f32(vpaddq_f32(v[0].v, v[1].v), vpaddq_f32(v[2].v, v[3].v))}; }
+inline Vec add_pair(Vec a, Vec b) { return {vpaddq_f32(a.v, b.v)}; }
+inline Vec reduce_add_pairs(const Vec (&v)[2]) { return {vpaddq_f32(v[0].v, v[1].v)}; }
 inline Vec hadamard(Vec a) {
     const float32x4_t lower = vtrn1q_f32(a.v, a.v), upper = vtrn2q_f32(a.v, a.v);
     const float32x4_t x = vtrn1q_f32(vaddq_f32(lower, upper), vsubq_f32(lower, upper));

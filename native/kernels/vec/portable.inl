@@ -70,7 +70,15 @@ inline Vec zero_where_less(const Vec& value, const Vec& x, const Vec& limit) {
 inline float reduce_add(const Vec& a) {
     return ((a.v[0] + a.v[4]) + (a.v[2] + a.v[6])) + ((a.v[1] + a.v[5]) + (a.v[3] + a.v[7]));
 }
-inline Vec reduce_add_each(const Vec (&v)[Vec::width]) { return each([&](int i) { return reduce_add(v[i]); }); }
+inline Vec add_pair(const Vec& a, const Vec& b) {
+    return each([&](int i) { return i < 4 ? a.v[i] + a.v[i + 4] : b.v[i - 4] + b.v[i]; });
+}
+inline Vec reduce_add_pairs(const Vec (&v)[4]) {
+    return each([&](int i) {
+        const float* four = v[i / 2].v + i % 2 * 4;
+        return (four[0] + four[2]) + (four[1] + four[3]);
+    });
+}
 inline Vec hadamard(Vec a) {
     for (int h = 1; h < Vec::width; h *= 2) {
         a = each([&](int i) { return i & h ? a.v[i - h] - a.v[i] : a.v[i] + a.v[i + h]; });

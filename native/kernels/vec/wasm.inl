@@ -57,17 +57,16 @@ inline float reduce_add(const Vec& a) {
     return (wasm_f32x4_extract_lane(four, 0) + wasm_f32x4_extract_lane(four, 2)) +
            (wasm_f32x4_extract_lane(four, 1) + wasm_f32x4_extract_lane(four, 3));
 }
-// The four sums of four vectors, each in reduce_add's order: a transposition, and lanes added as there.
-inline v128_t reduce_add_four(const Vec* v) {
-    v128_t four[4];
-    for (int i = 0; i < 4; ++i) four[i] = wasm_f32x4_add(v[i].low, v[i].high);
-    const v128_t a = wasm_i32x4_shuffle(four[0], four[1], 0, 4, 1, 5), b = wasm_i32x4_shuffle(four[2], four[3], 0, 4, 1, 5);
-    const v128_t c = wasm_i32x4_shuffle(four[0], four[1], 2, 6, 3, 7), d = wasm_i32x4_shuffle(four[2], four[3], 2, 6, 3, 7);
+inline Vec add_pair(const Vec& a, const Vec& b) { return {wasm_f32x4_add(a.low, a.high), wasm_f32x4_add(b.low, b.high)}; }
+// The sums of two pairs, each in reduce_add's order: a transposition, and lanes added as there.
+inline v128_t reduce_add_four(const Vec& one, const Vec& other) {
+    const v128_t a = wasm_i32x4_shuffle(one.low, one.high, 0, 4, 1, 5), b = wasm_i32x4_shuffle(other.low, other.high, 0, 4, 1, 5);
+    const v128_t c = wasm_i32x4_shuffle(one.low, one.high, 2, 6, 3, 7), d = wasm_i32x4_shuffle(other.low, other.high, 2, 6, 3, 7);
     const v128_t first = wasm_i64x2_shuffle(a, b, 0, 2), second = wasm_i64x2_shuffle(a, b, 1, 3);  // lanes 0, lanes 1
     const v128_t third = wasm_i64x2_shuffle(c, d, 0, 2), fourth = wasm_i64x2_shuffle(c, d, 1, 3);
     return wasm_f32x4_add(wasm_f32x4_add(first, third), wasm_f32x4_add(second, fourth));
 }
-inline Vec reduce_add_each(const Vec (&v)[Vec::width]) { return {reduce_add_four(v), reduce_add_four(v + 4)}; }
+inline Vec reduce_add_pairs(const Vec (&v)[4]) { return {reduce_add_four(v[0], v[1]), reduce_add_four(v[2], v[3])}; }
 inline v128_t hadamard_four(v128_t x) {
     const v128_t lower = wasm_i32x4_shuffle(x, x, 0, 0, 2, 2), upper = wasm_i32x4_shuffle(x, x, 1, 1, 3, 3);
     const v128_t y = wasm_i32x4_shuffle(wasm_f32x4_add(lower, upper), wasm_f32x4_sub(lower, upper), 0, 4, 2, 6);
