@@ -212,38 +212,40 @@ struct AttendedHead {
         if (head_width == usual * lanes) score_shared<count, usual>(q, both.begin, both.end);
         else score_shared<count, 0>(q, both.begin, both.end);
     }
-    // `known` vectors of a head, whose queries may stay in registers; 0: any even number of them.
+    // The dot products of `count` queries with a key. `known` vectors of a head, whose queries stay in registers; 0: any
+    // even number of them.
+    template <int count, int known>
+    UWAGA_INLINE void dots_of(const QueryHead* q, const Vec (&query)[count][known + 1], const T* key, Vec (&dots)[count]) const {
+        const int vectors = known ? known : static_cast<int>(head_width / lanes);
+        Vec a[count], b[count];
+        for (int i = 0; i < count; ++i) a[i] = b[i] = set(0.0f);
+        UWAGA_UNROLL
+        for (int v = 0; v < vectors; v += 2) {
+            const Vec left = load_any(key + v * lanes), right = load_any(key + (v + 1) * lanes);
+            UWAGA_UNROLL
+            for (int i = 0; i < count; ++i) {
+                a[i] = fma(known ? query[i][v] : load(q[i].query + v * lanes), left, a[i]);
+                b[i] = fma(known ? query[i][v + 1] : load(q[i].query + (v + 1) * lanes), right, b[i]);
+            }
+        }
+        UWAGA_UNROLL
+        for (int i = 0; i < count; ++i) dots[i] = a[i] + b[i];
+    }
+
     template <int count, int known>
     void score_shared(const QueryHead* q, int64_t begin, int64_t end) const {
-        const int vectors = known ? known : static_cast<int>(head_width / lanes);
-        Vec query[count][known ? known : 1];
-        for (int i = 0; i < count && known; ++i) {
+        Vec query[count][known + 1];
+        for (int i = 0; i < count; ++i) {
             for (int v = 0; v < known; ++v) query[i][v] = load(q[i].query + v * lanes);
         }
-        const auto dots_of = [&](int64_t t, Vec (&dots)[count]) {
-            const T* key = keys.at(t);
-            Vec a[count], b[count];
-            for (int i = 0; i < count; ++i) a[i] = b[i] = set(0.0f);
-            UWAGA_UNROLL
-            for (int v = 0; v < vectors; v += 2) {
-                const Vec left = load_any(key + v * lanes), right = load_any(key + (v + 1) * lanes);
-                UWAGA_UNROLL
-                for (int i = 0; i < count; ++i) {
-                    a[i] = fma(known ? query[i][v] : load(q[i].query + v * lanes), left, a[i]);
-                    b[i] = fma(known ? query[i][v + 1] : load(q[i].query + (v + 1) * lanes), right, b[i]);
-                }
-            }
-            UWAGA_UNROLL
-            for (int i = 0; i < count; ++i) dots[i] = a[i] + b[i];
-        };
         for (int64_t first = begin; first < end; first += lanes) {
             const int64_t here = smaller(lanes, end - first);
             Vec pairs[count][lanes / 2];
             for (int64_t j = 0; j < lanes; j += 2) {
                 Vec one[count], other[count];
                 for (int i = 0; i < count; ++i) one[i] = other[i] = set(0.0f);
-                if (j < here) dots_of(first + j, one);
-                if (j + 1 < here) dots_of(first + j + 1, other);
+                if (j < here) dots_of<count, known>(q, query, keys.at(first + j), one);
+                if (j + 1 < here) dots_of<count, known>(q, query, keys.at(first + j + 1), other);
                 UWAGA_UNROLL
                 for (int i = 0; i < count; ++i) pairs[i][j / 2] = add_pair(one[i], other[i]);
             }
