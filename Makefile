@@ -87,7 +87,7 @@ compiled: $(DEV_INSTALLED)
 
 # Both in one run, as CI does: while one process compiles, the other trains.
 deep: $(DEV_INSTALLED)
-	$(PYTEST) -m "slow or compiled" $(call marked,slow)
+	$(PYTEST) -m "slow or compiled" $(call marked,slow) $(PYTEST_ARGS)
 
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
 # processor without AVX; where there is more than AVX2, to those of one with AVX2; and the engine to each instruction set
