@@ -85,9 +85,10 @@ slow: $(DEV_INSTALLED)
 compiled: $(DEV_INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m compiled $(call marked,compiled)
 
-# Both in one run, as CI does: while one process compiles, the other trains.
+# Both in one run, as CI does: while one process compiles, the other trains. Files that compile take longest: they come
+# first, so that none is left to one process at the end.
 deep: $(DEV_INSTALLED)
-	$(PYTEST) -m "slow or compiled" $(call marked,slow) $(PYTEST_ARGS)
+	$(PYTEST) -m "slow or compiled" $(call marked,compiled) $(call marked,slow) $(PYTEST_ARGS)
 
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
 # processor without AVX; where there is more than AVX2, to those of one with AVX2; and the engine to each instruction set
