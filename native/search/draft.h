@@ -58,12 +58,12 @@ class DraftCursor {
         use_.proposed += proposed;
         use_.accepted += accepted;
         if (!proposed) return;
-        if (accepted == proposed) window_ = std::min(2 * window_, most_window);
+        if (accepted == proposed) window_ = std::min(2 * window_ + 1, most_window);
         else window_ = accepted ? std::clamp<int64_t>(2 * accepted, 2, window_) : window_ / 2;
     }
 
   private:
-    static constexpr int64_t reach = 16, first_window = 8, most_window = 64;
+    static constexpr int64_t reach = 16, first_window = 7, most_window = 63;  // with the last token, whole blocks of 8 rows of a product
 
     std::vector<int32_t> tokens_;
     int64_t next_ = 0;       // the draft's token that is expected next

@@ -23,8 +23,8 @@ from uwaga.search.rank import Ranking, StepOutcome, hypothesis
 
 REACH = 16
 """Places before and after the expected one where a rejected token is searched in the draft."""
-FIRST_WINDOW, MOST_WINDOW = 8, 64
-"""Tokens proposed at first, and at most."""
+FIRST_WINDOW, MOST_WINDOW = 7, 63
+"""Tokens proposed at first, and at most: with the last token, whole blocks of 8 rows of a product."""
 
 
 def checked_drafts(
@@ -127,7 +127,7 @@ class DraftCursor:
         if not proposed:
             return
         if accepted == proposed:
-            self._window = min(2 * self._window, MOST_WINDOW)
+            self._window = min(2 * self._window + 1, MOST_WINDOW)
         else:
             self._window = min(max(2 * accepted, 2), self._window) if accepted else self._window // 2
 
