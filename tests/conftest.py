@@ -1,4 +1,5 @@
 import os
+import signal
 from pathlib import Path
 
 from hypothesis import settings
@@ -13,3 +14,7 @@ settings.load_profile("patient")
 # client, in 60 ms.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+# A shell that starts the tests in the background has them ignore Ctrl+C, as would the programs that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
