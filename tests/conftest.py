@@ -15,6 +15,6 @@ settings.load_profile("patient")
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
-# A shell that starts the tests in the background has them ignore Ctrl+C, as would the programs that they start.
+# A shell that starts the tests in the background has them and their programs ignore Ctrl+C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
