@@ -101,12 +101,13 @@ def _main() -> int:
     """Render the template on standard input; print the prompt and the error, one of them null."""
     text, values, seconds = json.load(sys.stdin)
     try:
-        from resource import RLIMIT_AS, RLIMIT_CPU, setrlimit  # not on Windows
+        from resource import RLIMIT_AS, RLIMIT_CORE, RLIMIT_CPU, setrlimit  # not on Windows
     except ImportError:
         pass
     else:
         setrlimit(RLIMIT_AS, (MEMORY, MEMORY))
         setrlimit(RLIMIT_CPU, (seconds, seconds + 1))
+        setrlimit(RLIMIT_CORE, (0, 0))  # its end by the limit is no crash to keep
     try:
         from jinja2.exceptions import TemplateError
     except ImportError:
