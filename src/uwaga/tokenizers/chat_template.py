@@ -65,7 +65,7 @@ class ChatTemplate:
         # Thinking, for models that can turn it off, would come before the answer.
         values = {**self.special, "messages": list(messages), "enable_thinking": False}
         values["add_generation_prompt"] = generate
-        return _rendered(json.dumps([self.text, values, SECONDS]), self.where)
+        return _rendered(json.dumps([self.text, values]), self.where)
 
 
 @lru_cache(256)
@@ -75,7 +75,7 @@ def _rendered(job: str, where: str) -> str:
 
     try:
         done = subprocess.run(  # noqa: S603 (this module)
-            [sys.executable, "-m", __name__],
+            [sys.executable, "-m", __name__, str(SECONDS)],
             input=job.encode(),
             capture_output=True,
             timeout=LONGEST,
@@ -99,7 +99,7 @@ def _rendered(job: str, where: str) -> str:
 
 def _main() -> int:
     """Render the template on standard input; print the prompt and the error, one of them null."""
-    text, values, seconds = json.load(sys.stdin)
+    seconds = int(sys.argv[1])
     try:
         from resource import RLIMIT_AS, RLIMIT_CORE, RLIMIT_CPU, setrlimit  # not on Windows
     except ImportError:
@@ -112,6 +112,7 @@ def _main() -> int:
         from jinja2.exceptions import TemplateError
     except ImportError:
         return NO_JINJA
+    text, values = json.load(sys.stdin)
     try:
         rendered, problem = _render(text, values), None
         if len(rendered) > MAX_RENDERED:
