@@ -48,6 +48,8 @@ struct Positions {
     }
 };
 
+constexpr int usual = 64 / lanes;  // vectors of the most common head; small models have heads half as wide
+
 // What becomes of a query's dot products: cap(scale * dot + bias).
 struct Scoring {
     float scale, cap;
@@ -144,7 +146,6 @@ inline void weighted_sum_any_width(const float* weights, const Positions<T>& val
 // vectors that fit in registers.
 template <class T>
 inline void score_keys_of(const float* query, const Positions<T>& keys, int64_t head_width, bool even, const Scoring& scoring, float* scores) {
-    constexpr int usual = 64 / lanes;  // vectors of the most common head; small models have heads half as wide
     const int vectors = static_cast<int>(head_width / lanes);
     if (!even) dot_scores_any_width(query, keys, head_width, scoring, scores);
     else if (vectors == usual) dot_scores<T, usual>(query, keys, vectors, scoring, scores);
@@ -203,7 +204,6 @@ struct AttendedHead {
     // The same for `count` query heads, which read the keys that they share together. Each sum is in the same order.
     template <int count>
     void score_together(const QueryHead* q) const {
-        constexpr int usual = 64 / lanes;
         const Shared<count> both(q);
         for (int i = 0; i < count; ++i) {
             score(q[i], q[i].begin, smaller(both.begin, q[i].end));
