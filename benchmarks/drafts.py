@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
 
+    import torch
     from native_models import native, random_model
 
     from uwaga.decoder import Draft
@@ -38,9 +39,23 @@ def main() -> None:
 
     vocabulary = 58101
     shape = TransformerSettings(
-        encoder_layers=6, decoder_layers=6, width=512, heads=8, feed_forward=2048, max_length=512, norm="post"
+        encoder_layers=6,
+        decoder_layers=6,
+        width=512,
+        heads=8,
+        feed_forward=2048,
+        max_length=512,
+        norm="post",
+        tie="none",
     )
-    engine = native(random_model(shape, spread=2.0, source=vocabulary, target=vocabulary), "int8", threads=1)
+    model = random_model(shape, spread=2.0, source=vocabulary, target=vocabulary)
+    with torch.no_grad():  # a random decoder repeats one token; small sublayers without biases make others
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias"):
+                parameter.zero_()
+            elif name.startswith("decoder.") and parameter.dim() == 2:
+                parameter.mul_(0.1)
+    engine = native(model, "int8", threads=1)
     rng = np.random.default_rng(1)
     sources = [[*rng.integers(4, vocabulary, 25).tolist(), 3] for _ in range(asked.sentences)]
     options = SearchOptions(beam=1, min_length=asked.tokens, max_length=asked.tokens + 1)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,12 +18,18 @@ struct DraftUse {
 
 // The twin of uwaga.search.drafts.DraftCursor.
 //
-// After a rejected token the target may rejoin the draft: at the next place if one token was replaced, where the draft
-// has the token that was decided, or at the draft's last token, which often ends a longer sentence too. The number of proposed tokens doubles while all are accepted and halves when
-// none is, down to 0: then only plain steps are made, until a decided token is in the draft again.
+// After a rejected token the draft is resumed where the edit distance from the target so far to the beginning of the draft
+// is least (Wagner & Fischer 1974). Leaving out a token of the draft costs 1; a token of the target that the draft lacks,
+// in place of one of the draft or between two, costs `missing`. The last token is proposed again after it was rejected: it
+// often ends a longer sentence too.
+//
+// The number of proposed tokens doubles while all are accepted, follows the number of accepted ones when some are, and
+// halves when none is, down to 0: then only plain steps are made, until a decided token is in the draft again.
 class DraftCursor {
   public:
-    explicit DraftCursor(std::vector<int32_t> tokens) : tokens_(std::move(tokens)) {}
+    explicit DraftCursor(std::vector<int32_t> tokens) : tokens_(std::move(tokens)), distances_(tokens_.size() + 1) {
+        std::iota(distances_.begin(), distances_.end(), 0);
+    }
 
     int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
     const std::vector<int32_t>& tokens() const { return tokens_; }
@@ -36,20 +44,13 @@ class DraftCursor {
 
     // Take a decided token.
     void take(int32_t token) {
-        if (next_ < size() && tokens_[static_cast<std::size_t>(next_)] == token) {
-            confirmed_ = ++next_;
-            window_ = std::max<int64_t>(window_, 1);
-            return;
-        }
-        follows_ = false;
-        const int64_t from = std::max(confirmed_, next_ - reach), to = std::min(size(), next_ + reach);
-        int64_t found = -1;
-        for (int64_t at = from; at < to; ++at) {  // the nearest; the later of two
-            if (tokens_[static_cast<std::size_t>(at)] == token && (found < 0 || std::abs(at - next_) <= std::abs(found - next_))) found = at;
-        }
-        if (found >= 0) window_ = std::max<int64_t>(window_, 1);
-        if (found >= 0) next_ = found + 1;
-        else if (next_ < size()) next_ = std::min(next_ + 1, size() - 1);
+        const Place nearest = align(token);
+        const bool expected = next_ < size() && tokens_[static_cast<std::size_t>(next_)] == token;
+        follows_ = follows_ && expected;
+        if (expected) ++next_;
+        else if (nearest.equal) next_ = nearest.at;
+        else if (next_ < size()) next_ = std::min(nearest.at, size() - 1);
+        if (expected || nearest.equal) window_ = std::max<int64_t>(window_, 1);
     }
 
     // Count a pass and adapt the number of proposed tokens.
@@ -59,15 +60,42 @@ class DraftCursor {
         use_.accepted += accepted;
         if (!proposed) return;
         if (accepted == proposed) window_ = std::min(2 * window_ + 1, most_window);
-        else window_ = accepted ? std::clamp<int64_t>(2 * accepted, 2, window_) : window_ / 2;
+        else window_ = accepted ? std::clamp<int64_t>(2 * accepted, 3, first_window) : window_ / 2;
     }
 
   private:
-    static constexpr int64_t reach = 16, first_window = 7, most_window = 63;  // with the last token, whole blocks of 8 rows of a product
+    static constexpr int64_t first_window = 7, most_window = 63;  // with the last token, whole blocks of 8 rows of a product
+    static constexpr int64_t missing = 5;
+
+    struct Place {
+        int64_t at;
+        bool equal;  // the draft's token before it is the target's last
+    };
+
+    // Count a token of the target in the distances. Return the place with the least; of several, one behind an equal
+    // token, and then the nearest to the one that would be next if a token had been replaced.
+    Place align(int32_t token) {
+        const int64_t replaced = std::min(next_ + 1, size());
+        int64_t before = distances_[0];
+        distances_[0] += missing;
+        Place best{0, false};
+        int64_t least = distances_[0];
+        for (int64_t at = 1; at <= size(); ++at) {
+            int64_t& distance = distances_[static_cast<std::size_t>(at)];
+            const bool same = tokens_[static_cast<std::size_t>(at - 1)] == token;
+            const int64_t here = before + (same ? 0 : missing);
+            before = distance;
+            distance = std::min({here, before + missing, distances_[static_cast<std::size_t>(at - 1)] + 1});
+            const Place place{at, same && distance == here};
+            const auto rank = [&](const Place& one, int64_t cost) { return std::make_tuple(cost, !one.equal, std::abs(one.at - replaced), -one.at); };
+            if (rank(place, distance) < rank(best, least)) best = place, least = distance;
+        }
+        return best;
+    }
 
     std::vector<int32_t> tokens_;
-    int64_t next_ = 0;       // the draft's token that is expected next
-    int64_t confirmed_ = 0;  // after the last token that was expected and decided
+    std::vector<int64_t> distances_;  // from the target so far to the beginnings of the draft
+    int64_t next_ = 0;                // the draft's token that is expected next
     int64_t window_ = first_window;
     bool follows_ = true;
     DraftUse use_;

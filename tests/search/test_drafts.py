@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from uwaga.decoder import Choice, Draft
 from uwaga.errors import DataError, SettingsError, UwagaError
 from uwaga.models.ensemble import Ensemble
 from uwaga.search import SearchOptions, search
-from uwaga.search.drafts import DraftCursor
+from uwaga.search.drafts import MISSING, DraftCursor
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 SHAPE = TransformerSettings(
@@ -362,3 +363,48 @@ def test_M42_a_cursor_never_leaves_its_draft(draft, decided):
         cursor.take(token)
         cursor.count(len(proposal), accepted)
         assert cursor.accepted <= cursor.proposed
+
+
+def rejections(cursor, target):
+    """Decode a target whose draft is checked; return how often a proposed token was rejected."""
+    at = rejected = 0
+    while at < len(target):
+        proposal = cursor.proposal(len(target) - at)
+        equal = [one == other for one, other in zip(proposal, target[at:], strict=False)]
+        accepted = (*equal, False).index(False)
+        for token in target[at : at + accepted + 1]:
+            cursor.take(token)
+        cursor.count(len(proposal), accepted)
+        rejected += accepted < len(proposal)
+        at += accepted + 1
+    return rejected
+
+
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4), st.booleans())
+def test_M42_a_draft_is_resumed_after_tokens_that_differ(before, after, left_out, added, repeats):
+    around = range(10)
+    start = [around[at % 10] if repeats else 100 + at for at in range(before)]
+    end = [around[at % 10] if repeats else 200 + at for at in range(after)]
+    draft = [*start, *[50] * left_out, *end]
+    target = [*start, *range(60, 60 + added), *end]
+    # Each token that the draft lacks is rejected, and the next one where another number was left out.
+    assert rejections(DraftCursor(draft), target) <= added + (left_out != added)
+
+
+@given(st.lists(st.integers(0, 3), max_size=8), st.lists(st.integers(0, 3), max_size=8))
+def test_M42_a_draft_is_resumed_by_the_edit_distance(draft, target):
+    @cache
+    def distance(read, drafted):
+        if not read or not drafted:
+            return MISSING * read + drafted
+        same = target[read - 1] == draft[drafted - 1]
+        return min(
+            distance(read - 1, drafted - 1) + (0 if same else MISSING),
+            distance(read - 1, drafted) + MISSING,
+            distance(read, drafted - 1) + 1,
+        )
+
+    cursor = DraftCursor(draft)
+    for token in target:
+        cursor.take(token)
+    assert cursor._distances == [distance(len(target), drafted) for drafted in range(len(draft) + 1)]

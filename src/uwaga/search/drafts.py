@@ -21,28 +21,31 @@ from uwaga.search.constraints import Constraints, banned_tokens, start_token, st
 from uwaga.search.options import SearchOptions
 from uwaga.search.rank import Ranking, StepOutcome, hypothesis
 
-REACH = 16
-"""Places before and after the expected one where a rejected token is searched in the draft."""
+MISSING = 5
+"""Cost of a target's token that the draft lacks; leaving out a token of the draft costs 1."""
 FIRST_WINDOW, MOST_WINDOW = 7, 63
 """Tokens proposed at first, and at most: with the last token, whole blocks of 8 rows of a product."""
 
 
 def checked_drafts(
-    decoder: Decoder, options: SearchOptions, drafts: Sequence[Draft | None] | None, sentences: int
+    decoder: Decoder, options: SearchOptions, drafts: Sequence[Draft | None] | None, limits: Sequence[int]
 ) -> list[Draft | None]:
     """Return the draft of each sentence, None for none, without what follows an end symbol.
+
+    It has at most as many tokens as the sentence's target, which ``limits`` has.
 
     Raises:
         SettingsError: the number of drafts is wrong, a token or bias is out of bounds, or the search is not
             greedy.
     """
     if drafts is None or not any(draft is not None for draft in drafts):
-        return [None] * sentences
-    if len(drafts) != sentences:
-        raise SettingsError(f"{len(drafts)} drafts for {sentences} sentences: give one for each, or none")
+        return [None] * len(limits)
+    if len(drafts) != len(limits):
+        raise SettingsError(f"{len(drafts)} drafts for {len(limits)} sentences: give one for each, or none")
     _check_greedy(options)
     return [
-        None if each is None else _checked(decoder, options, each, at) for at, each in enumerate(drafts, 1)
+        None if each is None else _checked(decoder, options, each, at, limit)
+        for at, (each, limit) in enumerate(zip(drafts, limits, strict=True), 1)
     ]
 
 
@@ -69,7 +72,7 @@ def _check_greedy(options: SearchOptions) -> None:
         raise SettingsError("drafts need greedy search: set beam to 1 and leave out sample and mbr")
 
 
-def _checked(decoder: Decoder, options: SearchOptions, draft: Draft, number: int) -> Draft | None:
+def _checked(decoder: Decoder, options: SearchOptions, draft: Draft, number: int, limit: int) -> Draft | None:
     if not 0 <= draft.bias < 0.5:
         raise SettingsError(f"bias must be from 0 to below 0.5, not {draft.bias}")
     tokens = [int(token) for token in draft.tokens]
@@ -85,7 +88,7 @@ def _checked(decoder: Decoder, options: SearchOptions, draft: Draft, number: int
         return None
     begun = tuple(starts_with_first(tokens, options))
     shown = None if draft.shown is None else max(0, draft.shown) + len(begun) - len(tokens)
-    return Draft(begun, draft.bias, shown)
+    return Draft(begun[:limit], draft.bias, shown)
 
 
 class DraftCursor:
@@ -95,8 +98,9 @@ class DraftCursor:
         self.tokens = list(tokens)
         self.follows = True
         self.proposed = self.accepted = self.passes = 0
-        self._next = self._confirmed = 0
+        self._next = 0
         self._window = FIRST_WINDOW
+        self._distances = list(range(len(self.tokens) + 1))
 
     def proposal(self, most: int) -> list[int]:
         """Return the tokens to propose, at most ``most``."""
@@ -105,19 +109,31 @@ class DraftCursor:
     def take(self, token: int) -> None:
         """Take a decided token."""
         size = len(self.tokens)
-        if self._next < size and self.tokens[self._next] == token:
+        nearest, equal = self._align(token)
+        expected = self._next < size and self.tokens[self._next] == token
+        self.follows = self.follows and expected
+        if expected:
             self._next += 1
-            self._confirmed = self._next
-            self._window = max(self._window, 1)
-            return
-        self.follows = False
-        reached = range(max(self._confirmed, self._next - REACH), min(size, self._next + REACH))
-        places = [at for at in reached if self.tokens[at] == token]
-        if places:
-            self._window = max(self._window, 1)
-            self._next = min(places, key=lambda at: (abs(at - self._next), -at)) + 1
+        elif equal:
+            self._next = nearest
         elif self._next < size:
-            self._next = min(self._next + 1, size - 1)
+            self._next = min(nearest, size - 1)
+        if expected or equal:
+            self._window = max(self._window, 1)
+
+    def _align(self, token: int) -> tuple[int, bool]:
+        """Count a token of the target; return the nearest place, and whether the token before it is equal."""
+        replaced = min(self._next + 1, len(self.tokens))
+        before = self._distances[0]
+        self._distances[0] += MISSING
+        best = (self._distances[0], True, replaced, 0)
+        for at, drafted in enumerate(self.tokens, 1):
+            here = before + (0 if drafted == token else MISSING)
+            before = self._distances[at]
+            self._distances[at] = distance = min(here, before + MISSING, self._distances[at - 1] + 1)
+            equal = drafted == token and distance == here
+            best = min(best, (distance, not equal, abs(at - replaced), -at))
+        return -best[3], not best[1]
 
     def count(self, proposed: int, accepted: int) -> None:
         """Count a pass and adapt the number of proposed tokens."""
@@ -129,7 +145,7 @@ class DraftCursor:
         if accepted == proposed:
             self._window = min(2 * self._window + 1, MOST_WINDOW)
         else:
-            self._window = min(max(2 * accepted, 2), self._window) if accepted else self._window // 2
+            self._window = min(max(2 * accepted, 3), FIRST_WINDOW) if accepted else self._window // 2
 
     @property
     def use(self) -> DraftUse:

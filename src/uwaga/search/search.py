@@ -170,7 +170,7 @@ def _run(
 
         if not isinstance(drafts, Sequence):
             drafter, drafts = checked_drafter(decoder, options, drafts), ()
-        drafts = checked_drafts(decoder, options, drafts, len(sources))
+        drafts = checked_drafts(decoder, options, drafts, limits)
     return _decode_all(decoder, sources, options, prefixes, limits, streaming, checked, drafts, drafter)
 
 
