@@ -31,16 +31,25 @@ inline void softmax(float* w, int64_t length) {
     if (rest) store_part(w + whole, load_part(w + whole, rest) * factor, rest);
 }
 
-// Position t of one head is at p + offsets[t]. Reading it prefetches what is read later, `prefetch` bytes away.
+// Position t of one head is at p + offsets[t]. Reading it prefetches what is read later: `prefetch` bytes away, and into
+// the second level of the cache the `entry` bytes of a position that follows.
 template <class T>
 struct Positions {
     const T* p;
     const int64_t* offsets;
     int64_t length;
     uintptr_t prefetch;
+    uintptr_t entry = 0;  // of a position's keys and values of all heads, for the first head; 0: none
 
-    const T* at(int64_t t) const {
+    static constexpr int64_t ahead = 8;
+    static constexpr uintptr_t most_entry = 1024;  // more lines at once would wait for each other
+
+    UWAGA_INLINE const T* at(int64_t t) const {
         const T* here = p + offsets[t];
+        if (entry && t + ahead < length) {
+            const char* following = reinterpret_cast<const char*>(p + offsets[t + ahead]);
+            for (uintptr_t line = 0; line < entry; line += 64) __builtin_prefetch(following + line, 0, 2);
+        }
         const uintptr_t later = reinterpret_cast<uintptr_t>(here) + prefetch;
         UWAGA_UNROLL
         for (uintptr_t line = 0; line < 64 * sizeof(T); line += 64) __builtin_prefetch(reinterpret_cast<const void*>(later + line));
@@ -195,7 +204,7 @@ struct AttendedHead {
     Scoring scoring;
     bool even;  // the width is an even number of vectors
 
-    static Positions<T> part(const Positions<T>& all, int64_t begin, int64_t end) { return {all.p, all.offsets + begin, end - begin, all.prefetch}; }
+    static Positions<T> part(const Positions<T>& all, int64_t begin, int64_t end) { return {all.p, all.offsets + begin, end - begin, all.prefetch, all.entry}; }
 
     void score(const QueryHead& q, int64_t begin, int64_t end) const {
         if (begin < end) score_keys_of(q.query, part(keys, begin, end), head_width, even, scoring, q.weights + begin);
@@ -349,7 +358,8 @@ void attend(const CachedAttention& a, const T* keys, const T* values) {
         const T *k = keys + h * a.head_stride, *v = values + h * a.head_stride;
         const uintptr_t to_values = a.queries == 1 ? reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(k) : 0;
         const bool even = a.head_width % (2 * lanes) == 0 && a.head_width <= widest * lanes;
-        return AttendedHead<T>{{k, a.offsets, most, last ? to_values : next}, {v, a.offsets, most, last ? 0 : next}, a.head_width, {a.scale, a.cap, nullptr}, even};
+        const uintptr_t entry = h == 0 && 2 * to_values <= Positions<T>::most_entry ? 2 * to_values : 0;
+        return AttendedHead<T>{{k, a.offsets, most, last ? to_values : next, entry}, {v, a.offsets, most, last ? 0 : next}, a.head_width, {a.scale, a.cap, nullptr}, even};
     };
     for (int64_t first = 0; first < stored; first += at_once) {
         for (int64_t slot = 0; slot < at_once; ++slot) {
