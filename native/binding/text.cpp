@@ -1,5 +1,6 @@
 #include "binding/text.h"
 
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/byte_pairs.h"
 #include "text/sentencepiece.h"
 
 namespace nb = nanobind;
@@ -36,6 +38,32 @@ std::vector<std::vector<int32_t>> encode_batch(const SentencePiece& self, const 
     return rows;
 }
 
+// The ids of symbols: bytes of words, which follow each other, or others, 256 and more, whose ids are in `others`.
+std::vector<int32_t> encode_symbols(const BytePairs& self, const std::vector<int32_t>& symbols, const std::vector<int32_t>& words, const std::vector<int32_t>& others) {
+    if (symbols.size() != words.size()) throw std::invalid_argument("symbols and words differ in number");
+    const nb::gil_scoped_release released;
+    std::vector<int32_t> ids;
+    std::string word;
+    for (std::size_t at = 0; at < symbols.size(); ++at) {
+        if (symbols[at] < 0 || symbols[at] >= 256 + static_cast<int32_t>(others.size())) throw std::out_of_range("no such symbol");
+        if (symbols[at] >= 256) {
+            ids.push_back(others[static_cast<std::size_t>(symbols[at] - 256)]);
+            continue;
+        }
+        word += static_cast<char>(symbols[at]);
+        if (at + 1 < symbols.size() && symbols[at + 1] < 256 && words[at + 1] == words[at]) continue;
+        const std::vector<int32_t> made = self.encode(word);
+        ids.insert(ids.end(), made.begin(), made.end());
+        word.clear();
+    }
+    return ids;
+}
+
+nb::bytes bytes_of(const BytePairs& self, int32_t id) {
+    const std::string made = self.bytes(id);
+    return nb::bytes(made.data(), made.size());
+}
+
 nb::str joined(const SentencePiece& self, const std::vector<std::string>& pieces) { return to_str(self.join({pieces.begin(), pieces.end()})); }
 
 }  // namespace
@@ -57,6 +85,15 @@ void bind_text(nb::module_& m) {
         .def("pieces", &pieces_of, "text"_a)
         .def("join", &joined, "pieces"_a)
         .def("decode", [](const Model& self, const std::vector<int32_t>& ids) { return to_str(self.decode(ids)); }, "ids"_a);
+    nb::class_<BytePairs>(m, "BytePairs")
+        .def(nb::init<const std::vector<std::string_view>&, const std::vector<std::pair<std::string_view, std::string_view>>&, bool>(), "pieces"_a, "merges"_a, "whole_words"_a = false)
+        .def_static("letters", [] { return to_str(BytePairs::letters()); })
+        .def("__len__", &BytePairs::size)
+        .def("piece", [](const BytePairs& self, int32_t id) { return to_str(self.piece(id)); }, "number"_a)
+        .def("number", &BytePairs::id_of, "piece"_a)
+        .def("bytes", &bytes_of, "number"_a)
+        .def("merges", &BytePairs::merges)
+        .def("encode", &encode_symbols, "symbols"_a, "words"_a, "others"_a);
 }
 
 }  // namespace uwaga

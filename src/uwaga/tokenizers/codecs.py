@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from uwaga.engine._core import BytePairs
 from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, read_bytes, read_json
 from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
@@ -173,6 +174,9 @@ class SpecialSplitter:
 
 
 PROBE = "a"
+BYTES = 256
+UNUSUAL = ("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback")
+"""Settings of BPE in ``tokenizer.json`` that byte-level BPE does without."""
 MAX_WORD = 100
 """Longest word in characters; WordPiece maps longer ones to the unknown token, as BERT does."""
 
@@ -247,12 +251,15 @@ class TokenizersCodec:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text; a special token spelt in the text is one id."""
-        return self._ids(text, framed=False)
+        return self._encoded(self._model, text)
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a text in which nothing is a special token."""
+        return self._encoded(self._plain, text)
+
+    def _encoded(self, model: Tokenizer, text: str) -> list[int]:
         with self._call:
-            ids: list[int] = self._plain.encode(text, add_special_tokens=False).ids
+            ids: list[int] = model.encode(text, add_special_tokens=False).ids
         return ids
 
     @cached_property
@@ -288,7 +295,7 @@ class TokenizersCodec:
         Raises:
             ModelError: its post-processor does something else.
         """
-        inner, whole = self._ids(PROBE, framed=False), self._ids(PROBE, framed=True)
+        inner, whole = self._probe(framed=False), self._probe(framed=True)
         for start in range(len(whole) - len(inner) + 1):
             if whole[start : start + len(inner)] == inner:
                 return tuple(whole[:start]), tuple(whole[start + len(inner) :])
@@ -313,10 +320,149 @@ class TokenizersCodec:
                         [added_token]
                     )
 
-    def _ids(self, text: str, framed: bool) -> list[int]:
+    def _probe(self, framed: bool) -> list[int]:
         with self._call:
-            ids: list[int] = self._model.encode(text, add_special_tokens=framed).ids
+            ids: list[int] = self._model.encode(PROBE, add_special_tokens=framed).ids
         return ids
+
+
+class BytePairCodec(TokenizersCodec):
+    """Byte-level BPE whose pieces and merges are in the native engine, in a tenth of the library's memory.
+
+    The library normalises a text and splits it at special tokens and into words. Its tokens are the 256
+    bytes, by value, and the special tokens.
+
+    Args:
+        words: the library's tokeniser: BPE of the bytes' letters without merges.
+        pairs: pieces and merges.
+        name: the file, for messages.
+        whole_words: words that are pieces are not merged.
+    """
+
+    def __init__(
+        self,
+        words: Tokenizer,
+        pairs: BytePairs,
+        name: str,
+        whole_words: bool = False,
+    ) -> None:
+        super().__init__(words, name)
+        self._pairs = pairs
+        self._whole_words = whole_words
+        self._size = len(pairs)
+        self._numbers: dict[int, int] = {}
+        """Id of each of the library's special tokens, in their order."""
+        self._number_added()
+
+    def _number_added(self) -> None:
+        with self._call:
+            tokens = sorted(self._model.get_added_tokens_decoder().items())
+        for symbol, token in tokens:
+            if symbol not in self._numbers:
+                number = self._pairs.number(token.content)
+                self._numbers[symbol] = self._size if number < 0 else number
+                self._size += number < 0
+        self._symbols = {number: symbol for symbol, number in self._numbers.items()}
+        self._others = [number for symbol, number in self._numbers.items() if symbol >= BYTES]
+
+    @property
+    def content(self) -> bytes:
+        """Serialisation as ``tokenizer.json``."""
+        with self._call:
+            values = json.loads(self._model.to_str())
+        pieces = list(map(self._pairs.piece, range(len(self._pairs))))
+        values["model"] |= {
+            "ignore_merges": self._whole_words,
+            "vocab": {piece: number for number, piece in enumerate(pieces)},
+            "merges": [[pieces[left], pieces[right]] for left, right in self._pairs.merges()],
+        }
+        for token in values["added_tokens"]:
+            token["id"] = self._numbers[token["id"]]
+        values["added_tokens"].sort(key=lambda token: token["id"])
+        return json.dumps(values, ensure_ascii=False).encode()
+
+    @property
+    def size(self) -> int:
+        """Largest id plus one."""
+        return self._size
+
+    @property
+    def added(self) -> dict[str, int]:
+        """Ids of the special tokens that may be spelt in texts."""
+        return {content: self._numbers[symbol] for content, symbol in super().added.items()}
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids, without special tokens and ids without a piece."""
+        symbols: list[int] = []
+        for number in ids:
+            if number in self._symbols:
+                symbols.append(self._symbols[number])
+            else:
+                symbols += self._pairs.bytes(number)
+        return super().decode(symbols)
+
+    def piece(self, token: int) -> str | None:
+        """Return the piece of an id, None if it has none."""
+        if token in self._symbols:
+            return super().piece(self._symbols[token])
+        return self._pairs.piece(token) or None
+
+    def number(self, piece: str) -> int | None:
+        """Return the id of a piece, None if it has none."""
+        symbol = super().number(piece)
+        if symbol in self._numbers:
+            return self._numbers[symbol]
+        number = self._pairs.number(piece)
+        return None if number < 0 else number
+
+    def add(self, tokens: Iterable[Special]) -> None:
+        """Add special tokens that may be spelt in texts; those not in the vocabulary get new ids at its
+        end.
+        """
+        super().add(tokens)
+        self._number_added()
+
+    def _probe(self, framed: bool) -> list[int]:
+        with self._call:  # the ids that a post-processor adds are not those of the library's tokens
+            tokens = self._model.encode(PROBE, add_special_tokens=framed).tokens
+        return [number for token in tokens if (number := self.number(token)) is not None]
+
+    def _encoded(self, model: Tokenizer, text: str) -> list[int]:
+        with self._call:
+            made = model.encode(text, add_special_tokens=False)
+            return self._pairs.encode(made.ids, cast("list[int]", made.word_ids), self._others)
+
+
+def byte_level_codec(
+    library: Any,
+    ids: Mapping[str, int],
+    merges: Sequence[Sequence[str]],
+    name: str,
+    splitter: Any,
+    normaliser: Any = None,
+    whole_words: bool = False,
+) -> BytePairCodec:
+    """Return the codec of byte-level BPE (Sennrich et al. 2016; Radford et al. 2019).
+
+    Args:
+        library: the module ``tokenizers``.
+        ids: of the pieces, from 0 without gaps.
+        merges: pairs of pieces, the first ones first.
+        name: the file, for messages.
+        splitter: the library's object that splits texts into words, of the letters of their bytes.
+        normaliser: the library's object that normalises texts.
+        whole_words: words that are pieces are not merged.
+    """
+    pairs = BytePairs(sorted(ids, key=ids.__getitem__), merges, whole_words)
+    model = library.Tokenizer(library.models.BPE(_letters(), []))
+    model.pre_tokenizer, model.decoder = splitter, library.decoders.ByteLevel()
+    if normaliser is not None:
+        model.normalizer = normaliser
+    return BytePairCodec(model, pairs, name, whole_words)
+
+
+def _letters() -> dict[str, int]:
+    return {letter: byte for byte, letter in enumerate(BytePairs.letters())}
 
 
 def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
@@ -328,10 +474,11 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
     """
     path = folder / TOKENIZER
     library = _library(path)
-    content = read_bytes(path)
+    content = read_bytes(path).decode("utf-8", "replace")
     with LibraryCall(path):
-        model = library.Tokenizer.from_str(content.decode("utf-8"))
         values = json.loads(content)
+        pairs = _take_pairs(values)
+        model = library.Tokenizer.from_str(json.dumps(values) if pairs else content)
         normaliser, splitter = values.get("normalizer") or {}, values.get("pre_tokenizer") or {}
         if normaliser.get("type") == "BertNormalizer":
             model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(declared, normaliser))
@@ -340,9 +487,33 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
             model.pre_tokenizer = library.pre_tokenizers.ByteLevel(
                 add_prefix_space=space, use_regex=splitter.get("use_regex", True)
             )
-    codec = TokenizersCodec(model, str(path))
+    bpe = values["model"]
+    codec = (
+        BytePairCodec(model, pairs, str(path), whole_words=bool(bpe.get("ignore_merges")))
+        if pairs
+        else TokenizersCodec(model, str(path))
+    )
     codec.add(declared.named.values())
     return codec
+
+
+def _take_pairs(values: dict[str, Any]) -> BytePairs | None:
+    """Take the pieces and merges out of a ``tokenizer.json`` of byte-level BPE; return None for others."""
+    bpe, splitter, decoder = values["model"], values.get("pre_tokenizer") or {}, values.get("decoder") or {}
+    last = (splitter.get("pretokenizers") or [splitter])[-1]
+    ids = bpe.get("vocab")
+    plain = (
+        bpe.get("type") == "BPE"
+        and last.get("type") == decoder.get("type") == "ByteLevel"
+        and not any(bpe.get(key) for key in UNUSUAL)
+        and sorted(ids.values()) == list(range(len(ids)))
+    )
+    if not plain:
+        return None
+    merges = [one.split(" ") if isinstance(one, str) else one for one in bpe["merges"]]
+    pairs = BytePairs(sorted(ids, key=ids.__getitem__), merges, bool(bpe.get("ignore_merges")))
+    bpe |= {"vocab": _letters(), "merges": []}
+    return pairs
 
 
 def read_byte_level(
@@ -359,17 +530,15 @@ def read_byte_level(
         lines = read_bytes(merges).decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise ModelError(f"{merges}: not UTF-8 text; fetch it again") from None
-    pairs = [tuple(line.rstrip("\r").split(" ")) for line in lines if line.strip()]
+    pairs = [line.rstrip("\r").split(" ") for line in lines if line.strip()]
     pairs = [pair for pair in pairs if pair[0] != "#version:"]
     if wrong := [pair for pair in pairs if len(pair) != 2]:
         raise ModelError(f"{merges}: {' '.join(wrong[0])[:60]!r} is not a pair of pieces; fetch it again")
     space = declared.flag("add_prefix_space", False)
     with LibraryCall(merges, f"disagrees with {vocabulary.name}"):
-        bpe = library.models.BPE(ids, pairs, continuing_subword_prefix="", end_of_word_suffix="")
-        model = library.Tokenizer(bpe)
-        model.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
-        model.decoder = library.decoders.ByteLevel()
-    return _with_special(TokenizersCodec(model, str(vocabulary)), declared, special)
+        splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
+        codec = byte_level_codec(library, ids, pairs, str(vocabulary), splitter)
+    return _with_special(codec, declared, special)
 
 
 def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Special]) -> TokenizersCodec:

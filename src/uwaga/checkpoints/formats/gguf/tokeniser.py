@@ -17,7 +17,7 @@ import numpy as np
 from uwaga.checkpoints.formats.gguf.file import GgufFile
 from uwaga.decoder import Symbols
 from uwaga.errors import MissingExtraError, ModelError, shown
-from uwaga.tokenizers.codecs import LibraryCall, SentencePieceCodec, TokenizersCodec
+from uwaga.tokenizers.codecs import LibraryCall, SentencePieceCodec, TokenizersCodec, byte_level_codec
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.pretrained import PADDING
 from uwaga.tokenizers.pretrained_files import Special
@@ -275,7 +275,7 @@ def _splitting(file: GgufFile) -> Splitting:
 def _byte_level(file: GgufFile, tokens: Sequence[str], splitting: Splitting) -> TokenizersCodec:
     library = _library(file)
     ids = _check_distinct(file, tokens)
-    merges = [tuple(merge.split(" ")) for merge in file.words(f"{KEY}merges")]
+    merges = [merge.split(" ") for merge in file.words(f"{KEY}merges")]
     wrong = [number for number, pair in enumerate(merges) if len(pair) != 2]
     if wrong:
         raise ModelError(f"{file.path}: entry {wrong[0]} of '{KEY}merges' is not a pair of tokens")
@@ -285,20 +285,15 @@ def _byte_level(file: GgufFile, tokens: Sequence[str], splitting: Splitting) -> 
     space = file.flag(f"{KEY}add_space_prefix", False)
     words.append(split.ByteLevel(add_prefix_space=space, use_regex=not splitting.patterns))
     with LibraryCall(file.path, f"'{KEY}merges' disagree with '{KEY}tokens'"):
-        model = library.Tokenizer(
-            library.models.BPE(
-                ids,
-                merges,
-                continuing_subword_prefix="",
-                end_of_word_suffix="",
-                ignore_merges=splitting.whole_words,
-            )
+        codec = byte_level_codec(
+            library,
+            ids,
+            merges,
+            str(file.path),
+            split.Sequence(words),
+            normaliser=library.normalizers.NFC() if splitting.nfc else None,
+            whole_words=splitting.whole_words,
         )
-        model.pre_tokenizer = split.Sequence(words)
-        model.decoder = library.decoders.ByteLevel()
-        if splitting.nfc:
-            model.normalizer = library.normalizers.NFC()
-    codec = TokenizersCodec(model, str(file.path))
     added = (PieceType.unknown, PieceType.control, PieceType.user_defined)
     codec.add(
         Special(token, special=kind != PieceType.user_defined)
