@@ -474,11 +474,12 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
     """
     path = folder / TOKENIZER
     library = _library(path)
-    content = read_bytes(path).decode("utf-8", "replace")
+    content = read_bytes(path)
     with LibraryCall(path):
-        values = json.loads(content)
+        text = content.decode("utf-8")
+        values = json.loads(text)
         pairs = _take_pairs(values)
-        model = library.Tokenizer.from_str(json.dumps(values) if pairs else content)
+        model = library.Tokenizer.from_str(json.dumps(values) if pairs else text)
         normaliser, splitter = values.get("normalizer") or {}, values.get("pre_tokenizer") or {}
         if normaliser.get("type") == "BertNormalizer":
             model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(declared, normaliser))
