@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from uwaga.engine._core import BytePairs
+from uwaga.engine import _core
 from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, read_bytes, read_json
 from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel
@@ -342,7 +342,7 @@ class BytePairCodec(TokenizersCodec):
     def __init__(
         self,
         words: Tokenizer,
-        pairs: BytePairs,
+        pairs: _core.BytePairs,
         name: str,
         whole_words: bool = False,
     ) -> None:
@@ -453,7 +453,7 @@ def byte_level_codec(
         normaliser: the library's object that normalises texts.
         whole_words: words that are pieces are not merged.
     """
-    pairs = BytePairs(sorted(ids, key=ids.__getitem__), merges, whole_words)
+    pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), merges, whole_words)
     model = library.Tokenizer(library.models.BPE(_letters(), []))
     model.pre_tokenizer, model.decoder = splitter, library.decoders.ByteLevel()
     if normaliser is not None:
@@ -462,7 +462,7 @@ def byte_level_codec(
 
 
 def _letters() -> dict[str, int]:
-    return {letter: byte for byte, letter in enumerate(BytePairs.letters())}
+    return {letter: byte for byte, letter in enumerate(_core.BytePairs.letters())}
 
 
 def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
@@ -498,7 +498,7 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
     return codec
 
 
-def _take_pairs(values: dict[str, Any]) -> BytePairs | None:
+def _take_pairs(values: dict[str, Any]) -> _core.BytePairs | None:
     """Take the pieces and merges out of a ``tokenizer.json`` of byte-level BPE; return None for others."""
     bpe, splitter, decoder = values["model"], values.get("pre_tokenizer") or {}, values.get("decoder") or {}
     last = (splitter.get("pretokenizers") or [splitter])[-1]
@@ -512,7 +512,7 @@ def _take_pairs(values: dict[str, Any]) -> BytePairs | None:
     if not plain:
         return None
     merges = [one.split(" ") if isinstance(one, str) else one for one in bpe["merges"]]
-    pairs = BytePairs(sorted(ids, key=ids.__getitem__), merges, bool(bpe.get("ignore_merges")))
+    pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), merges, bool(bpe.get("ignore_merges")))
     bpe |= {"vocab": _letters(), "merges": []}
     return pairs
 
