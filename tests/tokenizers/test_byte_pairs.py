@@ -4,6 +4,7 @@ import json
 from functools import cache
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import (
@@ -19,7 +20,7 @@ from tokenizers import (
 
 from uwaga.engine._core import BytePairs
 from uwaga.errors import ModelError
-from uwaga.tokenizers.codecs import BytePairCodec, TokenizersCodec, read_tokenizer_json
+from uwaga.tokenizers.codecs import BytePairCodec, TokenizersCodec, byte_level_codec, read_tokenizer_json
 from uwaga.tokenizers.pretrained_files import Special, read_declared
 
 LETTERS = BytePairs.letters()
@@ -109,6 +110,16 @@ def test_the_file_is_that_of_the_library(pair, tmp_path):
     assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
     (tmp_path / "tokenizer.json").write_bytes(codec.content)
     assert read_tokenizer_json(tmp_path, read_declared(tmp_path)).content == codec.content
+
+
+def test_pieces_and_merges_make_the_file_of_the_library():
+    bpe = json.loads(trained().to_str())["model"]
+    splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    codec = byte_level_codec(tokenizers, bpe["vocab"], bpe["merges"], "pieces", splitter)
+    pairs = [tuple(pair) for pair in bpe["merges"]]
+    library = Tokenizer(models.BPE(bpe["vocab"], pairs, continuing_subword_prefix="", end_of_word_suffix=""))
+    library.pre_tokenizer, library.decoder = splitter, decoders.ByteLevel()
+    assert json.loads(codec.content) == json.loads(library.to_str())
 
 
 def test_tokens_added_later_follow_the_vocabulary(tmp_path):

@@ -454,7 +454,8 @@ def byte_level_codec(
         whole_words: words that are pieces are not merged.
     """
     pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), merges, whole_words)
-    model = library.Tokenizer(library.models.BPE(_letters(), []))
+    bpe = library.models.BPE(_letters(), [], continuing_subword_prefix="", end_of_word_suffix="")
+    model = library.Tokenizer(bpe)
     model.pre_tokenizer, model.decoder = splitter, library.decoders.ByteLevel()
     if normaliser is not None:
         model.normalizer = normaliser
