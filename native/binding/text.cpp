@@ -88,6 +88,7 @@ void bind_text(nb::module_& m) {
     nb::class_<BytePairs>(m, "BytePairs")
         .def(nb::init<const std::vector<std::string_view>&, const std::vector<std::pair<std::string_view, std::string_view>>&, bool>(), "pieces"_a, "merges"_a, "whole_words"_a = false)
         .def_static("letters", [] { return to_str(BytePairs::letters()); })
+        .def_prop_ro("whole_words", &BytePairs::whole_words)
         .def("__len__", &BytePairs::size)
         .def("piece", [](const BytePairs& self, int32_t id) { return to_str(self.piece(id)); }, "number"_a)
         .def("number", &BytePairs::id_of, "piece"_a)

@@ -25,6 +25,7 @@ class BytePairs {
 
     static std::string letters();  // the characters of the bytes 0 to 255
 
+    bool whole_words() const { return whole_words_; }
     int32_t size() const { return static_cast<int32_t>(starts_.size()) - 1; }
     std::string_view piece(int32_t id) const;          // empty if no piece has the id
     int32_t id_of(std::string_view piece) const;       // none if there is no such piece

@@ -336,19 +336,11 @@ class BytePairCodec(TokenizersCodec):
         words: the library's tokeniser: BPE of the bytes' letters without merges.
         pairs: pieces and merges.
         name: the file, for messages.
-        whole_words: words that are pieces are not merged.
     """
 
-    def __init__(
-        self,
-        words: Tokenizer,
-        pairs: _core.BytePairs,
-        name: str,
-        whole_words: bool = False,
-    ) -> None:
+    def __init__(self, words: Tokenizer, pairs: _core.BytePairs, name: str) -> None:
         super().__init__(words, name)
         self._pairs = pairs
-        self._whole_words = whole_words
         self._size = len(pairs)
         self._numbers: dict[int, int] = {}
         """Id of each of the library's special tokens, in their order."""
@@ -372,7 +364,7 @@ class BytePairCodec(TokenizersCodec):
             values = json.loads(self._model.to_str())
         pieces = list(map(self._pairs.piece, range(len(self._pairs))))
         values["model"] |= {
-            "ignore_merges": self._whole_words,
+            "ignore_merges": self._pairs.whole_words,
             "vocab": {piece: number for number, piece in enumerate(pieces)},
             "merges": [[pieces[left], pieces[right]] for left, right in self._pairs.merges()],
         }
@@ -453,13 +445,19 @@ def byte_level_codec(
         normaliser: the library's object that normalises texts.
         whole_words: words that are pieces are not merged.
     """
-    pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), merges, whole_words)
+    pairs = _byte_pairs(ids, merges, whole_words)
     bpe = library.models.BPE(_letters(), [], continuing_subword_prefix="", end_of_word_suffix="")
     model = library.Tokenizer(bpe)
     model.pre_tokenizer, model.decoder = splitter, library.decoders.ByteLevel()
     if normaliser is not None:
         model.normalizer = normaliser
-    return BytePairCodec(model, pairs, name, whole_words)
+    return BytePairCodec(model, pairs, name)
+
+
+def _byte_pairs(
+    ids: Mapping[str, int], merges: Sequence[Sequence[str]], whole_words: bool
+) -> _core.BytePairs:
+    return _core.BytePairs(sorted(ids, key=ids.__getitem__), merges, whole_words)
 
 
 def _letters() -> dict[str, int]:
@@ -489,12 +487,7 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
             model.pre_tokenizer = library.pre_tokenizers.ByteLevel(
                 add_prefix_space=space, use_regex=splitter.get("use_regex", True)
             )
-    bpe = values["model"]
-    codec = (
-        BytePairCodec(model, pairs, str(path), whole_words=bool(bpe.get("ignore_merges")))
-        if pairs
-        else TokenizersCodec(model, str(path))
-    )
+    codec = BytePairCodec(model, pairs, str(path)) if pairs else TokenizersCodec(model, str(path))
     codec.add(declared.named.values())
     return codec
 
@@ -513,7 +506,7 @@ def _take_pairs(values: dict[str, Any]) -> _core.BytePairs | None:
     if not plain:
         return None
     merges = [one.split(" ") if isinstance(one, str) else one for one in bpe["merges"]]
-    pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), merges, bool(bpe.get("ignore_merges")))
+    pairs = _byte_pairs(ids, merges, bool(bpe.get("ignore_merges")))
     bpe |= {"vocab": _letters(), "merges": []}
     return pairs
 
