@@ -238,7 +238,7 @@ def run_worker(name: str, system: System, python: Path, folder: Path, arguments:
             port = free.getsockname()[1]
         launcher = ["-m", "torch.distributed.run", f"--nproc-per-node={processes}"]
         launcher += ["--master-addr=127.0.0.1", f"--master-port={port}"]
-    command = [str(python), *launcher, str(HERE / "systems" / f"{system.worker}_worker.py")]
+    command = [str(python), *launcher, str(HERE / "peers" / f"{system.worker}_worker.py")]
     done = subprocess.run(
         [*command, str(folder / "job.json")], env=environment, capture_output=True, text=True, cwd=folder
     )
