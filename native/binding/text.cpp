@@ -59,6 +59,18 @@ std::vector<int32_t> encode_symbols(const BytePairs& self, const std::vector<int
     return ids;
 }
 
+// A merge is spelt as in files: its left piece, a space, its right piece.
+void make_byte_pairs(BytePairs* self, const std::vector<std::string_view>& pieces, const std::vector<std::string_view>& merges, bool whole_words) {
+    std::vector<std::pair<std::string_view, std::string_view>> pairs;
+    pairs.reserve(merges.size());
+    for (const std::string_view merge : merges) {
+        const std::size_t space = merge.find(' ');
+        if (space == merge.npos || merge.find(' ', space + 1) != merge.npos) throw std::invalid_argument("'" + std::string(merge) + "' is not two pieces");
+        pairs.emplace_back(merge.substr(0, space), merge.substr(space + 1));
+    }
+    new (self) BytePairs(pieces, pairs, whole_words);
+}
+
 nb::bytes bytes_of(const BytePairs& self, int32_t id) {
     const std::string made = self.bytes(id);
     return nb::bytes(made.data(), made.size());
@@ -86,6 +98,7 @@ void bind_text(nb::module_& m) {
         .def("join", &joined, "pieces"_a)
         .def("decode", [](const Model& self, const std::vector<int32_t>& ids) { return to_str(self.decode(ids)); }, "ids"_a);
     nb::class_<BytePairs>(m, "BytePairs")
+        .def("__init__", &make_byte_pairs, "pieces"_a, "merges"_a, "whole_words"_a = false)
         .def(nb::init<const std::vector<std::string_view>&, const std::vector<std::pair<std::string_view, std::string_view>>&, bool>(), "pieces"_a, "merges"_a, "whole_words"_a = false)
         .def_static("letters", [] { return to_str(BytePairs::letters()); })
         .def_prop_ro("whole_words", &BytePairs::whole_words)

@@ -41,12 +41,11 @@ constexpr int64_t slab_pages = 16;  // what no array uses at a slab's end takes 
 
 void* WeightArena::take(int64_t bytes) {
     const int64_t size = rounded(bytes, alignment);
-    if (slabs_.empty() || used_ + size > slabs_.back().size()) {
-        slabs_.emplace_back(std::max(size, slab_pages * huge_page));
-        used_ = 0;
-    }
-    void* data = slabs_.back().get() + used_;
-    used_ += size;
+    const auto fits = [&](const Slab& slab) { return slab.used + size <= slab.memory.size(); };
+    auto slab = std::find_if(slabs_.begin(), slabs_.end(), fits);
+    if (slab == slabs_.end()) slab = slabs_.insert(slab, Slab{Buffer<uint8_t>(std::max(size, slab_pages * huge_page))});
+    void* data = slab->memory.get() + slab->used;
+    slab->used += size;
     return data;
 }
 

@@ -19,8 +19,12 @@ class WeightArena {
     void* take(int64_t bytes);
 
   private:
-    std::vector<Buffer<uint8_t>> slabs_;
-    int64_t used_ = 0;  // bytes of the last slab in use
+    struct Slab {
+        Buffer<uint8_t> memory;
+        int64_t used = 0;  // bytes, from the beginning
+    };
+
+    std::vector<Slab> slabs_;
 };
 using WeightArenaPtr = std::shared_ptr<WeightArena>;
 

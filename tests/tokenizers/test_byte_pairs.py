@@ -115,7 +115,8 @@ def test_the_file_is_that_of_the_library(pair, tmp_path):
 def test_pieces_and_merges_make_the_file_of_the_library():
     bpe = json.loads(trained().to_str())["model"]
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    codec = byte_level_codec(tokenizers, bpe["vocab"], bpe["merges"], "pieces", splitter)
+    merges = [" ".join(pair) for pair in bpe["merges"]]
+    codec = byte_level_codec(tokenizers, BytePairs(list(bpe["vocab"]), merges), "pieces", splitter)
     pairs = [tuple(pair) for pair in bpe["merges"]]
     library = Tokenizer(models.BPE(bpe["vocab"], pairs, continuing_subword_prefix="", end_of_word_suffix=""))
     library.pre_tokenizer, library.decoder = splitter, decoders.ByteLevel()
@@ -153,6 +154,7 @@ def test_merges_are_made_in_the_order_of_the_library(vocabulary, word, whole_wor
     expected = [token.id for token in library.tokenize(word)] if word else []
     assert pairs.encode([ord(letter) for letter in word], [0] * len(word), []) == expected
     assert [(pieces[left], pieces[right]) for left, right in pairs.merges()] == list(merges)
+    assert BytePairs(pieces, [" ".join(merge) for merge in merges]).merges() == pairs.merges()
 
 
 def test_a_long_word_takes_no_square_of_its_length():
@@ -167,6 +169,8 @@ def test_a_long_word_takes_no_square_of_its_length():
         (["a", "a"], [], "two pieces are 'a'"),
         (["a", "b"], [("a", "b")], "'ab'"),
         (["a", "ab"], [("a", "b")], "'b'"),
+        (["a", "aa"], ["a a", "aa"], "'aa' is not two pieces"),
+        (["a", "aa"], ["a a", "a a "], "'a a ' is not two pieces"),
     ],
 )
 def test_pieces_and_merges_that_disagree_are_refused(pieces, merges, message):

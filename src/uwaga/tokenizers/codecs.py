@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pydantic_core import from_json
+
 from uwaga.engine import _core
 from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, Special, read_bytes, read_json
@@ -426,38 +428,23 @@ class BytePairCodec(TokenizersCodec):
 
 
 def byte_level_codec(
-    library: Any,
-    ids: Mapping[str, int],
-    merges: Sequence[Sequence[str]],
-    name: str,
-    splitter: Any,
-    normaliser: Any = None,
-    whole_words: bool = False,
+    library: Any, pairs: _core.BytePairs, name: str, splitter: Any, normaliser: Any = None
 ) -> BytePairCodec:
     """Return the codec of byte-level BPE (Sennrich et al. 2016; Radford et al. 2019).
 
     Args:
         library: the module ``tokenizers``.
-        ids: of the pieces, from 0 without gaps.
-        merges: pairs of pieces, the first ones first.
+        pairs: pieces and merges.
         name: the file, for messages.
         splitter: the library's object that splits texts into words, of the letters of their bytes.
         normaliser: the library's object that normalises texts.
-        whole_words: words that are pieces are not merged.
     """
-    pairs = _byte_pairs(ids, merges, whole_words)
     bpe = library.models.BPE(_letters(), [], continuing_subword_prefix="", end_of_word_suffix="")
     model = library.Tokenizer(bpe)
     model.pre_tokenizer, model.decoder = splitter, library.decoders.ByteLevel()
     if normaliser is not None:
         model.normalizer = normaliser
     return BytePairCodec(model, pairs, name)
-
-
-def _byte_pairs(
-    ids: Mapping[str, int], merges: Sequence[Sequence[str]], whole_words: bool
-) -> _core.BytePairs:
-    return _core.BytePairs(sorted(ids, key=ids.__getitem__), merges, whole_words)
 
 
 def _letters() -> dict[str, int]:
@@ -475,10 +462,9 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
     library = _library(path)
     content = read_bytes(path)
     with LibraryCall(path):
-        text = content.decode("utf-8")
-        values = json.loads(text)
+        values = from_json(content, cache_strings="none")  # json.loads would leave megabytes unusable
         pairs = _take_pairs(values)
-        model = library.Tokenizer.from_str(json.dumps(values) if pairs else text)
+        model = library.Tokenizer.from_str(json.dumps(values) if pairs else content.decode("utf-8"))
         normaliser, splitter = values.get("normalizer") or {}, values.get("pre_tokenizer") or {}
         if normaliser.get("type") == "BertNormalizer":
             model.normalizer = library.normalizers.BertNormalizer(**_bert_settings(declared, normaliser))
@@ -505,8 +491,7 @@ def _take_pairs(values: dict[str, Any]) -> _core.BytePairs | None:
     )
     if not plain:
         return None
-    merges = [one.split(" ") if isinstance(one, str) else one for one in bpe["merges"]]
-    pairs = _byte_pairs(ids, merges, bool(bpe.get("ignore_merges")))
+    pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), bpe["merges"], bool(bpe.get("ignore_merges")))
     bpe |= {"vocab": _letters(), "merges": []}
     return pairs
 
@@ -525,14 +510,14 @@ def read_byte_level(
         lines = read_bytes(merges).decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise ModelError(f"{merges}: not UTF-8 text; fetch it again") from None
-    pairs = [line.rstrip("\r").split(" ") for line in lines if line.strip()]
-    pairs = [pair for pair in pairs if pair[0] != "#version:"]
-    if wrong := [pair for pair in pairs if len(pair) != 2]:
-        raise ModelError(f"{merges}: {' '.join(wrong[0])[:60]!r} is not a pair of pieces; fetch it again")
+    lines = [line.rstrip("\r") for line in lines if line.strip() and not line.startswith("#version:")]
+    if wrong := [line for line in lines if line.count(" ") != 1]:
+        raise ModelError(f"{merges}: {wrong[0][:60]!r} is not a pair of pieces; fetch it again")
     space = declared.flag("add_prefix_space", False)
     with LibraryCall(merges, f"disagrees with {vocabulary.name}"):
+        pairs = _core.BytePairs(sorted(ids, key=ids.__getitem__), lines)
         splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=space)
-        codec = byte_level_codec(library, ids, pairs, str(vocabulary), splitter)
+        codec = byte_level_codec(library, pairs, str(vocabulary), splitter)
     return _with_special(codec, declared, special)
 
 

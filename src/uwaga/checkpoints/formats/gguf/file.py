@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -48,9 +49,40 @@ NUMBERS: Mapping[int, np.dtype[Any]] = {
 }
 """Types of metadata that are numbers."""
 
-Value = bool | int | float | str | NDArray[Any] | list[str]
-"""A value of the metadata: arrays are lists of strings, or numpy arrays."""
 
+class Strings:
+    """An array of strings, decoded where they are used: those of a vocabulary would take 100 bytes each."""
+
+    def __init__(self) -> None:
+        self._content, self._ends = bytearray(), array("Q", (0,))
+
+    def append(self, text: bytes) -> None:
+        """Add a string.
+
+        Raises:
+            UnicodeDecodeError: it is not UTF-8.
+        """
+        text.decode("utf-8")
+        self._content += text
+        self._ends.append(len(self._content))
+
+    def __repr__(self) -> str:
+        return f"{len(self)} strings"
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def __getitem__(self, number: int) -> str:
+        """Return one of the strings, counted from 0."""
+        return self._content[self._ends[number] : self._ends[number + 1]].decode("utf-8")
+
+    def decoded(self) -> list[str]:
+        """Return all strings."""
+        return [self._content[start:end].decode("utf-8") for start, end in pairwise(self._ends)]
+
+
+Value = bool | int | float | str | NDArray[Any] | Strings
+"""A value of the metadata."""
 
 PART_NAME = re.compile(r"(?P<name>.+)-(?P<number>[0-9]{5})-of-(?P<count>[0-9]{5})\.gguf")
 
@@ -92,10 +124,10 @@ class GgufFile:
             raise self._refused(key, "a string")
         return value
 
-    def words(self, key: str) -> list[str]:
+    def words(self, key: str) -> Strings:
         """Return a required array of strings."""
         value = self.metadata.get(key)
-        if not isinstance(value, list):
+        if not isinstance(value, Strings):
             raise self._refused(key, "an array of strings")
         return value
 
@@ -108,7 +140,7 @@ class GgufFile:
 
     def _refused(self, key: str, wanted: str) -> ModelError:
         value = self.metadata.get(key)
-        if isinstance(value, list | np.ndarray):
+        if isinstance(value, Strings | np.ndarray):
             found = f"an array of {len(value)}"
         else:
             found = "missing" if value is None else shown(value)
@@ -348,18 +380,18 @@ class _Reader:
             raise ModelError(f"{self.path}: {what} is an array of {name}, which is not supported")
         return self._numbers(NUMBERS.get(kind, np.dtype("u1")), count, what)
 
-    def _texts(self, key: str, count: int) -> list[str]:
+    def _texts(self, key: str, count: int) -> Strings:
         """Return an array of strings: hundreds of thousands in a vocabulary, which one loop cuts."""
-        found: list[str] = []
+        found = Strings()
         while len(found) < count:
-            found.append(self.text(f"entry {len(found)} of {shown(key)}"))
+            found.append(self.text(f"entry {len(found)} of {shown(key)}").encode())
             block, offset = self._block, self.at - self._first
             try:
                 while len(found) < count and offset + 8 <= len(block):
                     end = offset + 8 + int.from_bytes(block[offset : offset + 8], "little")
                     if end > len(block):
                         break  # the next block, or an error
-                    found.append(block[offset + 8 : end].decode("utf-8"))
+                    found.append(block[offset + 8 : end])
                     offset = end
             except UnicodeDecodeError:
                 pass  # the error names the entry

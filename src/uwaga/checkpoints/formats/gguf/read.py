@@ -17,7 +17,7 @@ import numpy as np
 
 from uwaga.checkpoints.card import Card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
-from uwaga.checkpoints.formats.gguf.file import GgufFile, read_parts
+from uwaga.checkpoints.formats.gguf.file import GgufFile, Strings, read_parts
 from uwaga.checkpoints.formats.gguf.tokeniser import read_tokeniser
 from uwaga.checkpoints.languages import UNKNOWN, Languages
 from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
@@ -207,7 +207,8 @@ class _Settings:
     def read(self) -> DecoderOnlySettings:
         for key, off in UNSUPPORTED.items():
             if self.stated(key) and (
-                isinstance(value := self.file.metadata[self.key(key)], list | np.ndarray) or value not in off
+                isinstance(value := self.file.metadata[self.key(key)], Strings | np.ndarray)
+                or value not in off
             ):
                 raise self.refused(key)
         architecture, tensors = self.architecture, self.file.tensors
@@ -388,9 +389,10 @@ def _chat(file: GgufFile, architecture: str) -> ChatTemplate | None:
 def _card(file: GgufFile) -> Card:
     """Return the facts about the model as a card with front matter."""
     metadata = file.metadata
+    languages = metadata.get("general.languages")
     front = {
         "license": metadata.get("general.license.name", metadata.get("general.license")),
-        "language": metadata.get("general.languages"),
+        "language": languages.decoded() if isinstance(languages, Strings) else languages,
     }
     lines = [f"{key}: {json.dumps(value)}" for key, value in front.items() if isinstance(value, str | list)]
     name = metadata.get("general.name")

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from uwaga.checkpoints.formats.gguf.file import GgufFile
+from uwaga.checkpoints.formats.gguf.file import GgufFile, Strings
 from uwaga.decoder import Symbols
+from uwaga.engine import _core
 from uwaga.errors import MissingExtraError, ModelError, shown
 from uwaga.tokenizers.codecs import LibraryCall, SentencePieceCodec, TokenizersCodec, byte_level_codec
 from uwaga.tokenizers.framed import FramedTokeniser
@@ -133,7 +134,7 @@ def read_tokeniser(file: GgufFile, vocabulary: int) -> FramedTokeniser:
     )
 
 
-def _token(file: GgufFile, name: str, tokens: Sequence[str]) -> int | None:
+def _token(file: GgufFile, name: str, tokens: Strings) -> int | None:
     """Return the id of a special token, None if it is not stated."""
     if f"{KEY}{name}" not in file.metadata:
         return None
@@ -143,13 +144,13 @@ def _token(file: GgufFile, name: str, tokens: Sequence[str]) -> int | None:
     return number
 
 
-def _other_ends(file: GgufFile, end: int, tokens: Sequence[str]) -> tuple[int, ...]:
+def _other_ends(file: GgufFile, end: int, tokens: Strings) -> tuple[int, ...]:
     """Return the tokens that end a turn or a message, without ``end``."""
     stated = (_token(file, name, tokens) for name in ("eot_token_id", "eom_token_id"))
     return tuple(dict.fromkeys(token for token in stated if token is not None and token != end))
 
 
-def _types(file: GgufFile, tokens: Sequence[str]) -> list[int]:
+def _types(file: GgufFile, tokens: Strings) -> list[int]:
     key = f"{KEY}token_type"
     if key not in file.metadata:
         return [PieceType.normal] * len(tokens)
@@ -161,20 +162,19 @@ def _types(file: GgufFile, tokens: Sequence[str]) -> list[int]:
     return types
 
 
-def _check_distinct(file: GgufFile, tokens: Sequence[str]) -> dict[str, int]:
-    """Return the ids of tokens, which must be distinct and not empty."""
+def _check_distinct(file: GgufFile, tokens: Sequence[str]) -> None:
+    """Check that tokens are distinct and not empty."""
     ids = {token: number for number, token in enumerate(tokens)}
     if len(ids) < len(tokens) or "" in ids:
         wrong = next(number for number, token in enumerate(tokens) if not token or ids[token] != number)
         what = f"is {shown(tokens[wrong])}, which occurs twice" if tokens[wrong] else "is empty"
         raise ModelError(f"{file.path}: entry {wrong} of '{KEY}tokens' {what}; the file is damaged")
-    return ids
 
 
 # SentencePiece
 
 
-def _unknown(file: GgufFile, tokens: Sequence[str]) -> int:
+def _unknown(file: GgufFile, tokens: Strings) -> int:
     """Return the id of unknown characters; some files mark it only by its type."""
     stated = _token(file, "unknown_token_id", tokens)
     if stated is None:
@@ -185,7 +185,7 @@ def _unknown(file: GgufFile, tokens: Sequence[str]) -> int:
     return stated
 
 
-def _sentencepiece(file: GgufFile, tokens: Sequence[str]) -> SentencePieceCodec:
+def _sentencepiece(file: GgufFile, tokens: Strings) -> SentencePieceCodec:
     if file.metadata.get(f"{KEY}precompiled_charsmap") is not None:
         raise ModelError(
             f"{file.path}: '{KEY}precompiled_charsmap' (a normalisation of texts) is not supported"
@@ -206,7 +206,7 @@ def _sentencepiece(file: GgufFile, tokens: Sequence[str]) -> SentencePieceCodec:
     # llama.cpp spells spaces in user-defined tokens as themselves.
     pieces = [
         token.replace(" ", MARK) if kind == PieceType.user_defined else token
-        for token, kind in zip(tokens, types, strict=True)
+        for token, kind in zip(tokens.decoded(), types, strict=True)
     ]
     _check_distinct(file, pieces)
     content = sentencepiece_model(
@@ -272,35 +272,33 @@ def _splitting(file: GgufFile) -> Splitting:
     return SPLITTINGS[name]
 
 
-def _byte_level(file: GgufFile, tokens: Sequence[str], splitting: Splitting) -> TokenizersCodec:
+def _byte_level(file: GgufFile, tokens: Strings, splitting: Splitting) -> TokenizersCodec:
     library = _library(file)
-    ids = _check_distinct(file, tokens)
-    merges = [merge.split(" ") for merge in file.words(f"{KEY}merges")]
-    wrong = [number for number, pair in enumerate(merges) if len(pair) != 2]
-    if wrong:
-        raise ModelError(f"{file.path}: entry {wrong[0]} of '{KEY}merges' is not a pair of tokens")
+    pairs = _byte_pairs(file, tokens, splitting.whole_words)
     split = library.pre_tokenizers
     words: list[Any] = [split.Split(library.Regex(one), "isolated") for one in splitting.patterns]
     words += [split.Digits(individual_digits=True)] if splitting.digits else []
     space = file.flag(f"{KEY}add_space_prefix", False)
     words.append(split.ByteLevel(add_prefix_space=space, use_regex=not splitting.patterns))
-    with LibraryCall(file.path, f"'{KEY}merges' disagree with '{KEY}tokens'"):
-        codec = byte_level_codec(
-            library,
-            ids,
-            merges,
-            str(file.path),
-            split.Sequence(words),
-            normaliser=library.normalizers.NFC() if splitting.nfc else None,
-            whole_words=splitting.whole_words,
-        )
+    normaliser = library.normalizers.NFC() if splitting.nfc else None
+    codec = byte_level_codec(library, pairs, str(file.path), split.Sequence(words), normaliser)
     added = (PieceType.unknown, PieceType.control, PieceType.user_defined)
     codec.add(
-        Special(token, special=kind != PieceType.user_defined)
-        for token, kind in zip(tokens, _types(file, tokens), strict=True)
+        Special(tokens[number], special=kind != PieceType.user_defined)
+        for number, kind in enumerate(_types(file, tokens))
         if kind in added
     )
     return codec
+
+
+def _byte_pairs(file: GgufFile, tokens: Strings, whole_words: bool) -> _core.BytePairs:
+    pieces, merges = tokens.decoded(), file.words(f"{KEY}merges").decoded()
+    _check_distinct(file, pieces)
+    for number, merge in enumerate(merges):
+        if merge.count(" ") != 1:
+            raise ModelError(f"{file.path}: entry {number} of '{KEY}merges' is not a pair of tokens")
+    with LibraryCall(file.path, f"'{KEY}merges' disagree with '{KEY}tokens'"):
+        return _core.BytePairs(pieces, merges, whole_words)
 
 
 def _library(file: GgufFile) -> Any:
