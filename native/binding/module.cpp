@@ -73,7 +73,7 @@ NB_MODULE(_core, m) {
     nb::exception<NotNumbers>(m, "NotNumbersError", PyExc_ValueError);
     m.def("supported", [](int isa) { return isa >= 0 && isa <= static_cast<int>(Isa::wasm) && supported(static_cast<Isa>(isa)); }, "isa"_a);
     m.def("best_isa", [] { return static_cast<int>(best_isa()); });
-    nb::class_<WeightArena>(m, "WeightArena").def(nb::init<>());
+    nb::class_<WeightArena>(m, "WeightArena").def(nb::init<>()).def("take", &unwritten_bytes, "size"_a);
     m.def("pack_int8", &packed_int8, "weight"_a, "levels"_a, "arena"_a.none() = nb::none(), "spread"_a = false);
     m.def("pack_int4", &packed_int4, "weight"_a, "arena"_a.none() = nb::none());
     m.def("pack_int8_numbers", &packed_int8_numbers, "numbers"_a, "scales"_a, "outputs"_a, "arena"_a.none() = nb::none());

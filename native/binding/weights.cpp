@@ -49,6 +49,11 @@ void* WeightArena::take(int64_t bytes) {
     return data;
 }
 
+nb::object unwritten_bytes(const WeightArenaPtr& arena, int64_t size) {
+    if (size < 0) refuse("size: negative");
+    return Unwritten<uint8_t>(size, arena).array;
+}
+
 Packed int8_matrix(int64_t outputs, int64_t inputs, int levels, Array<int8_t> panels, Array<float> scales, Array<int32_t> sums, bool spread) {
     check_sizes(outputs, inputs);
     check_int8_inputs(inputs);

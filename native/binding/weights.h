@@ -28,6 +28,8 @@ class WeightArena {
 };
 using WeightArenaPtr = std::shared_ptr<WeightArena>;
 
+nb::object unwritten_bytes(const WeightArenaPtr& arena, int64_t size);
+
 // A packed matrix and the arrays that contain it.
 struct Packed {
     Matrix matrix;

@@ -89,6 +89,13 @@ def test_weights_of_every_format(tmp_path, form):
     assert described.formats == tuple(sorted({form, "F32"}))
 
 
+def assert_rows_are_those_of_the_whole(weights):
+    parts = {name: weights.rows(name, 1, 3) for name in weights.names()}
+    assert parts["output_weight"] is not None
+    for name, part in parts.items():
+        assert part is None or same_bits(part, weights.read(name)[1:3])
+
+
 @pytest.mark.parametrize("case", gguf_files.CASES)
 def test_settings_and_weights_of_every_architecture(tmp_path, case):
     model = gguf_files.peer(case)
@@ -118,6 +125,7 @@ def test_settings_and_weights_of_every_architecture(tmp_path, case):
             kinds = ["sliding_attention"] * settings.layers
         assert settings.local(layer) == (kinds[layer] == "sliding_attention")
         assert settings.window in (None, window)
+    assert_rows_are_those_of_the_whole(weights)
     assert settings.tie_output == config.tie_word_embeddings
     assert settings.norm_epsilon == config.rms_norm_eps
     if case.startswith("gemma"):

@@ -7,8 +7,8 @@ import pytest
 
 from uwaga.engine import _core, pack
 from uwaga.engine.layout import stored_shapes
-from uwaga.engine.packing import HUGE_PAGE, huge_bytes
-from uwaga.settings import TransformerSettings
+from uwaga.engine.packing import ALIGNMENT, HUGE_PAGE, ROWS, huge_bytes
+from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 SHAPE = TransformerSettings(
     encoder_layers=2, decoder_layers=2, width=256, heads=4, feed_forward=2112, max_length=40, tie="all"
@@ -55,6 +55,33 @@ def test_small_matrices_share_pages_and_keep_them():
     assert places[-1] - places[0] < HUGE_PAGE
     for array, weight in zip(packed, weights, strict=True):
         assert np.array_equal(array, _core.pack_float(weight))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
+@pytest.mark.parametrize("width", [64, 256])
+def test_a_matrix_that_is_read_by_rows_is_packed_as_the_whole(precision, width):
+    settings = DecoderOnlySettings(layers=1, width=width, heads=4, feed_forward=96, max_length=40)
+    vocabulary = 2 * ROWS + 33
+    rng = np.random.default_rng(0)
+    shapes = stored_shapes(settings, vocabulary, vocabulary)
+    stored = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    blocks = []
+
+    def rows(name, first, last):
+        blocks.append((name, first, last))
+        return stored[name][first:last]
+
+    whole = pack(settings, vocabulary, vocabulary, stored.__getitem__, precision)
+    found = pack(settings, vocabulary, vocabulary, stored.__getitem__, precision, rows=rows)
+    assert [(first, last) for _, first, last in blocks] == [
+        (0, ROWS),
+        (ROWS, 2 * ROWS),
+        (2 * ROWS, vocabulary),
+    ]
+    for name, matrix in whole.matrices.items():
+        for one, other in zip(found.matrices[name].arrays, matrix.arrays, strict=True):
+            assert one.ctypes.data % ALIGNMENT == 0 and one.dtype == other.dtype
+            assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])

@@ -14,7 +14,7 @@ from toy import toy_values, write_reversal_corpus
 
 import uwaga
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.adapter import read_adapter, weights_checksum
+from uwaga.checkpoints.adapter import adapted, read_adapter, weights_checksum
 from uwaga.cli.main import main
 from uwaga.errors import CheckpointError, ModelError, SettingsError
 from uwaga.settings import parse
@@ -131,6 +131,13 @@ def test_M34_an_adapter_lies_apart_and_merges(base: Path, tmp_path: Path) -> Non
     found = read_adapter(adapter)
     weights = formats.read(model).weights
     assert weights is not None and found.base_sha256 == weights_checksum(weights)
+    changed = adapted(formats.read(model), found).weights
+    assert changed is not None
+    for name in changed.names():
+        rows = changed.rows(name, 0, 2)
+        assert rows is None or np.array_equal(rows, changed.read(name)[:2])
+    assert changed.rows("output_weight", 0, 2) is not None
+    assert changed.rows(f"{min(found.sides)}.weight", 0, 2) is None
     (tmp_path / "link").symlink_to(model)
     for own in (model, tmp_path / "link"):
         assert main_code("merge", adapter, own) == 1  # never over the model that it belongs to

@@ -81,16 +81,22 @@ class AdaptedWeights(Weights):
 
     def read(self, name: str) -> Floats:
         """Return a weight in float32."""
-        found, layer = super().read(name), _layer(name)
-        if self.adapter is None or layer not in self.adapter.sides:
+        found = super().read(name)
+        if self.adapter is None or not self._changes(name):
             return found
-        changed: Floats = found + self.adapter.update(layer)
+        changed: Floats = found + self.adapter.update(_layer(name))
         return changed
+
+    def rows(self, name: str, first: int, last: int) -> Floats | None:
+        """Return rows of a weight; None if it must be read whole, as those that the adapter changes."""
+        return None if self._changes(name) else super().rows(name, first, last)
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
         """Return the integers that a matrix is stored as, None if the adapter changes it."""
-        changed = self.adapter is not None and _layer(name) in self.adapter.sides
-        return None if changed else super().integers(name)
+        return None if self._changes(name) else super().integers(name)
+
+    def _changes(self, name: str) -> bool:
+        return self.adapter is not None and _layer(name) in self.adapter.sides
 
 
 def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:

@@ -68,7 +68,7 @@ def pack_weights(
         raise ModelError(f"{checkpoint.place}: quantised already; give the model that it was made of")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
-        return pack(settings, *sizes, weights.read, precision, keep, levels, weights.integers)
+        return pack(settings, *sizes, weights.read, precision, keep, levels, weights.integers, weights.rows)
     except ModelError as error:
         raise ModelError(f"{checkpoint.place}: {error}") from None
 

@@ -133,6 +133,20 @@ class Weights:
         made[: longer.rows] = whole.reshape(longer.rows, *shape[1:])
         return made
 
+    def rows(self, name: str, first: int, last: int) -> Floats | None:
+        """Return rows ``first`` to ``last`` - 1 of a weight; None if it must be read whole."""
+        view, *others = self.table.weights[name]
+        tensor = self.stored.get(view.name)
+        whole = others or name in self.table.longer or view != View(view.name)
+        if (
+            whole
+            or tensor is None
+            or isinstance(tensor, QuantisedTensor)
+            or tensor.shape != self.shapes[name]
+        ):
+            return None
+        return tensor.rows(first, last).floats()
+
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
         """Return the stored int8 matrix (outputs, inputs) and the scale of each output, None if not in int8.
 

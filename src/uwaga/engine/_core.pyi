@@ -44,6 +44,7 @@ class Rates:
 
 class WeightArena:
     def __init__(self) -> None: ...
+    def take(self, size: int) -> NDArray[np.uint8]: ...
 
 def pack_int8(
     weight: NDArray[np.float32], levels: int, arena: WeightArena | None = None, spread: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -68,8 +68,6 @@ LEVELS = 127
 """The largest integer of an int8 matrix, unless another is asked for."""
 SMALLEST = 1e-30
 """A row without larger numbers is rounded to zeros (native/kernels/packing.cpp)."""
-QUANTISED: tuple[Precision, ...] = ("int8", "int4")
-"""Formats of integers with scales."""
 KEPT: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
 """Number format of the matrices that a model in int8 or int4 keeps more exact."""
 INT4_GROUP = (32 * 32, 576)
@@ -77,6 +75,10 @@ INT4_GROUP = (32 * 32, 576)
 
 Read = Callable[[str], Floats]
 """Return a stored tensor by name; called for one matrix at a time: the model is never in memory twice."""
+Rows = Callable[[str, int, int], Floats | None]
+"""Return the rows of a stored tensor from one up to another, None if it must be read whole."""
+ROWS = 4096
+"""Rows of a matrix that are packed at a time; a multiple of the outputs of a panel."""
 
 Integers = tuple[NDArray[np.int8], NDArray[np.float32]]
 """A weight (outputs, inputs) as integers up to 127, and the scale of each output.
@@ -130,6 +132,7 @@ def pack(
     keep: Sequence[str] = (),
     levels: int = LEVELS,
     integers: Callable[[str], Integers | None] = lambda name: None,
+    rows: Rows = lambda name, first, last: None,
 ) -> Packed:
     """Pack a model's weights. The inputs of int8 matrices of decoder-only models are spread.
 
@@ -144,6 +147,7 @@ def pack(
         levels: largest number of int8 matrices.
         integers: returns a tensor that is stored as integers, None for others; used unchanged if all
             tensors of an int8 matrix with 127 levels are stored as integers.
+        rows: returns rows of a stored tensor, so that a large one need not be in memory.
 
     Raises:
         SettingsError: a pattern in ``keep`` matches no matrix.
@@ -169,12 +173,8 @@ def pack(
         if len(integer_parts) == len(product.parts):
             matrices[product.name] = _whole_numbers(product, integer_parts, arena)
         else:
-            whole = _together([read(weight_name(part)) for part in product.parts])
-            if product.shape is not None:
-                whole = np.ascontiguousarray(whole[product.rows, product.columns])
-            _check_finite(whole, product.name)
-            matrices[product.name] = _matrix(product, whole, form, levels, arena, spread)
-            del whole
+            blocks = _blocks(product, read, rows)
+            matrices[product.name] = _matrix(product, blocks, form, levels, arena, spread)
         if product.bias:
             biases = _together([read(bias_name(part)) for part in product.parts])
             packed_vectors[f"{product.name}.bias"] = np.array(
@@ -199,32 +199,59 @@ def _whole_numbers(product: Product, parts: Sequence[Integers], arena: _core.Wei
     return Matrix(outputs, product.inputs, "int8", LEVELS, arrays)
 
 
+def _blocks(product: Product, read: Read, rows: Rows) -> Iterator[Floats]:
+    """Yield a matrix, :data:`ROWS` rows at a time if it has more and ``rows`` returns them."""
+    outputs = sum(product.outputs)
+    if len(product.parts) == 1 and product.shape is None and outputs > ROWS:
+        for first in range(0, outputs, ROWS):
+            block = rows(weight_name(product.parts[0]), first, min(first + ROWS, outputs))
+            if block is None:  # for all rows
+                break
+            yield _together([block])
+        else:
+            return
+    whole = _together([read(weight_name(part)) for part in product.parts])
+    yield whole if product.shape is None else np.ascontiguousarray(whole[product.rows, product.columns])
+
+
 def _matrix(
     product: Product,
-    whole: Floats,
+    blocks: Iterable[Floats],
     form: Precision,
     levels: int,
     arena: _core.WeightArena | None,
     spread: bool,
 ) -> Matrix:
-    arrays: tuple[NDArray[Any], ...]
     # Published weights often lie on a grid of 4 bits, off which spreading would move them.
     spread = spread and form == "int8"
-    if form in QUANTISED:
+    outputs = sum(product.outputs)
+    own = arena if outputs <= ROWS else None
+    packed: list[tuple[NDArray[Any], ...]] = []
+    for block in blocks:
+        _check_finite(block, product.name)
         try:
             if form == "int4":
-                arrays = _core.pack_int4(whole, arena)
+                packed.append(_core.pack_int4(block, own))
+            elif form == "int8":
+                packed.append(_core.pack_int8(block, levels, own, spread))
+            elif form == "bfloat16":
+                packed.append((_core.pack_bfloat16(block, own),))
             else:
-                arrays = _core.pack_int8(whole, levels, arena, spread)
+                packed.append((_core.pack_float(block, own),))
         except ValueError as error:
             raise ModelError(
                 f"weight {product.name!r} cannot be {form}: {error}; keep it in bfloat16"
             ) from None
-    elif form == "bfloat16":
-        arrays = (_core.pack_bfloat16(whole, arena),)
-    else:
-        arrays = (_core.pack_float(whole, arena),)
-    return Matrix(sum(product.outputs), product.inputs, form, levels, arrays, spread)
+    arrays = packed[0]
+    if len(packed) > 1:
+        arrays = tuple(_joined(parts, arena) for parts in zip(*packed, strict=True))
+    return Matrix(outputs, product.inputs, form, levels, arrays, spread)
+
+
+def _joined(parts: Sequence[NDArray[Any]], arena: _core.WeightArena | None) -> NDArray[Any]:
+    size = sum(part.nbytes for part in parts)
+    whole = huge_bytes(size) if arena is None else arena.take(size)
+    return np.concatenate(parts, out=whole.view(parts[0].dtype))
 
 
 def int4_size(numbers: int) -> int:
@@ -250,5 +277,5 @@ def _together(parts: Sequence[Floats]) -> Floats:
 
 
 def _check_finite(values: Floats, name: str) -> None:
-    if not np.isfinite(values).all():
+    if not all_finite(values):
         raise ModelError(f"weight {name!r} holds numbers that are not finite; the file is damaged")

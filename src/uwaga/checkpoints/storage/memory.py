@@ -101,6 +101,13 @@ class PrivateTensor:
         self._file, self._start, self._kind = file, start, kind
         self._read: weakref.ref[Bytes] | None = None
 
+    def rows(self, first: int, last: int) -> PrivateTensor:
+        """Return a part along the first axis, up to row ``last`` - 1."""
+        size = int(np.prod(self.shape[1:], dtype=np.int64)) * self._kind.itemsize
+        return PrivateTensor(
+            self._file, self._start + first * size, (last - first, *self.shape[1:]), self._kind
+        )
+
     def read(self) -> NDArray[Any]:
         """Return its values.
 

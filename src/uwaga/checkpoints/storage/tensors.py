@@ -101,6 +101,12 @@ class StoredTensor:
         same_place = ours.ctypes.data == theirs.ctypes.data and ours.strides == theirs.strides
         return same_place or bool(np.array_equal(ours, theirs))
 
+    def rows(self, first: int, last: int) -> StoredTensor:
+        """Return a part along the first axis of the file, up to row ``last`` - 1; the rest is not read."""
+        content = self.content
+        part = content.rows(first, last) if isinstance(content, PrivateTensor) else content[first:last]
+        return replace(self, content=part)
+
     def named(self, name: str) -> StoredTensor:
         """Return the same tensor under another name."""
         return replace(self, name=name)
