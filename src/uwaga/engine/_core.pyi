@@ -226,7 +226,10 @@ class SentencePiece:
 
 class BytePairs:
     def __init__(
-        self, pieces: Sequence[str], merges: Sequence[Sequence[str]], whole_words: bool = False
+        self,
+        pieces: Sequence[str],
+        merges: Sequence[str] | Sequence[Sequence[str]],
+        whole_words: bool = False,
     ) -> None: ...
     @staticmethod
     def letters() -> str: ...

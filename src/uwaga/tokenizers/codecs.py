@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -50,14 +51,18 @@ class SentencePieceCodec:
     ) -> None:
         self._model = model
         self._words = words
-        self._numbers = [unknown if number < 0 else number for number in numbers]
+        self._numbers = array("i", numbers)
         self._unknown = unknown
         self._strip = strip
-        pieces = [model.piece(number) for number in range(len(numbers))]
-        self._pieces = {number: piece for piece, number in (more or {}).items()}
-        self._pieces |= {number: piece for number, piece in zip(numbers, pieces, strict=True) if number >= 0}
-        self._pieces |= {number: token.content for number, token in added.items()}
-        self._ids = {piece: number for number, piece in self._pieces.items()}
+        self._places = array("i", [-1]) * (max(numbers, default=-1) + 1)
+        """By id, the place of its piece in the model; -1 for none."""
+        for place, number in enumerate(numbers):
+            if number >= 0:
+                self._places[number] = place
+        self._others = {number: piece for piece, number in (more or {}).items() if self._place(number) < 0}
+        self._others |= {number: token.content for number, token in added.items()}
+        """Pieces, by id, that are not the model's."""
+        self._other_ids = {piece: number for number, piece in self._others.items()}
         self._added = dict(added)
         self._splitter = SpecialSplitter(added)
         self._dropped = {number for number, token in added.items() if token.special} | {unknown}
@@ -85,13 +90,15 @@ class SentencePieceCodec:
     @property
     def content(self) -> bytes:
         """Serialisation of the model and the ids of its pieces."""
-        more = [self._ids, sorted(self._dropped), self._words]
+        pieces = map(self.piece, range(len(self._places)))
+        ids = {piece: number for number, piece in enumerate(pieces) if piece is not None} | self._other_ids
+        more = [ids, sorted(self._dropped), self._words]
         return self._model.content + json.dumps(more, sort_keys=True).encode()
 
     @property
     def size(self) -> int:
         """Largest id plus one."""
-        return max(self._pieces) + 1
+        return max([len(self._places) - 1, *self._others]) + 1
 
     @property
     def unknown(self) -> int:
@@ -110,19 +117,21 @@ class SentencePieceCodec:
             if isinstance(part, int):
                 ids.append(part)
             else:
-                pieces = self._model.encode(part, prefix=self._words or not ids)
-                ids += [self._numbers[piece] for piece in pieces]
+                ids += self._numbered(self._model.encode(part, prefix=self._words or not ids))
         return ids
 
     def encode_plain(self, text: str) -> list[int]:
         """Return the ids of a text in which nothing is a special token."""
-        return [self._numbers[piece] for piece in self._model.encode(text)]
+        return self._numbered(self._model.encode(text))
+
+    def _numbered(self, places: Sequence[int]) -> list[int]:
+        numbers = (self._numbers[place] for place in places)
+        return [self._unknown if number < 0 else number for number in numbers]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without special tokens and ids without a piece."""
-        pieces = [
-            self._pieces[token] for token in ids if token not in self._dropped and token in self._pieces
-        ]
+        found = (self.piece(token) for token in ids if token not in self._dropped)
+        pieces = [piece for piece in found if piece is not None]
         if not pieces:
             return ""
         if self._strip or self._bytes:
@@ -132,11 +141,18 @@ class SentencePieceCodec:
 
     def piece(self, token: int) -> str | None:
         """Return the piece of an id, None if it has none."""
-        return self._pieces.get(token)
+        place = -1 if token in self._others else self._place(token)
+        return self._others.get(token) if place < 0 else self._model.piece(place)
 
     def number(self, piece: str) -> int | None:
         """Return the id of a piece, None if it has none."""
-        return self._ids.get(piece)
+        if piece in self._other_ids:
+            return self._other_ids[piece]
+        number = self._numbers[self._model.number(piece)]
+        return number if self.piece(number) == piece else None
+
+    def _place(self, token: int) -> int:
+        return self._places[token] if 0 <= token < len(self._places) else -1
 
 
 class SpecialSplitter:
