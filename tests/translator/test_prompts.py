@@ -311,7 +311,8 @@ def test_a_pipeline_answers_chats(made, generator):
     [
         ("google/translategemma-4b-it", "translategemma"),
         ("Hunyuan-MT-7B", "hunyuan-mt"),
-        ("HY-MT1.5-1.8B", "hunyuan-mt"),
+        ("HY-MT1.5-1.8B", "hy-mt1.5"),
+        ("tencent/Hy-MT2-1.8B", "hy-mt2"),
         ("salamandraTA-2b-instruct", "salamandra-ta"),
         ("EuroLLM-1.7B-Instruct", "eurollm"),
         ("TowerInstruct-7B-v0.2", "chat"),
@@ -328,7 +329,22 @@ def test_prompts_name_languages_and_hold_the_text_once():
             assert str(prompt.message(*pair)).count("uwaga") == 1
     content = PROMPTS[0].message("en", "de")
     assert content[0]["source_lang_code"] == "en" and content[0]["target_lang_code"] == "de"
-    assert "翻译" in prompt_for(["hy-mt"]).message("zh", "en")
+
+
+@pytest.mark.parametrize(
+    ("name", "pair", "begin"),
+    [
+        ("Hunyuan-MT-7B", ("en", "de"), "Translate the following segment into German, without"),
+        ("Hunyuan-MT-7B", ("zh", "en"), "把下面的文本翻译成英语，"),
+        ("HY-MT1.5-1.8B", ("de", "zh-Hant"), "将以下文本翻译为繁体中文，"),
+        ("HY-MT1.5-1.8B", ("fr", "de"), "Translate the following segment into German, without"),
+        ("Hy-MT2-7B", ("fr", "de"), "Translate the following text into German. Note that"),
+        ("Hy-MT2-7B", ("zho_Hans", "deu_Latn"), "将以下文本翻译为德语，"),
+        ("Hy-MT2-7B", ("zh", "fi"), "将以下文本翻译为Finnish，"),
+    ],
+)
+def test_generations_of_hunyuan_have_their_own_words(name, pair, begin):
+    assert prompt_for([name]).message(*pair).startswith(begin)
 
 
 BAD = {

@@ -68,6 +68,17 @@ OTHER_NAMES = {
     for name in names.split("/")
 }
 """Names of languages in themselves, and further English names."""
+CHINESE_NAMES = dict(
+    entry.split(":")
+    for entry in (
+        "ar:阿拉伯语 bn:孟加拉语 bo:藏语 cs:捷克语 de:德语 en:英语 es:西班牙语 fa:波斯语 fr:法语 "
+        "gu:古吉拉特语 he:希伯来语 hi:印地语 id:印尼语 it:意大利语 ja:日语 kk:哈萨克语 km:高棉语 ko:韩语 "
+        "mn:蒙古语 mr:马拉地语 ms:马来语 my:缅甸语 nl:荷兰语 pl:波兰语 pt:葡萄牙语 ru:俄语 ta:泰米尔语 "
+        "te:泰卢固语 th:泰语 tl:菲律宾语 tr:土耳其语 ug:维吾尔语 uk:乌克兰语 ur:乌尔都语 vi:越南语 "
+        "yue:粤语 zh:中文 zh-hant:繁体中文"
+    ).split()
+)
+"""Of the languages of Hunyuan-MT, as its README has them."""
 CODES = {
     **{name.replace("_", " ").casefold(): code for code, name in NAMES.items()},
     **{name.casefold(): code for name, code in OTHER_NAMES.items()},
@@ -88,6 +99,12 @@ def language_name(code: str) -> str:
     if not name:
         return code
     return f"{name} ({SCRIPT_NAMES.get(script, script.title())})" if script else name
+
+
+def chinese_language_name(code: str) -> str:
+    """Return the Chinese name of a language; the English one if it is unknown."""
+    base, traditional = base_language(code), "hant" in HYPHENS.split(code.lower())
+    return CHINESE_NAMES.get("zh-hant" if base == "zh" and traditional else base) or language_name(code)
 
 
 def offered_codes(codes: Iterable[str]) -> dict[str, str]:

@@ -18,9 +18,10 @@ TERMS: tuple[tuple[str, str], ...] = (
         "need a licence of their own",
     ),
     (
-        r".*hunyuan",
-        "use in the European Union, the United Kingdom and South Korea is not licensed, and the uses of its "
-        "acceptable use policy are forbidden",
+        r".*hunyuan|tencent-hy",
+        "use in the European Union, by most versions also in the United Kingdom and South Korea, is not "
+        "licensed; its translations must not train other models; the uses of its acceptable use policy are "
+        "forbidden",
     ),
     (r".*openrail|.*\brail\b", "the uses that it lists are forbidden"),
 )

@@ -12,7 +12,7 @@ from typing import Any
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError, SettingsError
 from uwaga.languages.codes import base_language
-from uwaga.languages.names import language_name
+from uwaga.languages.names import chinese_language_name, language_name
 from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.pretrained_files import SETTINGS, Declared, read_bytes
@@ -34,7 +34,7 @@ class TranslationPrompt:
         name: of the family.
         models: matches the names of its models.
         wording: the message, with ``{source}`` and ``{target}`` for the names of the languages,
-            ``{source_code}`` and ``{target_code}`` for their codes, and ``{text}``.
+            ``{source_code}`` and ``{target_code}`` for their codes, ``{target_in_chinese}``, and ``{text}``.
         by_language: other wordings, where one of the two languages has this code.
         structured: the message is a list with one entry of these fields instead.
         stop: the text that ends an answer, for models that do not end it themselves.
@@ -56,6 +56,7 @@ class TranslationPrompt:
             "target": language_name(target),
             "source_code": source,
             "target_code": target,
+            "target_in_chinese": chinese_language_name(target),
             "text": PLACE,
         }
         if self.structured:
@@ -64,6 +65,9 @@ class TranslationPrompt:
         wording = next((text for code, text in self.by_language.items() if code in pair), self.wording)
         return wording.format(**values)
 
+
+HUNYUAN = "Translate the following segment into {target}, without additional explanation.\n\n{text}"
+HUNYUAN_CHINESE = "将以下文本翻译为{target_in_chinese}，注意只需要输出翻译后的结果，不要额外解释：\n\n{text}"
 
 PROMPTS = (
     TranslationPrompt(
@@ -78,11 +82,26 @@ PROMPTS = (
         source="card of google/translategemma-4b-it",
     ),
     TranslationPrompt(
+        "hy-mt2",
+        re.compile(r"(hunyuan|\bhy)-?mt-?2", re.IGNORECASE),
+        "Translate the following text into {target}. Note that you should only output the translated result "
+        "without any additional explanation:\n\n{text}",
+        {"zh": HUNYUAN_CHINESE},
+        source="README of Tencent-Hunyuan/Hy-MT2",
+    ),
+    TranslationPrompt(
+        "hy-mt1.5",
+        re.compile(r"(hunyuan|\bhy)-?mt-?1\.5", re.IGNORECASE),
+        HUNYUAN,
+        {"zh": HUNYUAN_CHINESE},
+        source="README of Tencent-Hunyuan/HY-MT",
+    ),
+    TranslationPrompt(
         "hunyuan-mt",
         re.compile(r"(hunyuan|\bhy)-?mt", re.IGNORECASE),
-        "Translate the following segment into {target}, without additional explanation.\n\n{text}",
-        {"zh": "把下面的文本翻译成{target}，不要额外解释。\n\n{text}"},
-        source="card of tencent/Hunyuan-MT-7B",
+        HUNYUAN,
+        {"zh": "把下面的文本翻译成{target_in_chinese}，不要额外解释。\n\n{text}"},
+        source="README of Tencent-Hunyuan/Hunyuan-MT",
     ),
     TranslationPrompt(
         "salamandra-ta",
