@@ -81,14 +81,17 @@ marked = $(shell grep -rlE --include='*.py' 'mark\.$(1)' $(or $(2),tests))
 slow: $(DEV_INSTALLED)
 	$(PYTEST) -m "slow and not compiled" $(call marked,slow) $(PYTEST_ARGS)
 
-# The kernels and the engine built anew: with every compiler, with sanitizers, for Arm under emulation.
+# The kernels and the engine built anew, with every compiler, with sanitizers, for Arm under emulation; and all of the
+# module for web pages. .ci/compiled then names what has passed: CI builds it again when it has changed.
 compiled: $(DEV_INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m compiled $(call marked,compiled)
+	@hash=$$(.ci/native) && echo $$hash > .ci/compiled || true
 
-# Both in one run, as CI does: while one process compiles, the other trains. Files that compile take longest: they come
+# Both in one run: while one process compiles, the other trains. Files that compile take longest: they come
 # first, so that none is left to one process at the end.
 deep: $(DEV_INSTALLED)
 	$(PYTEST) -m "slow or compiled" $(call marked,compiled) $(call marked,slow) $(PYTEST_ARGS)
+	@hash=$$(.ci/native) && echo $$hash > .ci/compiled || true
 
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
 # processor without AVX; where there is more than AVX2, to those of one with AVX2; and the engine to each instruction set

@@ -27,7 +27,7 @@ from uwaga.models.build import build_model
 from uwaga.search import search
 from uwaga.tokenizers.tokeniser import Tokeniser
 
-pytestmark = [pytest.mark.compiled, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 TEXTS = [
     "A dog runs through the snow.",
     "Two men are talking on a street in front of a café.",
@@ -481,6 +481,7 @@ def check_damaged(program, folders):
         assert (code == "0") == (message == "")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
     built = build(

@@ -272,6 +272,7 @@ console.log(JSON.stringify({ models: length, full, refused, seen: seen.at(-1), t
 """
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 def test_a_full_memory_is_an_error_and_an_open_model_still_translates():
     """4 GiB, which a page may have; addresses above 2 GiB are negative in JavaScript."""
@@ -353,6 +354,7 @@ DIGESTS = """async ([dtype, texts, beam]) => {
 }"""
 
 
+@pytest.mark.compiled
 @pytest.mark.slow
 def test_500_sentences_in_a_page(portable, site):
     """All attention matrices by their digest."""
