@@ -137,3 +137,11 @@ def test_docstrings_begin_with_an_imperative_or_a_noun_phrase() -> None:
 def test_retired_names_do_not_come_back() -> None:
     assert not [name for name in modules() if RETIRED_MODULES & {*name.split(".")}]
     assert not [f"{name}: {node.name}" for name, node in classes() if node.name in RETIRED]
+
+
+def test_no_possessive_quantifier_follows_a_group() -> None:
+    """Python before 3.11.5, as that of Debian 12, matches too much (gh-106052); ``(?>(?:...)*)`` is right."""
+    possessive = re.compile(r"\)(?:[*+?]|\{+\d*,?\d*\}+)\+")
+    library = SOURCE / "uwaga/checkpoints/formats/gguf/tokeniser.py"  # patterns of `tokenizers`
+    paths = [path for path in SOURCE.rglob("*.py") if path != library]
+    assert [str(path) for path in paths if possessive.search(path.read_text(encoding="utf-8"))] == []

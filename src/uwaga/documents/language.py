@@ -9,7 +9,7 @@ from uwaga.documents.document import DocumentOptions
 from uwaga.languages.codes import base_language
 from uwaga.markup.html import html_tokens
 
-CODE = r"([A-Za-z]{2,3}(?:[-_][A-Za-z\d]{1,8}){0,4}+)(?=[\"'\s/><])"
+CODE = r"([A-Za-z]{2,3}(?>(?:[-_][A-Za-z\d]{1,8}){0,4}))(?=[\"'\s/><])"
 DECLARED = re.compile(
     rf"""(\s(?:xml:)?lang\s*=\s*["']?|<w:lang\s+w:val=["']|<dc:language\b[^<>]*>\s*){CODE}""", re.IGNORECASE
 )

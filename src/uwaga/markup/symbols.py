@@ -20,7 +20,7 @@ NUMBERS = ("20", "2013", "30", "5", "250", "15", "7", "12", "40")
 """The words that models copy most often, measured on the bundled model and on Firefox's."""
 WORDS = re.compile(r"\w+")
 CANDIDATE = re.compile(
-    rf"(?<!\w)[+-]?(?P<number>\d++(?:[.,]\d++)*+)(?:[ \u00a0\u202f]?(?:{UNITS}))?(?!\w)|\w+"
+    rf"(?<!\w)[+-]?(?P<number>\d++(?>(?:[.,]\d++)*))(?:[ \u00a0\u202f]?(?:{UNITS}))?(?!\w)|\w+"
 )
 """Every word that may be a symbol: a number, with its unit where there is one, or letters."""
 ATTEMPTS = 4

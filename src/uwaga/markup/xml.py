@@ -18,8 +18,8 @@ ATTRIBUTE = re.compile(r"""(?<=[\s"'])([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)
 """The name of an attribute, and its value in double quotes, in single quotes or in none."""
 TOKEN = re.compile(
     r"(?P<comment><!--.*?-->)|(?P<cdata><!\[CDATA\[.*?\]\]>)"
-    r"|(?P<other><\?.*?\?>|<!(?:[^\[>\"']++|\"[^\"]*+\"|'[^']*+'|\[.*?\]\s*(?=>))*+>)"
-    r"""|</(?P<close>[^\s>/]+)\s*>|<(?P<open>[^\s>/!?]+)(?:[^"'<>]++|"[^"]*+"|'[^']*+')*+>""",
+    r"|(?P<other><\?.*?\?>|<!(?>(?:[^\[>\"']++|\"[^\"]*+\"|'[^']*+'|\[.*?\]\s*(?=>))*)>)"
+    r"""|</(?P<close>[^\s>/]+)\s*>|<(?P<open>[^\s>/!?]+)(?>(?:[^"'<>]++|"[^"]*+"|'[^']*+')*)>""",
     re.DOTALL,
 )
 REFERENCE = re.compile(r"&(?:#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6})|([A-Za-z][\w.-]*));")

@@ -99,9 +99,9 @@ def _ends(marks: str) -> re.Pattern[str]:
     """Return the pattern of UAX #29's SATerm, Close and Sp, with further marks, and of bullets."""
     every = SPACED + UNSPACED + marks
     return re.compile(
-        rf"(?P<marks>[{every}{BULLETS}](?:[{every}]|[ \xa0][.!?\u2026]++(?!\w))*+)"
-        rf"(?:[{CLOSING}{INVISIBLE}]|(?<![{UNSPACED}])[{QUOTES}]|{FOOTNOTE})*+"
-        rf"(?:\s?(?:[)\]]|[{CLOSING}](?=[\s,.;:!?\u2026]|\Z)|\[\d{{1,3}}\]))*+"
+        rf"(?P<marks>[{every}{BULLETS}](?>(?:[{every}]|[ \xa0][.!?\u2026]++(?!\w))*))"
+        rf"(?>(?:[{CLOSING}{INVISIBLE}]|(?<![{UNSPACED}])[{QUOTES}]|{FOOTNOTE})*)"
+        rf"(?>(?:\s?(?:[)\]]|[{CLOSING}](?=[\s,.;:!?\u2026]|\Z)|\[\d{{1,3}}\]))*)"
         rf"(?P<more>[{every}{CLOSING}]*+)(?P<space>\s*+)"
     )
 

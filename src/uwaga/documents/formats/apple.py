@@ -70,9 +70,9 @@ def _write_data(text: str) -> str:
 
 
 SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
-KEY = re.compile(r'"((?:[^"\\]++|\\.)*+)"|[A-Za-z0-9_.$:/-]+', re.DOTALL)
+KEY = re.compile(r'"((?>(?:[^"\\]++|\\.)*))"|[A-Za-z0-9_.$:/-]+', re.DOTALL)
 EQUALS = re.compile(r"\s*=\s*")
-VALUE = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+VALUE = re.compile(r'"((?>(?:[^"\\]++|\\.)*))"', re.DOTALL)
 ESCAPE = re.compile(r"\\(?:[uU]([0-9a-fA-F]{4})|(.))", re.DOTALL)
 BINARY = b"bplist"
 SIGNS = {"n": "\n", "t": "\t", "r": "\r"}

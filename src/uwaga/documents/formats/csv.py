@@ -69,7 +69,7 @@ def _wanted(names: Sequence[str], source: DocumentSource) -> frozenset[int]:
 def _rows(text: str, separator: str, where: str) -> Iterator[list[tuple[int, int]]]:
     """Yield the spans of the cells of each row, quotes included."""
     cell = re.compile(
-        rf'("(?:[^"]++|"")*+"|(?!")[^{re.escape(separator)}\r\n]*)({re.escape(separator)}|\r\n|\n|\r|\Z)'
+        rf'("(?>(?:[^"]++|"")*)"|(?!")[^{re.escape(separator)}\r\n]*)({re.escape(separator)}|\r\n|\n|\r|\Z)'
     )
     at, row = 0, list[tuple[int, int]]()
     while at < len(text) or row:

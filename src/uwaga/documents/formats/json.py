@@ -21,7 +21,7 @@ from uwaga.markup.units import Piece
 PLURAL = re.compile(rf"(.+)(?<!_ordinal)_({'|'.join(ORDER)})", re.DOTALL)
 """A key of i18next for one form of a plural."""
 ROOT = re.compile(r'(\s*\{\s*")([A-Za-z_-]{2,20})(?="\s*:\s*\{)')
-TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],:]', re.DOTALL)
+TOKEN = re.compile(r'"(?>(?:[^"\\]++|\\.)*)"|[{}\[\],:]', re.DOTALL)
 
 
 class JsonText(NamedTuple):
