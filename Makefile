@@ -83,15 +83,17 @@ slow: $(DEV_INSTALLED)
 
 # The kernels and the engine built anew, with every compiler, with sanitizers, for Arm under emulation; and all of the
 # module for web pages. .ci/compiled then names what has passed: CI builds it again when it has changed.
+COMPILED_PASSED = @hash=$$(.ci/native) && echo $$hash > .ci/compiled || true
+
 compiled: $(DEV_INSTALLED)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) -m compiled $(call marked,compiled)
-	@hash=$$(.ci/native) && echo $$hash > .ci/compiled || true
+	$(COMPILED_PASSED)
 
 # Both in one run: while one process compiles, the other trains. Files that compile take longest: they come
 # first, so that none is left to one process at the end.
 deep: $(DEV_INSTALLED)
 	$(PYTEST) -m "slow or compiled" $(call marked,compiled) $(call marked,slow) $(PYTEST_ARGS)
-	@hash=$$(.ci/native) && echo $$hash > .ci/compiled || true
+	$(COMPILED_PASSED)
 
 # Torch, oneDNN and the engine choose kernels by the processor, and `make test` uses the fastest. Hold them to those of a
 # processor without AVX; where there is more than AVX2, to those of one with AVX2; and the engine to each instruction set

@@ -329,6 +329,7 @@ def test_prompts_name_languages_and_hold_the_text_once():
             assert str(prompt.message(*pair)).count("uwaga") == 1
     content = PROMPTS[0].message("en", "de")
     assert content[0]["source_lang_code"] == "en" and content[0]["target_lang_code"] == "de"
+    assert "翻译" in prompt_for(["hy-mt"]).message("zh", "en")
 
 
 @pytest.mark.parametrize(
