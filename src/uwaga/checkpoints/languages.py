@@ -13,7 +13,7 @@ from uwaga.languages.codes import base_language, same_language
 from uwaga.settings.options import check_word
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser
-from uwaga.tokenizers.prompt import PromptTokeniser
+from uwaga.tokenizers.prompt_tokeniser import PromptTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser, tag_language
 

@@ -7,6 +7,9 @@ import os
 import sys
 from types import ModuleType
 
+OBJECTS = 50_000
+"""New objects after which Python searches for garbage; a command imports nearly as many to translate."""
+
 
 def start() -> None:
     """Import the command line and run it with the arguments of the process.
@@ -25,6 +28,7 @@ def start() -> None:
     from uwaga.cli.main import main
 
     gc.freeze()
+    gc.set_threshold(OBJECTS)
     gc.enable()
     try:
         main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 
 from uwaga.errors import SettingsError, shown
 from uwaga.markup.icu import message_end
@@ -64,9 +64,7 @@ ICU = r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
 
 LIKELY = re.compile(r"[{%$@/\\#_]|\d|\w[.:+]\w|--|\(\)|[a-z]{2}[A-Z]")
 """A part of every placeholder; most texts have none, and are scanned only once."""
-USUAL = re.compile(
-    "|".join((URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE))
-)
+USUAL = "|".join((URL, EMAIL, PATH, ICU_VALUE, BRACES, PERCENT, DOLLAR, NUMBER, CODE, IDENTIFIER, FILE))
 COUNTED = re.compile(
     r"[\d+#$€£¥-]|%(?:\(\w+\))?[\d$+.-]*[dif]|[{%$(]*(?:n|num|number|count|total|\d+|\w+_count|\w+Count)\b"
 )
@@ -80,15 +78,23 @@ MOST_BROKEN = 16
 class Placeholders:
     """The placeholders to keep: the common ones, and matches of the user's regular expressions."""
 
-    pattern: re.Pattern[str]
-    common: bool = True
+    more: tuple[str, ...] = ()
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The regular expression of all of them, in which the group ``icu`` begins an ICU message.
+
+        Raises:
+            re.error: the user's regular expressions cannot be combined.
+        """
+        return re.compile("|".join([*(f"(?:{one})" for one in self.more), f"(?P<icu>{ICU})", USUAL]))
 
     def split(self, text: str) -> Inline:
         """Return a text with its placeholders as ``kept`` tags.
 
         An ICU message with branches is one placeholder, from brace to brace.
         """
-        if self.common and self.pattern is _common() and LIKELY.search(text) is None:
+        if not self.more and LIKELY.search(text) is None:
             return (text,) if text else ()
         parts: list[str | Tag] = []
         at = 0
@@ -103,7 +109,7 @@ class Placeholders:
         at = broken = 0
         while found := self.pattern.search(text, at):
             start, end = found.span()
-            if self.common and found.lastgroup == "icu":
+            if found.lastgroup == "icu":
                 closed = message_end(text, start) if broken < MOST_BROKEN else None
                 if closed is None:
                     at, broken = start + 1, broken + 1
@@ -112,6 +118,9 @@ class Placeholders:
             if end > start:
                 yield start, end
             at = max(end, at + 1)
+
+
+COMMON = Placeholders()
 
 
 def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | None:
@@ -124,7 +133,7 @@ def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | Non
         SettingsError: a pattern is not a regular expression, or matches the empty string.
     """
     if wanted is None or wanted is True:
-        return Placeholders(_common())
+        return COMMON
     if wanted is False:
         return None
     if isinstance(wanted, str | bytes) or not isinstance(wanted, Iterable):
@@ -142,10 +151,12 @@ def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | Non
             raise SettingsError(
                 f"placeholders: {shown(one)} must be a string that does not match the empty string"
             )
+    kept = Placeholders(tuple(more))
     try:
-        return Placeholders(re.compile("|".join([*(f"(?:{one})" for one in more), _common().pattern])))
+        _ = kept.pattern  # compiles them
     except re.error as error:
         raise SettingsError(f"placeholders: the patterns cannot be combined: {error}") from None
+    return kept
 
 
 def is_quantity(text: str) -> bool:
@@ -156,8 +167,3 @@ def is_quantity(text: str) -> bool:
 def is_counted(text: str) -> bool:
     """Return whether a placeholder looks like a number."""
     return COUNTED.match(text) is not None
-
-
-@cache
-def _common() -> re.Pattern[str]:
-    return re.compile(f"(?P<icu>{ICU})|{USUAL.pattern}")

@@ -1,16 +1,14 @@
-"""Prompts that ask a language model for a translation, and the tokeniser that puts texts into them."""
+"""Prompts that ask the language models of a family for a translation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from uwaga.decoder import Symbols
-from uwaga.errors import ModelError, SettingsError
+from uwaga.errors import ModelError
 from uwaga.languages.codes import base_language
 from uwaga.languages.names import chinese_language_name, language_name
 from uwaga.tokenizers.chat_template import ChatTemplate
@@ -20,8 +18,6 @@ from uwaga.tokenizers.pretrained_files import SETTINGS, Declared, read_bytes
 BASE = "base"
 """Name of the prompt for models without a chat template."""
 TEMPLATE = "chat_template.jinja"
-BYTE_LEVEL_LINE = "\u010a"
-"""A line break in the tokens of byte-level BPE."""
 PLACE = "\ue000uwaga\ue000"
 """Stands for the text while a prompt is rendered; private characters, which no template contains."""
 
@@ -64,6 +60,25 @@ class TranslationPrompt:
         pair = (base_language(source), base_language(target))
         wording = next((text for code, text in self.by_language.items() if code in pair), self.wording)
         return wording.format(**values)
+
+    def around(self, languages: tuple[str, str], template: ChatTemplate | None) -> tuple[str, str]:
+        """Return the prompt before and after a text.
+
+        Args:
+            languages: codes of source and target.
+            template: the model's chat template; None for a model that continues the message itself.
+
+        Raises:
+            ModelError: the template does not render the message once.
+        """
+        content = self.message(*languages)
+        if template is None:
+            before, _, after = content.partition(PLACE)
+            return before, after
+        before, found, after = template.render([{"role": "user", "content": content}]).partition(PLACE)
+        if not found or PLACE in after:
+            raise ModelError(f"{template.where}: the chat template does not contain the message once")
+        return before, after
 
 
 HUNYUAN = "Translate the following segment into {target}, without additional explanation.\n\n{text}"
@@ -181,134 +196,3 @@ def answer_end(tokeniser: FramedTokeniser, template: ChatTemplate) -> int:
     ids = codec.encode(after.strip()) if found else []
     special = (token for token in ids if codec.piece(token) is not None and codec.decode([token]) == "")
     return next(special, tokeniser.symbols.end)
-
-
-@dataclass(frozen=True)
-class PromptTokeniser:
-    """The source side of a language model that translates: a text's tokens within those of a prompt.
-
-    The tokens are those of the whole prompt, except that special tokens spelt in the text are plain text.
-
-    Attributes:
-        inner: the model's tokeniser.
-        template: the model's chat template; None for a model that continues the prompt itself.
-        prompt: how it is asked for a translation.
-        where: the model, for messages.
-        languages: codes of source and target, None before they are chosen.
-    """
-
-    inner: FramedTokeniser
-    template: ChatTemplate | None
-    prompt: TranslationPrompt
-    where: str
-    languages: tuple[str, str] | None = None
-
-    def between(self, source: str | None, target: str | None) -> PromptTokeniser:
-        """Return the tokeniser for two languages.
-
-        Raises:
-            SettingsError: one of them is not given.
-        """
-        if source is None or target is None:
-            missing = "source (--from)" if source is None else "target (--to)"
-            raise SettingsError(
-                f"{self.where}: a language model translates between the languages that it is asked for: "
-                f"name the {missing}; `uwaga generate` continues texts"
-            )
-        return replace(self, languages=(source, target))
-
-    @property
-    def symbols(self) -> Symbols:
-        """The special token ids; a target ends where the assistant's message or a text ends."""
-        inner = self.inner.symbols
-        others = tuple(token for token in inner.ends if token != self.end)
-        return replace(inner, end=self.end, other_ends=others)
-
-    @property
-    def vocabulary(self) -> int:
-        """Rows of the model's embeddings."""
-        return self.inner.vocabulary
-
-    @property
-    def model_bytes(self) -> bytes:
-        """Serialisation of everything that determines the ids."""
-        return self.inner.model_bytes + repr((self.template, self.prompt.name, self.languages)).encode()
-
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text as it stands in the prompt, without those of the prompt.
-
-        Raises:
-            DataError: the text is not valid Unicode.
-        """
-        lead, begun = self._lead
-        return self.inner.encode_plain(lead + text)[begun:]
-
-    def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids with those of the prompt around them."""
-        before, after = self.frame
-        return [*before, *ids, *after]
-
-    def language_prefix(self, text: str) -> str:
-        """Return an empty string: the prompt is around every text anyway."""
-        return ""
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens."""
-        return self.inner.decode(ids)
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids as they are in the vocabulary."""
-        return self.inner.pieces(ids)
-
-    @cached_property
-    def frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The ids before and after a text."""
-        before, after = self._around
-        lead = "a"
-        whole, begun = self.inner.codec.encode(lead + after), self.inner.codec.encode(lead)
-        first = self.inner.prefix if self.template is None else ()  # else the template spells it
-        return (*first, *self.inner.codec.encode(before.rstrip(" "))), tuple(whole[len(begun) :])
-
-    @cached_property
-    def end(self) -> int:
-        """The token that ends the assistant's message, or a text."""
-        return self.inner.symbols.end if self.template is None else answer_end(self.inner, self.template)
-
-    def answer_symbols(self) -> Symbols:
-        """Return the special token ids of the target side: tokens that contain the stop end a target, too."""
-        codec, stop, symbols = self.inner.codec, self.prompt.stop, self.symbols
-        if not stop:
-            return symbols
-        spelt = (stop, stop.replace("\n", BYTE_LEVEL_LINE), "<0x0A>")
-        silent, spoken = list[int](), list[int]()
-        for token in range(min(codec.size, self.vocabulary)):
-            if any(each in (codec.piece(token) or "") for each in spelt):
-                before, found, _ = codec.decode([token]).partition(stop)
-                if found and token not in symbols.ends:
-                    (spoken if before.strip() else silent).append(token)
-        return replace(symbols, other_ends=(*symbols.other_ends, *silent), stops=tuple(spoken))
-
-    @cached_property
-    def _around(self) -> tuple[str, str]:
-        if self.languages is None:
-            raise SettingsError(f"{self.where}: name the languages, with source and target (--from and --to)")
-        content = self.prompt.message(*self.languages)
-        if self.template is None:
-            before, _, after = content.partition(PLACE)
-            return before, after
-        before, found, after = self.template.render([{"role": "user", "content": content}]).partition(PLACE)
-        if not found or PLACE in after:
-            raise ModelError(f"{self.template.where}: the chat template does not contain the message once")
-        return before, after
-
-    @cached_property
-    def _lead(self) -> tuple[str, int]:
-        """The part of the prompt that may share tokens with the text, and its number of tokens alone.
-
-        It begins with the last line break, which no token crosses; the blanks before the text go into the
-        text's first token.
-        """
-        before, _ = self._around
-        at = len(before.rstrip("\n")) if before.endswith("\n") else before.rfind("\n")
-        lead = before[max(at, 0) :]
-        return lead, len(self.inner.encode_plain(lead.rstrip(" ")))

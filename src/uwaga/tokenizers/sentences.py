@@ -47,7 +47,6 @@ UNSPACED_MARK = re.compile(rf"[{UNSPACED}]")
 NEXT = re.compile(r"[\W_]{0,32}+(?P<word>[^\W_](?:\w|['\u2019](?=\w)){0,24})?")
 """What follows a sentence: signs, at most so many, and a word."""
 IN_BRACKETS = re.compile(r"[^()\[\]（）《》]{0,80}+[)\]）》]")
-KANJI = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 SAID = re.compile(r"(?<=[\u300d\u300f])(?:と|って)")
 ACRONYM = re.compile(
     r"(?<![^\s\"'(\[/\u2019\u201c\u201e\u00ab-])"
@@ -134,11 +133,11 @@ def _cut(line: str, end: re.Match[str], first: int, stops: FullStops, capitals: 
     spaced = UNSPACED_MARK.search(marks) is None
     ellipsis = ELLIPSIS.fullmatch(marks) is not None
     if spaced and not end["space"]:  # SB6, SB7
-        return stop if not ellipsis and KANJI.match(line, at - 1) and KANJI.match(line, stop) else None
+        return stop if not ellipsis and _is_kanji(line[at - 1]) and _is_kanji(line[stop]) else None
     if line[at - 1] in "([{" or line[stop] in CONTINUES or _in_brackets(line, at, stop):  # SB8a
         return None
     if not spaced:  # SB11
-        number = marks == "\uff0e" and line[stop].isalnum() and not KANJI.match(line, stop)
+        number = marks == "\uff0e" and line[stop].isalnum() and not _is_kanji(line[stop])
         return None if number or SAID.match(line, stop) else stop
     word = following["word"] or ""
     if capitals and word.islower():  # SB8
@@ -146,6 +145,11 @@ def _cut(line: str, end: re.Match[str], first: int, stops: FullStops, capitals: 
     if marks == "." and not end["more"]:
         return _cut_at_full_stop(line, end, first, following, stops)
     return None if ellipsis and not word[:1].isalpha() else stop
+
+
+def _is_kanji(letter: str) -> bool:
+    """Return whether a letter is kana or an ideograph."""
+    return "\u3040" <= letter <= "\u30ff" or "\u3400" <= letter <= "\u4dbf" or "\u4e00" <= letter <= "\u9fff"
 
 
 def _in_brackets(line: str, at: int, stop: int) -> bool:

@@ -14,7 +14,7 @@ from uwaga.decoder import Decoder, Draft
 from uwaga.errors import SettingsError
 from uwaga.languages.codes import same_language
 from uwaga.search import SearchOptions, search
-from uwaga.tokenizers.prompt import PromptTokeniser
+from uwaga.tokenizers.prompt_tokeniser import PromptTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Drafter, Model
 from uwaga.translator.plan import make_plan

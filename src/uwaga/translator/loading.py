@@ -20,9 +20,8 @@ from uwaga.library.hub import find_model
 from uwaga.search import SearchOptions
 from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, QUANTISED, LoadOptions
 from uwaga.settings.text_options import TextOptions
-from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.framed import FramedTokeniser
-from uwaga.tokenizers.prompt import BASE, PromptTokeniser, prompt_called
+from uwaga.tokenizers.prompt_tokeniser import PromptTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.model import Model
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from uwaga.models.base import Seq2Seq
     from uwaga.models.masked import MaskedEncoder
+    from uwaga.tokenizers.chat_template import ChatTemplate
 
 LISTED_TOKENS, SHARED_LISTED_TOKENS = 500, 1500
 """Source tokens decoded together with a shortlist, by one thread and by several (measured)."""
@@ -134,6 +134,8 @@ def prompted(checkpoint: Checkpoint) -> Checkpoint:
     inner = checkpoint.source
     if checkpoint.task != "generate" or not isinstance(inner, FramedTokeniser):
         return checkpoint
+    from uwaga.tokenizers.prompt import BASE, prompt_called
+
     prompt = prompt_called(BASE if checkpoint.chat is None else checkpoint.chat.family)
     source = PromptTokeniser(inner, checkpoint.chat, prompt, where := str(checkpoint.place))
     symbols = source.answer_symbols()
