@@ -96,26 +96,22 @@ inline void finish_block(const float* x, int64_t x_stride, const T* weights, int
     for (int r = 0; r < R; ++r) finish(row + r, p, sum[r]);
 }
 
+// As finish_block, for R rows, or for `count` if these are fewer.
+template <int R, class T, class Finish>
+inline void finish_rows(int64_t count, const float* x, int64_t x_stride, const T* weights, int64_t inputs, int64_t row, int64_t p, Finish& finish) {
+    if constexpr (R > 1) {
+        if (count < R) return finish_rows<R - 1>(count, x, x_stride, weights, inputs, row, p, finish);
+    }
+    finish_block<R>(x, x_stride, weights, inputs, row, p, finish);
+}
+
 template <class Matrix, class Finish>
 void float_panels(const float* x, int64_t rows, int64_t x_stride, const Matrix& w, Finish& finish) {
     const int64_t panels = padded_outputs(w.outputs) / panel;
     for (int64_t p = 0; p < panels; ++p) {
-        const auto* weights = w.panels + p * panel_size(w);
-        int64_t row = 0;
-        for (; row + float_rows <= rows; row += float_rows) {
-            finish_block<float_rows>(x, x_stride, weights, w.inputs, row, p, finish);
+        for (int64_t row = 0; row < rows; row += float_rows) {
+            finish_rows<float_rows>(rows - row, x, x_stride, w.panels + p * panel_size(w), w.inputs, row, p, finish);
         }
-        if constexpr (float_rows > 4) {
-            if (row + 4 <= rows) {
-                finish_block<4>(x, x_stride, weights, w.inputs, row, p, finish);
-                row += 4;
-            }
-        }
-        if (row + 2 <= rows) {
-            finish_block<2>(x, x_stride, weights, w.inputs, row, p, finish);
-            row += 2;
-        }
-        if (row < rows) finish_block<1>(x, x_stride, weights, w.inputs, row, p, finish);
     }
 }
 
