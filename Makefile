@@ -5,8 +5,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 # index, and the range "torch>=2.5" in pyproject.toml is met and asks for nothing more. The range alone
 # would take the newest release, which on Linux brings several GB of CUDA libraries.
 TORCH ?= torch==2.13.0
-# Test processes; each runs torch on one thread.
-WORKERS ?= 2
+# Test processes, one more than CI has cores since many tests wait for servers; each runs torch on one thread.
+WORKERS ?= 3
 
 VENV := .venv
 BIN := $(VENV)/bin
