@@ -475,7 +475,7 @@ def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
         MissingExtraError: ``tokenizers`` is not installed.
     """
     path = folder / TOKENIZER
-    library = _library(path)
+    library = tokenizers_library(path)
     content = read_bytes(path)
     with LibraryCall(path):
         values = from_json(content, cache_strings="none")  # json.loads would leave megabytes unusable
@@ -520,7 +520,7 @@ def read_byte_level(
     Raises:
         ModelError: a file is missing or damaged, or the two disagree.
     """
-    library = _library(vocabulary)
+    library = tokenizers_library(vocabulary)
     ids = read_vocabulary(vocabulary)
     try:
         lines = read_bytes(merges).decode("utf-8").split("\n")
@@ -543,7 +543,7 @@ def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Specia
     Raises:
         ModelError: the file is missing, not UTF-8, or lacks the unknown token.
     """
-    library = _library(path)
+    library = tokenizers_library(path)
     try:
         lines = read_bytes(path).decode("utf-8").split("\n")
     except UnicodeDecodeError:
@@ -607,7 +607,12 @@ def _bert_settings(declared: Declared, stored: Mapping[str, Any]) -> dict[str, b
     }
 
 
-def _library(path: Path) -> Any:
+def tokenizers_library(path: Path) -> Any:
+    """Return the library `tokenizers`, which reads a file.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
     try:
         import tokenizers
     except ImportError:

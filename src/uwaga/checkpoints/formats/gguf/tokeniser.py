@@ -17,8 +17,14 @@ import numpy as np
 from uwaga.checkpoints.formats.gguf.file import GgufFile, Strings
 from uwaga.decoder import Symbols
 from uwaga.engine import _core
-from uwaga.errors import MissingExtraError, ModelError, shown
-from uwaga.tokenizers.codecs import LibraryCall, SentencePieceCodec, TokenizersCodec, byte_level_codec
+from uwaga.errors import ModelError, shown
+from uwaga.tokenizers.codecs import (
+    LibraryCall,
+    SentencePieceCodec,
+    TokenizersCodec,
+    byte_level_codec,
+    tokenizers_library,
+)
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.pretrained import PADDING
 from uwaga.tokenizers.pretrained_files import Special
@@ -273,7 +279,7 @@ def _splitting(file: GgufFile) -> Splitting:
 
 
 def _byte_level(file: GgufFile, tokens: Strings, splitting: Splitting) -> TokenizersCodec:
-    library = _library(file)
+    library = tokenizers_library(file.path)
     pairs = _byte_pairs(file, tokens, splitting.whole_words)
     split = library.pre_tokenizers
     words: list[Any] = [split.Split(library.Regex(one), "isolated") for one in splitting.patterns]
@@ -299,13 +305,3 @@ def _byte_pairs(file: GgufFile, tokens: Strings, whole_words: bool) -> _core.Byt
             raise ModelError(f"{file.path}: entry {number} of '{KEY}merges' is not a pair of tokens")
     with LibraryCall(file.path, f"'{KEY}merges' disagree with '{KEY}tokens'"):
         return _core.BytePairs(pieces, merges, whole_words)
-
-
-def _library(file: GgufFile) -> Any:
-    try:
-        import tokenizers
-    except ImportError:
-        raise MissingExtraError(
-            f"{file.path}: this tokeniser needs `tokenizers`; `pip install 'uwaga[train]'`"
-        ) from None
-    return tokenizers
