@@ -332,22 +332,14 @@ class RunningBatch(Protocol):
         ...
 
 
-@runtime_checkable
-class ReadsPrompts(Protocol):
-    """A decoder whose source is a prompt, which its target continues (M18).
-
-    ``shared_positions`` are those of both together; None for a model with an encoder.
-    """
-
-    @property
-    def shared_positions(self) -> int | None:
-        """Number of positions of source and target together; the last target token needs none."""
-        ...
-
-
 def shared_positions(decoder: Decoder) -> int | None:
-    """Return the positions of source and target together; None for a model with an encoder."""
-    return decoder.shared_positions if isinstance(decoder, ReadsPrompts) else None
+    """Return the positions of source and target together; None for a model with an encoder.
+
+    A decoder with the attribute ``shared_positions`` reads a prompt, which its target continues (M18); the
+    last target token needs no position.
+    """
+    positions: int | None = getattr(decoder, "shared_positions", None)
+    return positions
 
 
 def target_limit(decoder: Decoder, source: int) -> int | None:
