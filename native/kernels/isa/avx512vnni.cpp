@@ -50,7 +50,7 @@ struct PipelinedBlock {
 
     template <int R, class Finish>
     UWAGA_INLINE static void run_rows(const uint8_t* x, int64_t stride, const int8_t* weights, const int32_t* correction, int64_t groups,
-                     uintptr_t prefetch, int64_t prefetch_step, PendingBlock& pending, Finish& finish, int32_t* sums) {
+                                      uintptr_t prefetch, int64_t prefetch_step, PendingBlock& pending, Finish& finish, int32_t* sums) {
         __m512i sum[R][2];
         const __m512i zero = _mm512_setzero_si512();
         UWAGA_UNROLL

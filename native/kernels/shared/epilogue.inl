@@ -15,7 +15,29 @@ struct ProductFinish {
         __builtin_prefetch(to + panel - 1, 1);
     }
 
-    UWAGA_NOINLINE void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
+    UWAGA_INLINE void operator()(int64_t row, int64_t p, Vec (&v)[parts]) const {
+#if !defined(__wasm__)  // a page loads each copy
+        // A call between products saves and restores all of their sums.
+        const int64_t column = p * panel;
+        if (column + panel <= outputs && !e.gate && e.activation <= Activation::relu) {
+            float* to = y + row * y_stride + column;
+            const float* residual = e.residual ? e.residual + row * e.residual_stride + column : nullptr;
+            UWAGA_UNROLL
+            for (int i = 0; i < parts; ++i) {
+                const int at = i * lanes;
+                Vec r = v[i];
+                if (e.bias) r = r + load(e.bias + column + at);
+                if (e.activation == Activation::relu) r = max(set(0.0f), r);
+                if (residual) r = r + load(residual + at);
+                store(to + at, r);
+            }
+            return;
+        }
+#endif
+        finish_any(row, p, v);
+    }
+
+    UWAGA_NOINLINE void finish_any(int64_t row, int64_t p, const Vec (&v)[parts]) const {
         const int64_t column = p * panel;
         float* to = y + row * y_stride + column;
         const float* gate = e.gate ? e.gate + row * e.gate_stride + column : nullptr;

@@ -5,7 +5,7 @@ struct PendingBlock {
     int64_t row = 0, end = 0, first = 0, p = 0;
 
     template <class Finish>
-    void finish_rows(int64_t count, Finish& finish) {
+    UWAGA_INLINE void finish_rows(int64_t count, Finish& finish) {
         for (; count > 0 && row < end; --count, ++row) finish(first + row, p, sums + row * panel);
     }
 };
