@@ -154,6 +154,7 @@ struct CachedAttention {
                                    // queries, length + queries - 1)
     float* context = nullptr;      // (queries, heads, head_width), context_stride apart
     int64_t query_stride = 0, context_stride = 0;
+    uintptr_t following = 0;       // bytes from these keys to those of the next call, which a single query prefetches
 };
 
 struct Kernels {

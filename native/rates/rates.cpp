@@ -219,6 +219,7 @@ Rate Rates::attention(int64_t rows, int64_t width, int64_t length, bool from_cac
             const uint16_t* const keys = cache + (thread * own + (turn * rows + row) % own) * of_row;
             one.query = of.x.get() + row * width;
             one.context = of.y.get() + row * width;
+            one.following = from_cache ? 0 : static_cast<uintptr_t>(bytes);
             kernels_.attend_float16(one, keys, keys + width);
         }
     });

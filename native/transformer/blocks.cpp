@@ -182,10 +182,10 @@ CachedAttention single_query(const float* query, const int64_t* offsets, int64_t
     return one;
 }
 
-void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
+void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const void* keys, const CachedAttention& one) {
     const bool float16 = model.shape.float16_cache;
-    if (model.edits) attend_edited(model, heads, at, float16, query, keys, offsets, length, bias, weights, context);
-    else attend_keys(model, heads, float16, keys, single_query(query, offsets, length, bias, weights, context));
+    if (model.edits) attend_edited(model, heads, at, float16, keys, one);
+    else attend_keys(model, heads, float16, keys, one);
 }
 
 void store_key_value(const Model& model, const float* key_value, uint8_t* to) {

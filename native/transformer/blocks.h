@@ -44,8 +44,8 @@ void place(const Model& model, const DecoderLayer& layer, const float* turns, bo
 void attend_keys(const Model& model, const Heads& heads, bool float16, const void* keys, CachedAttention attention);
 CachedAttention single_query(const float* query, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
 // Attention of one query over cached keys and values, in the cache's number format. Key t is at keys + offsets[t].
-// `weights` (heads, length) receives the attention weights, with the model's edits.
-void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
+// Its weights (heads, length) are with the model's edits.
+void attend_cached(const Model& model, const Heads& heads, const QueryPlace& at, const void* keys, const CachedAttention& one);
 void store_key_value(const Model& model, const float* key_value, uint8_t* to);
 // The bias (heads, length) of one query's scores; null if positions are not relative.
 const float* relative_bias(const Model& model, const Side& side, const Heads& heads, int64_t query, int64_t length, Workspace& ws);

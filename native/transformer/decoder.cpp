@@ -13,6 +13,16 @@ namespace {
 
 constexpr int64_t least_part_rows = 8;  // minimum per thread: with fewer, two threads would read all weights for little
 
+// The keys, each followed by its value, that a row attends to.
+struct RowKeys {
+    const uint8_t* base;
+    const int64_t* offsets;  // from the base to each key, in elements
+    int64_t length;
+    int64_t position;  // of the first key
+
+    uintptr_t first(int64_t element_size) const { return reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(length > 0 ? offsets[0] * element_size : 0); }
+};
+
 // Computed rows [first, last) of a step. `next` holds the tables, which already contain this step's entries.
 struct StepPart {
     const Model& model;
@@ -37,6 +47,9 @@ struct StepPart {
     void reserve();
     void run();
     void store(std::size_t l, int64_t row, float* projected, int64_t stride);
+    RowKeys target_keys(std::size_t l, int64_t row) const;
+    RowKeys source_keys(std::size_t l, int64_t row) const;
+    void attend(AttentionKind kind, std::size_t l, int64_t row, const float* query, const float* bias, float* context);
     void self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride);
     void cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride);
     void write_attention(int64_t row, const float* weights, int64_t length) const;
@@ -53,34 +66,45 @@ void StepPart::store(std::size_t l, int64_t row, float* projected, int64_t strid
     store_key_value(model, projected + row * stride + model.shape.decoder.inner(), at.store->base() + offset * model.cache_element_size());
 }
 
-void StepPart::self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride) {
+// The last keys of the target that the layer's window shows, including this step's.
+RowKeys StepPart::target_keys(std::size_t l, int64_t row) const {
+    const State::Sentence& at = sentence(row);
+    const int64_t seen = std::min(at.position, model.decoder[l].window), unseen = at.position - seen;
+    return {at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.cache_element_size(), table(row) + unseen, seen, unseen};
+}
+
+RowKeys StepPart::source_keys(std::size_t l, int64_t row) const {
+    const EncodedSentence& memory = sentence(row).memory;
+    const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * model.key_value_width();
+    return {memory.chunk->page.data + first_key * model.cache_element_size(), ws.offsets.get(), memory.length, 0};
+}
+
+// The weights are left in the workspace.
+void StepPart::attend(AttentionKind kind, std::size_t l, int64_t row, const float* query, const float* bias, float* context) {
+    const auto keys_of = [&](int64_t of) { return kind == AttentionKind::cross ? source_keys(l, of) : target_keys(l, of); };
     const Heads& heads = model.shape.decoder;
-    const int64_t window = model.decoder[l].window;
+    const RowKeys keys = keys_of(row);
+    CachedAttention one = single_query(query, keys.offsets, keys.length, bias, ws.weights.ensure(heads.count * keys.length), context);
+    if (row + 1 < slice.last(rows())) one.following = keys_of(row + 1).first(model.cache_element_size()) - keys.first(model.cache_element_size());
+    attend_cached(model, heads, {kind, static_cast<int64_t>(l), sentence(row).position - 1, keys.position}, keys.base, one);
+}
+
+void StepPart::self_attend(std::size_t l, float* projected, int64_t stride, float* context, int64_t context_stride) {
     for (int64_t row = slice.first(rows()); drafts && row < slice.last(rows()); ++row) store(l, row, projected, stride);
     if (drafts) slice.wait();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
-        const State::Sentence& at = sentence(row);
-        const int64_t length = at.position;  // including this step's entry
         if (!drafts) store(l, row, projected, stride);
-        const uint8_t* keys = at.store->base() + static_cast<int64_t>(l) * at.store->layer_stride() * model.cache_element_size();
-        const int64_t* offsets = table(row);
-        const float* query = projected + row * stride;
-        const float* bias = relative_bias(model, model.target, heads, length - 1, length, ws);
-        const int64_t seen = std::min(length, window), unseen = length - seen;
-        attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1, unseen}, query, keys, offsets + unseen, seen, bias, ws.weights.ensure(heads.count * seen), context + row * context_stride);
+        const int64_t length = sentence(row).position;  // including this step's key
+        const float* bias = relative_bias(model, model.target, model.shape.decoder, length - 1, length, ws);
+        attend(AttentionKind::decoder, l, row, projected + row * stride, bias, context + row * context_stride);
     }
 }
 
 void StepPart::cross_attend(std::size_t l, const float* queries, int64_t stride, float* context, int64_t context_stride) {
-    const Heads& heads = model.shape.decoder;
     const bool wanted = answer.attention && l + 1 == model.decoder.size();
     for (int64_t row = slice.first(rows()); row < slice.last(rows()); ++row) {
-        const EncodedSentence& memory = sentence(row).memory;
-        const int64_t first_key = (static_cast<int64_t>(l) * memory.chunk->rows + memory.first) * model.key_value_width();
-        const uint8_t* keys = memory.chunk->page.data + first_key * model.cache_element_size();
-        float* weights = ws.weights.ensure(heads.count * memory.length);
-        attend_cached(model, heads, {AttentionKind::cross, static_cast<int64_t>(l), sentence(row).position - 1}, queries + row * stride, keys, ws.offsets.get(), memory.length, nullptr, weights, context + row * context_stride);
-        if (wanted) write_attention(row, weights, memory.length);
+        attend(AttentionKind::cross, l, row, queries + row * stride, nullptr, context + row * context_stride);
+        if (wanted) write_attention(row, ws.weights.get(), sentence(row).memory.length);
     }
 }
 

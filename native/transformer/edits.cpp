@@ -149,29 +149,30 @@ void check_tables(const Model& model, AttentionKind kind, int64_t row, int64_t k
     }
 }
 
-void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context) {
+void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at, bool float16, const void* keys, CachedAttention one) {
     const std::vector<AttentionEdit>& edits = model.edits->attention;
     std::vector<float> rescaled;
     for (int64_t head = 0; head < heads.count; ++head) {
         const float scale = scale_of(model, heads, at.kind, at.layer, head);
         if (scale == heads.scale) continue;
-        if (rescaled.empty()) rescaled.assign(query, query + heads.inner());
+        if (rescaled.empty()) rescaled.assign(one.query, one.query + heads.inner());
         for (int64_t i = head * heads.width; i < (head + 1) * heads.width; ++i) rescaled[static_cast<std::size_t>(i)] *= scale / heads.scale;
     }
-    attend_keys(model, heads, float16, keys, single_query(rescaled.empty() ? query : rescaled.data(), offsets, length, bias, weights, context));
+    if (!rescaled.empty()) one.query = rescaled.data();
+    attend_keys(model, heads, float16, keys, one);
     for (int64_t head = 0; head < heads.count; ++head) {
-        float* const own = weights + head * length;
+        float* const own = one.weights + head * one.length;
         bool changed = false;
         for (const AttentionEdit& edit : edits) {
             if (!edit.of(at.kind, at.layer) || !changes(edit, head)) continue;
-            change(edit, at.row, head, at.first, length, own);
+            change(edit, at.row, head, at.first, one.length, own);
             changed = true;
         }
         if (!changed) continue;
-        float* const sum = context + head * heads.width;
+        float* const sum = one.context + head * heads.width;
         std::fill_n(sum, heads.width, 0.0f);
-        for (int64_t key = 0; key < length; ++key) {
-            const int64_t value = offsets[key] + heads.key_width() + head / heads.group * heads.width;
+        for (int64_t key = 0; key < one.length; ++key) {
+            const int64_t value = one.offsets[key] + heads.key_width() + head / heads.group * heads.width;
             for (int64_t i = 0; i < heads.width; ++i) {
                 sum[i] += own[key] * (float16 ? float_of(static_cast<const uint16_t*>(keys)[value + i]) : static_cast<const float*>(keys)[value + i]);
             }
@@ -187,7 +188,7 @@ void encode_edited(const Model& model, int64_t layer, const float* projected, in
     for (int64_t query = 0; query < length; ++query) {
         if (query % queries_between_checks == queries_between_checks - 1) model.workers.check();
         const float* bias = relative_bias(model, model.source, heads, query, length, ws);
-        attend_edited(model, heads, {AttentionKind::encoder, layer, query}, false, projected + query * stride, projected + heads.inner(), offsets, length, bias, weights, context + query * context_stride);
+        attend_edited(model, heads, {AttentionKind::encoder, layer, query}, false, projected + heads.inner(), single_query(projected + query * stride, offsets, length, bias, weights, context + query * context_stride));
         for (int64_t head = 0; to && head < heads.count; ++head) {
             std::copy_n(weights + head * length, length, to + (head * length + query) * length);
         }

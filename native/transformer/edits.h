@@ -84,7 +84,7 @@ float scale_of(const Model& model, const Heads& heads, AttentionKind kind, int64
 float float_of(uint16_t half);
 
 // Attention of one query over keys in float16 or float32, as attend_cached, in a model with edits.
-void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at, bool float16, const float* query, const void* keys, const int64_t* offsets, int64_t length, const float* bias, float* weights, float* context);
+void attend_edited(const Model& model, const Heads& heads, const QueryPlace& at, bool float16, const void* keys, CachedAttention one);
 // Self-attention of a sentence in an encoder layer with edits; `projected` (length, query | key | value). `to`, if not
 // null, receives the weights (heads, length, length).
 void encode_edited(const Model& model, int64_t layer, const float* projected, int64_t stride, int64_t length, float* context, int64_t context_stride, float* to, Workspace& ws);

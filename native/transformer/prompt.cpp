@@ -82,7 +82,7 @@ const float* PromptPart::attend(std::size_t l, const float* projected) {
         const int64_t length = token.position + 1, seen = std::min(length, window), unseen = length - seen;
         const int64_t* offsets = token.prompt->offsets.data() + unseen;
         if (model.edits) {
-            attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1, unseen}, projected + row * stride, layer_of(token, l), offsets, seen, nullptr, ws.weights.ensure(heads.count * seen), context + row * context_stride);
+            attend_cached(model, heads, {AttentionKind::decoder, static_cast<int64_t>(l), length - 1, unseen}, layer_of(token, l), single_query(projected + row * stride, offsets, seen, nullptr, ws.weights.ensure(heads.count * seen), context + row * context_stride));
             continue;
         }
         count = adjacent(row);

@@ -161,7 +161,7 @@ void look(const Model& model, const Heads& heads, const Looking& at, float* cont
         const int64_t most = at.causal ? query + 1 : at.length, length = std::min(most, at.window), first = most - length;
         const float* bias = at.causal ? relative_bias(model, model.target, heads, query, length, ws) : nullptr;
         const AttentionKind kind = at.causal ? AttentionKind::decoder : AttentionKind::cross;
-        attend_cached(model, heads, {kind, at.layer, query, first}, at.queries + query * at.query_stride, at.keys, offsets + first, length, bias, weights, context + query * context_stride);
+        attend_cached(model, heads, {kind, at.layer, query, first}, at.keys, single_query(at.queries + query * at.query_stride, offsets + first, length, bias, weights, context + query * context_stride));
         if (!at.to) continue;
         if (at.head >= 0) {
             std::copy_n(weights + at.head * length, length, at.to + query * at.length);

@@ -32,7 +32,7 @@ inline void softmax(float* w, int64_t length) {
 }
 
 // Position t of one head is at p + offsets[t]. Reading it prefetches what is read later: `prefetch` bytes away, and into
-// the second level of the cache the `entry` bytes of a position that follows.
+// the second level of the cache the `entry` bytes of a later position and what the next call reads, `following` bytes away.
 template <class T>
 struct Positions {
     const T* p;
@@ -40,6 +40,7 @@ struct Positions {
     int64_t length;
     uintptr_t prefetch;
     uintptr_t entry = 0;  // of a position's keys and values of all heads, for the first head; 0: none
+    uintptr_t following = 0;  // 0: none
 
     static constexpr int64_t ahead = 8;
     static constexpr uintptr_t most_entry = 1024;  // more lines at once would wait for each other
@@ -53,6 +54,10 @@ struct Positions {
         const uintptr_t later = reinterpret_cast<uintptr_t>(here) + prefetch;
         UWAGA_UNROLL
         for (uintptr_t line = 0; line < 64 * sizeof(T); line += 64) __builtin_prefetch(reinterpret_cast<const void*>(later + line));
+        if (following) {
+            UWAGA_UNROLL
+            for (uintptr_t line = 0; line < 64 * sizeof(T); line += 64) __builtin_prefetch(reinterpret_cast<const char*>(here) + following + line, 0, 2);
+        }
         return here;
     }
 };
@@ -164,8 +169,8 @@ inline void score_keys_of(const float* query, const Positions<T>& keys, int64_t 
 template <class T>
 inline void sum_values_of(const float* weights, const Positions<T>& values, int64_t head_width, bool even, int64_t at, float* context) {
     if (!even) return weighted_sum_any_width(weights, values, head_width, context);
-    for (; at + 4 * lanes <= head_width; at += 4 * lanes) weighted_sum<T, 2>(weights, Positions<T>{values.p + at, values.offsets, values.length, values.prefetch}, context + at);
-    if (at < head_width) weighted_sum<T, 1>(weights, Positions<T>{values.p + at, values.offsets, values.length, values.prefetch}, context + at);
+    for (; at + 4 * lanes <= head_width; at += 4 * lanes) weighted_sum<T, 2>(weights, Positions<T>{values.p + at, values.offsets, values.length, values.prefetch, 0, values.following}, context + at);
+    if (at < head_width) weighted_sum<T, 1>(weights, Positions<T>{values.p + at, values.offsets, values.length, values.prefetch, 0, values.following}, context + at);
 }
 
 // A query's head on its way: it attends to the positions [begin, end).
@@ -204,7 +209,7 @@ struct AttendedHead {
     Scoring scoring;
     bool even;  // the width is an even number of vectors
 
-    static Positions<T> part(const Positions<T>& all, int64_t begin, int64_t end) { return {all.p, all.offsets + begin, end - begin, all.prefetch, all.entry}; }
+    static Positions<T> part(const Positions<T>& all, int64_t begin, int64_t end) { return {all.p, all.offsets + begin, end - begin, all.prefetch, all.entry, all.following}; }
 
     void score(const QueryHead& q, int64_t begin, int64_t end) const {
         if (begin < end) score_keys_of(q.query, part(keys, begin, end), head_width, even, scoring, q.weights + begin);
@@ -330,7 +335,7 @@ template <class T>
 void attend_alone(const CachedAttention& a, const T* keys, const T* values) {
     const bool even = a.head_width % (2 * lanes) == 0 && a.head_width <= widest * lanes;
     const uintptr_t next = static_cast<uintptr_t>(a.head_stride) * sizeof(T);
-    const auto head = [&](int64_t h, const T* all, uintptr_t after) { return Positions<T>{all + h * a.head_stride, a.offsets, a.length, h + 1 < a.heads ? next : after}; };
+    const auto head = [&](int64_t h, const T* all, uintptr_t after) { return Positions<T>{all + h * a.head_stride, a.offsets, a.length, h + 1 < a.heads ? next : after, 0, a.following}; };
     for (int64_t h = 0; h < a.heads; ++h) {
         const uintptr_t to_values = reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(keys + h * a.head_stride);
         const Scoring scoring{a.scale, a.cap, a.bias ? a.bias + h * a.length : nullptr};
@@ -348,6 +353,8 @@ void attend(const CachedAttention& a, const T* keys, const T* values) {
     const int64_t stored = a.heads / a.group, rows = a.queries * a.group, most = a.length + a.queries - 1;
     const int64_t at_once = a.queries == 1 ? stored : 1;
     const uintptr_t next = a.queries == 1 ? static_cast<uintptr_t>(a.head_stride) * sizeof(T) : 0;
+    const uintptr_t of_position = 2 * (reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(keys));
+    const bool few = a.queries == 1 && of_position <= Positions<T>::most_entry;
     const auto query_head = [&](int64_t h, int64_t slot, int64_t row) {
         const int64_t query = a.queries == 1 ? 0 : row / a.group, head = h * a.group + row - query * a.group;
         const int64_t end = a.length + query;
@@ -358,8 +365,8 @@ void attend(const CachedAttention& a, const T* keys, const T* values) {
         const T *k = keys + h * a.head_stride, *v = values + h * a.head_stride;
         const uintptr_t to_values = a.queries == 1 ? reinterpret_cast<uintptr_t>(values) - reinterpret_cast<uintptr_t>(k) : 0;
         const bool even = a.head_width % (2 * lanes) == 0 && a.head_width <= widest * lanes;
-        const uintptr_t entry = h == 0 && 2 * to_values <= Positions<T>::most_entry ? 2 * to_values : 0;
-        return AttendedHead<T>{{k, a.offsets, most, last ? to_values : next, entry}, {v, a.offsets, most, last ? 0 : next}, a.head_width, {a.scale, a.cap, nullptr}, even};
+        const uintptr_t entry = h == 0 && few ? of_position : 0, following = few ? 0 : a.following;
+        return AttendedHead<T>{{k, a.offsets, most, last ? to_values : next, entry, following}, {v, a.offsets, most, last ? 0 : next, 0, following}, a.head_width, {a.scale, a.cap, nullptr}, even};
     };
     for (int64_t first = 0; first < stored; first += at_once) {
         for (int64_t slot = 0; slot < at_once; ++slot) {
