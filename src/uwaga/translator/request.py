@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -183,11 +183,16 @@ def build_requests(text: str | Iterable[str], options: Mapping[str, Any]) -> lis
     drafts = listed_prefixes(given.pop("draft", None), len(texts), "draft")
     if any(drafts) and search.get("beam") is None:
         search |= {"beam": 1, "nbest": search.get("nbest") or 1}
-    common = Request(
-        "", search=search, **{name: one for name, one in given.items() if one is not None or name in STRICT}
-    )
+    common = {name: one for name, one in given.items() if one is not None or name in STRICT}
     return [
-        replace(common, text=one, prefix=prefix, draft=draft, name="the text" if alone else f"text {number}")
+        Request(
+            one,
+            prefix=prefix,
+            draft=draft,
+            search=search,
+            name="the text" if alone else f"text {number}",
+            **common,
+        )
         for number, (one, prefix, draft) in enumerate(zip(texts, prefixes, drafts, strict=True), start=1)
     ]
 

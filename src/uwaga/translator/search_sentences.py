@@ -93,7 +93,7 @@ def search_sentences(
         from uwaga.translator.attention import recorder, with_attentions
 
         decoder = recorder(decoder, whole=every)
-    plain = replace(options, entropy=False)
+    plain = replace(options, entropy=False) if options.entropy else options
     own_terms = [flat_terms[at] for at in searched]
 
     def decode(tokens: Sequence[int]) -> str:
