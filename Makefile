@@ -33,7 +33,7 @@ help:
 	@echo "make fuzz    new examples for the property tests, then hostile files and texts, COUNT of each or SECONDS long"
 	@echo "make soak    mixed calls from several threads: COUNT=100000 sentences; what is resident must stay level"
 	@echo "make lint    ruff, mypy and the import contracts"
-	@echo "make bench   the benchmarks"
+	@echo "make bench   the benchmarks that need no files; BENCHMARKS='engine step' for some of them"
 	@echo "make page    build the server's page from page/; needs node and npm"
 	@echo "make web     build the npm package's engine and JavaScript from native/ and web/; needs node, npm and emscripten"
 	@echo "make sdist   what a release uploads as its source, into dist/"
@@ -144,8 +144,11 @@ course: docs
 serve-docs: $(DEV_INSTALLED)
 	$(BIN)/mkdocs serve
 
+# Those that need no files or options.
+BENCHMARKS ?= attentions batch_jobs corpora drafts engine exactness generation laboratory loading notebook_view \
+	recurrent recurrent_engine scale_out server_store shortlist step training
 bench: $(DEV_INSTALLED)
-	@for script in $(wildcard benchmarks/*.py); do echo "== $$script"; $(BIN)/python "$$script" || exit 1; done
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 # The page of `uwaga serve`: types, laws of its functions, and its files, which are committed.
 page: page/node_modules

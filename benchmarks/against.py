@@ -1,0 +1,158 @@
+"""The engine and the cold start of this checkout against those of another, such as an earlier commit's.
+
+    git worktree add ../uwaga-before 6b48eedf && make -C ../uwaga-before demo
+    python benchmarks/against.py ../uwaga-before --check
+
+Each runs in its own ``.venv``, in processes that take turns. The engine translates 1, 8 and 64 sentences
+of 26 tokens, with random weights of an OPUS-MT model's size, to 12 tokens each, greedy, on one thread. The
+cold start is ``uwaga translate`` of a sentence with the bundled model. Shown are medians of the processor
+time, and the median ratio of pairs that ran one after the other: above 1, this checkout is faster. Where its
+memory lies makes a process faster or slower, so new pairs of processes are started ``--processes`` times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from peers.machine import machine
+from peers.opus_size import write_marian
+
+ROOT = Path(__file__).parents[1]
+WORKER = Path(__file__).parent / "peers" / "against_worker.py"
+SOURCE, TARGET, BATCHES = 26, 12, (1, 8, 64)
+BAR = 0.99
+BUSY = 0.5  # load average above which figures are not to be trusted
+TEXT = "I want to buy a car."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("other", type=Path, help="a checkout in which `make demo` has run")
+    parser.add_argument("--dtypes", nargs="+", default=["int8", "float32"])
+    parser.add_argument("--processes", type=int, default=5, help="pairs of processes of each dtype")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of a pair of processes and a batch size")
+    parser.add_argument("--starts", type=int, default=40, help="cold starts of each")
+    parser.add_argument("--check", action="store_true", help=f"fail if a ratio is below {BAR}")
+    arguments = parser.parse_args()
+    pythons = [checkout / ".venv/bin/python" for checkout in (arguments.other.resolve(), ROOT)]
+    for python in pythons:
+        if not python.exists():
+            raise SystemExit(f"{python} does not exist: run `make demo` in {python.parents[2]}")
+    host = machine()
+    print(f"machine  {host['cpu']}, {host['cores']} cores; load {host['load']:.2f}")
+    if host["load"] > BUSY:
+        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
+    print(f"{'':24} {'other':>10} {'this':>10} {'ratio':>7}")
+    ratios = [show("cold start, s", alternate(start, pythons, arguments.starts))]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, sentences = Path(scratch, "model"), Path(scratch, "sentences.txt")
+        write_marian(folder)
+        sentences.write_text("\n".join(random_sentences(folder)), encoding="utf-8")
+        for dtype in arguments.dtypes:
+            found: dict[int, list[tuple[float, float]]] = {batch: [] for batch in BATCHES}
+            for _ in range(arguments.processes):
+                for batch, pairs in engine_pairs(
+                    pythons, folder, sentences, dtype, arguments.seconds
+                ).items():
+                    found[batch] += pairs
+            ratios += [show(f"{dtype}, batch {batch}, ms", pairs, 1000) for batch, pairs in found.items()]
+    if arguments.check and min(ratios) < BAR:
+        raise SystemExit(f"a ratio is below {BAR}")
+
+
+def alternate(measure: Callable[[Path], float], pythons: list[Path], count: int) -> list[tuple[float, float]]:
+    """Measure both by turns, and the second one first every other time."""
+    pairs = []
+    for turn in range(count):
+        first, second = (measure(python) for python in (pythons if turn % 2 else pythons[::-1]))
+        pairs.append((first, second) if turn % 2 else (second, first))
+    return pairs
+
+
+def start(python: Path) -> float:
+    """The processor time of a whole command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [str(python), "-m", "uwaga", "translate", TEXT]
+    subprocess.run(command, check=True, capture_output=True, cwd=python.parents[2])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def engine_pairs(
+    pythons: list[Path], folder: Path, sentences: Path, dtype: str, seconds: float
+) -> dict[int, list[tuple[float, float]]]:
+    """Translate by turns in a new process of each; return the seconds of each batch size."""
+    workers = {python: Worker(python, folder, dtype, sentences) for python in pythons}
+    try:
+        found = {}
+        for batch in BATCHES:
+            once = sum(worker.seconds(batch) for worker in workers.values())
+            turns = max(2, round(seconds / once))
+            found[batch] = alternate(lambda python, of=batch: workers[python].seconds(of), pythons, turns)
+        return found
+    finally:
+        for worker in workers.values():
+            worker.close()
+
+
+class Worker:
+    """A process that translates; see ``peers/against_worker.py``."""
+
+    def __init__(self, python: Path, folder: Path, dtype: str, sentences: Path) -> None:
+        command = [str(python), str(WORKER), str(folder), dtype, str(sentences), str(TARGET)]
+        self._python = python
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=python.parents[2],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+        self._read()
+
+    def seconds(self, batch: int) -> float:
+        """The processor time of so many sentences at once."""
+        assert self._process.stdin is not None
+        print(batch, file=self._process.stdin, flush=True)
+        return float(self._read())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"the worker of {self._python} failed")
+        return line
+
+
+def random_sentences(folder: Path) -> list[str]:
+    """Sentences of whole words, one token each."""
+    pieces = json.loads((folder / "vocab.json").read_text(encoding="utf-8"))
+    words = [piece[1:] for piece in pieces if piece[0] == "\u2581" and piece[1:].isalpha()]
+    rng = np.random.default_rng(1)
+    return [" ".join(rng.choice(words, SOURCE - 1)) for _ in range(max(BATCHES))]
+
+
+def show(name: str, pairs: list[tuple[float, float]], factor: float = 1) -> float:
+    """Print a line; return the median ratio."""
+    other, this = (factor * statistics.median(side) for side in zip(*pairs, strict=True))
+    ratio = statistics.median(first / second for first, second in pairs)
+    print(f"{name:24} {other:10.3f} {this:10.3f} {ratio:7.3f}", flush=True)
+    return ratio
+
+
+if __name__ == "__main__":
+    main()
