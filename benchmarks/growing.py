@@ -4,8 +4,9 @@
     python benchmarks/growing.py --sentences 50 --text my.txt --model FOLDER --json growing.json
 
 Each sentence is revealed word by word, and every beginning is translated: from nothing, and with the last
-translation as the draft, without a bias, with one, and with one while the last word is not shown. The ways
-take turns at each sentence. Passes are those of the decoder. The erasure is the number of shown words that
+translation as the draft, without a bias, with one, and with one while the last word is not shown. A draft
+that is right, each translation's own, shows what no draft can do better. The ways take turns at each
+sentence. Passes are those of the decoder. The erasure is the number of shown words that
 are taken back, for each word of the last translation (Arivazhagan et al. 2020, section 3.2); BLEU is that of
 the last translations. Translations without a bias must equal those from nothing.
 """
@@ -32,6 +33,7 @@ class Way:
 
     bias: float | None
     mask: int = 0
+    right: bool = False  # the draft is the translation itself
     passes: int = 0
     seconds: float = 0.0
     erasure: float = 0.0
@@ -40,17 +42,21 @@ class Way:
     def __str__(self) -> str:
         if self.bias is None:
             return "from nothing"
+        if self.right:
+            return "a right draft"
         return f"bias {self.bias:g}" + (f", {self.mask} hidden" if self.mask else "")
 
-    def grow(self, translator: Translator, beginnings: Sequence[str]) -> list[Translation]:
-        """Translate the beginnings of a sentence in turn."""
+    def grow(
+        self, translator: Translator, beginnings: Sequence[str], answers: Sequence[Translation] = ()
+    ) -> list[Translation]:
+        """Translate the beginnings of a sentence in turn; ``answers`` are their translations from nothing."""
         made: list[Translation] = []
         begun = time.process_time()
-        for text in beginnings:
+        for at, text in enumerate(beginnings):
             if self.bias is None:
                 made.append(translator.translate(text, beam=1))
             else:
-                previous = made[-1] if made else ""
+                previous = answers[at] if self.right else made[-1] if made else ""
                 made.append(translator.retranslate(text, previous, bias=self.bias, mask=self.mask))
         self.seconds += time.process_time() - begun
         self.passes += sum(one.draft.passes if one.draft else len(one.token_scores) for one in made)
@@ -88,13 +94,14 @@ def main() -> None:
     translator = Translator.load(asked.model, threads=asked.threads, dtype=asked.dtype)
     nothing = Way(None)
     ways = [nothing, Way(0), Way(0.3), Way(0.45), Way(0.3, 1), Way(0.45, 1), Way(0.3, 2)]
+    ways.append(Way(0, right=True))
     texts = 0
     for words in sentences:
         beginnings = [" ".join(words[:count]) for count in range(1, len(words) + 1)]
         texts += len(beginnings)
         plain = ways[0].grow(translator, beginnings)
         for way in ways[1:]:
-            made = way.grow(translator, beginnings)
+            made = way.grow(translator, beginnings, plain)
             if way.bias == 0 and [replace(one, draft=None) for one in made] != plain:
                 raise SystemExit(f"a draft changes the translation of: {' '.join(words)}")
     print(f"{translator}: {len(sentences)} sentences, {texts} texts")
