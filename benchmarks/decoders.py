@@ -1,7 +1,7 @@
 """Speed of today's decoders on CPUs: uwaga's engine, CTranslate2 and llama.cpp, from the same GGUF file.
 
-    python benchmarks/decoders.py SmolLM2-135M-Instruct.F32.gguf
-    python benchmarks/decoders.py SmolLM2-135M-Instruct.F32.gguf --precisions int8 int4 --llama-cpp Q8_0 Q4_0
+    python benchmarks/decoders.py SmolLM2-135M-Instruct.Q4_1.gguf
+    python benchmarks/decoders.py SmolLM2-135M-Instruct.Q4_1.gguf --precisions int8 int4 --llama-cpp Q8_0 Q4_0
 
 The peer's model is made of the same file by transformers (`gguf_file=`, which needs `pip install gguf
 accelerate`); llama.cpp, which reads one text at a time here, is compared at batch 1 and with the long prompt

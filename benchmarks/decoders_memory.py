@@ -31,7 +31,11 @@ MODULES = (
     "uwaga.checkpoints.formats.gguf.read",
     "uwaga.checkpoints.formats.uwaga.int8",
     "uwaga.checkpoints.formats.uwaga.read",
+    "uwaga.tokenizers.chat",
+    "uwaga.translator.generate",
+    "uwaga.translator.grow",
     "uwaga.translator.loading",
+    "uwaga.translator.score",
 )
 """What loading and searching import."""
 
