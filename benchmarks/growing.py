@@ -5,7 +5,7 @@
 
 Each sentence is revealed word by word, and every beginning is translated: from nothing, and with the last
 translation as the draft, without a bias, with one, and with one while the last word is not shown. A draft
-that is right, each translation's own, shows what no draft can do better. The ways take turns at each
+that is right, the translation itself, shows the most that a draft can save. The ways take turns at each
 sentence. Passes are those of the decoder. The erasure is the number of shown words that
 are taken back, for each word of the last translation (Arivazhagan et al. 2020, section 3.2); BLEU is that of
 the last translations. Translations without a bias must equal those from nothing.
@@ -93,8 +93,7 @@ def main() -> None:
     reference = first_lines(asked.reference, asked.sentences)
     translator = Translator.load(asked.model, threads=asked.threads, dtype=asked.dtype)
     nothing = Way(None)
-    ways = [nothing, Way(0), Way(0.3), Way(0.45), Way(0.3, 1), Way(0.45, 1), Way(0.3, 2)]
-    ways.append(Way(0, right=True))
+    ways = [nothing, Way(0), Way(0.3), Way(0.45), Way(0.3, 1), Way(0.45, 1), Way(0.3, 2), Way(0, right=True)]
     texts = 0
     for words in sentences:
         beginnings = [" ".join(words[:count]) for count in range(1, len(words) + 1)]

@@ -23,8 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from firefox import BUSY
-from peers.machine import machine
+from peers.machine import machine, show_machine
 
 from web import ROOT, served
 
@@ -91,10 +90,8 @@ def main() -> None:
     arguments = parser.parse_args()
     host = machine()
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
-        print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB")
-        print(f"system   {host['system']}, Chromium {browser.version}, load {host['load']:.2f}")
-        if host["load"] > BUSY:
-            print("warning: the machine is busy with other work; do not trust the figures", file=sys.stderr)
+        show_machine(host)
+        print(f"browser  Chromium {browser.version}")
         site = Path(place)
         command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", place]
         subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})

@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from peers.machine import machine
+from peers.machine import machine, show_machine
 
 import uwaga
 
@@ -28,7 +28,6 @@ HERE = Path(__file__).parent
 CACHE = HERE / ".peers" / "opus-size"
 SYSTEMS = ("uwaga", "transformers")
 BARS = {"seconds": 0.5, "peak_mib": 0.6}
-BUSY = 0.5  # load average above which figures are not to be trusted
 VOCABULARY = 58_101
 PIECES = 32_000
 STEPS = 24
@@ -106,13 +105,6 @@ def report(runs: dict[str, list[dict[str, Any]]]) -> bool:
     seconds = statistics.median(importing)
     print(f"\nbefore that, in transformers: {seconds:.2f} s to import torch, which uwaga does not need")
     return missed
-
-
-def show_machine(host: dict[str, Any]) -> None:
-    print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB; {' '.join(host['isa'])}")
-    print(f"system   {host['system']}, Python {host['python']}, load {host['load']:.2f}")
-    if host["load"] > BUSY:
-        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
 
 
 def make_model(folder: Path) -> None:

@@ -16,21 +16,19 @@ import asyncio
 import itertools
 import random
 import statistics
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from peers.machine import machine
+from peers.machine import machine, show_machine
 
 import uwaga
 from uwaga import AsyncTranslator, Translator
 
 MANY = 32
 WORDS = 500
-BUSY = 0.5  # load average above which figures are not to be trusted
 Ask = Callable[[str], object]
 
 
@@ -47,10 +45,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=["plain", "shared", "asyncio", "half", "beside"])
     arguments = parser.parse_args()
     texts = arguments.sentences.read_text(encoding="utf-8").splitlines()
-    host = machine()
-    print(f"machine  {host['cpu']}, {host['cores']} cores; load {host['load']:.2f}")
-    if host["load"] > BUSY:
-        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
+    show_machine(machine())
     loaded = Translator.load(arguments.model, threads=arguments.threads, dtype=arguments.dtype)
     options = loaded.options(beam=arguments.beam, max_length=arguments.max_length)
     translator = Translator(replace(loaded.model, decoding=options, score_stats=None))

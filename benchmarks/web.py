@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from firefox import BUSY, PEERS, SINGLE, fetched
-from peers.machine import machine
+from firefox import PEERS, SINGLE, fetched
+from peers.machine import machine, show_machine
 
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 from uwaga.conversion.quantise import quantise
@@ -91,10 +91,8 @@ def main() -> None:
     folder, peer, host = arguments.model or fetched(), bergamot(), machine()
     files = model_files(folder)
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
-        print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB")
-        print(f"system   {host['system']}, Chromium {browser.version}, load {host['load']:.2f}")
-        if host["load"] > BUSY:
-            print("warning: the machine is busy with other work; do not trust the figures", file=sys.stderr)
+        show_machine(host)
+        print(f"browser  Chromium {browser.version}")
         quantise(BUNDLED, Path(place) / "bundled")
         folders = {
             "uwaga": arguments.package / "lib",

@@ -17,14 +17,13 @@ from typing import Any
 
 from peers.corpus import Prepared, prepare
 from peers.environments import python_of
-from peers.machine import machine
+from peers.machine import machine, show_machine
 
 import uwaga
 
 HERE = Path(__file__).parents[1]
 PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", HERE / ".peers"))
 RECIPES = HERE.parent / "recipes"
-BUSY = 0.5  # load average above which figures are not to be trusted
 # What uwaga does with mallopt, as glibc's environment variables.
 KEEP_FREED_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
@@ -244,13 +243,6 @@ def run_worker(name: str, system: System, python: Path, folder: Path, arguments:
     )
     if done.returncode or not (folder / "result.json").exists():
         raise SystemExit(f"{name} failed with exit code {done.returncode}:\n{done.stderr[-3000:]}")
-
-
-def show_machine(host: dict[str, Any]) -> None:
-    print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB; {' '.join(host['isa'])}")
-    print(f"system   {host['system']}, Python {host['python']}, load {host['load']:.2f}")
-    if host["load"] > BUSY:
-        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
 
 
 def report(comparison: Comparison, figures: Mapping[str, Figures]) -> bool:

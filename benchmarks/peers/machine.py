@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import Any
 
+BUSY = 0.5  # load average above which figures are not to be trusted
 SHOWN_FLAGS = (
     "avx2",
     "avx512f",
@@ -33,6 +35,14 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "load": os.getloadavg()[0],
     }
+
+
+def show_machine(host: dict[str, Any]) -> None:
+    """Print what :func:`machine` found, with a warning if the machine is busy."""
+    print(f"machine  {host['cpu']}, {host['cores']} cores, {host['memory_gib']} GiB; {' '.join(host['isa'])}")
+    print(f"system   {host['system']}, Python {host['python']}, load {host['load']:.2f}")
+    if host["load"] > BUSY:
+        print("warning: the machine is busy with something else; do not trust the figures", file=sys.stderr)
 
 
 def _cpu() -> dict[str, str]:
