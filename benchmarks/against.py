@@ -7,7 +7,8 @@ Each runs in its own ``.venv``, in processes that take turns. The engine transla
 of 26 tokens, with random weights of an OPUS-MT model's size, to 12 tokens each, greedy, on one thread. The
 cold start is ``uwaga translate`` of a sentence with the bundled model. Shown are medians of the processor
 time, and the median ratio of pairs that ran one after the other: above 1, this checkout is faster. Where its
-memory lies makes a process faster or slower, so new pairs of processes are started ``--processes`` times.
+memory lies makes a process faster or slower, so new pairs of processes are started ``--processes`` times; all
+run on one processor (Linux), since others of the machine may be slower.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import resource
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -47,29 +49,32 @@ def main() -> None:
         if not python.exists():
             raise SystemExit(f"{python} does not exist: run `make demo` in {python.parents[2]}")
     show_machine(machine())
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     print(f"{'':24} {'other':>10} {'this':>10} {'ratio':>7}")
-    ratios = [show("cold start, s", alternate(start, pythons, arguments.starts))]
+    ratios = [
+        show("cold start, s", alternate([partial(start, python) for python in pythons], arguments.starts))
+    ]
     with tempfile.TemporaryDirectory() as scratch:
         folder, sentences = Path(scratch, "model"), Path(scratch, "sentences.txt")
         write_marian(folder)
         sentences.write_text("\n".join(random_sentences(folder)), encoding="utf-8")
         for dtype in arguments.dtypes:
             found: dict[int, list[tuple[float, float]]] = {batch: [] for batch in BATCHES}
-            for _ in range(arguments.processes):
-                for batch, pairs in engine_pairs(
-                    pythons, folder, sentences, dtype, arguments.seconds
-                ).items():
+            for turn in range(arguments.processes):
+                workers = start_workers(pythons, folder, dtype, sentences, reverse=turn % 2 == 1)
+                for batch, pairs in engine_pairs(workers, arguments.seconds).items():
                     found[batch] += pairs
             ratios += [show(f"{dtype}, batch {batch}, ms", pairs, 1000) for batch, pairs in found.items()]
     if arguments.check and min(ratios) < BAR:
         raise SystemExit(f"a ratio is below {BAR}")
 
 
-def alternate(measure: Callable[[Path], float], pythons: list[Path], count: int) -> list[tuple[float, float]]:
+def alternate(measures: Iterable[Callable[[], float]], count: int) -> list[tuple[float, float]]:
     """Measure both by turns, and the second one first every other time."""
-    pairs = []
+    both, pairs = list(measures), []
     for turn in range(count):
-        first, second = (measure(python) for python in (pythons if turn % 2 else pythons[::-1]))
+        first, second = (measure() for measure in (both if turn % 2 else both[::-1]))
         pairs.append((first, second) if turn % 2 else (second, first))
     return pairs
 
@@ -83,20 +88,25 @@ def start(python: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def engine_pairs(
-    pythons: list[Path], folder: Path, sentences: Path, dtype: str, seconds: float
-) -> dict[int, list[tuple[float, float]]]:
-    """Translate by turns in a new process of each; return the seconds of each batch size."""
-    workers = {python: Worker(python, folder, dtype, sentences) for python in pythons}
+def start_workers(
+    pythons: list[Path], folder: Path, dtype: str, sentences: Path, reverse: bool
+) -> list[Worker]:
+    """Start a process of each, the last one first if `reverse`; return them in the order of `pythons`."""
+    order = -1 if reverse else 1
+    return [Worker(python, folder, dtype, sentences) for python in pythons[::order]][::order]
+
+
+def engine_pairs(workers: list[Worker], seconds: float) -> dict[int, list[tuple[float, float]]]:
+    """Translate by turns in two processes, then close them; return the seconds of each batch size."""
     try:
         found = {}
         for batch in BATCHES:
-            once = sum(worker.seconds(batch) for worker in workers.values())
+            once = sum(worker.seconds(batch) for worker in workers)
             turns = max(2, round(seconds / once))
-            found[batch] = alternate(lambda python, of=batch: workers[python].seconds(of), pythons, turns)
+            found[batch] = alternate([partial(worker.seconds, batch) for worker in workers], turns)
         return found
     finally:
-        for worker in workers.values():
+        for worker in workers:
             worker.close()
 
 

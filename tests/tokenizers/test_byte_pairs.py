@@ -120,7 +120,19 @@ def test_pieces_and_merges_make_the_file_of_the_library():
     pairs = [tuple(pair) for pair in bpe["merges"]]
     library = Tokenizer(models.BPE(bpe["vocab"], pairs, continuing_subword_prefix="", end_of_word_suffix=""))
     library.pre_tokenizer, library.decoder = splitter, decoders.ByteLevel()
-    assert json.loads(codec.content) == json.loads(library.to_str())
+    assert Tokenizer.from_str(codec.content.decode()).to_str() == library.to_str()
+
+
+@pytest.mark.parametrize("right", ["b", " b"])
+def test_merges_of_pieces_with_spaces_are_read_again(right, tmp_path):
+    pairs = BytePairs([*LETTERS, "a" + right, *({right} - set(LETTERS))], [("a", right)])
+    splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    codec = byte_level_codec(tokenizers, pairs, "pieces", splitter)
+    (tmp_path / "tokenizer.json").write_bytes(codec.content)
+    again = read_tokenizer_json(tmp_path, read_declared(tmp_path))
+    assert type(again) is BytePairCodec
+    assert again.content == codec.content
+    assert Tokenizer.from_str(again.content.decode()).token_to_id("a" + right) == 256
 
 
 def test_tokens_added_later_follow_the_vocabulary(tmp_path):

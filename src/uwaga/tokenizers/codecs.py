@@ -381,10 +381,12 @@ class BytePairCodec(TokenizersCodec):
         with self._call:
             values = json.loads(self._model.to_str())
         pieces = list(map(self._pairs.piece, range(len(self._pairs))))
+        merges = [[pieces[left], pieces[right]] for left, right in self._pairs.merges()]
+        spaces = any(" " in piece for merge in merges for piece in merge)
         values["model"] |= {
             "ignore_merges": self._pairs.whole_words,
             "vocab": {piece: number for number, piece in enumerate(pieces)},
-            "merges": [[pieces[left], pieces[right]] for left, right in self._pairs.merges()],
+            "merges": merges if spaces else list(map(" ".join, merges)),  # strings take less memory to read
         }
         for token in values["added_tokens"]:
             token["id"] = self._numbers[token["id"]]
