@@ -77,8 +77,10 @@ Read = Callable[[str], Floats]
 """Return a stored tensor by name; called for one matrix at a time: the model is never in memory twice."""
 Rows = Callable[[str, int, int], Floats | None]
 """Return the rows of a stored tensor from one up to another, None if it must be read whole."""
-ROWS = 4096
-"""Rows of a matrix that are packed at a time; a multiple of the outputs of a panel."""
+PANEL = 32
+"""Outputs of a panel."""
+ROWS = 128 * PANEL
+"""Rows of a matrix that are packed at a time."""
 
 Integers = tuple[NDArray[np.int8], NDArray[np.float32]]
 """A weight (outputs, inputs) as integers up to 127, and the scale of each output.
@@ -156,16 +158,16 @@ def pack(
     matrices: dict[str, Matrix] = {}
     packed_vectors: dict[str, Floats] = {}
     # Largest first: a tensor being read adds to the memory of those packed before.
-    ordered = sorted(
-        products(settings, source, target),
-        key=lambda part_integers: -sum(part_integers.outputs) * part_integers.inputs,
-    )
+    ordered = sorted(products(settings, source, target), key=_numbers, reverse=True)
     # A small model gains nothing from huge pages.
-    numbers = sum(sum(product.outputs) * product.inputs for product in ordered)
-    arena = _core.WeightArena() if numbers >= HUGE_PAGE else None
+    arena = _core.WeightArena() if sum(map(_numbers, ordered)) >= HUGE_PAGE else None
+    numbers = _numbers(ordered[0])
     kept = _kept(keep, [product.name for product in ordered])
     spread = isinstance(settings, DecoderOnlySettings)
     for product in ordered:
+        if _numbers(product) < numbers:
+            numbers = _numbers(product)
+            _core.trim_heap()  # of what reading the larger ones took
         form = KEPT.get(precision, "bfloat16") if product.name in kept else precision
         unchanged = (form, levels, product.shape, spread) == ("int8", LEVELS, None, False)
         exact = [integers(weight_name(part)) for part in product.parts] if unchanged else []
@@ -187,6 +189,10 @@ def pack(
     for name, vector in packed_vectors.items():
         _check_finite(vector, name)
     return Packed(matrices, packed_vectors, precision)
+
+
+def _numbers(product: Product) -> int:
+    return sum(product.outputs) * product.inputs
 
 
 def _whole_numbers(product: Product, parts: Sequence[Integers], arena: _core.WeightArena | None) -> Matrix:
@@ -225,33 +231,45 @@ def _matrix(
     # Published weights often lie on a grid of 4 bits, off which spreading would move them.
     spread = spread and form == "int8"
     outputs = sum(product.outputs)
-    own = arena if outputs <= ROWS else None
-    packed: list[tuple[NDArray[Any], ...]] = []
-    for block in blocks:
+    whole: tuple[NDArray[Any], ...] = ()
+    for number, block in enumerate(blocks):
         _check_finite(block, product.name)
+        single = len(block) == outputs
         try:
-            if form == "int4":
-                packed.append(_core.pack_int4(block, own))
-            elif form == "int8":
-                packed.append(_core.pack_int8(block, levels, own, spread))
-            elif form == "bfloat16":
-                packed.append((_core.pack_bfloat16(block, own),))
-            else:
-                packed.append((_core.pack_float(block, own),))
+            parts = _packed(block, form, levels, arena if single else None, spread)
         except ValueError as error:
             raise ModelError(
                 f"weight {product.name!r} cannot be {form}: {error}; keep it in bfloat16"
             ) from None
-    arrays = packed[0]
-    if len(packed) > 1:
-        arrays = tuple(_joined(parts, arena) for parts in zip(*packed, strict=True))
-    return Matrix(outputs, product.inputs, form, levels, arrays, spread)
+        if single:
+            whole = parts
+        else:
+            whole = whole or tuple(_room(part, outputs, arena) for part in parts)
+            for array, part in zip(whole, parts, strict=True):
+                at = number * (array.size * ROWS // _padded(outputs))
+                array[at : at + part.size] = part
+    return Matrix(outputs, product.inputs, form, levels, whole, spread)
 
 
-def _joined(parts: Sequence[NDArray[Any]], arena: _core.WeightArena | None) -> NDArray[Any]:
-    size = sum(part.nbytes for part in parts)
-    whole = huge_bytes(size) if arena is None else arena.take(size)
-    return np.concatenate(parts, out=whole.view(parts[0].dtype))
+def _packed(
+    block: Floats, form: Precision, levels: int, arena: _core.WeightArena | None, spread: bool
+) -> tuple[NDArray[Any], ...]:
+    if form == "int4":
+        return _core.pack_int4(block, arena)
+    if form == "int8":
+        return _core.pack_int8(block, levels, arena, spread)
+    return ((_core.pack_bfloat16 if form == "bfloat16" else _core.pack_float)(block, arena),)
+
+
+def _room(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
+    """Return an array for a whole matrix, given that of its first :data:`ROWS` rows."""
+    size = part.nbytes // ROWS * _padded(outputs)
+    return (huge_bytes(size) if arena is None else arena.take(size)).view(part.dtype)
+
+
+def _padded(outputs: int) -> int:
+    """Round up to whole panels."""
+    return -(-outputs // PANEL) * PANEL
 
 
 def int4_size(numbers: int) -> int:
