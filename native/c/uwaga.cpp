@@ -286,7 +286,7 @@ const char* uwaga_model_info(const uwaga_model* model) { return model ? model->i
 const char* uwaga_model_piece(const uwaga_model* model, int side, int32_t token) {
     if (!model || side < 0 || side > 1) return nullptr;
     const Subwords& words = side ? *model->opened->target : *model->opened->source;
-    return token >= 0 && token < words.size() ? words.piece(token).c_str() : nullptr;
+    return token >= 0 && token < words.size() ? words.piece(token).data() : nullptr;
 }
 
 uwaga_call* uwaga_call_new(uwaga_on_token on_token, void* user) { return new (std::nothrow) uwaga_call{on_token, user}; }

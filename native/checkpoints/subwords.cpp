@@ -34,7 +34,7 @@ class Trained final : public Subwords {
         symbols_ = {pieces_.start(), pieces_.end(), pieces_.pad(), pieces_.unknown()};
         if (symbols_.unknown < 0 || symbols_.start < 0 || symbols_.end < 0 || symbols_.pad < 0) throw std::invalid_argument("the tokeniser lacks a special symbol");
         for (int32_t id = 0; id < pieces_.size(); ++id) {
-            const std::string& piece = pieces_.piece(id);
+            const std::string_view piece = pieces_.piece(id);
             if (id == symbols_.start || id == symbols_.end || id == symbols_.pad || id == symbols_.unknown || leading_tag(piece).size() != piece.size() || piece.empty()) continue;
             const std::string_view language = tag_language(piece);
             if (!language.empty()) languages_[std::string(language)] = piece;
@@ -84,7 +84,7 @@ class Trained final : public Subwords {
         return kept.empty() ? std::string() : pieces_.decode(kept);
     }
 
-    const std::string& piece(int32_t id) const override { return pieces_.piece(id); }
+    std::string_view piece(int32_t id) const override { return pieces_.piece(id); }
     int32_t size() const override { return pieces_.size(); }
 
   private:
@@ -134,7 +134,7 @@ class Marian final : public Subwords {
         find_languages();
     }
     Marian(std::shared_ptr<const SentencePiece> model, int32_t pad) : pieces_(std::move(model)), texts_(static_cast<std::size_t>(pad) + 1) {
-        for (int32_t id = 0; id < pad; ++id) texts_[static_cast<std::size_t>(id)] = id < pieces_->size() ? pieces_->piece(id) : "<unused" + std::to_string(id) + ">";
+        for (int32_t id = 0; id < pad; ++id) texts_[static_cast<std::size_t>(id)] = id < pieces_->size() ? std::string(pieces_->piece(id)) : "<unused" + std::to_string(id) + ">";
         texts_.back() = pad_piece;
         symbols_ = {pad, known_piece(end_piece), pad, known_piece(unknown_piece)};
         find_languages();
@@ -176,7 +176,7 @@ class Marian final : public Subwords {
         return stripped(text);
     }
 
-    const std::string& piece(int32_t id) const override { return texts_[static_cast<std::size_t>(id)]; }
+    std::string_view piece(int32_t id) const override { return texts_[static_cast<std::size_t>(id)]; }
     int32_t size() const override { return static_cast<int32_t>(texts_.size()); }
 
   private:

@@ -31,7 +31,7 @@ class Subwords {
     // The ids of a text without the end symbol. `tag` is put before a text without one; "" for none. Throws WrongLanguage.
     virtual std::vector<int32_t> encode(std::string_view text, const std::string& tag) const = 0;
     virtual std::string decode(const std::vector<int32_t>& tokens) const = 0;
-    virtual const std::string& piece(int32_t id) const = 0;
+    virtual std::string_view piece(int32_t id) const = 0;  // a zero byte follows its data
     virtual int32_t size() const = 0;
 
     const SymbolIds& symbols() const { return symbols_; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <queue>
 #include <stdexcept>
 
@@ -46,12 +45,6 @@ std::string spelt(std::string_view bytes) {
     return made;
 }
 
-std::size_t table_size(std::size_t entries) {
-    std::size_t size = 16;
-    while (3 * size < 4 * entries) size *= 2;
-    return size;
-}
-
 std::size_t hash_of(int32_t left, int32_t right) {
     const uint64_t both = static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
     return static_cast<std::size_t>((both * 0x9e3779b97f4a7c15u) >> 29);
@@ -60,18 +53,13 @@ std::size_t hash_of(int32_t left, int32_t right) {
 }  // namespace
 
 BytePairs::BytePairs(const std::vector<std::string_view>& pieces, const std::vector<std::pair<std::string_view, std::string_view>>& merges, bool whole_words)
-    : whole_words_(whole_words), ids_(table_size(pieces.size()), none), found_(table_size(merges.size()), none) {
-    std::size_t bytes = 0;
-    for (const std::string_view piece : pieces) bytes += piece.size();
-    if (bytes > std::numeric_limits<uint32_t>::max() || pieces.size() > std::numeric_limits<int32_t>::max()) throw std::invalid_argument("the pieces are too many");
-    text_.reserve(bytes);
-    starts_.reserve(pieces.size() + 1);
-    starts_.push_back(0);
+    : whole_words_(whole_words), ids_(pieces.size()), found_(table_size(merges.size()), none) {
     for (const std::string_view piece : pieces) {
-        text_ += piece;
-        starts_.push_back(static_cast<uint32_t>(text_.size()));
+        const int32_t id = size();
+        pieces_.append(piece);
+        if (!piece.empty() && !ids_.insert(pieces_, id)) throw std::invalid_argument("two pieces are '" + std::string(piece) + "'");
     }
-    for (int32_t id = 0; id < size(); ++id) number(id);
+    pieces_.shrink_to_fit();
     for (std::size_t byte = 0; byte < 256; ++byte) {
         std::string letter;
         append_letter(letter, static_cast<uint8_t>(byte));
@@ -87,16 +75,6 @@ BytePairs::BytePairs(const std::vector<std::string_view>& pieces, const std::vec
         }
         add(one);
     }
-}
-
-void BytePairs::number(int32_t id) {
-    const std::string_view text = piece(id);
-    if (text.empty()) return;
-    std::size_t at = std::hash<std::string_view>{}(text) & (ids_.size() - 1);
-    for (; ids_[at] != none; at = (at + 1) & (ids_.size() - 1)) {
-        if (piece(ids_[at]) == text) throw std::invalid_argument("two pieces are '" + std::string(text) + "'");
-    }
-    ids_[at] = id;
 }
 
 // A merge that is listed twice has its last place.
@@ -124,19 +102,7 @@ std::string BytePairs::letters() {
     return made;
 }
 
-std::string_view BytePairs::piece(int32_t id) const {
-    if (id < 0 || id >= size()) return {};
-    const std::size_t at = static_cast<std::size_t>(id);
-    return std::string_view(text_).substr(starts_[at], starts_[at + 1] - starts_[at]);
-}
-
-int32_t BytePairs::id_of(std::string_view given) const {
-    if (given.empty()) return none;
-    for (std::size_t at = std::hash<std::string_view>{}(given) & (ids_.size() - 1); ids_[at] != none; at = (at + 1) & (ids_.size() - 1)) {
-        if (piece(ids_[at]) == given) return ids_[at];
-    }
-    return none;
-}
+std::string_view BytePairs::piece(int32_t id) const { return id < 0 || id >= size() ? std::string_view() : pieces_[id]; }
 
 std::string BytePairs::bytes(int32_t id) const {
     const std::string_view text = piece(id);

@@ -11,11 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "text/pieces.h"
+
 namespace uwaga {
 
 class BytePairs {
   public:
-    static constexpr int32_t none = -1;
+    static constexpr int32_t none = PieceIds::none;
 
     // Pieces by id, in the spelling of vocabularies, where each byte is a visible character. Of two possible merges, the
     // earlier in the list is made first. With `whole_words`, a word that is a piece becomes its id without merges.
@@ -26,9 +28,9 @@ class BytePairs {
     static std::string letters();  // the characters of the bytes 0 to 255
 
     bool whole_words() const { return whole_words_; }
-    int32_t size() const { return static_cast<int32_t>(starts_.size()) - 1; }
+    int32_t size() const { return pieces_.size(); }
     std::string_view piece(int32_t id) const;          // empty if no piece has the id
-    int32_t id_of(std::string_view piece) const;       // none if there is no such piece
+    int32_t id_of(std::string_view piece) const { return ids_.find(pieces_, piece); }  // none if there is no such piece
     std::string bytes(int32_t id) const;               // that a piece stands for
     std::vector<int32_t> encode(std::string_view word) const;
     std::vector<std::pair<int32_t, int32_t>> merges() const;  // the ids of each, in order
@@ -39,14 +41,13 @@ class BytePairs {
     };
 
     const Merge* merge(int32_t left, int32_t right) const;
-    void number(int32_t id);
     void add(const Merge& merge);
 
     bool whole_words_;
-    std::string text_;                     // the pieces, one after the other
-    std::vector<uint32_t> starts_;         // of each in text_, and the end
+    Pieces pieces_;
+    PieceIds ids_;
     std::vector<Merge> merges_;
-    std::vector<int32_t> ids_, found_;     // hash tables of ids and of places in merges_; none: free
+    std::vector<int32_t> found_;  // a hash table of places in merges_; none: free
     std::array<int32_t, 256> byte_ids_{};
 };
 

@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <queue>
 #include <stdexcept>
+#include <unordered_map>
 #include <utility>
 
 #include "text/protobuf.h"
@@ -61,14 +62,18 @@ void SentencePiece::read(std::string_view model) {
 }
 
 void SentencePiece::read_piece(std::string_view message) {
-    Piece piece;
+    std::string_view text;
+    float score = 0;
+    Kind kind = Kind::normal;
     Field field;
     for (MessageReader reader(message); reader.next(field);) {
-        if (field.number == 1) piece.text = field.bytes;
-        if (field.number == 2) piece.score = field.as_float();
-        if (field.number == 3 && field.value >= 1 && field.value <= 6) piece.kind = static_cast<Kind>(field.value);
+        if (field.number == 1) text = field.bytes;
+        if (field.number == 2) score = field.as_float();
+        if (field.number == 3 && field.value >= 1 && field.value <= 6) kind = static_cast<Kind>(field.value);
     }
-    pieces_.push_back(std::move(piece));
+    pieces_.append(text);
+    scores_.push_back(score);
+    kinds_.push_back(kind);
 }
 
 void SentencePiece::read_trainer(std::string_view message) {
@@ -99,44 +104,48 @@ void SentencePiece::read_normaliser(std::string_view message, NormaliserSpec& sp
 
 // Check the pieces, and make what finds them.
 void SentencePiece::number_pieces() {
+    pieces_.shrink_to_fit();
+    const auto is_normal = [](Kind kind) { return kind == Kind::normal || kind == Kind::user_defined || kind == Kind::unused; };
+    const auto normal = static_cast<std::size_t>(std::count_if(kinds_.begin(), kinds_.end(), is_normal));
+    normal_ = PieceIds(normal);
+    special_ = PieceIds(kinds_.size() - normal);
     std::vector<std::pair<std::string_view, int32_t>> keys, user_defined;
     if (byte_fallback_) byte_ids_.assign(256, -1);
     lowest_ = FLT_MAX;
     highest_ = FLT_MIN;
     for (int32_t id = 0; id < size(); ++id) {
-        const Piece& piece = at(id);
-        const bool normal = piece.kind == Kind::normal || piece.kind == Kind::user_defined || piece.kind == Kind::unused;
-        if (piece.text.empty()) throw std::invalid_argument("piece " + std::to_string(id) + " is empty");
-        if (!(normal ? normal_ : special_).emplace(piece.text, id).second) {
+        const std::string_view text = pieces_[id];
+        if (text.empty()) throw std::invalid_argument("piece " + std::to_string(id) + " is empty");
+        if (!(is_normal(kind(id)) ? normal_ : special_).insert(pieces_, id)) {
             throw std::invalid_argument("piece " + std::to_string(id) + " is there twice");
         }
-        if (normal) keys.emplace_back(piece.text, id);
-        if (piece.kind == Kind::user_defined) user_defined.emplace_back(piece.text, id);
-        if (piece.kind == Kind::normal) {
-            lowest_ = std::min(lowest_, piece.score);
-            highest_ = std::max(highest_, piece.score);
+        if (is_normal(kind(id)) && algorithm_ == Algorithm::unigram) keys.emplace_back(text, id);
+        if (kind(id) == Kind::user_defined) user_defined.emplace_back(text, id);
+        if (kind(id) == Kind::normal) {
+            lowest_ = std::min(lowest_, score(id));
+            highest_ = std::max(highest_, score(id));
         }
-        if (piece.kind == Kind::unknown) {
+        if (kind(id) == Kind::unknown) {
             if (unknown_ >= 0) throw std::invalid_argument("it has two unknown symbols");
             unknown_ = id;
         }
-        if (piece.kind == Kind::byte) {
-            const int byte = byte_of(piece.text);
+        if (kind(id) == Kind::byte) {
+            const int byte = byte_of(text);
             if (byte < 0 || !byte_fallback_) throw std::invalid_argument("piece " + std::to_string(id) + " cannot be a byte");
             byte_ids_[static_cast<std::size_t>(byte)] = id;
         }
     }
     if (unknown_ < 0) throw std::invalid_argument("it has no unknown symbol");
-    if (keys.empty()) throw std::invalid_argument("it has no pieces");
+    if (normal == 0) throw std::invalid_argument("it has no pieces");
     if (std::find(byte_ids_.begin(), byte_ids_.end(), -1) != byte_ids_.end()) throw std::invalid_argument("it lacks pieces of bytes");
     if (algorithm_ == Algorithm::unigram) trie_ = Trie(std::move(keys));
     user_defined_ = Trie(std::move(user_defined));
 }
 
 int32_t SentencePiece::id_of(std::string_view piece) const {
-    for (const auto* ids : {&special_, &normal_}) {
-        const auto found = ids->find(piece);
-        if (found != ids->end()) return found->second;
+    for (const PieceIds* ids : {&special_, &normal_}) {
+        const int32_t id = ids->find(pieces_, piece);
+        if (id != PieceIds::none) return id;
     }
     return unknown_;
 }
@@ -148,7 +157,7 @@ int32_t SentencePiece::checked(int32_t id) const {
 
 int32_t SentencePiece::control_id(std::string_view piece) const {
     const int32_t id = id_of(piece);
-    return at(id).kind == Kind::control ? id : -1;
+    return kind(id) == Kind::control ? id : -1;
 }
 
 // The most probable segmentation: Viterbi's algorithm over the ends of pieces.
@@ -172,9 +181,9 @@ std::vector<SentencePiece::Part> SentencePiece::best_path(std::string_view text)
             node = trie_.child(node, text[end - 1]);
             if (node == Trie::none) break;
             const int32_t id = trie_.value(node);
-            if (id == Trie::none || at(id).kind == Kind::unused) continue;
-            const bool kept = at(id).kind == Kind::user_defined;  // taken whatever else is possible
-            offer(start, end, kept ? static_cast<float>(end - start) * highest_ - 0.1f : at(id).score, id);
+            if (id == Trie::none || kind(id) == Kind::unused) continue;
+            const bool kept = kind(id) == Kind::user_defined;  // taken whatever else is possible
+            offer(start, end, kept ? static_cast<float>(end - start) * highest_ - 0.1f : score(id), id);
             covered |= end == character;
         }
         if (!covered) offer(start, character, lowest_ - unknown_penalty, unknown_);
@@ -217,10 +226,10 @@ std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) co
     const auto propose = [&](int64_t left, int64_t right) {
         if (left == none || right == none || symbol(left).whole || symbol(right).whole) return;
         const std::string_view both(symbol(left).text.data(), symbol(left).text.size() + symbol(right).text.size());
-        const auto found = normal_.find(both);
-        if (found == normal_.end()) return;
-        pairs.push({at(found->second).score, left, right, both.size()});
-        if (at(found->second).kind == Kind::unused) halves[both] = symbol(left).text.size();
+        const int32_t id = normal_.find(pieces_, both);
+        if (id == PieceIds::none) return;
+        pairs.push({score(id), left, right, both.size()});
+        if (kind(id) == Kind::unused) halves[both] = symbol(left).text.size();
     };
     for (std::size_t right = 1; right < symbols.size(); ++right) propose(static_cast<int64_t>(right) - 1, static_cast<int64_t>(right));
     while (!pairs.empty()) {
@@ -242,7 +251,7 @@ std::vector<SentencePiece::Part> SentencePiece::merged(std::string_view text) co
             const std::string_view part = open.back();
             open.pop_back();
             const int32_t id = id_of(part);
-            const auto half = at(id).kind == Kind::unused ? halves.find(part) : halves.end();
+            const auto half = kind(id) == Kind::unused ? halves.find(part) : halves.end();
             if (half == halves.end()) {
                 parts.push_back({part, id});
                 continue;
@@ -291,11 +300,11 @@ std::vector<Segment> SentencePiece::segment(std::string_view text, bool prefix) 
     std::vector<Segment> segments;
     bool after_unknown = false;
     for (const Part& part : parts(normalised)) {
-        const bool is_unknown = at(part.id).kind == Kind::unknown;
+        const bool is_unknown = kind(part.id) == Kind::unknown;
         if (is_unknown && byte_fallback_) {
             for (const char byte : part.text) {
                 const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
-                segments.push_back({piece(id), id});
+                segments.push_back({std::string(piece(id)), id});
             }
         } else if (is_unknown && after_unknown) {
             segments.back().piece += part.text;  // a run of unknown characters is one symbol
@@ -318,15 +327,15 @@ std::string SentencePiece::join(const std::vector<std::string_view>& pieces) con
     bool first = true, dropped = false;  // whether a space may still be dropped, and was by the last piece
     for (std::string_view part : pieces) {
         const int32_t id = id_of(part);
-        if (at(id).kind == Kind::byte) {
+        if (kind(id) == Kind::byte) {
             bytes.push_back(static_cast<char>(byte_of(part)));
             continue;
         }
         append_bytes(text, bytes);
         first = first && !dropped && text.empty();
         dropped = false;
-        if (at(id).kind == Kind::control) continue;
-        if (at(id).kind == Kind::unknown) {
+        if (kind(id) == Kind::control) continue;
+        if (kind(id) == Kind::unknown) {
             text += piece(id) == part ? std::string_view(unknown_text_) : part;
             continue;
         }

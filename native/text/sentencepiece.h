@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "text/normaliser.h"
+#include "text/pieces.h"
 #include "text/trie.h"
 
 namespace uwaga {
@@ -30,16 +30,16 @@ class SentencePiece {
     SentencePiece(const SentencePiece&) = delete;
     SentencePiece& operator=(const SentencePiece&) = delete;
 
-    int32_t size() const { return static_cast<int32_t>(pieces_.size()); }
+    int32_t size() const { return pieces_.size(); }
     // Ids of the special symbols, -1 for those that the model lacks.
     int32_t unknown() const { return unknown_; }
     int32_t start() const { return control_id(start_piece_); }
     int32_t end() const { return control_id(end_piece_); }
     int32_t pad() const { return control_id(pad_piece_); }
 
-    const std::string& piece(int32_t id) const { return pieces_[static_cast<std::size_t>(id)].text; }
-    bool control(int32_t id) const { return at(id).kind == Kind::control; }
-    bool byte(int32_t id) const { return at(id).kind == Kind::byte; }
+    std::string_view piece(int32_t id) const { return pieces_[id]; }  // a zero byte follows its data
+    bool control(int32_t id) const { return kind(id) == Kind::control; }
+    bool byte(int32_t id) const { return kind(id) == Kind::byte; }
     int32_t id_of(std::string_view piece) const;  // the unknown symbol's if there is no such piece
     int32_t checked(int32_t id) const;            // throws std::out_of_range if no piece has it
 
@@ -55,11 +55,6 @@ class SentencePiece {
   private:
     enum class Algorithm : uint8_t { unigram = 1, bpe = 2, words = 3, characters = 4 };
     enum class Kind : uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
-    struct Piece {
-        std::string text;
-        float score = 0;
-        Kind kind = Kind::normal;
-    };
     struct Part {  // of a normalised text
         std::string_view text;
         int32_t id;
@@ -70,7 +65,8 @@ class SentencePiece {
     void read_trainer(std::string_view message);
     static void read_normaliser(std::string_view message, NormaliserSpec& spec);
     void number_pieces();
-    const Piece& at(int32_t id) const { return pieces_[static_cast<std::size_t>(id)]; }
+    float score(int32_t id) const { return scores_[static_cast<std::size_t>(id)]; }
+    Kind kind(int32_t id) const { return kinds_[static_cast<std::size_t>(id)]; }
     int32_t control_id(std::string_view piece) const;
     std::vector<Part> best_path(std::string_view text) const;
     std::vector<Part> merged(std::string_view text) const;
@@ -78,9 +74,11 @@ class SentencePiece {
     std::vector<Part> characters(std::string_view text) const;
     std::vector<Part> parts(std::string_view text) const;
 
-    std::vector<Piece> pieces_;
-    std::unordered_map<std::string_view, int32_t> normal_, special_;  // ids; views of pieces_
-    std::vector<int32_t> byte_ids_;                                    // (256,), empty without byte fallback
+    Pieces pieces_;
+    std::vector<float> scores_;      // by id
+    std::vector<Kind> kinds_;        // by id
+    PieceIds normal_, special_;      // a special symbol may be spelt as a normal piece is
+    std::vector<int32_t> byte_ids_;  // (256,), empty without byte fallback
     Trie trie_, user_defined_;
     float lowest_ = 0, highest_ = 0;  // score of a normal piece
     int32_t unknown_ = -1;

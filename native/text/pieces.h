@@ -1,0 +1,47 @@
+// The pieces of a vocabulary by their ids, and their ids by the pieces, in little memory: a model has up to 300,000.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace uwaga {
+
+class Pieces {
+  public:
+    int32_t size() const { return static_cast<int32_t>(starts_.size()) - 1; }
+    // The piece of an id below `size`; a zero byte follows its data.
+    std::string_view operator[](int32_t id) const {
+        const std::size_t at = static_cast<std::size_t>(id);
+        return {text_.data() + starts_[at], starts_[at + 1] - starts_[at] - 1};
+    }
+    void append(std::string_view piece);  // gives it the next id; throws std::invalid_argument beyond 4 GB in all
+    void shrink_to_fit() { text_.shrink_to_fit(); }
+
+  private:
+    std::string text_;                    // the pieces, each with a zero byte at its end
+    std::vector<uint32_t> starts_ = {0};  // of each in text_, and the end
+};
+
+// The size of a hash table, a power of 2, of which at most three quarters are used.
+std::size_t table_size(std::size_t entries);
+
+// A hash table of ids; those of one table have different pieces.
+class PieceIds {
+  public:
+    static constexpr int32_t none = -1;
+
+    explicit PieceIds(std::size_t most = 0) : slots_(table_size(most), none) {}
+
+    bool insert(const Pieces& pieces, int32_t id);  // false, and nothing changes, if an equal piece has an id
+    int32_t find(const Pieces& pieces, std::string_view piece) const { return slots_[slot(pieces, piece)]; }  // none if no id has it
+
+  private:
+    std::size_t slot(const Pieces& pieces, std::string_view piece) const;  // where its id is, or would be
+
+    std::vector<int32_t> slots_;
+};
+
+}  // namespace uwaga
