@@ -45,11 +45,15 @@ struct Positions {
     static constexpr int64_t ahead = 8;
     static constexpr uintptr_t most_entry = 1024;  // more lines at once would wait for each other
 
+    // Positions `begin` to `end`; and all positions without the first `number` numbers of each.
+    UWAGA_INLINE Positions part(int64_t begin, int64_t end) const { return {p, offsets + begin, end - begin, prefetch, entry, following}; }
+    UWAGA_INLINE Positions without_first(int64_t number) const { return {p + number, offsets, length, prefetch, 0, following}; }
+
     UWAGA_INLINE const T* at(int64_t t) const {
         const T* here = p + offsets[t];
         if (entry && t + ahead < length) {
-            const char* following = reinterpret_cast<const char*>(p + offsets[t + ahead]);
-            for (uintptr_t line = 0; line < entry; line += 64) __builtin_prefetch(following + line, 0, 2);
+            const char* ahead_of_it = reinterpret_cast<const char*>(p + offsets[t + ahead]);
+            for (uintptr_t line = 0; line < entry; line += 64) __builtin_prefetch(ahead_of_it + line, 0, 2);
         }
         const uintptr_t later = reinterpret_cast<uintptr_t>(here) + prefetch;
         UWAGA_UNROLL
@@ -169,8 +173,8 @@ inline void score_keys_of(const float* query, const Positions<T>& keys, int64_t 
 template <class T>
 inline void sum_values_of(const float* weights, const Positions<T>& values, int64_t head_width, bool even, int64_t at, float* context) {
     if (!even) return weighted_sum_any_width(weights, values, head_width, context);
-    for (; at + 4 * lanes <= head_width; at += 4 * lanes) weighted_sum<T, 2>(weights, Positions<T>{values.p + at, values.offsets, values.length, values.prefetch, 0, values.following}, context + at);
-    if (at < head_width) weighted_sum<T, 1>(weights, Positions<T>{values.p + at, values.offsets, values.length, values.prefetch, 0, values.following}, context + at);
+    for (; at + 4 * lanes <= head_width; at += 4 * lanes) weighted_sum<T, 2>(weights, values.without_first(at), context + at);
+    if (at < head_width) weighted_sum<T, 1>(weights, values.without_first(at), context + at);
 }
 
 // A query's head on its way: it attends to the positions [begin, end).
@@ -209,10 +213,8 @@ struct AttendedHead {
     Scoring scoring;
     bool even;  // the width is an even number of vectors
 
-    static Positions<T> part(const Positions<T>& all, int64_t begin, int64_t end) { return {all.p, all.offsets + begin, end - begin, all.prefetch, all.entry, all.following}; }
-
     void score(const QueryHead& q, int64_t begin, int64_t end) const {
-        if (begin < end) score_keys_of(q.query, part(keys, begin, end), head_width, even, scoring, q.weights + begin);
+        if (begin < end) score_keys_of(q.query, keys.part(begin, end), head_width, even, scoring, q.weights + begin);
     }
 
     // The same for `count` query heads, which read the keys that they share together. Each sum is in the same order.
@@ -267,7 +269,7 @@ struct AttendedHead {
         }
     }
 
-    void weigh(const QueryHead& q, int64_t at) const { sum_values_of(q.weights + q.begin, part(values, q.begin, q.end), head_width, even, at, q.context); }
+    void weigh(const QueryHead& q, int64_t at) const { sum_values_of(q.weights + q.begin, values.part(q.begin, q.end), head_width, even, at, q.context); }
 
     template <int count>
     void weigh_together(const QueryHead* q) const {
