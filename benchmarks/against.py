@@ -8,7 +8,7 @@ of 26 tokens, with random weights of an OPUS-MT model's size, to 12 tokens each,
 cold start is ``uwaga translate`` of a sentence with the bundled model. Shown are medians of the processor
 time, and the median ratio of pairs that ran one after the other: above 1, this checkout is faster. Where its
 memory lies makes a process faster or slower, so new pairs of processes are started ``--processes`` times; all
-run on one processor (Linux), since others of the machine may be slower.
+run on the same processor (Linux only), because processors of one machine may differ in speed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
             raise SystemExit(f"{python} does not exist: run `make demo` in {python.parents[2]}")
     show_machine(machine())
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     print(f"{'':24} {'other':>10} {'this':>10} {'ratio':>7}")
     ratios = [
         show("cold start, s", alternate([partial(start, python) for python in pythons], arguments.starts))
@@ -62,9 +62,10 @@ def main() -> None:
         for dtype in arguments.dtypes:
             found: dict[int, list[tuple[float, float]]] = {batch: [] for batch in BATCHES}
             for turn in range(arguments.processes):
-                workers = start_workers(pythons, folder, dtype, sentences, reverse=turn % 2 == 1)
-                for batch, pairs in engine_pairs(workers, arguments.seconds).items():
-                    found[batch] += pairs
+                order = -1 if turn % 2 else 1
+                made = engine_pairs(pythons[::order], folder, sentences, dtype, arguments.seconds)
+                for batch, pairs in made.items():
+                    found[batch] += [pair[::order] for pair in pairs]
             ratios += [show(f"{dtype}, batch {batch}, ms", pairs, 1000) for batch, pairs in found.items()]
     if arguments.check and min(ratios) < BAR:
         raise SystemExit(f"a ratio is below {BAR}")
@@ -88,17 +89,13 @@ def start(python: Path) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def start_workers(
-    pythons: list[Path], folder: Path, dtype: str, sentences: Path, reverse: bool
-) -> list[Worker]:
-    """Start a process of each, the last one first if `reverse`; return them in the order of `pythons`."""
-    order = -1 if reverse else 1
-    return [Worker(python, folder, dtype, sentences) for python in pythons[::order]][::order]
-
-
-def engine_pairs(workers: list[Worker], seconds: float) -> dict[int, list[tuple[float, float]]]:
-    """Translate by turns in two processes, then close them; return the seconds of each batch size."""
+def engine_pairs(
+    pythons: list[Path], folder: Path, sentences: Path, dtype: str, seconds: float
+) -> dict[int, list[tuple[float, float]]]:
+    """Translate by turns in a new process of each; return the seconds of each batch size."""
+    workers: list[Worker] = []
     try:
+        workers += (Worker(python, folder, dtype, sentences) for python in pythons)
         found = {}
         for batch in BATCHES:
             once = sum(worker.seconds(batch) for worker in workers)

@@ -4,8 +4,8 @@
     python benchmarks/drafts.py --sentences 500 --json drafts.json
 
 Right, 80 % right (each token is replaced with a probability of 0.2), all wrong, and shortlist drafts: the
-greedy target with a shortlist drafts for the whole vocabulary. The results are compared bit for bit. The
-searches of a sentence follow one another; a figure is the ratio of the total processor times.
+greedy target with a shortlist drafts for the whole vocabulary. The results are compared bit for bit. Each
+sentence is searched in every way before the next; a figure is the ratio of total processor times.
 """
 
 from __future__ import annotations

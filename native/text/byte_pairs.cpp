@@ -59,7 +59,6 @@ BytePairs::BytePairs(const std::vector<std::string_view>& pieces, const std::vec
         pieces_.append(piece);
         if (!piece.empty() && !ids_.insert(pieces_, id)) throw std::invalid_argument("two pieces are '" + std::string(piece) + "'");
     }
-    pieces_.shrink_to_fit();
     for (std::size_t byte = 0; byte < 256; ++byte) {
         std::string letter;
         append_letter(letter, static_cast<uint8_t>(byte));

@@ -7,7 +7,7 @@
 namespace uwaga {
 
 void Pieces::append(std::string_view piece) {
-    if (text_.size() + piece.size() >= std::numeric_limits<uint32_t>::max()) throw std::invalid_argument("the pieces are too many");
+    if (text_.size() + piece.size() >= std::numeric_limits<uint32_t>::max() || size() == std::numeric_limits<int32_t>::max()) throw std::invalid_argument("the pieces are too many");
     text_.append(piece).push_back('\0');
     starts_.push_back(static_cast<uint32_t>(text_.size()));
 }

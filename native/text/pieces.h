@@ -1,4 +1,4 @@
-// The pieces of a vocabulary by their ids, and their ids by the pieces, in little memory: a model has up to 300,000.
+// Compact storage for the pieces of a vocabulary (up to about 300,000), with lookup by id and by piece.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,7 @@ class Pieces {
         const std::size_t at = static_cast<std::size_t>(id);
         return {text_.data() + starts_[at], starts_[at + 1] - starts_[at] - 1};
     }
-    void append(std::string_view piece);  // gives it the next id; throws std::invalid_argument beyond 4 GB in all
-    void shrink_to_fit() { text_.shrink_to_fit(); }
+    void append(std::string_view piece);  // gives it the next id; throws std::invalid_argument beyond 4 GB or 2^31 - 1 pieces
 
   private:
     std::string text_;                    // the pieces, each with a zero byte at its end
@@ -28,7 +27,7 @@ class Pieces {
 // The size of a hash table, a power of 2, of which at most three quarters are used.
 std::size_t table_size(std::size_t entries);
 
-// A hash table of ids; those of one table have different pieces.
+// Maps pieces to ids. It stores only ids, so each call takes their `Pieces`. It does not grow: `most` ids may be inserted.
 class PieceIds {
   public:
     static constexpr int32_t none = -1;

@@ -104,7 +104,6 @@ void SentencePiece::read_normaliser(std::string_view message, NormaliserSpec& sp
 
 // Check the pieces, and make what finds them.
 void SentencePiece::number_pieces() {
-    pieces_.shrink_to_fit();
     const auto is_normal = [](Kind kind) { return kind == Kind::normal || kind == Kind::user_defined || kind == Kind::unused; };
     const auto normal = static_cast<std::size_t>(std::count_if(kinds_.begin(), kinds_.end(), is_normal));
     normal_ = PieceIds(normal);

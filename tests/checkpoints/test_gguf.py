@@ -56,10 +56,12 @@ def test_blocks_are_dequantised_as_by_the_package_gguf(number, data):
     assert same_bits(ours, theirs(kind, content))
 
 
-def test_blocks_beyond_those_that_are_dequantised_at_once():
-    kind = KINDS[2]
+@pytest.mark.parametrize("number", KINDS)
+def test_blocks_beyond_those_that_are_dequantised_at_once(number):
+    kind = KINDS[number]
     rng = np.random.default_rng(0)
-    content = rng.integers(0, 256, (3, (AT_ONCE // 2 + 7) * kind.layout.itemsize), dtype=np.uint8)
+    blocks = AT_ONCE // kind.size // 2 + 7
+    content = rng.integers(0, 256, (3, blocks * kind.layout.itemsize), dtype=np.uint8)
     assert same_bits(kind.dequantise(content), theirs(kind, content))
 
 

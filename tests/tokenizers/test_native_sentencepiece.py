@@ -56,6 +56,15 @@ def trained(name: str) -> bytes:
     return sentencepiece(**MODELS[name])
 
 
+NORMAL, UNKNOWN, CONTROL = 1, 2, 3
+
+
+def piece(text: str, kind: int) -> bytes:
+    """The message of a piece with the score 0."""
+    body = b"\x0a" + bytes((len(text.encode()),)) + text.encode() + bytes((0x15, 0, 0, 0, 0, 0x18, kind))
+    return b"\x0a" + bytes((len(body),)) + body
+
+
 @cache
 def both(name: str) -> tuple[SentencePieceProcessor, SentencePiece]:
     model = trained(name)
@@ -145,12 +154,27 @@ def test_ids_outside_the_vocabulary_are_refused() -> None:
         (lambda: b"\x0a\xff\xff\xff\xff\x7f", "damaged"),
         (lambda: trained("unigram")[:-3], "damaged"),
         (lambda: trained("unigram") + b"\x12\x02\x18\x05", "algorithm is unknown"),
+        (lambda: trained("unigram") + piece("the", NORMAL) + piece("the", NORMAL), "is there twice"),
+        (lambda: trained("unigram") + 2 * piece("<more>", CONTROL), "is there twice"),
+        (lambda: trained("unigram") + piece("", NORMAL), "is empty"),
+        (lambda: trained("unigram") + piece("<more>", UNKNOWN), "two unknown symbols"),
+        (lambda: piece("<unk>", UNKNOWN), "no pieces"),
         (lambda: trained("unigram") + b"\x1a\x06\x12\x04\xff\xff\xff\xff", "character map is damaged"),
     ],
 )
 def test_a_damaged_or_unknown_model_is_refused(model: Callable[[], bytes], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SentencePiece(model())
+
+
+def test_a_control_symbol_may_be_spelt_as_a_normal_piece() -> None:
+    _, before = both("unigram")
+    spelt = before.pieces(LINES[0])[0]
+    model = trained("unigram") + piece(spelt, CONTROL)
+    library, ours = SentencePieceProcessor(model_proto=model), SentencePiece(model)
+    assert ours.number(spelt) == library.piece_to_id(spelt) == len(before)
+    assert ours.encode(LINES[0]) == library.encode(LINES[0])
+    assert ours.pieces(LINES[0]) == library.encode(LINES[0], out_type=str)
 
 
 @settings(max_examples=80, deadline=None)

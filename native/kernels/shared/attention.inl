@@ -45,7 +45,8 @@ struct Positions {
     static constexpr int64_t ahead = 8;
     static constexpr uintptr_t most_entry = 1024;  // more lines at once would wait for each other
 
-    // Positions `begin` to `end`; and all positions without the first `number` numbers of each.
+    // Positions `begin` to `end`; and all positions without the first `number` numbers of each, whose
+    // entries are not prefetched again.
     UWAGA_INLINE Positions part(int64_t begin, int64_t end) const { return {p, offsets + begin, end - begin, prefetch, entry, following}; }
     UWAGA_INLINE Positions without_first(int64_t number) const { return {p + number, offsets, length, prefetch, 0, following}; }
 

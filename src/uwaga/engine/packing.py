@@ -167,7 +167,7 @@ def pack(
     for product in ordered:
         if _numbers(product) < numbers:
             numbers = _numbers(product)
-            _core.trim_heap()  # of what reading the larger ones took
+            _core.trim_heap()  # return what reading the larger ones took to the system
         form = KEPT.get(precision, "bfloat16") if product.name in kept else precision
         unchanged = (form, levels, product.shape, spread) == ("int8", LEVELS, None, False)
         exact = [integers(weight_name(part)) for part in product.parts] if unchanged else []
@@ -244,10 +244,10 @@ def _matrix(
         if single:
             whole = parts
         else:
-            whole = whole or tuple(_room(part, outputs, arena) for part in parts)
+            whole = whole or tuple(_allocate(part, outputs, arena) for part in parts)
+            first, last = number * ROWS, number * ROWS + _padded(len(block))
             for array, part in zip(whole, parts, strict=True):
-                at = number * (array.size * ROWS // _padded(outputs))
-                array[at : at + part.size] = part
+                array.reshape(_padded(outputs), -1)[first:last] = part.reshape(last - first, -1)
     return Matrix(outputs, product.inputs, form, levels, whole, spread)
 
 
@@ -261,8 +261,8 @@ def _packed(
     return ((_core.pack_bfloat16 if form == "bfloat16" else _core.pack_float)(block, arena),)
 
 
-def _room(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
-    """Return an array for a whole matrix, given that of its first :data:`ROWS` rows."""
+def _allocate(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
+    """Allocate an array of a whole matrix, given the packed array of its first :data:`ROWS` rows."""
     size = part.nbytes // ROWS * _padded(outputs)
     return (huge_bytes(size) if arena is None else arena.take(size)).view(part.dtype)
 

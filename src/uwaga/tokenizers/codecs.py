@@ -382,11 +382,12 @@ class BytePairCodec(TokenizersCodec):
             values = json.loads(self._model.to_str())
         pieces = list(map(self._pairs.piece, range(len(self._pairs))))
         merges = [[pieces[left], pieces[right]] for left, right in self._pairs.merges()]
-        spaces = any(" " in piece for merge in merges for piece in merge)
+        # The library ignores strings that begin as the first line of `merges.txt` does.
+        lists = any(" " in left + right or left.startswith("#version") for left, right in merges)
         values["model"] |= {
             "ignore_merges": self._pairs.whole_words,
             "vocab": {piece: number for number, piece in enumerate(pieces)},
-            "merges": merges if spaces else list(map(" ".join, merges)),  # strings take less memory to read
+            "merges": merges if lists else list(map(" ".join, merges)),  # strings take less memory to read
         }
         for token in values["added_tokens"]:
             token["id"] = self._numbers[token["id"]]

@@ -19,7 +19,7 @@ from uwaga.results.attention import Floats
 
 Bytes = NDArray[np.uint8]
 AT_ONCE = 1 << 17
-"""Numbers that are dequantised together: their intermediate values fit into a processor's cache."""
+"""Numbers dequantised at a time: few enough for intermediate arrays to fit in the processor's cache."""
 
 
 @dataclass(frozen=True)
