@@ -36,7 +36,7 @@ def huge_bytes(size: int) -> Bytes:
         owner = np.zeros(size + ALIGNMENT, dtype=np.uint8)
         first = -owner.ctypes.data % ALIGNMENT
         return owner[first : first + size]
-    room = -(-size // HUGE_PAGE) * HUGE_PAGE + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
+    room = rounded_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
     memory = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     owner = np.frombuffer(memory, dtype=np.uint8)
     first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
@@ -245,9 +245,9 @@ def _matrix(
             whole = parts
         else:
             whole = whole or tuple(_allocate(part, outputs, arena) for part in parts)
-            first, last = number * ROWS, number * ROWS + _padded(len(block))
+            first, last = number * ROWS, number * ROWS + rounded_up(len(block), PANEL)
             for array, part in zip(whole, parts, strict=True):
-                array.reshape(_padded(outputs), -1)[first:last] = part.reshape(last - first, -1)
+                array.reshape(rounded_up(outputs, PANEL), -1)[first:last] = part.reshape(last - first, -1)
     return Matrix(outputs, product.inputs, form, levels, whole, spread)
 
 
@@ -263,13 +263,13 @@ def _packed(
 
 def _allocate(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
     """Allocate an array of a whole matrix, given the packed array of its first :data:`ROWS` rows."""
-    size = part.nbytes // ROWS * _padded(outputs)
+    size = part.nbytes // ROWS * rounded_up(outputs, PANEL)
     return (huge_bytes(size) if arena is None else arena.take(size)).view(part.dtype)
 
 
-def _padded(outputs: int) -> int:
-    """Round up to whole panels."""
-    return -(-outputs // PANEL) * PANEL
+def rounded_up(count: int, unit: int) -> int:
+    """Round up to a multiple of ``unit``."""
+    return -(-count // unit) * unit
 
 
 def int4_size(numbers: int) -> int:

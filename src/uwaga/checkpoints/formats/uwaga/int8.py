@@ -44,7 +44,7 @@ from uwaga.checkpoints.storage.memory import SharedFile, read_private
 from uwaga.checkpoints.storage.safetensors_files import NAMES, aligned_bytes, check_header, tensors_of
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.layout import products, stored_shapes, vectors
-from uwaga.engine.packing import KEPT, PARTS, Matrix, Packed, int4_size
+from uwaga.engine.packing import KEPT, PANEL, PARTS, Matrix, Packed, int4_size, rounded_up
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
@@ -178,8 +178,8 @@ def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeni
 
 
 FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *TOKENISER_FILES})
-PANEL, DEPTH = 32, 64
-"""Outputs of a panel, and what int8 inputs are padded to."""
+DEPTH = 64
+"""What int8 inputs are padded to a multiple of."""
 
 
 def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: str) -> None:
@@ -338,11 +338,11 @@ def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the expected shape and number format of every tensor of the file."""
     found: dict[str, tuple[tuple[int, ...], str]] = {}
     for product in products(config.model, *config.sizes):
-        rows, form = _rounded(sum(product.outputs), PANEL), config.form(product.name)
+        rows, form = rounded_up(sum(product.outputs), PANEL), config.form(product.name)
         if form == "bfloat16":
-            found[f"{product.name}:panels"] = ((rows * _rounded(product.inputs, 2),), "U16")
+            found[f"{product.name}:panels"] = ((rows * rounded_up(product.inputs, 2),), "U16")
         else:
-            size = rows * _rounded(product.inputs, DEPTH)
+            size = rows * rounded_up(product.inputs, DEPTH)
             packed = (size, "I8") if form == "int8" else (int4_size(size), "U8")
             found[f"{product.name}:panels"] = ((packed[0],), packed[1])
             found[f"{product.name}:scales"] = ((rows,), "F32")
@@ -403,10 +403,6 @@ def _search_values(options: SearchOptions) -> dict[str, Any]:
         for name, value in values.items()
         if name not in ("seed", "attention", "batch_tokens") and (name, value) != ("start", None)
     }
-
-
-def _rounded(count: int, unit: int) -> int:
-    return -(-count // unit) * unit
 
 
 def _bytes(shape: tuple[int, ...], kind: str) -> int:
