@@ -47,6 +47,8 @@ Result = TypeVar("Result")
 MODEL_UNAVAILABLE = "the model for these languages cannot be loaded; the server's log says why"
 LONGEST_MESSAGE = 600
 """Maximum characters of a message: some quote untrusted input."""
+RETRY_AFTER = 30.0
+"""Seconds after which to try again what failed for a reason of the server's, such as a full disk."""
 
 
 @dataclass(eq=False)
@@ -58,7 +60,8 @@ class ApiError(Exception):
         code: for programs, such as ``text_too_long``.
         message: for people, in English; names the way out.
         parameter: the wrong parameter of the request; empty if none is.
-        retry_after: seconds after which the same request may succeed; None if it will not.
+        retry_after: seconds after which the same request may succeed; None if it will not. A status of 503
+            has :data:`RETRY_AFTER` if nothing better is known.
         allow: methods of the path, where the request's is not among them.
     """
 
@@ -68,6 +71,10 @@ class ApiError(Exception):
     parameter: str = ""
     retry_after: float | None = None
     allow: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.status == 503 and self.retry_after is None:
+            self.retry_after = RETRY_AFTER
 
     def __str__(self) -> str:
         return self.message
