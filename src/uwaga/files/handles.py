@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
 """Flag: do not wait for the other end of a pipe."""
 
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+"""Permission bits of the group and of all other users."""
 FIRST_LOCKED = 1 << 40
 """First byte that is locked on Windows, where a locked byte cannot be read: behind all content."""
 POLL = 0.001
@@ -114,6 +117,24 @@ def set_mode(handle: int, path: Path, mode: int) -> None:
         os.fchmod(handle, mode)
     else:
         path.chmod(mode)
+
+
+def make_private(path: Path) -> bool:
+    """Take all permissions on a file or folder from other users, and return whether they have none now.
+
+    A path that is missing, a symbolic link or another user's is not changed, and neither is anything on
+    Windows, where permissions are those of the folder.
+    """
+    try:
+        mode = path.lstat().st_mode
+        if os.name == "nt" or stat.S_ISLNK(mode) or not mode & OTHERS:
+            return True
+        path.chmod(stat.S_IMODE(mode) & ~OTHERS)
+        return not path.lstat().st_mode & OTHERS  # some file systems have one mode for all files
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def is_own(path: Path) -> bool:

@@ -59,7 +59,9 @@ class LimitSettings(StrictModel):
         texts: maximum texts in a request.
         characters: maximum characters of a request's texts together.
         body_bytes: maximum size of a request body.
-        document_bytes: maximum size of a request body with a document.
+        document_bytes: maximum size of a request body with a document or a glossary.
+        total_body_bytes: memory for the bodies of all requests in progress, of each worker; beyond it, the
+            unfinished body that began first is refused. At least ``document_bytes``.
         requests_per_minute: limit of each key, or of each address without a key; 0 for no limit.
         characters_per_minute: likewise.
         waiting: requests that wait for a model before further ones are refused.
@@ -75,6 +77,7 @@ class LimitSettings(StrictModel):
     characters: PositiveInt = 100_000
     body_bytes: PositiveInt = 2 << 20
     document_bytes: PositiveInt = 32 << 20
+    total_body_bytes: PositiveInt = 128 << 20
     requests_per_minute: NonNegativeInt = 0
     characters_per_minute: NonNegativeInt = 0
     waiting: PositiveInt = 2048
@@ -83,6 +86,13 @@ class LimitSettings(StrictModel):
     document_hours: PositiveFloat = 24.0
     deadline: PositiveFloat = 60.0
     body_seconds: PositiveFloat = 30.0
+
+    @model_validator(mode="after")
+    def _room_for_every_body(self) -> LimitSettings:
+        largest = max(self.body_bytes, self.document_bytes)
+        if self.total_body_bytes < largest:
+            raise ValueError(f"total_body_bytes: set it to {largest} or more, the size of the largest body")
+        return self
 
 
 class ServerSettings(StrictModel):
@@ -100,7 +110,8 @@ class ServerSettings(StrictModel):
         limits: limits on requests and on stored data.
         keys: file of API keys, see ``uwaga serve keys``; None serves everybody.
         cors: origins whose pages may call the server, ``*`` for any.
-        state: folder for glossaries and usage (``state.sqlite``) and documents; None stores nothing.
+        state: folder for glossaries and usage (``state.sqlite``) and documents, which other users of the
+            machine cannot read; None stores nothing.
         database: URL of an SQL database instead of ``state.sqlite``, for several machines; documents then
             need a ``state`` folder that all machines share.
         suggestions: file for translations that users suggest; None refuses them.

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from uwaga.errors import MissingExtraError, SettingsError
+from uwaga.files.handles import make_private
 from uwaga.server.api_errors import StorageError
 
 try:
@@ -109,13 +110,15 @@ def open_database(state: Path | None, database: str | None) -> sql.Engine:
 
 
 def make_folder(folder: Path, setting: str) -> None:
-    """Create a folder in which the server writes.
+    """Create a folder in which the server writes, and close it to other users.
+
+    The log names a folder that stays open to them because it is not the server's own.
 
     Raises:
         SettingsError: it cannot be created or written; names it and the setting.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
         probe = folder / ".writable"
         probe.touch()
         probe.unlink(missing_ok=True)
@@ -124,6 +127,9 @@ def make_folder(folder: Path, setting: str) -> None:
             f"{setting}: cannot write to {folder.absolute()}: {error.strerror}; "
             f"set `{setting}` to a writable folder"
         ) from None
+    if not make_private(folder):
+        path = str(folder.absolute())
+        LOG.warning("folder open to other users", extra={"setting": setting, "path": path})
 
 
 @contextlib.contextmanager
@@ -160,6 +166,9 @@ def _create_tables(engine: sql.Engine) -> None:
 
 def _use_write_ahead_log(connection: object, record: object) -> None:
     cursor = connection.cursor()  # type: ignore[attr-defined]
+    for _, _, file in cursor.execute("PRAGMA database_list").fetchall():
+        for path in (file, f"{file}-wal", f"{file}-shm") if file else ():
+            make_private(Path(path))  # SQLite gives the permissions of the first to the others
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=NORMAL")
     cursor.close()

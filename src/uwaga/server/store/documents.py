@@ -24,6 +24,7 @@ from typing import IO, Any, Literal
 
 import sqlalchemy as sql
 
+from uwaga.files.handles import make_private
 from uwaga.files.lock import file_lock
 from uwaga.files.resume import journal_path
 from uwaga.server.api_errors import NotReadyError, NotStoredError, QuotaError, StorageError
@@ -138,6 +139,9 @@ class DocumentStore:
         self._engine, self._folder, self._limits = engine, folder, limits
         self._swept = -SWEEP
         make_folder(folder, "state")
+        for parent, folders, files in os.walk(folder):  # those of earlier versions
+            for name in (*folders, *files):
+                make_private(Path(parent, name))
 
     def add(self, spec: DocumentSpec, content: IO[bytes]) -> str:
         """Store a document to translate, and return its id.
@@ -154,8 +158,9 @@ class DocumentStore:
         row |= {"id": document_id, "owner": owner_key(spec.owner)}
         with storage_errors():
             try:
-                place.mkdir()
+                place.mkdir(0o700)
                 with (place / DOCUMENT).open("xb") as file:
+                    make_private(place / DOCUMENT)
                     shutil.copyfileobj(content, file, 1 << 20)
                     file.flush()
                     os.fsync(file.fileno())
@@ -405,6 +410,7 @@ class ClaimedDocument:
 
     def finish(self) -> None:
         """End with the translation in :attr:`output`."""
+        make_private(self.output)
         done, of = self._progress
         self._end(state="done", done=max(done, of), total=of)
 
