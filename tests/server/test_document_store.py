@@ -28,6 +28,7 @@ from uwaga.server.store.documents import (
     DocumentStore,
     key_hash,
     shown_name,
+    stored_id,
 )
 
 SPEC = DocumentSpec("ann", "words.txt", "txt", "de", "en")
@@ -140,13 +141,40 @@ def test_a_result_that_is_removed_while_it_is_sent_is_sent_whole(tmp_path):
 def test_only_the_owner_with_the_key_reaches_a_job(tmp_path):
     jobs = Documents(tmp_path)
     job_id = add(jobs, key=key_hash("secret"))
-    for owner, key in (("bob", "secret"), ("ann", None), ("ann", ""), ("ann", "Secret"), ("", "secret")):
-        for attempt in (jobs.status, jobs.result, *([jobs.remove] if key is not None else [])):
+    pairs = [
+        ("bob", "secret"),
+        ("ann", None),
+        ("ann", ""),
+        ("ann", "Secret"),
+        ("", "secret"),
+        (None, "secret"),
+    ]
+    for owner, key in pairs:
+        for attempt in (jobs.status, jobs.result, jobs.remove):
             with pytest.raises(NotStoredError):
                 attempt(owner, job_id, key)
     assert jobs.status("ann", job_id, "secret").id == job_id
     assert not any(b"secret" in one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())
-    jobs.remove("ann", job_id)  # by the owner's API key alone
+    jobs.remove("ann", job_id, "secret")
+
+
+def test_a_linked_document_is_reached_by_its_key_alone(tmp_path):
+    jobs = Documents(tmp_path)
+    job_id = add(jobs, key=key_hash("secret"), linked=True)
+    for owner, key in ((None, None), (None, ""), (None, "Secret"), ("ann", None), ("bob", "secret")):
+        for attempt in (jobs.status, jobs.result, jobs.remove):
+            with pytest.raises(NotStoredError):
+                attempt(owner, job_id, key)
+    assert jobs.status(None, job_id, "secret").id == job_id
+    jobs.remove(None, job_id, "secret")
+
+
+def test_neither_files_nor_rows_have_the_id_of_a_document(tmp_path):
+    jobs = Documents(tmp_path)
+    job_id = add(jobs)
+    assert jobs.take().id != job_id
+    assert not any(job_id in str(path) for path in tmp_path.rglob("*"))
+    assert not any(job_id.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("job_id", ["", "..", "../open", "0" * 31, "0" * 33, "g" * 32, "0" * 32, "\0" * 32])
@@ -227,7 +255,7 @@ def test_an_owner_with_many_documents_does_not_hold_up_another(tmp_path):
     late = add(jobs, owner="bob")
     first = jobs.take()
     assert first.spec.owner == "ann"
-    assert jobs.take().id == late
+    assert jobs.take().id == stored_id(late)
 
 
 def test_a_removed_job_that_is_worked_on_is_left_and_goes(tmp_path):
@@ -341,7 +369,7 @@ def test_a_full_disk_is_told_and_nothing_half_written_is_left(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, old)
         signal.signal(signal.SIGXFSZ, ignored)
     assert str(tmp_path) not in str(told.value)
-    assert [one.name for one in (tmp_path / "documents").iterdir()] == [kept]
+    assert [one.name for one in (tmp_path / "documents").iterdir()] == [stored_id(kept)]
     assert jobs.status("ann", kept).state == "queued"
 
 
@@ -351,7 +379,7 @@ def test_a_folder_that_a_killed_upload_has_left_is_removed(tmp_path, monkeypatch
     (tmp_path / "documents" / ("0" * 32)).mkdir()
     monkeypatch.setattr("uwaga.server.store.documents.ABANDONED", -1.0)
     jobs.sweep()
-    assert [one.name for one in (tmp_path / "documents").iterdir()] == [kept]
+    assert [one.name for one in (tmp_path / "documents").iterdir()] == [stored_id(kept)]
 
 
 def test_a_document_whose_worker_was_killed_before_it_could_say_so_is_done(tmp_path):

@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 import time
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -25,6 +26,7 @@ from uwaga.server.store.documents import (
     DocumentSpec,
     DocumentStatus,
     DocumentStore,
+    key_hash,
     shown_name,
 )
 
@@ -33,27 +35,36 @@ FIRST, LONGEST = 0.05, 1.0
 """Shortest and longest seconds between two checks of a document."""
 
 
-async def store_document(
-    context: ServerContext,
-    client: Client,
-    content: IO[bytes],
-    name: str,
-    source: str | None,
-    target: str,
-    glossaries: tuple[str, ...] = (),
-    key: str = "",
-) -> tuple[str, DocumentSpec]:
-    """Check an uploaded document and store it for translation.
+@dataclass(frozen=True)
+class Upload:
+    """An uploaded document and how to translate it.
 
-    Args:
-        context: the context of the server.
-        client: whose it is.
+    Attributes:
         content: the content of the file.
         name: the client's file name; its ending gives the format.
         source: source language; None to detect it.
         target: target language.
         glossaries: ids of stored glossaries.
-        key: hash of a key for this document alone.
+        key: a key for this document alone; None if its owner's reaches it.
+        linked: this key alone reaches it, without its owner's.
+    """
+
+    content: IO[bytes]
+    name: str
+    source: str | None
+    target: str
+    glossaries: tuple[str, ...] = ()
+    key: str | None = None
+    linked: bool = False
+
+
+async def store_document(context: ServerContext, client: Client, upload: Upload) -> tuple[str, DocumentSpec]:
+    """Check an uploaded document and store it for translation.
+
+    Args:
+        context: the context of the server.
+        client: whose it is.
+        upload: the document.
 
     Returns:
         The document's id, and how it is translated.
@@ -62,7 +73,7 @@ async def store_document(
         ApiError: its format or languages are not supported, a glossary does not exist, the client's
             characters are used up, or it cannot be stored.
     """
-    shown = shown_name(name)
+    shown = shown_name(upload.name)
     try:
         format_ = find_format(Path(shown)).name
     except SettingsError:
@@ -71,8 +82,8 @@ async def store_document(
         )
         raise ApiError(400, "unsupported_format", message, "file") from None
     service, owner = context.service, context.owner(client)
-    to = service.language(target, "target")
-    known = None if source is None else service.language(source, "source")
+    to, glossaries = service.language(upload.target, "target"), upload.glossaries
+    known = None if upload.source is None else service.language(upload.source, "source")
     if known is not None:
         service.route(known, to)  # raises an error if there is none
         if glossaries:
@@ -82,21 +93,22 @@ async def store_document(
     if client.characters:
         used = await in_thread(context.stores.usage.read, owner)
         await in_thread(used.plus, 1, 0, client.characters)  # raises an error if none is left
-    spec = DocumentSpec(owner, shown, format_, to, known, glossaries, key, client.characters)
-    document_id = await in_thread(context.stores.documents.add, spec, content)
+    key = key_hash(upload.key) if upload.key else ""
+    spec = DocumentSpec(owner, shown, format_, to, known, glossaries, key, upload.linked, client.characters)
+    document_id = await in_thread(context.stores.documents.add, spec, upload.content)
     if context.documents is not None:
         context.documents.wake()
     return document_id, spec
 
 
 async def wait_for_document(
-    store: DocumentStore, owner: str, document_id: str, key: str | None = None, seconds: float = math.inf
+    store: DocumentStore, owner: str | None, document_id: str, key: str | None, seconds: float = math.inf
 ) -> DocumentStatus:
     """Return the state of a document when it is translated or has failed, or after some seconds.
 
     Args:
         store: the store of the documents.
-        owner: whose it is.
+        owner: whose it is; None for a document that its own key alone reaches.
         document_id: the id of the document.
         key: the document's own key; None if it has none.
         seconds: the longest wait.
@@ -115,13 +127,13 @@ async def wait_for_document(
 
 
 async def result_response(
-    store: DocumentStore, owner: str, document_id: str, key: str | None = None
+    store: DocumentStore, owner: str | None, document_id: str, key: str | None = None
 ) -> Response:
     """Return a translated document as a download.
 
     Args:
         store: the store of the documents.
-        owner: whose it is.
+        owner: whose it is; None for a document that its own key alone reaches.
         document_id: the id of the document.
         key: the document's own key; None if it has none.
 

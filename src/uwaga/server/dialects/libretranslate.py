@@ -7,6 +7,7 @@ import functools
 import json
 import os
 import re
+import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +29,7 @@ from uwaga.search import SearchOverrides
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, ServerContext
-from uwaga.server.dialects.documents import result_response, store_document, wait_for_document
+from uwaga.server.dialects.documents import Upload, result_response, store_document, wait_for_document
 from uwaga.server.dialects.v1_schema import USUAL_BEAM, WIDEST
 from uwaga.server.http import (
     address_of,
@@ -41,6 +42,7 @@ from uwaga.server.http import (
 from uwaga.server.routing import DOWNLOAD, JSON, Answer, Routes, openapi
 from uwaga.server.served_models import ServedLanguage
 from uwaga.server.service import Detected, TextAnswer
+from uwaga.server.store.documents import NO_DOCUMENT
 from uwaga.translator.request import build_requests
 
 LARGEST_SUGGESTIONS = 64 << 20
@@ -68,7 +70,7 @@ def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
         raise ApiError(503, "storage_unavailable", message, retry_after=60) from None
 
 
-NAME = re.compile(r"([0-9a-f]{32})\.(.{1,255})", re.DOTALL)
+NAME = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})\..{1,255}", re.DOTALL)
 PLACE = "/download_file/{filename}"
 DISABLED = "Files translation are disabled on this server."
 
@@ -103,46 +105,48 @@ def add_files(routes: Routes, context: ServerContext) -> None:
             file, source, target = _upload_fields(form)
             target = _served(context, target, "target")
             known = None if source == AUTO else _served(context, source, "source")
-            name = file.filename or ""
-            document_id, order = await store_document(context, client, file.file, name, known, target)
+            secret = secrets.token_hex(32)
+            document = Upload(file.file, file.filename or "", known, target, key=secret, linked=True)
+            document_id, spec = await store_document(context, client, document)
             jobs = context.stores.documents
         try:
             async with while_connected(request):
-                status = await wait_for_document(jobs, order.owner, document_id)
+                status = await wait_for_document(jobs, None, document_id, secret)
             if status.state == "failed":
                 message = f"Cannot translate the file: {status.error}"
                 raise ApiError(400, status.code or "failed", message, "file")
         except BaseException:
             with contextlib.suppress(ApiError):
-                await in_thread(jobs.remove, order.owner, document_id)
+                await in_thread(jobs.remove, None, document_id, secret)
             raise
         base = context.settings.public_url or str(request.base_url)
-        place = f"{base.rstrip('/')}/download_file/{document_id}.{quote(order.name, safe='')}"
-        return json_response(
-            {"translatedFileUrl": f"{place}?of={quote(order.owner)}" if order.owner else place}
-        )
+        name = f"{document_id}-{secret}.{quote(spec.name, safe='')}"
+        return json_response({"translatedFileUrl": f"{base.rstrip('/')}{DOWNLOAD_PATH}{name}"})
 
     @routes.add("GET", PLACE, "Download a translated document", answers={200: DOWNLOAD})
     async def download_file(request: Request, filename: str) -> Response:
-        """Download a translated document; its URL, which cannot be guessed, needs no key."""
+        """Download a document of `/translate_file`; its URL holds a secret and needs no key."""
         if context.documents is None:
             raise ApiError(400, "disabled", DISABLED)
-        owner = request.query_params.get("of", "")
-        return await result_response(context.stores.documents, owner, _document_id(filename))
+        return await result_response(context.stores.documents, None, *_id_and_secret(filename))
 
     @routes.add("DELETE", PLACE, "Delete a translated document", status=204)
     async def delete_file(request: Request, filename: str) -> Response:
         """Delete a document and its translation, by the same URL; LibreTranslate has no such request."""
-        owner = request.query_params.get("of", "")
-        await in_thread(context.stores.documents.remove, owner, _document_id(filename))
+        await in_thread(context.stores.documents.remove, None, *_id_and_secret(filename))
         return Response(status_code=204)
 
 
-def _document_id(filename: str) -> str:
+def _id_and_secret(filename: str) -> tuple[str, str]:
+    """Return a document's id and its own key from the URL of its download.
+
+    Raises:
+        ApiError: they are not there.
+    """
     match = NAME.fullmatch(filename)
     if match is None:
-        raise ApiError(400, "invalid_request", "Invalid filename", "filename")
-    return match[1]
+        raise ApiError(404, "not_found", NO_DOCUMENT)
+    return match[1], match[2]
 
 
 def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:

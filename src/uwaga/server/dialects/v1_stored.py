@@ -12,7 +12,7 @@ from uwaga.errors import DataError
 from uwaga.languages.detection import AUTO
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import BEARER, ServerContext
-from uwaga.server.dialects.documents import result_response, store_document
+from uwaga.server.dialects.documents import Upload, result_response, store_document
 from uwaga.server.dialects.glossaries import GlossaryApi, add_glossary_routes
 from uwaga.server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
 from uwaga.server.http import json_response, read_json, read_upload
@@ -134,8 +134,8 @@ def document_routes(context: ServerContext) -> Routes:
         async with read_upload(request, DocumentForm) as (asked, file):
             source = None if asked.source in (None, AUTO) else asked.source
             ids = () if asked.glossary_id is None else (asked.glossary_id,)
-            name = file.filename or ""
-            document_id, _ = await store_document(context, client, file.file, name, source, asked.target, ids)
+            document = Upload(file.file, file.filename or "", source, asked.target, ids)
+            document_id, _ = await store_document(context, client, document)
         return json_response({"id": document_id}, 202)
 
     @routes.add("GET", "/{document_id}", "State of a document")

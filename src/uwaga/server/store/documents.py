@@ -1,9 +1,10 @@
 """Documents to translate: their bytes in a folder, their state in the database.
 
-A document is a folder ``documents/ID`` with the upload ``document``, the translation ``output`` and, while it
-is being translated, the journal from which another worker resumes. The worker holds the lock of the folder's
-file ``lock``, which the system releases however the process ends. The row is what counts: a folder without
-one is removed.
+A document is a folder ``documents/HASH`` with the upload ``document``, the translation ``output`` and, while
+it is being translated, the journal from which another worker resumes. The worker holds the lock of the
+folder's file ``lock``, which the system releases however the process ends. The row is what counts: a folder
+without one is removed. Row and folder are named by a hash of the document's id, so that neither the log nor a
+backup has what reaches the document.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class DocumentSpec:
         source: source language; None to detect it.
         glossaries: ids of stored glossaries.
         key: hash of the document's own key; empty if it has none.
+        linked: its own key alone reaches it, in the URL of its download, without its owner's.
         characters: the owner's limit of characters in total; 0 for none.
     """
 
@@ -89,6 +91,7 @@ class DocumentSpec:
     source: str | None = None
     glossaries: tuple[str, ...] = ()
     key: str = ""
+    linked: bool = False
     characters: int = 0
 
 
@@ -154,8 +157,9 @@ class DocumentStore:
         """
         self._sweep_if_due()
         document_id = secrets.token_hex(16)
-        place, row = self._folder / document_id, {"spec": json.dumps(asdict(spec)), "state": "queued"}
-        row |= {"id": document_id, "owner": owner_key(spec.owner)}
+        row_id = stored_id(document_id)
+        place, row = self._folder / row_id, {"spec": json.dumps(asdict(spec)), "state": "queued"}
+        row |= {"id": row_id, "owner": owner_key(spec.owner)}
         with storage_errors():
             try:
                 place.mkdir(0o700)
@@ -174,11 +178,11 @@ class DocumentStore:
             self._remove_files(other)
         return document_id
 
-    def status(self, owner: str, document_id: str, key: str | None = None) -> DocumentStatus:
+    def status(self, owner: str | None, document_id: str, key: str | None = None) -> DocumentStatus:
         """Return a document's state and progress.
 
         Args:
-            owner: whose it is.
+            owner: whose it is; None for a document that its own key alone reaches.
             document_id: the id of the document.
             key: the document's own key; None if it has none.
 
@@ -186,14 +190,11 @@ class DocumentStore:
             NotStoredError: the owner has no such document with this key.
             StorageError: the database is unavailable.
         """
-        row, spec = self._find(owner, document_id)
-        if not hmac.compare_digest(spec.key, key_hash(key) if key else ""):
-            raise NotStoredError(NO_DOCUMENT)
-        return DocumentStatus(
-            row.id, spec, row.state, row.done, row.total, row.characters, row.error, row.code, row.started
-        )
+        row, spec = self._find(owner, document_id, key)
+        progress = row.state, row.done, row.total, row.characters, row.error, row.code, row.started
+        return DocumentStatus(document_id.lower(), spec, *progress)
 
-    def result(self, owner: str, document_id: str, key: str | None = None) -> Path:
+    def result(self, owner: str | None, document_id: str, key: str | None = None) -> Path:
         """Return the file of a translated document, and note that it was downloaded.
 
         Raises:
@@ -204,23 +205,17 @@ class DocumentStore:
         if status.state != "done":
             reason = f"the translation failed: {status.error}" if status.error else "not translated yet"
             raise NotReadyError(reason)
-        self.update(status.id, downloaded=True)
-        return self._folder / status.id / OUTPUT
+        row_id = stored_id(status.id)
+        self.update(row_id, downloaded=True)
+        return self._folder / row_id / OUTPUT
 
-    def remove(self, owner: str, document_id: str, key: str | None = None) -> None:
+    def remove(self, owner: str | None, document_id: str, key: str | None = None) -> None:
         """Delete a document in any state; a worker that translates it stops soon.
 
-        Args:
-            owner: whose it is.
-            document_id: the id of the document.
-            key: the document's own key; None deletes a document whatever its key.
-
         Raises:
-            NotStoredError: as :meth:`status`.
+            NotStoredError, StorageError: as :meth:`status`.
         """
-        row, spec = self._find(owner, document_id)
-        if key is not None and not hmac.compare_digest(spec.key, key_hash(key)):
-            raise NotStoredError(NO_DOCUMENT)
+        row, _ = self._find(owner, document_id, key)
         with storage_errors(), self._engine.begin() as connection:
             connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id == row.id))
         self._remove_files(row.id)
@@ -305,20 +300,20 @@ class DocumentStore:
             displaced += ids
         return displaced
 
-    def _claim(self, document_id: str) -> ClaimedDocument | None:
-        place = self._folder / document_id
+    def _claim(self, row_id: str) -> ClaimedDocument | None:
+        place = self._folder / row_id
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(_locked(place))
             except (BlockingIOError, FileNotFoundError):
                 return None
-            row = self._row(document_id)
+            row = self._row(row_id)
             if row is None or row.state in ENDED:
                 return None
             written = _journal_size(place)
             attempts = 1 if written > row.journal else row.attempts + 1
             started = {"started": time.time(), "attempts": attempts, "journal": written}
-            if not self.update(document_id, state="running", **started):
+            if not self.update(row_id, state="running", **started):
                 return None
             claimed = ClaimedDocument(self, place, _spec(row), row.characters, stack.pop_all())
         if claimed.output.exists():  # translated, but its process ended before it could say so
@@ -329,35 +324,39 @@ class DocumentStore:
             return None
         return claimed
 
-    def _find(self, owner: str, document_id: str) -> tuple[Row, DocumentSpec]:
+    def _find(self, owner: str | None, document_id: str, key: str | None) -> tuple[Row, DocumentSpec]:
         document_id = document_id.lower()
-        row = self._row(document_id) if DOCUMENT_ID.fullmatch(document_id) else None
-        if row is None or not hmac.compare_digest(row.owner, owner_key(owner)):
+        row = self._row(stored_id(document_id)) if DOCUMENT_ID.fullmatch(document_id) else None
+        if row is None:
             raise NotStoredError(NO_DOCUMENT)
-        return row, _spec(row)
+        spec = _spec(row)
+        allowed = spec.linked if owner is None else hmac.compare_digest(row.owner, owner_key(owner))
+        if not (allowed and hmac.compare_digest(spec.key, key_hash(key) if key else "")):
+            raise NotStoredError(NO_DOCUMENT)
+        return row, spec
 
-    def _row(self, document_id: str) -> Row | None:
-        query = sql.select(DOCUMENTS).where(DOCUMENTS.c.id == document_id)
+    def _row(self, row_id: str) -> Row | None:
+        query = sql.select(DOCUMENTS).where(DOCUMENTS.c.id == row_id)
         with storage_errors(), self._engine.connect() as connection:
             return connection.execute(query).first()
 
-    def update(self, document_id: str, **values: object) -> bool:
+    def update(self, row_id: str, **values: object) -> bool:
         """Change a row; return whether it exists."""
-        update = DOCUMENTS.update().where(DOCUMENTS.c.id == document_id).values(**values)
+        update = DOCUMENTS.update().where(DOCUMENTS.c.id == row_id).values(**values)
         with storage_errors(), self._engine.begin() as connection:
             return bool(connection.execute(update).rowcount)
 
-    def _remove_files(self, document_id: str) -> None:
+    def _remove_files(self, row_id: str) -> None:
         """Remove a folder without a row, unless a worker still has it: that removes it."""
-        with contextlib.suppress(OSError), _locked(self._folder / document_id):
-            shutil.rmtree(self._folder / document_id, ignore_errors=True)
+        with contextlib.suppress(OSError), _locked(self._folder / row_id):
+            shutil.rmtree(self._folder / row_id, ignore_errors=True)
 
 
 class ClaimedDocument:
     """A document that this process translates, until it is finished, failed or released.
 
     Attributes:
-        id: the id of the document.
+        id: of its row and its folder, which does not reach the document: the log may have it.
         spec: how to translate it.
         document: file of the upload.
         output: file of the translation.
@@ -435,6 +434,11 @@ class ClaimedDocument:
                 self.document.unlink(missing_ok=True)
             else:
                 shutil.rmtree(self._place, ignore_errors=True)
+
+
+def stored_id(document_id: str) -> str:
+    """Return the id of a document's row and folder."""
+    return hashlib.sha256(document_id.encode()).hexdigest()[:32]
 
 
 def key_hash(key: str) -> str:

@@ -14,10 +14,10 @@ from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import DEEPL, ServerContext
 from uwaga.server.dialects.deepl.texts import Formality, checked_glossaries, refuse_unsupported
-from uwaga.server.dialects.documents import result_response, store_document, wait_for_document
+from uwaga.server.dialects.documents import Upload, result_response, store_document, wait_for_document
 from uwaga.server.http import Flag, Names, Parameters, json_response, read_fields, read_upload
 from uwaga.server.routing import DOWNLOAD, Routes
-from uwaga.server.store.documents import DocumentStatus, key_hash
+from uwaga.server.store.documents import DocumentStatus
 
 PLACE = "/v2/document/{document_id}"
 WAIT = 2.0
@@ -127,6 +127,6 @@ async def _store(
         message = "output_format not supported: a document keeps its format."
         raise ApiError(400, "not_supported", message, "output_format")
     ids = checked_glossaries(fields.glossary_id, fields.glossary_ids, fields.source_lang)
-    languages = fields.source_lang, fields.target_lang
-    stored = await store_document(context, client, file.file, name, *languages, ids, key_hash(key))
-    return stored[0]
+    upload = Upload(file.file, name, fields.source_lang, fields.target_lang, ids, key)
+    document_id, _ = await store_document(context, client, upload)
+    return document_id
