@@ -1,7 +1,6 @@
 // Candidates from features without keeping the logits; the twin of uwaga.search.choose.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "output/choose.h"
 
@@ -13,10 +12,11 @@ constexpr int64_t logit_rows = 16;     // rows whose logits are held at one time
 constexpr int32_t most_single = 64;    // maximum number of banned tokens whose logits are computed singly
 constexpr double least_left = 0.01;    // remaining probability below which bans need a new log-sum-exp
 
+// NaN if a logit is NaN or +inf.
 double log_sum_exp(const float* logits, int64_t count) {
     double top = minus_infinity;
     for (int64_t i = 0; i < count; ++i) {
-        if (std::isnan(logits[i])) return std::numeric_limits<double>::quiet_NaN();
+        if (!(logits[i] < -minus_infinity)) return not_a_number;
         top = std::max(top, static_cast<double>(logits[i]));
     }
     if (std::isinf(top)) return top;
@@ -100,7 +100,7 @@ class Chooser {
         double sum = 0;
         for (int64_t c = 0; c < chunks; ++c) {
             sum += at[c * rows].sum * std::exp(static_cast<double>(at[c * rows].maximum) - whole.maximum);
-            if (std::isnan(at[c * rows].maximum)) sum = std::numeric_limits<double>::quiet_NaN();
+            if (std::isnan(at[c * rows].maximum)) sum = not_a_number;
         }
         whole.sum = static_cast<float>(sum);
         int64_t used[output_chunks] = {};
@@ -145,30 +145,27 @@ class Chooser {
     void finish_logits(int64_t row, float* logits) {
         const double whole = log_sum_exp(logits, vocabulary_);
         const int64_t bound = forced(row);
-        if (bound >= 0) return put_forced(row, bound, logits[bound] - whole);
+        if (bound >= 0) return put_forced(row, bound, logits[bound], whole);
+        if (std::isnan(whole)) return answer_.put_all(first_ + row, whole);
         for (int32_t i = 0; i < banned_count(row); ++i) logits[banned(row)[i]] = minus_infinity;
         const double shared = request_.renormalise && banned_count(row) ? log_sum_exp(logits, vocabulary_) : whole;
         put_wanted(row, [&](int32_t token) { return static_cast<double>(logits[token]); }, shared);
         int32_t* order = ws_.order.ensure(vocabulary_);
-        if (request_.uniform && !std::isnan(whole)) order[0] = draw(logits, vocabulary_, request_, request_.uniform[first_ + row], ws_);
-        else sort_head(logits, std::isnan(whole) ? 0 : vocabulary_, std::isnan(whole) ? 0 : answer_.k, order);
-        for (int64_t i = 0; i < answer_.k; ++i) {
-            if (std::isnan(whole)) put(row, i, 0, whole);
-            else put(row, i, order[i], std::isinf(logits[order[i]]) ? minus_infinity : logits[order[i]] - shared);
-        }
+        if (request_.uniform) order[0] = draw(logits, vocabulary_, request_, request_.uniform[first_ + row], ws_);
+        else sort_head(logits, vocabulary_, answer_.k, order);
+        for (int64_t i = 0; i < answer_.k; ++i) put(row, i, order[i], log_prob(logits[order[i]], shared));
     }
 
     // From the kernel's candidates.
     void finish(int64_t row, const OutputRow& out) {
         const double whole = static_cast<double>(out.maximum) + std::log(static_cast<double>(out.sum));
         const int64_t bound = forced(row);
-        if (bound >= 0) return put_forced(row, bound, logit_at(in_, row, model_.output_weight, model_.logits(), bound) - whole);
+        if (bound >= 0) return put_forced(row, bound, logit_at(in_, row, model_.output_weight, model_.logits(), bound), whole);
+        if (std::isnan(whole)) return answer_.put_all(first_ + row, whole);
         const double shared = request_.renormalise && banned_count(row) ? without_banned(row, whole) : whole;
         for (int64_t i = 0; i < answer_.k; ++i) {
             const Candidate& found = out.best[i];
-            if (std::isnan(whole)) put(row, i, 0, whole);
-            else if (found.token < 0 || std::isinf(found.logit)) put(row, i, std::max(found.token, 0), minus_infinity);
-            else put(row, i, found.token, found.logit - shared);
+            put(row, i, std::max(found.token, 0), log_prob(found.logit, shared));
         }
         put_wanted(row, [&](int32_t token) { return static_cast<double>(logit_at(in_, row, model_.output_weight, model_.logits(), token)); }, shared);
     }
@@ -180,17 +177,18 @@ class Chooser {
             const int64_t asked = request_.wanted[(first_ + row) * answer_.wanted + j];
             const int32_t token = static_cast<int32_t>(asked);
             const bool none = asked < 0 || (banned_count(row) && std::binary_search(banned(row), banned(row) + banned_count(row), token));
-            put(row, answer_.k + j, std::max(token, 0), none && !std::isnan(shared) ? minus_infinity : none ? shared : logit_of(token) - shared);
+            put(row, answer_.k + j, std::max(token, 0), none ? minus_infinity : log_prob(logit_of(token), shared));
         }
     }
 
     // log-sum-exp over the tokens that are not banned.
     double without_banned(int64_t row, double whole) {
+        if (std::isinf(whole)) return whole;
         double left = 1;
         for (int32_t i = 0; i < banned_count(row); ++i) {
             left -= std::exp(logit_at(in_, row, model_.output_weight, model_.logits(), banned(row)[i]) - whole);
         }
-        if (left >= least_left || std::isnan(left)) return whole + std::log(left);
+        if (left >= least_left) return whole + std::log(left);
         float* logits = ws_.logits.ensure(logit_rows * vocabulary_);  // subtraction would leave mostly rounding error
         Candidate none{};
         OutputRow again;
@@ -202,9 +200,10 @@ class Chooser {
         return log_sum_exp(logits, vocabulary_);
     }
 
-    void put_forced(int64_t row, int64_t token, double log_prob) {
-        put(row, 0, static_cast<int32_t>(token), log_prob);
-        for (int64_t i = 1; i < answer_.k + answer_.wanted; ++i) put(row, i, 0, minus_infinity);
+    // NaN if all logits are -inf, which only overflow makes them.
+    void put_forced(int64_t row, int64_t token, double logit, double whole) {
+        answer_.put_all(first_ + row, minus_infinity);
+        put(row, 0, static_cast<int32_t>(token), std::isinf(whole) ? not_a_number : logit - whole);
     }
 
     void put(int64_t row, int64_t i, int32_t token, double log_prob) { answer_.put(first_ + row, i, token, log_prob); }

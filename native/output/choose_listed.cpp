@@ -63,7 +63,7 @@ double log_sum_exp(float* logits, int64_t count) {
         top = std::max(top, most[j]);
         sound = sound && good[j];
     }
-    if (!sound || top == -minus_infinity) return std::numeric_limits<double>::quiet_NaN();
+    if (!sound || top == -minus_infinity) return not_a_number;
     if (top == minus_infinity) return minus_infinity;
     Four sums[parts] = {};
     for (int64_t i = 0; i < padded; i += lanes) {
@@ -76,7 +76,7 @@ double log_sum_exp(float* logits, int64_t count) {
     return top + std::log(sum);
 }
 
-// Write the positions of the `size` best logits to `order`, best first; it has room for all.
+// Write the positions of the `size` best logits to `order`, best first: 1 to `count`. It has room for all; none is NaN.
 void best_of(const float* logits, int64_t count, int64_t size, int32_t* order) {
     if (size > most_inserted) return sort_head(logits, count, size, order);
     int64_t filled = 0;
@@ -146,20 +146,20 @@ class ListedChooser {
         if (bound >= 0) return put_forced(row, list, logits, static_cast<int32_t>(bound));
         const double whole = log_sum_exp(logits, count);
         if (request_.whole) return put_whole(row, list, logits, whole);
+        if (std::isnan(whole)) return answer_.put_all(first_ + row, whole);
         const bool fewer = ban(row, list, logits);
         const double shared = request_.renormalise && fewer ? log_sum_exp(logits, count) : whole;
         for (int64_t j = 0; j < answer_.wanted; ++j) {
             const int32_t token = static_cast<int32_t>(request_.wanted[(first_ + row) * answer_.wanted + j]);
-            put(row, answer_.k + j, std::max(token, 0), std::isnan(whole) ? whole : wanted_log_prob(row, list, logits, token, shared));
+            put(row, answer_.k + j, std::max(token, 0), wanted_log_prob(row, list, logits, token, shared));
         }
         int32_t* order = ws_.order.ensure(count);
-        const int64_t found = std::isnan(whole) ? 0 : std::min(answer_.k, count);
-        if (request_.uniform && found) order[0] = draw(logits, count, request_, request_.uniform[first_ + row], ws_);
+        const int64_t found = std::min(answer_.k, count);  // at least 1: a list has the common tokens
+        if (request_.uniform) order[0] = draw(logits, count, request_, request_.uniform[first_ + row], ws_);
         else best_of(logits, count, found, order);
         for (int64_t i = 0; i < answer_.k; ++i) {
-            if (std::isnan(whole)) put(row, i, 0, whole);
-            else if (i >= found) put(row, i, 0, minus_infinity);
-            else put(row, i, list[static_cast<std::size_t>(order[i])], std::isinf(logits[order[i]]) ? minus_infinity : logits[order[i]] - shared);
+            if (i >= found) put(row, i, 0, minus_infinity);
+            else put(row, i, list[static_cast<std::size_t>(order[i])], log_prob(logits[order[i]], shared));
         }
     }
 
@@ -170,24 +170,22 @@ class ListedChooser {
             at = count++;
             logits[at] = static_cast<float>(logit_at(in_, row, model_.output_weight, model_.logits(), token));
         }
+        answer_.put_all(first_ + row, minus_infinity);
         put(row, 0, token, logits[at] - log_sum_exp(logits, count));
-        for (int64_t i = 1; i < answer_.k + answer_.wanted; ++i) put(row, i, 0, minus_infinity);
     }
 
     // For a token of the list, or another one as if it alone were added. `shared` is the list's log-sum-exp.
     double wanted_log_prob(int64_t row, const Tokens& list, const float* logits, int32_t token, double shared) {
         if (token < 0) return minus_infinity;
         const auto at = std::lower_bound(list.begin(), list.end(), token);
-        if (at != list.end() && *at == token) {
-            const float logit = logits[at - list.begin()];
-            return std::isinf(logit) ? minus_infinity : logit - shared;
-        }
+        if (at != list.end() && *at == token) return log_prob(logits[at - list.begin()], shared);
         if (!request_.banned_first.empty() && !request_.whole) {
             const std::size_t of_row = static_cast<std::size_t>(first_ + row);
             const auto first = request_.banned.begin() + request_.banned_first[of_row], last = request_.banned.begin() + request_.banned_first[of_row + 1];
             if (std::binary_search(first, last, token)) return minus_infinity;
         }
         const double logit = logit_at(in_, row, model_.output_weight, model_.logits(), token), top = std::max(logit, shared);
+        if (!(logit <= std::numeric_limits<float>::max())) return not_a_number;
         return std::isinf(top) ? minus_infinity : logit - (top + std::log(std::exp(logit - top) + std::exp(shared - top)));
     }
 

@@ -31,6 +31,9 @@ struct Answer {
         tokens[row * (k + wanted) + i] = token;
         log_probs[row * (k + wanted) + i] = static_cast<float>(log_prob);
     }
+    void put_all(int64_t row, double log_prob) const {
+        for (int64_t i = 0; i < k + wanted; ++i) put(row, i, 0, log_prob);
+    }
 };
 
 }  // namespace uwaga

@@ -48,7 +48,7 @@ def sanitised(place, kind):
         **os.environ,
         **OPTIONS,
         "PYTHONPATH": os.pathsep.join(
-            [str(place), *{sysconfig.get_path(kind) for kind in ("purelib", "platlib")}]
+            [str(place), str(SUPPORT), *{sysconfig.get_path(kind) for kind in ("purelib", "platlib")}]
         ),
         "LD_PRELOAD": ":".join(map(str, paths)),
     }

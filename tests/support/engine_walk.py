@@ -7,6 +7,7 @@ import sys
 import threading
 
 import numpy as np
+from overflowing_models import check_overflow
 
 from uwaga.decoder import BeamRules, Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
@@ -282,7 +283,9 @@ def choice(rng, rows, vocabulary):
 def main(seed, count):
     rng = np.random.default_rng(seed)
     for number in range(count):
-        walk(rng, usable()[number % len(usable())])
+        isa = usable()[number % len(usable())]
+        walk(rng, isa)
+        check_overflow(rng, isa)
     print(f"{count} walks")
 
 

@@ -25,7 +25,7 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
         ``tokens`` (rows, k) and their natural ``log_probs`` (rows, k), descending, ties by the lower id, with
         k the smaller of ``choice.count`` and the vocabulary size; then the extra tokens. Log-probabilities
         are the model's own, before any temperature. A candidate at -inf means that there was none; its token
-        is arbitrary.
+        is arbitrary. They are NaN in a row with a logit that is NaN or +inf.
     """
     table = np.array(logits, dtype=np.float64)  # (rows, vocabulary)
     total = _logsumexp(table)  # (rows, 1)
@@ -36,8 +36,8 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
         kept = (table[forced, choice.forced[forced]] - total[forced, 0]).astype(np.float32)
     if choice.banned is not None:
         table[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
-        if choice.renormalise:
-            total = _logsumexp(table)
+        if choice.renormalise:  # a ban does not mend a row with NaN
+            total = np.where(np.isnan(total), total, _logsumexp(table))
     if choice.sampling is not None:
         tokens = draw(table, choice.sampling)[:, None]  # (rows, 1)
     else:
@@ -45,7 +45,7 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
     if choice.extra_tokens is not None:
         tokens = np.concatenate([tokens, np.maximum(choice.extra_tokens, 0)], axis=1)  # (rows, k + extra)
     chosen = np.take_along_axis(table, tokens, axis=1)
-    impossible = np.isneginf(chosen)
+    impossible = np.isneginf(chosen) & ~np.isnan(total)
     log_probs = np.where(
         impossible, -np.inf, np.where(impossible, 0.0, chosen) - np.where(impossible, 0.0, total)
     )
