@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import cast
 
 import uvicorn
-from uvicorn.supervisors import Multiprocess
 
 from uwaga.engine.cpu import usable_cores
 from uwaga.errors import SettingsError
@@ -33,6 +32,7 @@ from uwaga.server.served_models import read_served_models
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.store import open_stores
+from uwaga.server.supervisor import Supervisor
 
 OWN = ("uwaga.server", "uvicorn.error")
 """Loggers that write JSON lines."""
@@ -115,7 +115,7 @@ def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = No
         if settings.workers == 1:
             uvicorn.Server(config).run(sockets=[bound])
         else:
-            Multiprocess(config, sockets=[bound]).run()
+            Supervisor(config, sockets=[bound]).run()
 
 
 def _http(settings: ServerSettings, app: Callable[[], Application]) -> uvicorn.Config:
