@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import random
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -78,6 +80,35 @@ def test_matches_are_terms_in_their_order_and_do_not_overlap(terms, text):
         assert " ".join(text[match.start : match.end].split()) == match.term.source
         assert not text[match.start - 1 : match.start].isalnum() or match.start == 0
         assert not text[end : end + 1].isalnum()
+
+
+@given(st.sets(st.text("abc", min_size=1, max_size=4)), st.text("abc.", max_size=30))
+def test_longer_terms_take_precedence_and_then_the_first(terms, text):
+    glossary = Glossary(Term(" ".join(term), ("x",), "here") for term in terms)
+    starts = range(len(text))
+    candidates = [(-len(term), start) for term in terms for start in starts if text.startswith(term, start)]
+    taken, expected = set(), []
+    for negated, start in sorted(candidates):
+        words = range(start, start - negated)
+        if taken.isdisjoint(words):
+            taken.update(words)
+            expected.append((2 * start, 2 * words.stop - 1))
+    assert glossary.spans(" ".join(text)) == sorted(expected)
+
+
+@pytest.mark.parametrize("words", [1, 4, 400])
+def test_the_memory_of_a_glossary_is_in_proportion_to_its_terms(words):
+    rng = random.Random(words)
+    terms = [Term(" ".join(rng.choices("abcdef", k=words)), ("x",), "here") for _ in range(200_000 // words)]
+    terms = list({term.source: term for term in terms}.values())
+    tracemalloc.start()
+    try:
+        glossary = Glossary(terms)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(glossary) == len(terms)
+    assert used < 2 * sum(len(term.source) for term in terms) + 200 * len(terms) + 10_000
 
 
 def test_files_of_every_kind_hold_the_same(tmp_path):

@@ -25,7 +25,7 @@ SEPARATOR = "|"
 """Separates the alternative forms of a target."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Term:
     """A term and the allowed forms of its translation, the most common first.
 

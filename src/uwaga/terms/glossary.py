@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from itertools import accumulate
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.settings.options import check_flag
@@ -20,6 +23,8 @@ WORD = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w)+|[^\w\s]")
 SENTENCE_BEGINS = re.compile(r"(?:^|[.!?…:]['\"»”’)]*\s)[\s'\"«„“‚‘(\[¿¡-]*$")
 LONGEST_TERM = 1000
 """Maximum characters of a term, and of each form of its translation."""
+END = "\n"
+"""Ends each word of a key; no word has it."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,15 @@ class Match:
     start: int
     end: int
     lowered: bool
+
+
+class _Words(NamedTuple):
+    """The words of a text: their spans, and their keys in one string, with the offset of each."""
+
+    text: str
+    spans: Sequence[tuple[int, int]]
+    keys: str
+    offsets: Sequence[int]
 
 
 class Glossary:
@@ -52,22 +66,23 @@ class Glossary:
     def __init__(self, terms: Iterable[Term], ignore_case: bool = False) -> None:
         check_flag("ignore_case", ignore_case)
         self.ignore_case = ignore_case
-        # A trie over words; the key None holds the term that ends there.
-        self._root: dict[str | None, object] = {}
-        known: dict[tuple[str, ...], Term] = {}
+        known: dict[str, Term] = {}
         for term in terms:
-            words = tuple(self._folded(word) for word in WORD.findall(term.source))
-            _check(term, words)
-            before = known.setdefault(words, term)
-            if before is term:
-                self._add(words, term)
-            elif set(before.targets) != set(term.targets):
+            key = "".join(self._key(word) for word in WORD.findall(term.source))
+            _check(term, key)
+            before = known.setdefault(key, term)
+            if before is not term and set(before.targets) != set(term.targets):
                 raise DataError(
                     f"the glossary contradicts itself: {shown(term.source)} is {shown(_forms(before))} in "
                     f"{before.where} and {shown(_forms(term))} in {term.where}; remove one, or give both as "
                     f"forms of one term, separated by {SEPARATOR}"
                 )
         self.terms: tuple[Term, ...] = tuple(known.values())
+        # Sorted keys take a fifth of the memory of a trie; keys that begin with a key follow it.
+        self._keys = sorted(known)
+        self._sorted = [known[key] for key in self._keys]
+        self._shorter = _beginnings(self._keys)
+        self._most = max(map(len, self._keys), default=0)
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -118,12 +133,13 @@ class Glossary:
         Of overlapping terms, the one with the most words is returned; of equally long ones, the first.
         """
         spans = [word.span() for word in WORD.finditer(text)]
-        words = [self._folded(text[start:end]) for start, end in spans]
+        keys = [self._key(text[start:end]) for start, end in spans]
+        words = _Words(text, spans, "".join(keys), [0, *accumulate(map(len, keys))])
         # Only the longest term at each word is queued: a text may contain very many nested terms.
-        longest = (self._longest(text, spans, words, first, len(words)) for first in range(len(words)))
+        longest = (self._longest(words, first, len(spans)) for first in range(len(spans)))
         queue = [candidate for candidate in longest if candidate is not None]
         heapify(queue)
-        taken = bytearray(len(words))
+        taken = bytearray(len(spans))
         matches = []
         while queue:
             negated_size, first, term, lowered = heappop(queue)
@@ -132,7 +148,7 @@ class Glossary:
             if free < 0:
                 taken[first:end] = b"\1" * (end - first)
                 matches.append(Match(term, spans[first][0], spans[end - 1][1], lowered))
-            elif free and (shorter := self._longest(text, spans, words, first, free)) is not None:
+            elif free and (shorter := self._longest(words, first, first + free)) is not None:
                 heappush(queue, shorter)
         return sorted(matches, key=lambda match: match.start)
 
@@ -140,44 +156,49 @@ class Glossary:
         """Return the spans of the terms in a text, in characters."""
         return [(match.start, match.end) for match in self.find(text)]
 
-    def _longest(
-        self, text: str, spans: Sequence[tuple[int, int]], words: Sequence[str], first: int, most: int
-    ) -> tuple[int, int, Term, bool] | None:
-        """Return the longest term of at most ``most`` words that begins at word ``first``, as the queue of
+    def _longest(self, words: _Words, first: int, end: int) -> tuple[int, int, Term, bool] | None:
+        """Return the longest term that begins at word ``first`` and ends before ``end``, as the queue of
         :meth:`find` sorts it: its negated number of words, ``first``, the term and ``Match.lowered``.
         """
-        longest, size = None, 0
-        for variant in self._variants(text, spans[first][0], words[first]):
-            node, at = self._root.get(variant), first
-            while isinstance(node, dict) and at < first + most:
-                at += 1
-                term = node.get(None)
-                if isinstance(term, Term) and at - first > size:
-                    longest, size = term, at - first
-                node = node.get(words[at]) if at < len(words) else None
-        if longest is None:
+        start = words.spans[first][0]
+        begin, limit = words.offsets[first], words.offsets[end]
+        keys = words.keys[begin : min(limit, begin + self._most)]
+        index = self._index(keys)
+        lower = keys[:1].lower() + keys[1:]
+        if lower != keys:
+            other = self._index(lower)
+            longer = other >= 0 and (index < 0 or self._size(other) > self._size(index))
+            if longer and SENTENCE_BEGINS.search(words.text[max(0, start - 9) : start]):
+                index = other
+        if index < 0:
             return None
-        written = text[spans[first][0]]
+        written, longest = words.text[start], self._sorted[index]
         lowered = written.isupper() and longest.source[:1] == written.lower()
-        return -size, first, longest, lowered
+        return -self._size(index), first, longest, lowered
 
-    def _variants(self, text: str, start: int, word: str) -> tuple[str, ...]:
-        """Return a word and, if it begins a sentence, its form in lower case."""
-        lower = word[:1].lower() + word[1:]
-        if lower != word and lower in self._root and SENTENCE_BEGINS.search(text[max(0, start - 9) : start]):
-            return word, lower
-        return (word,)
+    def _index(self, keys: str) -> int:
+        """Return the index of the longest key with which these keys begin, -1 if there is none."""
+        index = bisect_right(self._keys, keys) - 1
+        while index >= 0 and not keys.startswith(self._keys[index]):
+            index = self._shorter[index]
+        return index
 
-    def _folded(self, word: str) -> str:
-        return word.casefold() if self.ignore_case else word
+    def _size(self, index: int) -> int:
+        return self._keys[index].count(END)
 
-    def _add(self, words: Sequence[str], term: Term) -> None:
-        node = self._root
-        for word in words:
-            below = node.setdefault(word, {})
-            assert isinstance(below, dict)
-            node = below
-        node[None] = term
+    def _key(self, word: str) -> str:
+        return (word.casefold() if self.ignore_case else word) + END
+
+
+def _beginnings(keys: Sequence[str]) -> array[int]:
+    """Return, for each of sorted keys, the index of the longest other key with which it begins, or -1."""
+    beginnings, nested = array("i"), list[int]()
+    for index, key in enumerate(keys):
+        while nested and not key.startswith(keys[nested[-1]]):
+            nested.pop()
+        beginnings.append(nested[-1] if nested else -1)
+        nested.append(index)
+    return beginnings
 
 
 def _from_mapping(given: Mapping[object, object]) -> Iterator[Term]:
@@ -192,8 +213,8 @@ def _from_mapping(given: Mapping[object, object]) -> Iterator[Term]:
         yield Term(source, found or (source,), where)
 
 
-def _check(term: Term, words: Sequence[str]) -> None:
-    if not words:
+def _check(term: Term, key: str) -> None:
+    if not key:
         raise DataError(f"{term.where}: the term has no words: {shown(term.source)}")
     if max(map(len, (term.source, *term.targets))) > LONGEST_TERM:
         raise DataError(f"{term.where}: longer than {LONGEST_TERM} characters: is this a glossary?")
