@@ -51,6 +51,13 @@ def test_bad_settings_are_named(values: dict[str, object], message: str) -> None
     assert message in refused(**values)
 
 
+def test_many_problems_are_named_in_a_message_of_bounded_size() -> None:
+    unknown = {"q" * 100 + str(number): number for number in range(1000)}
+    message = refused(model=unknown | {"family": "transformer"}, **unknown)
+    assert len(message) < 4000
+    assert message.endswith("; and 1995 more problems")
+
+
 @given(st.text(min_size=1, max_size=12))
 def test_any_unknown_key_is_refused_by_its_name(key: str) -> None:
     if key not in Settings.model_fields:

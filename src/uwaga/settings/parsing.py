@@ -27,6 +27,8 @@ class StrictModel(BaseModel):
 Group = TypeVar("Group", bound=StrictModel)
 SHOWN = 120
 """Characters of a key in a message."""
+REPORTED = 5
+"""Problems named in a message, each of which may list all known keys."""
 
 
 def parse(kind: type[Group], values: object, where: str) -> Group:
@@ -40,7 +42,10 @@ def parse(kind: type[Group], values: object, where: str) -> Group:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        lines = [_explain(kind, detail) for detail in error.errors(include_url=False)]
+        details = error.errors(include_url=False)
+        lines = [_explain(kind, detail) for detail in details[:REPORTED]]
+        if len(details) > REPORTED:
+            lines.append(f"and {len(details) - REPORTED} more problems")
         raise SettingsError(f"{where}: " + "; ".join(lines)) from None
 
 
