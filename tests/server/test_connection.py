@@ -18,7 +18,7 @@ from uvicorn.server import ServerState
 
 from uwaga.server.connection import HEAD_BYTES, MOST_AHEAD, WatchedConnection
 
-HEAD = b"POST /translate HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\n"
+HEAD = b"POST /translate HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 JSON = {"content-type": "application/json"}
 BODY = b'{"q": "A dog.", "source": "en", "target": "de"}'
 
@@ -183,7 +183,7 @@ def test_nothing_of_an_answered_request_stays():
     connection, wire, _ = connected()
     for _ in range(2):
         connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY)
-        assert dict(connection.scope["headers"])[b"host"] == b"h"
+        assert dict(connection.scope["headers"])[b"host"] == b"localhost"
         connection.cycle.response_complete = True
         connection.on_response_complete()
         assert (connection.scope, connection.headers, connection.cycle.scope) == ({}, [], {})
@@ -230,7 +230,7 @@ def test_no_socket_stays_of_clients_that_stand_still(tmp_path: Path):
         for one in heads:
             one.sendall(HEAD)
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n" * 60)
+        deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60)
         assert all(one.recv(100) == b"" for one in silent)
         assert all(one.recv(100).startswith(b"HTTP/1.1 408 ") for one in heads)
         until = time.monotonic() + 60
@@ -240,3 +240,37 @@ def test_no_socket_stays_of_clients_that_stand_still(tmp_path: Path):
         assert httpx.post(f"{server.url}/translate", content=BODY, headers=JSON).status_code == 200
         for one in (*silent, *heads, deaf):
             one.close()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\nhost: localhost\r\nx: %s\r\n\r\n" % (b"x" * HEAD_BYTES),
+        b"GET / HTTP/1.1\r\nhost: localhost\r\n%s\r\n" % (b"x: 0123456789\r\n" * (HEAD_BYTES // 11)),
+        b"GET /?%s HTTP/1.1\r\nhost: localhost\r\n\r\n" % (b"x" * HEAD_BYTES),
+        b"GET / HTTP/1.1\r\n%s: x\r\n\r\n" % (b"x" * HEAD_BYTES),
+    ],
+    ids=["a long header", "many headers", "a long query", "a long name"],
+)
+def test_a_long_head_is_refused_though_it_arrives_at_once(head: bytes):
+    connection, wire, _ = connected()
+    connection.data_received(head)
+    assert (wire.state, wire.written.split(b"\r\n")[0]) == (
+        "closing",
+        b"HTTP/1.1 431 Request Header Fields Too Large",
+    )
+    assert connection.cycle is None
+
+
+@pytest.mark.parametrize("hosts", [b"", b"host: a\r\nhost: a\r\n", b"host: a\r\nHOST: b\r\n"])
+def test_a_request_has_one_host(hosts: bytes):
+    connection, wire, _ = connected()
+    connection.data_received(b"GET / HTTP/1.1\r\n" + hosts + b"\r\n")
+    assert (wire.state, wire.written.split(b"\r\n")[0]) == ("closing", b"HTTP/1.1 400 Bad Request")
+    assert connection.cycle is None
+
+
+def test_a_request_of_http_1_0_needs_no_host():
+    connection, _, _ = connected()
+    connection.data_received(b"GET / HTTP/1.0\r\n\r\n")
+    assert connection.cycle is not None

@@ -28,7 +28,7 @@ from waiting import eventually
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import add_key
 from uwaga.server.dialects.openai import stream_completion
-from uwaga.server.middleware import RequestState
+from uwaga.server.middleware import BodyRoom, RequestState
 from uwaga.translator import Translator
 
 pytest_plugins = "server_fixtures"
@@ -279,7 +279,7 @@ def test_an_error_within_a_stream_is_its_last_event():
         raise ApiError(504, "deadline_exceeded", "the time is over")
 
     async def messages() -> list[dict[str, Any]]:
-        scope = {"type": "http", "headers": [], "uwaga": RequestState("1")}
+        scope = {"type": "http", "headers": [], "uwaga": RequestState("1", BodyRoom(1))}
         request, sent = Request(scope, asyncio.Event().wait), []
 
         async def send(message: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from uwaga.server.api_errors import ApiError
 from uwaga.server.http import Parameters, read_upload
+from uwaga.server.middleware import BodyRoom, RequestState
 
 
 class Named(Parameters):
@@ -29,6 +30,7 @@ def upload(*parts: tuple[str, str]) -> Request:
 
     headers = [(b"content-type", b"multipart/form-data; boundary=x")]
     scope = {"type": "http", "method": "POST", "headers": headers, "query_string": b""}
+    scope["uwaga"] = RequestState("1", BodyRoom(1))
     return Request(scope, receive)
 
 

@@ -34,8 +34,8 @@ def connected(server: RunningServer) -> socket.socket:
 
 def request(text: str, path: str = "/translate") -> bytes:
     body = json.dumps({"q": text, "source": "en", "target": "de"}).encode()
-    head = f"POST {path} HTTP/1.1\r\nhost: h\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
-    return head.encode() + b"\r\n\r\n" + body
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+    return head.encode() + b"content-type: application/json\r\n\r\n" + body
 
 
 def logged(server: RunningServer, event: str) -> list[dict[str, object]]:
@@ -104,7 +104,7 @@ def test_slow_and_silent_clients_hold_nobody_up(tmp_path: Path):
         slow.sendall(whole[:-10])
         deaf = connected(server)
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: h\r\n\r\n" * 60)  # and reads nothing
+        deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n" * 60)  # and reads nothing
         assert ask(server).status_code == 200  # while these stand open
         assert b" 408 " in slow.recv(4096)
         for one in (*idle, slow, deaf):

@@ -32,14 +32,17 @@ class RunningServer:
 
 @contextlib.contextmanager
 def running_server(
-    folder: Path, command: Sequence[str] = ("serve",), **settings: object
+    folder: Path,
+    command: Sequence[str] = ("serve",),
+    program: Sequence[str] = ("-m", "uwaga"),
+    **settings: object,
 ) -> Iterator[RunningServer]:
     """A server with these settings until the end of the block; its models are loaded."""
     file, log = folder / "server.yaml", folder / "server.log"
     file.write_text(yaml.safe_dump({"port": 0, "threads": 1, **settings}), encoding="utf-8")
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "uwaga", *command, "--settings", str(file)],
+            [sys.executable, *program, *command, "--settings", str(file)],
             stderr=output,
             stdout=output,
             env={**os.environ, "OMP_NUM_THREADS": "1"},

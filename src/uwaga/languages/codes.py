@@ -88,11 +88,19 @@ SCRIPT = 4
 """Letters in the code of a script, such as ``Latn``."""
 
 
-@lru_cache(maxsize=1024)
+LONGEST_CODE = 32
+"""Maximum characters of a code; any longer string is none, and requests hold strings of any length."""
+
+
 def base_language(code: str) -> str:
     """Return the language of a code such as ``pt_BR`` or ``eng_Latn``, in two letters where ISO 639 has
-    them.
+    them; any other string as it is.
     """
+    return code if len(code) > LONGEST_CODE else _base_language(code)
+
+
+@lru_cache(maxsize=1024)
+def _base_language(code: str) -> str:
     language = HYPHENS.split(code.lower())[0]
     return TWO_LETTERS.get(language, language)
 

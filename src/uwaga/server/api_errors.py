@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -98,12 +99,23 @@ def api_error(error: BaseException) -> ApiError:
     """
     if isinstance(error, ApiError):
         return error
-    message = str(error)[:LONGEST_MESSAGE]
     for kind, status, code in _KINDS:
         if isinstance(error, kind):
+            message = _TOLD.get(code) or str(error)[:LONGEST_MESSAGE]
             again = error.retry_after if isinstance(error, BusyError) else None
-            return ApiError(status, code, _TOLD.get(code, message), retry_after=again)
+            return ApiError(status, code, message, retry_after=again)
     return ApiError(500, "internal_error", "server error; its log has details under the request's id")
+
+
+@contextmanager
+def as_api_error() -> Iterator[None]:
+    """Raise what fails in the block as an :class:`ApiError`, and an ApiError as it is."""
+    try:
+        yield
+    except ApiError:
+        raise
+    except Exception as error:
+        raise api_error(error) from error
 
 
 async def in_thread(work: Callable[..., Result], *args: object) -> Result:
@@ -112,10 +124,16 @@ async def in_thread(work: Callable[..., Result], *args: object) -> Result:
     Raises:
         ApiError: the function fails.
     """
-    try:
-        return await asyncio.to_thread(work, *args)
-    except Exception as error:
-        raise api_error(error) from error
+
+    def run() -> Result:
+        try:
+            return work(*args)
+        except ApiError:
+            raise
+        except BaseException as error:  # SystemExit would end the event loop, StopIteration never reach it
+            raise api_error(error) from error
+
+    return await asyncio.to_thread(run)
 
 
 _KINDS: tuple[tuple[type[UwagaError], int, str], ...] = (

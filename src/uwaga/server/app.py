@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -18,7 +19,7 @@ from starlette.routing import Router as Lifespan
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from uwaga import __version__
-from uwaga.server.api_errors import ApiError, StorageError
+from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import KeyRing
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects import deeplx, google, immersive, kiss, libretranslate, openai, opuscat, v1
@@ -30,12 +31,14 @@ from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
 from uwaga.server.middleware import RequestMiddleware
 from uwaga.server.models import WORKERS
+from uwaga.server.origins import check_origins
 from uwaga.server.page import PAGE_HEADERS, description_page, page_routes
 from uwaga.server.routing import JSON, Answer, Route, Router, Routes, openapi
 from uwaga.server.service import Service
 from uwaga.server.settings import ServerSettings
 from uwaga.server.store import open_stores
 
+LOG = logging.getLogger("uwaga.server")
 DIALECTS: tuple[Dialect, ...] = (
     v1.DIALECT,
     libretranslate.DIALECT,
@@ -67,12 +70,16 @@ class Application:
     Args:
         http: answers requests.
         lifespan: entered at start, left at the end.
+        routes: of all dialects, for descriptions and checks.
     """
 
     def __init__(
-        self, http: ASGIApp, lifespan: Callable[[object], AbstractAsyncContextManager[None]]
+        self,
+        http: ASGIApp,
+        lifespan: Callable[[object], AbstractAsyncContextManager[None]],
+        routes: Sequence[Route],
     ) -> None:
-        self._http, self._lifespan = http, Lifespan(lifespan=lifespan)
+        self._http, self._lifespan, self.routes = http, Lifespan(lifespan=lifespan), routes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or start and stop."""
@@ -118,7 +125,7 @@ def create_app(
     if settings.page:
         routes += page_routes().routes
     http: ASGIApp = RequestMiddleware(
-        Router(routes),
+        check_origins(Router(routes), settings),
         limits=settings.limits,
         metrics=context.metrics,
         render=render,
@@ -129,7 +136,7 @@ def create_app(
             http, allow_origins=settings.cors, allow_methods=["*"], allow_headers=["*"],
             expose_headers=["x-request-id", "retry-after"],
         )  # fmt: skip
-    return Application(http, _lifespan(context, dialects))
+    return Application(http, _lifespan(context, dialects), routes)
 
 
 def _context(
@@ -162,8 +169,11 @@ def _lifespan(
         async def flush() -> None:
             while True:
                 await asyncio.sleep(FLUSH)
-                with contextlib.suppress(StorageError):  # it is logged; the counts stay in memory
-                    await asyncio.to_thread(usage.flush)
+                try:
+                    await in_thread(usage.flush)
+                except ApiError as error:  # the counts stay in memory
+                    if error.status == 500:
+                        LOG.error("usage not stored", exc_info=error.__cause__)
 
         tasks = [asyncio.ensure_future(work) for work in (service.start(), service.collect(), flush())]
         if documents is not None:
@@ -179,8 +189,8 @@ def _lifespan(
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         await service.close()
-        with contextlib.suppress(StorageError):
-            await asyncio.to_thread(usage.flush)
+        with contextlib.suppress(ApiError):
+            await in_thread(usage.flush)
 
     return lifespan
 
@@ -208,7 +218,7 @@ def _operation(context: ServerContext) -> Routes:
         @routes.add("GET", "/metrics", "Metrics for Prometheus", answers={200: figures})
         async def metrics(request: Request) -> Response:
             """Requests, latency by stage, batches, tokens."""
-            body, kind = await asyncio.to_thread(context.metrics.text)  # it may read every worker's files
+            body, kind = await in_thread(context.metrics.text)  # it may read every worker's files
             return Response(body, media_type=None, headers={"content-type": kind})
 
     return routes

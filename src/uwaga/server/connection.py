@@ -59,7 +59,7 @@ class WatchedConnection(HttpToolsProtocol):
         self._patience = patience
         self._timer: asyncio.TimerHandle | None = None
         self._seen: Standing | None = None
-        self._requests = self._overhead = 0
+        self._requests = self._overhead = self._head = 0
         self._receiving = False
         self._unanswered: deque[RequestResponseCycle] = deque()
 
@@ -86,11 +86,20 @@ class WatchedConnection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Start a request."""
-        self._requests, self._receiving = self._requests + 1, True
+        self._requests, self._receiving, self._head = self._requests + 1, True, 0
         super().on_message_begin()
 
+    def on_url(self, url: bytes) -> None:
+        """Add a part of the URL."""
+        self._count_head(url)
+        super().on_url(url)
+
     def on_headers_complete(self) -> None:
-        """Queue a request for its response."""
+        """Queue a request for its response, unless it has no host or several (RFC 9112, section 3.2)."""
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self.send_400_response("A request has one header Host.")
+            raise ValueError("no host, or several")  # read no more of it
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         if len(self._unanswered) > MOST_AHEAD:
@@ -108,7 +117,15 @@ class WatchedConnection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header; trailers are dropped, since uvicorn would add them to the head."""
         if self._in_head:
+            self._count_head(name, value)
             super().on_header(name, value)
+
+    def _count_head(self, *parts: bytes) -> None:
+        """Refuse a head that is too long, though it arrives with one read."""
+        self._head += sum(map(len, parts))
+        if self._head > HEAD_BYTES:
+            self._give_up(431)
+            raise ValueError("too long a head")  # read no more of it
 
     def on_body(self, body: bytes) -> None:
         """Count a part of a body."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.server.api_errors import ApiError, QuotaError, api_error, in_thread
+from uwaga.server.api_errors import ApiError, as_api_error, in_thread
 from uwaga.server.auth import Client, KeyRing
 from uwaga.server.document_worker import DocumentWorker
 from uwaga.server.http import address_of, while_connected
@@ -77,10 +78,8 @@ class ServerContext:
         if usage.waits(limit):
             await in_thread(usage.add, owner, characters, documents, limit)
             return
-        try:
+        with as_api_error():
             usage.add(owner, characters, documents, limit)
-        except QuotaError as error:
-            raise api_error(error) from error
 
     def admit(self, key: str | None, address: str) -> Client:
         """Return the client of a request, and count the request.
@@ -97,9 +96,9 @@ class ServerContext:
         return client
 
     def visitor(self, address: str) -> Client:
-        """Return a client without a key."""
+        """Return a client without a key: its IPv4 address, or the network of its IPv6 address."""
         limits = self.settings.limits
-        return Client(address, limits.requests_per_minute, limits.characters_per_minute)
+        return Client(_network(address), limits.requests_per_minute, limits.characters_per_minute)
 
     def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
         """Check the size of a request's texts, count their characters and return them.
@@ -168,6 +167,19 @@ class Dialect:
     running: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
 
+def _network(address: str) -> str:
+    """Return the /64 network of an IPv6 address, which is one client's; any other address as it is."""
+    if ":" not in address:
+        return address
+    try:
+        parsed = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((parsed, 64), strict=False))
+
+
 @dataclass(frozen=True)
 class KeyPlace:
     """Where the requests of a dialect have their key.
@@ -182,26 +194,38 @@ class KeyPlace:
     header: str = ""
     parameter: str = ""
 
-    def client(self, context: ServerContext, request: Request, given: object = None) -> Client:
+    def client(self, context: ServerContext, request: Request, key: object = None) -> Client:
         """Return the client of a request, and count the request.
 
         Args:
             context: the server's.
             request: without a key on an open server.
-            given: the key in the path or the body, for a dialect that allows one there.
+            key: the key in the path or the body, for a dialect that allows one there.
 
         Raises:
             ApiError: as :meth:`ServerContext.admit`.
         """
+        stated = self._key(request) or (key if isinstance(key, str) else "")
+        return context.admit(stated or None, address_of(request))
+
+    def early_client(self, context: ServerContext, request: Request) -> Client | None:
+        """Return the client of a request, as :meth:`client`, before its body is read.
+
+        None if only the body can have its key.
+        """
+        if context.keys is None or self._key(request):
+            return self.client(context, request)
+        return None
+
+    def _key(self, request: Request) -> str:
+        """Return the key in the headers or the query; empty if they have none."""
         scheme, _, stated = request.headers.get("authorization", "").partition(" ")
         key = stated.strip() if scheme.lower() in self.schemes else ""
-        if not key and isinstance(given, str):
-            key = given
         if not key and self.header:
             key = request.headers.get(self.header, "")
         if not key and self.parameter:
             key = request.query_params.get(self.parameter, "")
-        return context.admit(key or None, address_of(request))
+        return key
 
     def owner(self, context: ServerContext, request: Request) -> str:
         """Return the owner of a request's glossaries and documents, and count the request.

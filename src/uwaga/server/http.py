@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Strict, ValidationError, WithJsonSchema
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
@@ -27,6 +27,15 @@ MALFORMED = "json_invalid"
 MOST_FIELDS = 2000
 
 
+def json_bytes(content: object) -> bytes:
+    """Return JSON values as JSON; lone surrogates, which UTF-8 does not have, are escaped."""
+    try:
+        return to_json(content, inf_nan_mode="null")
+    except PydanticSerializationError:
+        values = json.dumps(content, default=to_jsonable_python)
+        return json.dumps(json.loads(values, parse_constant=lambda name: None)).encode()
+
+
 def json_response(content: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a JSON response.
 
@@ -35,8 +44,7 @@ def json_response(content: object, status: int = 200, headers: dict[str, str] | 
         status: HTTP status.
         headers: further headers.
     """
-    body = to_json(content, inf_nan_mode="null")
-    return Response(body, status, headers, media_type=JSON)
+    return Response(json_bytes(content), status, headers, media_type=JSON)
 
 
 def media_type(request: Request, default: str = "") -> str:
@@ -168,7 +176,7 @@ class EventStream(Response):
 
 def _event(name: str, content: object) -> dict[str, Any]:
     named = b"event: " + name.encode() + b"\n" if name else b""
-    body = named + b"data: " + to_json(content, inf_nan_mode="null") + b"\n\n"
+    body = named + b"data: " + json_bytes(content) + b"\n\n"
     return {"type": "http.response.body", "body": body, "more_body": True}
 
 
@@ -193,6 +201,8 @@ async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
         yield form
     finally:
         await form.close()
+        state: RequestState = request.scope["uwaga"]
+        state.room.free(state)
 
 
 LARGEST_FIELD = 16 << 20

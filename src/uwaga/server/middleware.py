@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import secrets
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -30,7 +31,7 @@ UNKNOWN = "unknown"
 Render = Callable[[str, ApiError, str], Response]
 
 
-@dataclass
+@dataclass(eq=False)
 class RequestState:
     """State of a request, in ``scope["uwaga"]``.
 
@@ -39,19 +40,84 @@ class RequestState:
         status: the status of the response; 0 before it starts.
         gone: the client has disconnected.
         counted: among the requests being answered.
+        room: counts its body.
+        body_bytes: memory of its body, as counted there.
+        refused: its unfinished body has made room for others.
+        waiting: the time limit of the part of its body that it waits for; None while it does not wait.
     """
 
     id: str
+    room: BodyRoom
     status: int = 0
     gone: bool = False
     counted: bool = False
+    body_bytes: int = 0
+    refused: bool = False
+    waiting: asyncio.Timeout | None = None
 
 
-def _clear_frames(error: BaseException | None) -> None:
+class BodyRoom:
+    """The memory for the bodies of all requests in progress.
+
+    Once it is full, the unfinished body that began first is refused, so that clients that never finish
+    theirs keep nobody out.
+
+    Args:
+        size: in bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size, self._used = size, 0
+        self._unfinished: dict[RequestState, None] = {}
+
+    def add(self, state: RequestState, part: bytes) -> None:
+        """Count a part of a request's body.
+
+        Raises:
+            ApiError: there is no room for it.
+        """
+        self._unfinished.setdefault(state)
+        state.body_bytes += sys.getsizeof(part)
+        self._used += sys.getsizeof(part)
+        while self._used > self._size:
+            oldest = next(iter(self._unfinished))
+            self.free(oldest)
+            if oldest is state:
+                raise _no_room()
+            oldest.refused = True
+            if oldest.waiting is not None and not oldest.waiting.expired():
+                oldest.waiting.reschedule(0)
+
+    def finish(self, state: RequestState) -> None:
+        """Keep a body that has arrived until :meth:`free`."""
+        self._unfinished.pop(state, None)
+
+    def free(self, state: RequestState) -> None:
+        """Count a request's body no more."""
+        self.finish(state)
+        self._used -= state.body_bytes
+        state.body_bytes = 0
+
+
+def _no_room() -> ApiError:
+    message = "the bodies of requests take more memory than this server has for them: try again in a second"
+    return ApiError(503, "busy", message, retry_after=1.0)
+
+
+def _clear_frames(error: BaseException) -> None:
     """Release what the frames of an error hold: futures, which hold the error, and long texts."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__cause__
+    errors = [error]
+    for raised in errors:  # grows
+        traceback.clear_frames(raised.__traceback__)
+        for other in (raised.__cause__, raised.__context__):
+            if other is not None and not any(other is known for known in errors):
+                errors.append(other)
+
+
+def _cancelled(error: BaseException) -> bool:
+    """Return whether this task was cancelled; an awaited task or thread that was cancelled is a failure."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 class RequestMiddleware:
@@ -72,6 +138,7 @@ class RequestMiddleware:
     ) -> None:
         self.app, self._limits, self._metrics, self._render = app, limits, metrics, render
         self._most, self._answering = most, 0
+        self._room = BodyRoom(limits.total_body_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -79,90 +146,116 @@ class RequestMiddleware:
             await self.app(scope, receive, send)
             return
         headers, began = Headers(scope=scope), time.perf_counter()
-        given = headers.get("x-request-id", "")
-        visit = scope["uwaga"] = RequestState(given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8))
+        stated = headers.get("x-request-id", "")
+        number = stated if REQUEST_ID.fullmatch(stated) else secrets.token_hex(8)
+        state = scope["uwaga"] = RequestState(number, self._room)
 
         async def answered(message: Message) -> None:
             if message["type"] == "http.response.start":
-                visit.status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = visit.id
+                state.status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = state.id
             elif not message.get("more_body", False):
-                self._uncount(visit)
+                self._finish(state)
             await send(message)
 
         running = self._metrics.running
         running.inc()
         try:
-            bounded = self._bounded(visit, headers, receive)
-            await self.app(scope, bounded, answered)
-        except asyncio.CancelledError:
-            if not visit.gone:
-                raise
+            if "content-length" in headers or "transfer-encoding" in headers:
+                self._check_count()
+            await self.app(scope, self._bounded(scope, headers, receive), answered)
         except ClientDisconnect:
-            visit.gone = True
-        except Exception as error:
-            if api_error(error).status == 500:
-                LOG.exception("server error", extra={"id": visit.id})
-            if not visit.status:
-                response = self._render(scope["path"], api_error(error), visit.id)
-                await response(scope, receive, answered)
-            _clear_frames(error)
+            state.gone = True
+        except BaseException as error:
+            if not _cancelled(error):
+                await self._answer_error(error, scope, receive, answered)
+            elif not state.gone:
+                raise
         finally:
-            self._uncount(visit)
+            self._finish(state)
             running.dec()
-            self._record(scope, visit, time.perf_counter() - began)
+            self._record(scope, state, time.perf_counter() - began)
 
-    def _check_room(self) -> None:
+    async def _answer_error(self, error: BaseException, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send an error as a response, unless a response has begun."""
+        state: RequestState = scope["uwaga"]
+        problem = api_error(error)
+        if problem.status == 500:
+            LOG.error("server error", extra={"id": state.id}, exc_info=error)
+        if not state.status:
+            await self._render(scope["path"], problem, state.id)(scope, receive, send)
+        _clear_frames(error)
+
+    def _check_count(self) -> None:
         if self._answering >= self._most:
             message = f"{self._answering} requests are being answered, the maximum: try again in a second"
             raise ApiError(503, "busy", message, retry_after=1.0)
 
-    def _uncount(self, visit: RequestState) -> None:
-        self._answering -= visit.counted
-        visit.counted = False
+    def _check_size(self, scope: Scope, size: int) -> None:
+        large = getattr(scope.get("route"), "large", False)
+        most = self._limits.document_bytes if large else self._limits.body_bytes
+        if size > most:
+            raise ApiError(413, "body_too_large", f"the body is too large; send at most {most} bytes")
 
-    def _bounded(self, visit: RequestState, headers: Headers, receive: Receive) -> Receive:
+    def _finish(self, state: RequestState) -> None:
+        self._answering -= state.counted
+        state.counted = False
+        self._room.free(state)
+
+    def _bounded(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """Return a receive function that refuses too large or slow bodies, and too many requests.
 
-        Raises:
-            ApiError: there are too many requests, or its stated length is too large.
+        It raises an ApiError when an endpoint reads the body, so after the endpoint has seen the headers.
         """
-        limits = self._limits
-        if "content-length" in headers or "transfer-encoding" in headers:
-            self._check_room()
-        form = headers.get("content-type", "").startswith("multipart/form-data")
-        most = limits.document_bytes if form else limits.body_bytes
+        state: RequestState = scope["uwaga"]
+        until = asyncio.get_running_loop().time() + self._limits.body_seconds
         stated = headers.get("content-length", "0")
-        too_large = ApiError(413, "body_too_large", f"the body is too large; send at most {most} bytes")
-        if stated.isdecimal() and int(stated[:20]) > most:
-            raise too_large
-        until, seen, whole = time.monotonic() + limits.body_seconds, 0, False
+        expected = int(stated[:20]) if stated.isdecimal() else 0
+        seen, whole = 0, False
 
         async def received() -> Message:
             nonlocal seen, whole
             if whole:
                 return await receive()
-            try:
-                async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                    message = await receive()
-            except TimeoutError:
-                raise ApiError(408, "body_too_slow", "the body did not arrive in time") from None
-            seen += len(message.get("body", b""))
-            if seen > most:
-                raise too_large
+            if state.refused:
+                raise _no_room()
+            self._check_size(scope, expected)
+            message = await self._next_part(state, until, receive)
+            part = message.get("body", b"")
+            seen += len(part)
+            self._check_size(scope, seen)
+            self._room.add(state, part)
             whole = not message.get("more_body", False)
+            if whole:
+                self._room.finish(state)
             if whole and seen:
-                self._check_room()
+                self._check_count()
                 self._answering += 1
-                visit.counted = True
+                state.counted = True
             return message
 
         return received
 
-    def _record(self, scope: Scope, visit: RequestState, seconds: float) -> None:
+    async def _next_part(self, state: RequestState, until: float, receive: Receive) -> Message:
+        """Return the next part of a body.
+
+        Raises:
+            ApiError: it did not arrive in time, or its body has made room for others.
+        """
+        try:
+            async with asyncio.timeout_at(until) as state.waiting:
+                return await receive()
+        except TimeoutError:
+            if state.refused:
+                raise _no_room() from None
+            raise ApiError(408, "body_too_slow", "the body did not arrive in time") from None
+        finally:
+            state.waiting = None
+
+    def _record(self, scope: Scope, state: RequestState, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", UNKNOWN)
-        status = GONE if visit.gone else visit.status
+        status = GONE if state.gone else state.status
         self._metrics.request(route, str(status), seconds)
         if LOG.isEnabledFor(logging.INFO):
-            extra = {"id": visit.id, "method": scope["method"], "route": route, "status": status}
+            extra = {"id": state.id, "method": scope["method"], "route": route, "status": status}
             LOG.info("request", extra={**extra, "seconds": round(seconds, 4)})

@@ -15,7 +15,7 @@ from typing import Protocol, cast
 
 from uwaga.errors import ModelError, SettingsError, UwagaError
 from uwaga.library.routes import RouteStep
-from uwaga.server.api_errors import MODEL_UNAVAILABLE, ApiError
+from uwaga.server.api_errors import MODEL_UNAVAILABLE, ApiError, in_thread
 from uwaga.server.served_models import Route, ServedModel
 from uwaga.translator import Translator, load
 from uwaga.translator.asynchronous import AsyncTranslator, Observer
@@ -194,12 +194,14 @@ class ModelPool:
     async def _fresh(self, offer: ServedModel) -> Loaded:
         before, began = _resident(), time.monotonic()
         try:
-            own = await asyncio.to_thread(self._load, offer)
-        except Exception as error:
+            own = await in_thread(self._load, offer)
+        except ApiError as failure:
+            error = failure.__cause__ or failure
             known = isinstance(error, UwagaError | OSError | MemoryError)
             reason = str(error) if known else f"{type(error).__name__}: {error}"
             self._failed[offer.name] = Failure(reason)
-            LOG.error("model not loaded", extra={"model": offer.name, "reason": reason}, exc_info=not known)
+            extra = {"model": offer.name, "reason": reason}
+            LOG.error("model not loaded", extra=extra, exc_info=None if known else error)
             raise _unavailable(RETRY) from None
         taken = max(0, _resident() - before)
         seconds = round(time.monotonic() - began, 3)

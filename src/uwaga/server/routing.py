@@ -92,6 +92,7 @@ class Route:
         body: model of its parameters; None if it takes none.
         kind: where they are.
         answers: by status.
+        large: its body may have the size of a document.
     """
 
     method: str
@@ -102,6 +103,7 @@ class Route:
     body: Model | None = None
     kind: BodyKind = "json"
     answers: Mapping[int, Answer] = field(default_factory=dict)
+    large: bool = False
 
 
 class Routes:
@@ -128,6 +130,7 @@ class Routes:
         answer: Any = None,
         status: int = 200,
         answers: Mapping[int, Answer] | None = None,
+        large: bool = False,
     ) -> Callable[[Decorated], Decorated]:
         """Add the decorated endpoint.
 
@@ -140,12 +143,15 @@ class Routes:
             answer: model of the JSON of its success.
             status: the HTTP status of a success.
             answers: further answers by status, or the success with other media types.
+            large: its body may have the size of a document, as uploads may.
         """
 
         def added(endpoint: Decorated) -> Decorated:
             described = {status: Answer("Success", answer), **self._errors, **(answers or {})}
+            whole = self._prefix + path
+            size = large or kind == "upload"
             self.routes.append(
-                Route(method, self._prefix + path, endpoint, self._tag, summary, body, kind, described)
+                Route(method, whole, endpoint, self._tag, summary, body, kind, described, size)
             )
             return endpoint
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from uwaga.checkpoints.languages import Pairs
 from uwaga.errors import SettingsError, UwagaError
-from uwaga.languages.codes import same_language, with_script
+from uwaga.languages.codes import LONGEST_CODE, same_language, with_script
 from uwaga.languages.names import language_name, offered_codes
 from uwaga.library import routes
 from uwaga.library.hub import find_model
@@ -137,6 +137,8 @@ class ServedLanguages:
 
     def known(self, code: str) -> str | None:
         """Return the public code of a language however a request writes it; None if it is not served."""
+        if len(code) > LONGEST_CODE:
+            return None
         return next((public for own, public in self.public.items() if code in (own, public)), None) or next(
             (public for own, public in self.public.items() if same_language(own, with_script(code))), None
         )

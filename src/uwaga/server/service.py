@@ -18,7 +18,7 @@ from uwaga.documents.translating import translate_file
 from uwaga.errors import DataError, MissingExtraError, NotInspectableError, shown
 from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
-from uwaga.server.api_errors import ApiError, UnknownLanguageError, api_error
+from uwaga.server.api_errors import ApiError, UnknownLanguageError, api_error, as_api_error, in_thread
 from uwaga.server.models import ModelPool
 from uwaga.server.served_models import Route, ServedLanguages, ServedModel
 from uwaga.terms.glossary import Glossary
@@ -190,12 +190,10 @@ class Service:
         route = self.route(source.code, target)
         async with self.pool.translator(route) as translator:
             stream = translator.run_stream(_for_model(request, route), client=client, deadline=deadline)
-            try:
+            with as_api_error():
                 async with aclosing(stream) as pieces:
                     async for piece in pieces:
                         yield piece
-            except Exception as error:
-                raise api_error(error) from error
 
     async def inspect(
         self,
@@ -235,10 +233,8 @@ class Service:
                     own = own.between(languages["source"], languages["target"])
                 return work(route[0].model.name, source.code, target, own)
 
-            try:
+            with as_api_error():
                 return await loaded.call(inspected, client=client, deadline=deadline, long=True)
-            except Exception as error:
-                raise api_error(error) from error
 
     async def detect(self, text: str) -> list[Detected]:
         """Return the most probable served language of a text; none for a text without letters.
@@ -246,7 +242,7 @@ class Service:
         Raises:
             ApiError: the library that detects languages is not installed.
         """
-        return await asyncio.to_thread(self._detect, text)
+        return await in_thread(self._detect, text)
 
     async def run_document(
         self,
@@ -301,11 +297,8 @@ class Service:
             )
 
         async with self.pool.translator(route) as translator:
-            try:
-                report: DocumentReport = await translator.call(work, client=client, deadline=deadline)
-            except Exception as error:
-                raise api_error(error) from error
-        return report
+            with as_api_error():
+                return await translator.call(work, client=client, deadline=deadline)
 
     def language(self, code: str, parameter: str) -> str:
         """Return the public code of a language that a request names.
@@ -342,7 +335,7 @@ class Service:
                 return target
             return next(iter(self._detect(text, target.code)), None)
 
-        return await asyncio.to_thread(lambda: [detected(request) for request in requests])
+        return await in_thread(lambda: [detected(request) for request in requests])
 
     def _unknown_language(self) -> UnknownLanguageError:
         codes = ", ".join(self.languages.codes[:20])
@@ -353,8 +346,6 @@ class Service:
             detected = detect_language([text], self.languages.codes, target)
         except DataError:
             return []  # no letter
-        except Exception as error:
-            raise api_error(error) from error
         code = self.languages.known(detected.language)
         return [] if code is None else [Detected(code, detected.probability)]
 
@@ -388,10 +379,8 @@ class Service:
         route = self.route(source, target)
         for_model = [_for_model(replace(request, on_error="return"), route) for request in requests]
         async with self.pool.translator(route) as translator:
-            try:
+            with as_api_error():
                 translations = await translator.run(for_model, client=client, deadline=deadline)
-            except Exception as error:
-                raise api_error(error) from error
         name = " + ".join(step.model.name for step in route)
         if self._translated is not None:
             characters = sum(len(request.text) for request in requests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -349,9 +349,22 @@ class AsyncTranslator:
                 made = function(self.translator.searched_by(self._models.decoder_for(request)))
         except BaseException as error:
             with suppress(InvalidStateError):  # the request was cancelled
-                outcome.set_exception(error)
+                outcome.set_exception(_for_a_task(error))
         else:
             with suppress(InvalidStateError):
                 outcome.set_result(made)
         finally:
             del outcome  # it holds the error, whose traceback holds this frame
+
+
+def _for_a_task(error: BaseException) -> Exception:
+    """Return an error that a task can raise.
+
+    SystemExit and KeyboardInterrupt would end its event loop, StopIteration would never reach it, and the
+    others would seem to be a cancellation of the task.
+    """
+    if isinstance(error, Exception) and not isinstance(error, StopIteration | CancelledError):
+        return error
+    replacement = RuntimeError(f"the call ended with {type(error).__name__}")
+    replacement.__cause__ = error
+    return replacement

@@ -210,8 +210,9 @@ async def _admitted(context: ServerContext, request: Request, kind: type[Fields]
         ApiError: as :meth:`KeyPlace.client`; or a parameter is invalid, or missing, which has a reason of its
             own in Google's errors.
     """
+    client = KEY.early_client(context, request)
     given = await read_parameters(request)
-    client = KEY.client(context, request, given.get("key"))
+    client = client or KEY.client(context, request, given.get("key"))
     for name, field in kind.model_fields.items():
         if field.is_required() and name not in given:
             raise ApiError(400, "missing", f"Parameter '{name}' not specified.", name)

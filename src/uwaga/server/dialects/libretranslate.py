@@ -28,11 +28,10 @@ from uwaga.markup.formats import Format
 from uwaga.search import SearchOverrides
 from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.auth import Client
-from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.context import Dialect, KeyPlace, ServerContext
 from uwaga.server.dialects.documents import Upload, result_response, store_document, wait_for_document
 from uwaga.server.dialects.v1_schema import USUAL_BEAM, WIDEST
 from uwaga.server.http import (
-    address_of,
     json_response,
     languages_response,
     read_form,
@@ -99,9 +98,9 @@ def add_files(routes: Routes, context: ServerContext) -> None:
         """Translate a document, and return the URL of the translation."""
         if context.documents is None:
             raise ApiError(403, "disabled", DISABLED)
+        client = KEY.early_client(context, request)
         async with read_form(request, context.settings.limits.body_bytes) as form:
-            key = form.get("api_key")
-            client = context.admit(key if isinstance(key, str) else None, address_of(request))
+            client = client or KEY.client(context, request, form.get("api_key"))
             file, source, target = _upload_fields(form)
             target = _served(context, target, "target")
             known = None if source == AUTO else _served(context, source, "source")
@@ -165,6 +164,7 @@ def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
     return file, str(source).lower(), str(target).lower()
 
 
+KEY = KeyPlace((), parameter="api_key")
 PATHS = ("/translate", "/detect", "/languages", "/translate_file", "/suggest", "/frontend/settings", "/spec")
 DOWNLOAD_PATH = "/download_file/"
 ALIASES = {"pb": "pt-BR", "zh": "zh-Hans", "zt": "zh-Hant"}
@@ -271,8 +271,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
     )
     async def translate(request: Request) -> Response:
         """Translate a text or a list of texts."""
-        fields = await read_parameters(request)
-        client = admitted(context, fields, request)
+        client, fields = await admitted(context, request)
         q = required(fields, "q")
         source, target = required_text(fields, "source"), required_text(fields, "target")
         texts = _texts(q)
@@ -296,8 +295,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
     )  # fmt: skip
     async def detect(request: Request) -> Response:
         """Detect the language of a text."""
-        fields = await read_parameters(request)
-        client = admitted(context, fields, request)
+        client, fields = await admitted(context, request)
         texts = _texts(required(fields, "q"))
         context.charge(client, texts, "q")
         detected = await context.service.detect("\n".join(texts))
@@ -308,8 +306,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
     @routes.add("POST", "/suggest", "Suggest a better translation", body=SuggestBody, kind="json or form")
     async def suggest(request: Request) -> Response:
         """Store a suggested translation in the file that the settings name."""
-        fields = await read_parameters(request)
-        client = admitted(context, fields, request)
+        client, fields = await admitted(context, request)
         if context.settings.suggestions is None:
             raise ApiError(403, "disabled", "Suggestions are disabled on this server.")
         given = {name: required_text(fields, name) for name in ("q", "s", "source", "target")}
@@ -360,12 +357,18 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
         return Response(document(), media_type=JSON)
 
 
-def admitted(context: ServerContext, fields: Mapping[str, Any], request: Request) -> Client:
-    """Return the client by the key among the parameters, and count the request."""
+async def admitted(context: ServerContext, request: Request) -> tuple[Client, dict[str, Any]]:
+    """Return the client of a request, which is counted, and its parameters.
+
+    Raises:
+        ApiError: as :meth:`KeyPlace.client`, or the body cannot be read.
+    """
+    client = KEY.early_client(context, request)
+    fields = await read_parameters(request)
     key = fields.get("api_key")
     if key is not None and not isinstance(key, str):
         raise ApiError(400, "invalid_request", "Invalid request: api_key must be a text", "api_key")
-    return context.admit(key, address_of(request))
+    return client or KEY.client(context, request, key), fields
 
 
 def required(fields: Mapping[str, Any], name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import TypedDict
@@ -80,7 +79,7 @@ def _add_translate(routes: Routes, context: ServerContext) -> None:
             )
         async with context.spending(client, characters), while_connected(request):
             answer = await context.service.translate(asked, **how)
-        translations = await asyncio.to_thread(translations_response, answer, body)  # long for many words
+        translations = await in_thread(translations_response, answer, body)  # long for many words
         return json_response({"translations": translations, "model": answer.model})
 
     @routes.add(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -23,6 +22,7 @@ from uwaga.server.context import BEARER, Dialect, ServerContext
 from uwaga.server.http import json_response
 from uwaga.server.mcp.folders import Folders
 from uwaga.server.mcp.protocol import Context, mcp_server
+from uwaga.server.origins import LOOPBACK, is_loopback
 from uwaga.server.routing import Routes
 from uwaga.server.serve import run_server
 from uwaga.server.settings import ServerSettings
@@ -30,7 +30,6 @@ from uwaga.server.settings import ServerSettings
 PATH = "/mcp"
 SERVER_ERROR = -32000
 """Code of errors of the server itself in JSON-RPC."""
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 def run_http(settings: ServerSettings, folders: Folders) -> None:
@@ -54,7 +53,7 @@ def check_settings(settings: ServerSettings, folders: Folders) -> None:
         raise SettingsError("workers: sessions of MCP are kept in one process; set it to 1")
     if "*" in settings.cors:
         raise SettingsError("cors: MCP needs the origins by name, not *")
-    if _is_loopback(settings.host):
+    if is_loopback(settings.host):
         return
     if settings.public_url is None:
         message = "set public_url in --settings to the URL of clients"
@@ -153,10 +152,3 @@ def _client(asked: Context) -> Client:
     assert asked.request is not None
     client: Client = asked.request.state.client
     return client
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

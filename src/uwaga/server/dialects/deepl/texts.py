@@ -12,11 +12,10 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from uwaga.errors import SettingsError
 from uwaga.markup.xml_text import XmlOutline
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOverrides
-from uwaga.server.api_errors import ApiError, api_error, in_thread
+from uwaga.server.api_errors import ApiError, as_api_error, in_thread
 from uwaga.server.context import DEEPL, ServerContext
 from uwaga.server.dialects.deepl.account import listed_code
 from uwaga.server.dialects.v1_schema import USUAL_BEAM
@@ -207,12 +206,10 @@ def _unsupported(fields: TranslateParameters) -> dict[str, object]:
 
 
 def _outline(fields: TranslateParameters, newlines: bool) -> XmlOutline:
-    try:
+    with as_api_error():
         return XmlOutline.of(
             fields.outline_detection, fields.splitting_tags, fields.non_splitting_tags, newlines
         )
-    except SettingsError as error:
-        raise api_error(error) from error
 
 
 async def _translated(

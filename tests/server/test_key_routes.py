@@ -1,0 +1,140 @@
+"""Keys, on every route of the application, so that a new route is among them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from uwaga.server.app import DIALECTS, Application, create_app
+from uwaga.server.auth import add_key
+from uwaga.server.metrics import Metrics
+from uwaga.server.routing import Route
+from uwaga.server.serve import open_service
+from uwaga.server.settings import server_settings
+
+OPEN = {
+    "/", "/docs", "/openapi.json", "/spec", "/health", "/metrics", "/languages",
+    "/frontend/settings", "/deeplx", "/download_file/{filename}",
+}  # fmt: skip
+"""Paths that need no key, besides the page's files; a download needs the secret in its URL."""
+FIELDS = {
+    "q": "A dog.", "text": "A dog.", "s": "Ein Hund.", "source": "en", "target": "de", "from": "en",
+    "to": "de", "source_lang": "EN", "target_lang": "DE", "text_list": ["A dog."], "input": "A dog.",
+    "name": "terms", "entries": "dog\tHund", "entries_format": "tsv", "messages": [{"role": "user", "content": "A dog."}],
+    "model": "en-de", "document_key": "0" * 64,
+}  # fmt: skip
+
+
+class Attempt(NamedTuple):
+    """A wrong way to give a key: headers, query, and fields of the body, in which KEY is the right key."""
+
+    headers: dict[str, str] = {}  # noqa: RUF012
+    query: dict[str, str] = {}  # noqa: RUF012
+    fields: dict[str, object] = {}  # noqa: RUF012
+
+
+WRONG = "uwk-00000000-" + "a" * 43
+ATTEMPTS = {
+    "no key": Attempt(),
+    "empty": Attempt({"authorization": "Bearer "}),
+    "wrong bearer": Attempt({"authorization": f"Bearer {WRONG}"}),
+    "wrong DeepL key": Attempt({"authorization": f"DeepL-Auth-Key {WRONG}"}),
+    "wrong header": Attempt({"x-goog-api-key": WRONG}),
+    "wrong query": Attempt(query={"key": WRONG, "api_key": WRONG, "token": WRONG, "auth_key": WRONG}),
+    "wrong fields": Attempt(fields={"key": WRONG, "api_key": WRONG, "token": WRONG, "auth_key": WRONG}),
+    "fields of other types": Attempt(fields={"key": ["KEY"], "api_key": ["KEY"], "token": {"KEY": 1}}),
+    "longer": Attempt({"authorization": "Bearer KEYa"}, {"key": "KEYa"}, {"api_key": "KEYa"}),
+    "upper case": Attempt({"authorization": "Bearer UPPER"}, {"key": "UPPER"}, {"api_key": "UPPER"}),
+    "another scheme": Attempt({"authorization": "Basic KEY"}),
+    "other headers": Attempt({"cookie": "key=KEY", "x-api-key": "KEY", "proxy-authorization": "Bearer KEY"}),
+    "its name": Attempt({"authorization": "Bearer ann"}, {"of": "ann", "key": "ann"}, {"api_key": "ann"}),
+}  # fmt: skip
+
+
+def needs_key(route: Route) -> bool:
+    return route.path not in OPEN and not route.path.startswith("/page/")
+
+
+def make_app(folder: Path) -> tuple[Application, str]:
+    keys = folder / "keys.json"
+    key = add_key(keys, "ann")
+    dialects = [dialect.name for dialect in DIALECTS]
+    values = {"keys": keys, "dialects": dialects, "state": folder / "state", "suggestions": folder / "lines"}
+    settings = server_settings(values, "the test")
+    metrics = Metrics()
+    return create_app(open_service(settings, metrics), settings, metrics), key
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> tuple[Application, str]:
+    return make_app(tmp_path_factory.mktemp("server"))
+
+
+def send(app: Application, route: Route, attempt: Attempt, key: str, **content: Any) -> httpx.Response:
+    """Send a request to a route, with the key where the attempt has it."""
+
+    def filled(values: dict[str, Any]) -> dict[str, Any]:
+        text = json.dumps(values).replace("KEY", key).replace("UPPER", key.upper())
+        return json.loads(text)
+
+    path = route.path.replace("{token}", WRONG).replace("{document_id}", "0" * 32)
+    path = path.replace("{", "").replace("}", "")
+
+    async def answer() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.request(
+                route.method, path, headers=filled(attempt.headers), params=filled(attempt.query), **content
+            )
+
+    return asyncio.run(answer())
+
+
+def bodies(attempt: Attempt, key: str) -> list[dict[str, Any]]:
+    """Return a request's body as JSON, as a form, with a file, and none."""
+    fields = json.loads(json.dumps(FIELDS | attempt.fields).replace("KEY", key).replace("UPPER", key.upper()))
+    form = {name: value for name, value in fields.items() if isinstance(value, str)}
+    return [{"json": fields}, {"data": form}, {"data": form, "files": {"file": ("a.txt", b"A dog.")}}, {}]
+
+
+@pytest.mark.parametrize("name", ATTEMPTS)
+def test_no_route_answers_without_a_right_key(app: tuple[Application, str], name: str):
+    application, key = app
+    routes = list(filter(needs_key, application.routes))
+    assert len(routes) > 60
+    for route in routes:
+        for content in bodies(ATTEMPTS[name], key):
+            answer = send(application, route, ATTEMPTS[name], key, **content)
+            assert answer.status_code in (400, 401, 403), (route.method, route.path, content)
+
+
+def test_open_routes_are_those_that_need_no_key(app: tuple[Application, str]):
+    application, key = app
+    assert {route.path for route in application.routes} >= OPEN
+    for route in application.routes:
+        if not needs_key(route) and route.path != "/download_file/{filename}":
+            assert send(application, route, Attempt(), key).status_code in (200, 503)
+
+
+@pytest.mark.parametrize(
+    "name", ["wrong bearer", "wrong DeepL key", "wrong header", "wrong query", "another scheme"]
+)
+def test_a_wrong_key_is_refused_before_the_body_is_read(app: tuple[Application, str], name: str):
+    application, key = app
+    read: list[str] = []
+    for route in filter(needs_key, application.routes):
+
+        async def body(path: str = route.path):
+            read.append(path)
+            yield b"{}"
+
+        answer = send(application, route, ATTEMPTS[name], key, content=body())
+        assert answer.status_code in (400, 401, 403)
+    only_in_body = {"/translate", "/detect", "/suggest", "/translate_file"}
+    google = {path for path in read if path.startswith("/language/translate/v2")}
+    assert set(read) <= only_in_body | google

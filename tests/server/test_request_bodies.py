@@ -1,0 +1,148 @@
+"""Bodies of requests: their size, and the memory of all that are in progress."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from running_server import RunningServer, running_server
+from starlette.requests import Request
+from starlette.responses import Response
+from test_gate import Client, settle, told
+
+from uwaga.errors import SettingsError
+from uwaga.server.api_errors import ApiError
+from uwaga.server.metrics import Metrics
+from uwaga.server.middleware import BodyRoom, RequestMiddleware, RequestState
+from uwaga.server.settings import LimitSettings, server_settings
+
+MEBIBYTE = 1 << 20
+BODY = json.dumps({"q": "A dog.", "source": "en", "target": "de"}).encode()
+JSON = "content-type: application/json"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["add", "finish", "free"]), st.integers(0, 300)))
+)
+def test_bodies_take_no_more_memory_than_there_is(actions: list[tuple[int, str, int]]):
+    room = BodyRoom(1000)
+    states = [RequestState(str(number), room) for number in range(6)]
+    for number, action, size in actions:
+        state = states[number]
+        if action != "add":
+            getattr(room, action)(state)
+        elif not state.refused:
+            with contextlib.suppress(ApiError):
+                room.add(state, bytes(size))
+        assert room._used == sum(state.body_bytes for state in states) <= 1000
+    for state in states:
+        room.free(state)
+    assert (room._used, room._unfinished) == (0, {})
+
+
+def middleware(most_bytes: int) -> RequestMiddleware:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await Request(scope, receive).body()
+        await Response("done")(scope, receive, send)
+
+    limits = LimitSettings(body_bytes=1000, document_bytes=1000, total_body_bytes=most_bytes)
+    return RequestMiddleware(app, limits, Metrics(), told, 1000)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, 900), min_size=1, max_size=40))
+def test_unfinished_bodies_keep_no_whole_body_out(sizes: list[int]):
+    async def law() -> None:
+        app = middleware(3000)
+        unfinished = [Client(app).send(bytes(size), more=True) for size in sizes]
+        await settle()
+        assert app._room._used <= 3000
+        assert await Client(app, {"content-length": "900"}).send(bytes(900)).status() == 200
+        statuses = [await client.send(b"").status() for client in unfinished]
+        assert set(statuses) <= {200, 503}
+        assert statuses == sorted(statuses, reverse=True)  # those that began first made room
+        assert app._room._used == 0
+
+    asyncio.run(law())
+
+
+def test_a_body_that_waits_is_refused_at_once_when_it_makes_room():
+    async def law() -> None:
+        app = middleware(1000)
+        first = Client(app).send(bytes(600), more=True)
+        await settle()
+        assert await Client(app).send(bytes(800)).status() == 200
+        assert await first.status() == 503
+        assert int(dict(first.sent[0]["headers"])[b"retry-after"]) >= 1
+
+    asyncio.run(law())
+
+
+def test_the_largest_body_has_room():
+    with pytest.raises(SettingsError, match="total_body_bytes"):
+        server_settings({"limits": {"total_body_bytes": MEBIBYTE}}, "the test")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory):
+    folder = tmp_path_factory.mktemp("server")
+    limits = {"total_body_bytes": 8 * MEBIBYTE, "document_bytes": 4 * MEBIBYTE, "body_bytes": MEBIBYTE}
+    with running_server(folder, limits=limits, state=str(folder / "state")) as running:
+        yield running
+
+
+def begin(server: RunningServer, head: str, length: int, body: bytes) -> socket.socket:
+    """Send the beginning of a request."""
+    url = urlsplit(server.url)
+    client = socket.create_connection((url.hostname, url.port or 80), timeout=10)
+    head = f"POST {head}\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n"
+    client.sendall(head.encode() + body)
+    return client
+
+
+def resident(server: RunningServer) -> int:
+    """Return the server's memory in bytes."""
+    pages = Path(f"/proc/{server.process.pid}/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * 4096
+
+
+def test_unfinished_bodies_are_bounded_and_others_are_served(server: RunningServer):
+    before = resident(server)
+    body = BODY[:-1] + b" " * (MEBIBYTE - 1000)
+    clients = [begin(server, f"/translate HTTP/1.1\r\n{JSON}", MEBIBYTE, body) for _ in range(40)]
+    answer = httpx.post(f"{server.url}/translate", content=BODY, headers={"content-type": "application/json"})
+    assert answer.status_code == 200
+    assert resident(server) - before < 30 * MEBIBYTE
+    refused = 0
+    for client in clients:
+        client.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            refused += client.recv(100).startswith(b"HTTP/1.1 503")
+        client.close()
+    assert refused >= 30
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "application/x-www-form-urlencoded"])
+@pytest.mark.parametrize("path", ["/translate", "/detect", "/suggest", "/v2/translate", "/v1/translate"])
+def test_a_form_without_a_file_is_no_larger_than_another_body(server: RunningServer, path: str, kind: str):
+    with begin(server, f"{path} HTTP/1.1\r\ncontent-type: {kind}", 2 * MEBIBYTE, b"q=") as client:
+        assert b" 413 " in client.recv(100) or path == "/v1/translate"
+
+
+@pytest.mark.parametrize("path", ["/v1/documents", "/v2/document", "/translate_file"])
+def test_a_document_may_be_larger(server: RunningServer, path: str):
+    fields = {"source": "en", "target": "de"}
+    if path == "/v2/document":
+        fields = {f"{name}_lang": code.upper() for name, code in fields.items()}
+    text = b"\n" * (2 * MEBIBYTE)
+    answer = httpx.post(f"{server.url}{path}", data=fields, files={"file": ("a.txt", text)}, timeout=60)
+    assert answer.status_code < 300

@@ -1,0 +1,108 @@
+"""A server whose endpoints, threads, models and streams raise drawn exceptions.
+
+python faulty_server.py --settings FILE
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import concurrent.futures
+import random
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+from starlette.requests import Request as HTTPRequest
+from starlette.responses import Response
+
+import uwaga.errors
+import uwaga.server.api_errors
+from uwaga.server.api_errors import ApiError, in_thread
+from uwaga.server.context import Dialect, ServerContext
+from uwaga.server.dialects import libretranslate
+from uwaga.server.http import EventStream, json_response
+from uwaga.server.routing import Routes
+from uwaga.server.serve import run_server
+from uwaga.server.settings import read_server_settings
+from uwaga.translator import Request
+
+PLACES = ("endpoint", "thread", "translator", "inspection", "stream", "usage")
+MODULES = (builtins, asyncio, concurrent.futures, uwaga.errors, uwaga.server.api_errors)
+CLASSES = [
+    kind
+    for module in MODULES
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+]
+
+
+def drawn_exception(number: int) -> BaseException:
+    """Return the exception of a number: any class, with causes and contexts that may be in a circle."""
+    draw = random.Random(number)
+
+    def new() -> BaseException:
+        kind = draw.choice(CLASSES)
+        for arguments in (("broken",), (503, "busy", "broken"), ("broken", [ValueError()]), ()):
+            try:
+                return kind(*arguments)
+            except TypeError:
+                continue
+        return UnicodeDecodeError("utf-8", b"\xff", 0, 1, "broken")
+
+    errors = [new() for _ in range(draw.choice([1, 2, 5]))]
+    for error in errors:
+        if draw.random() < 0.5:
+            error.__cause__ = draw.choice(errors)
+        if draw.random() < 0.5:
+            object.__setattr__(error, "__context__", draw.choice(errors))
+    return errors[0]
+
+
+def routes(context: ServerContext) -> Routes:
+    """Return a route for each place in which something may fail."""
+    routes = Routes("faults")
+
+    def fail(number: int) -> None:
+        raise drawn_exception(number)
+
+    async def pieces(number: int) -> AsyncGenerator[tuple[str, object], None]:
+        yield "piece", "Das"
+        fail(number)
+
+    @routes.add("POST", "/fault/{place}/{number}")
+    async def fault(request: HTTPRequest, place: str, number: str) -> Response:
+        """Raise the exception of a number in a place."""
+        text = Request("A dog.", source="en", target="de")
+        if place == "endpoint":
+            fail(int(number))
+        elif place == "thread":
+            await in_thread(fail, int(number))
+        elif place == "inspection":
+            await context.service.inspect(text, lambda *_: fail(int(number)))
+        elif place == "translator":
+            async with context.service.pool.translator(context.service.route("en", "de")) as translator:
+                await translator.call(lambda _: fail(int(number)))
+        elif place == "stream":
+            await request.body()
+            return EventStream(request, pieces(int(number)), lambda error: error.message)
+        elif place == "usage":
+            with_fault = context.stores.usage.add
+            context.stores.usage.add = lambda *_: fail(int(number))  # type: ignore[method-assign]
+            try:
+                await context.spend(context.visitor(""), 1)
+            finally:
+                context.stores.usage.add = with_fault  # type: ignore[method-assign]
+        return json_response("nothing failed")
+
+    return routes
+
+
+def render(error: ApiError, number: str) -> Response:
+    """Return an error as JSON."""
+    return json_response({"error": error.message}, error.status)
+
+
+if __name__ == "__main__":
+    faults = Dialect("faults", lambda path: path.startswith("/fault"), routes, render)
+    run_server(read_server_settings(Path(sys.argv[2])), [faults, libretranslate.DIALECT])
