@@ -27,6 +27,11 @@ FORMATS = {"DecodingSettings", "ModelSettings", "BeamRules"}
 """Schemas of settings files, and what the native engine is told of a search."""
 BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whence|Those|Such|Likewise|As what|How far)\b")
 """First words that hide a sentence's subject."""
+STARTS = re.compile(
+    r"subprocess\.(run|Popen|call|check_call|check_output|getoutput)|multiprocessing\.\w+|ray\.init|Supervisor"
+    r"|os\.(system|popen|spawn\w+|exec\w+|posix_spawn\w*)|asyncio\.create_subprocess_\w+|ProcessPoolExecutor"
+)
+"""Calls that start processes."""
 RETIRED = {
     *("Atlas", "Bench", "Claimant", "Gate", "Hop", "Identity", "Judges", "KeptStores", "KnownTargets"),
     *("Leg", "LinesOptions", "Offer", "PivotOptions", "PivotTranslator", "Places", "Problem", "TextPath"),
@@ -109,6 +114,29 @@ def test_files_are_replaced_by_uwaga_files_alone() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("replace", "rename")
         if ast.unparse(node.value) == "os"
     ]
+
+
+def test_children_of_python_import_nothing_from_the_current_folder() -> None:
+    """Each module that starts processes starts them by :mod:`uwaga.child_processes`; one starts git alone."""
+    safe = {"uwaga.child_processes", "uwaga.cli.version"}
+    assert not [
+        f"{name}:{node.lineno}: {ast.unparse(node)[:60]}"
+        for name, nodes in modules().items()
+        if name not in safe and not imports_from(nodes, "uwaga.child_processes")
+        for node in nodes
+        if isinstance(node, ast.Call) and STARTS.fullmatch(ast.unparse(node.func))
+    ]
+    assert not [
+        f"{name}:{node.lineno}"
+        for name, nodes in modules().items()
+        if name not in safe
+        for node in nodes
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.executable"
+    ]
+
+
+def imports_from(nodes: list[ast.AST], module: str) -> bool:
+    return any(isinstance(node, ast.ImportFrom) and node.module == module for node in nodes)
 
 
 @pytest.mark.parametrize("record", [SearchOptions, LoadOptions, Request])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 from collections import deque
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from uwaga.child_processes import safe_import_path
 from uwaga.cleaning.blocks import FAULTS, LineBlock, RawBlock, Verdicts, read_block
 from uwaga.cleaning.pairs import Keys
 from uwaga.cleaning.rule import AnyOrderedRule, AnyRule, AnyScoredRule, OrderedRule, ScoredRule
@@ -107,7 +109,9 @@ class RuleWorkers:
                 stage.ordered[1].prepare()
         self._jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
+        self._safe_path = contextlib.ExitStack()
         if jobs > 1:
+            self._safe_path.enter_context(safe_import_path())  # until the end: the pool starts processes late
             context = multiprocessing.get_context("spawn")  # threads of a progress bar must not be forked
             self._pool = ProcessPoolExecutor(jobs, context, _prepare_worker, (settings,))
 
@@ -117,8 +121,9 @@ class RuleWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+        with self._safe_path:
+            if self._pool is not None:
+                self._pool.shutdown(wait=True, cancel_futures=True)
 
     @property
     def scored(self) -> AnyScoredRule | None:

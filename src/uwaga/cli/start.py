@@ -17,6 +17,7 @@ def start() -> None:
     Raises:
         SystemExit: always, as :func:`uwaga.cli.main.main`.
     """
+    os.environ.setdefault("PYTHONSAFEPATH", "1")  # also for processes that libraries start
     # Imported modules stay alive, so garbage collection during imports frees nothing. Searching all installed
     # packages for plugins of pydantic takes longer than reading a model's settings.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

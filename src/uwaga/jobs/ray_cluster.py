@@ -6,11 +6,14 @@ these are plain actors, each given one block at a time.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import socket
+import sys
 from typing import Any
 
+from uwaga.child_processes import safe_import_path
 from uwaga.errors import MissingExtraError, ModelError, SettingsError, UwagaError, reason
 from uwaga.jobs.translation import (
     Task,
@@ -74,7 +77,8 @@ class RayCluster:
         self._joined = not ray.is_initialized()
         if self._joined:
             try:
-                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+                with safe_import_path(), contextlib.chdir(sys.prefix):  # Ray's workers import from there
+                    ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
                 raise SettingsError(
                     f"no Ray cluster at {address}: {reason(error)}; start one with `ray start --head`, or "

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from uwaga.child_processes import python_command
 from uwaga.engine.cpu import usable_cores
 from uwaga.errors import DataError, ModelError, UwagaError
 from uwaga.jobs.translation import (
@@ -90,8 +91,8 @@ class ProcessWorker:
 
     def __init__(self, spec: TranslationSpec) -> None:
         self._spec = spec
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "uwaga.jobs.workers"],
+        self._process = subprocess.Popen(  # noqa: S603 (this module)
+            python_command("-m", "uwaga.jobs.workers"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is handled by this process

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from uwaga.child_processes import python_command
 from uwaga.errors import SettingsError
 from uwaga.learn.exercises import (
     ChoiceExercise,
@@ -77,7 +77,7 @@ def check_program(exercise: CodeExercise, program: str) -> Verdict:
     code = f"{program}\n\n{exercise.tests}\n"
     try:
         done = subprocess.run(  # noqa: S603 (the reader's own program, with the reader's own Python)
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, check=False
+            python_command("-c", code), capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return Verdict(False, f"It runs for more than {SECONDS} seconds.")

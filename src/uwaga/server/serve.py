@@ -20,6 +20,7 @@ from typing import cast
 
 import uvicorn
 
+from uwaga.child_processes import safe_import_path
 from uwaga.engine.cpu import usable_cores
 from uwaga.errors import SettingsError
 from uwaga.server.app import Application, create_app
@@ -105,6 +106,7 @@ def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = No
     with bound, contextlib.ExitStack() as shared:
         buckets = None
         if settings.workers > 1:
+            shared.enter_context(safe_import_path())
             shared.enter_context(_shared_figures())
             folder = shared.enter_context(tempfile.TemporaryDirectory(prefix="uwaga-limits-"))
             buckets = Path(folder) / "buckets"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from uwaga.child_processes import python_command
 from uwaga.errors import MissingExtraError, ModelError, shown
 
 SECONDS = 10
@@ -75,7 +76,7 @@ def _rendered(job: str, where: str) -> str:
 
     try:
         done = subprocess.run(  # noqa: S603 (this module)
-            [sys.executable, "-m", __name__, str(SECONDS)],
+            python_command("-m", __name__, str(SECONDS)),
             input=job.encode(),
             capture_output=True,
             timeout=LONGEST,

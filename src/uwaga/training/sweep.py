@@ -30,6 +30,7 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial, TrialState
 
+from uwaga.child_processes import python_command
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.atomic import write_file
 from uwaga.files.lock import RunLock
@@ -64,7 +65,7 @@ class TrialRun:
         self._last_step, self._interrupted = -1, False
         folder.mkdir(parents=True, exist_ok=True)
         changes = [*changes_of(values), f"run={json.dumps(str(folder))}"]
-        command = [sys.executable, "-m", "uwaga", "train", str(settings)]
+        command = python_command("-m", "uwaga", "train", str(settings))
         with (folder / LOG).open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - this program, with checked settings
                 [*command, *(word for change in changes for word in ("--set", change))],

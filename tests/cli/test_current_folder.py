@@ -1,0 +1,143 @@
+"""Files of the current folder are never executed by the processes that uwaga starts."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from uwaga.child_processes import SAFE_PATH, python_command, safe_import_path
+from uwaga.cli.main import app
+from uwaga.learn.check import RIGHT, check_program
+from uwaga.learn.exercises import CodeExercise
+from uwaga.server import serve
+from uwaga.server.settings import ServerSettings
+from uwaga.tokenizers.chat_template import ChatTemplate
+
+MODULES = ("jinja2", "json", "numpy", "pickle", "random", "struct", "torch", "typing", "yaml")
+EXECUTED = "executed"
+HOSTILE = """
+import os
+with open(os.path.join(os.path.dirname(__file__), "executed"), "a") as file:
+    file.write(__name__ + "\\n")
+raise ImportError("a module of the current folder")
+"""
+
+
+@pytest.fixture(autouse=True)
+def hostile_folder(tmp_path, monkeypatch):
+    """The current folder, whose modules write a file when they are executed."""
+    folder = tmp_path / "downloaded"
+    folder.mkdir()
+    for module in MODULES:
+        (folder / f"{module}.py").write_text(HOSTILE, encoding="utf-8")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv(SAFE_PATH, raising=False)
+    yield folder
+    executed = folder / EXECUTED
+    assert not executed.exists(), executed.read_text(encoding="utf-8")
+    assert SAFE_PATH not in os.environ
+
+
+def run(*arguments: str) -> str:
+    """Run the command line in this process, whose children start in the hostile folder."""
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_the_modules_are_executed_without_the_option(hostile_folder):
+    """The folder is hostile indeed; a test of the tests."""
+    subprocess.run([sys.executable, "-c", "import json"], capture_output=True, check=False)
+    assert (hostile_folder / EXECUTED).read_text(encoding="utf-8") == "json\n"
+    (hostile_folder / EXECUTED).unlink()
+
+
+def test_processes_of_batch(hostile_folder):
+    (hostile_folder / "in.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
+    run("batch", "in.txt", "out", "--workers", "2", "--model", "bundled")
+    assert len(list((hostile_folder / "out").glob("part-*"))) == 1
+
+
+def test_processes_of_clean(hostile_folder):
+    (hostile_folder / "pairs.tsv").write_text("A dog.\tEin Hund.\nA cat.\tEine Katze.\n", encoding="utf-8")
+    run("clean", "pairs.tsv", "-o", "cleaned", "--jobs", "2")
+
+
+@pytest.mark.parametrize("before", [None, "", "0", "1"])
+def test_the_environment_is_restored(before, monkeypatch):
+    with monkeypatch.context() as patch:
+        if before is not None:
+            patch.setenv(SAFE_PATH, before)
+        with safe_import_path():
+            assert os.environ[SAFE_PATH] == "1"
+        assert os.environ.get(SAFE_PATH) == before
+
+
+def test_the_process_that_renders_a_chat_template():
+    pytest.importorskip("jinja2")
+    template = ChatTemplate("{{ messages[0].content }}: {{ 'random' | tojson }}")
+    assert template.render([{"role": "user", "content": "A dog"}]) == 'A dog: "random"'
+
+
+def test_the_process_that_checks_an_answer():
+    program = "import json, random\n\ndef double(number):\n    return json.loads('2') * number"
+    exercise = CodeExercise.model_construct(kind="code", tests="assert double(2) == 4")
+    assert check_program(exercise, program) == RIGHT
+
+
+def test_the_runs_of_a_sweep(hostile_folder):
+    pytest.importorskip("optuna")
+    from uwaga.training.sweep import LOG, TrialRun
+
+    trial = TrialRun(Path("missing.yaml"), {}, Path("run"), "loss")
+    trial._process.wait(60)
+    assert "missing.yaml" in (hostile_folder / "run" / LOG).read_text(encoding="utf-8")
+
+
+def test_workers_of_a_server(monkeypatch):
+    class SpawningSupervisor:
+        """Starts a process as uvicorn's supervisor starts workers."""
+
+        def __init__(self, config, sockets):
+            assert config.workers == 2
+
+        def run(self):
+            process = multiprocessing.get_context("spawn").Process(target=os.getpid)
+            process.start()
+            process.join()
+            assert process.exitcode == 0
+
+    monkeypatch.setattr(serve, "Supervisor", SpawningSupervisor)
+    serve.run_server(ServerSettings(port=0, workers=2))
+
+
+@pytest.mark.slow
+def test_actors_of_ray(hostile_folder):
+    pytest.importorskip("ray")
+    (hostile_folder / "in.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
+    run("batch", "in.txt", "out", "--ray", "local", "--model", "bundled")
+
+
+def test_all_processes_of_the_command_line(tmp_path):
+    """Those that libraries start, too: the environment says it."""
+    script = tmp_path / "uwaga.py"
+    script.write_text(
+        "import atexit, os\n"
+        "atexit.register(lambda: print(os.environ['PYTHONSAFEPATH']))\n"
+        "from uwaga.cli.start import start\n"
+        "start()\n",
+        encoding="utf-8",
+    )
+    command = python_command("-c", f"exec(open({str(script)!r}).read())", "--version")
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("\n1\n")
+
+
+def test_children_of_children():
+    program = "import os, multiprocessing as m\nm.get_context('spawn').Process(target=os.getpid).start()"
+    subprocess.run(python_command("-c", program), check=True)
+    with safe_import_path():
+        subprocess.run([sys.executable, "-c", "import json"], check=True)
