@@ -114,11 +114,12 @@ processors: $(DEV_INSTALLED)
 faults: $(DEV_INSTALLED)
 	$(BIN)/python tests/faults.py --count $(or $(COUNT),100)
 
-# The property tests with new examples; then mutated model files and calls with random texts and options, COUNT=20000 of
-# each or until SECONDS=3600 are over.
+# The property tests with new examples; then mutated model files and calls with random texts and options, and damaged
+# folders through the C library under sanitizers, COUNT=20000 of each or until SECONDS=3600 are over.
 fuzz: $(DEV_INSTALLED)
 	$(PYTEST) --hypothesis-profile=new -m "not slow and not compiled" $(shell grep -rlE --include='test_*.py' '^from hypothesis' tests)
 	OMP_NUM_THREADS=1 $(BIN)/python tests/support/fuzz.py --count $(or $(COUNT),20000) --seconds $(or $(SECONDS),3600)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/support/fuzz_c_library.py --count $(or $(COUNT),20000) --seconds $(or $(SECONDS),3600)
 
 # Mixed calls from several threads; what is resident must stay level.
 soak: $(DEV_INSTALLED)

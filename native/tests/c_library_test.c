@@ -1,6 +1,6 @@
 /* Checks of libuwaga without Python, for sanitizers.
  *
- *     c_library_test open FOLDER...          open each and translate; print a code and a message
+ *     c_library_test open FOLDER...          open each and search in several ways; print the first error's code and message
  *     c_library_test load FOLDER THREADS CALLS   threads share a model; every third call is cancelled in its stream */
 #include <pthread.h>
 #include <stdio.h>
@@ -88,14 +88,27 @@ static int load_model(const char* folder, int threads, int calls) {
     return wrong != 0;
 }
 
+static const char* const searches[] = {
+    "{\"max_length\": 8, \"attention\": true, \"alignment\": true, \"memory\": 1000000000}",
+    "{\"max_length\": 3, \"beam\": 1, \"min_length\": 2, \"memory\": 1000000000}",
+    "{\"max_length\": 3, \"beam\": 12, \"nbest\": 3, \"tree\": true, \"memory\": 1000000000}",
+    "{\"beam\": 1, \"targets\": [\"one\"], \"memory\": 1000000000}",
+};
+
 static void open_model(const char* folder) {
     uwaga_model* model = NULL;
-    uwaga_result* result = NULL;
-    uwaga_error error;
+    uwaga_error error, first;
+    size_t i;
     int code = uwaga_open_folder(folder, NULL, &model, &error);
-    if (!code) code = uwaga_translate(model, texts, NULL, count, "{\"max_length\": 8, \"attention\": true, \"alignment\": true, \"memory\": 1000000000}", NULL, &result, &error);
-    printf("%d %s\n", code, error.message);
-    uwaga_result_free(result);
+    first = error;
+    for (i = 0; !code && i < sizeof searches / sizeof *searches; ++i) {
+        uwaga_result* result = NULL;
+        const size_t left = i ? count - 1 : 0; /* all texts in the first search, and the last in the others */
+        if (uwaga_translate(model, texts + left, NULL, count - left, searches[i], NULL, &result, &error) && !first.code) first = error;
+        uwaga_result_free(result);
+    }
+    printf("%d %s\n", first.code, first.message);
+    fflush(stdout); /* before the next folder, which may end the process */
     uwaga_close(model);
 }
 

@@ -14,7 +14,20 @@ import damaged_models
 import marian_folders
 import pytest
 import tiny_models as tiny
-from c_library import ON_TOKEN, ROOT, CError, Library, build, check_answers, check_inside, run
+from c_library import (
+    ON_TOKEN,
+    ROOT,
+    CError,
+    Library,
+    build,
+    check_answers,
+    check_damaged,
+    check_inside,
+    compiled,
+    compiled_check,
+    run,
+    sanitised_check,
+)
 from marian_students import write_random, write_student
 from pretrained_texts import sentencepiece
 from recurrent_variants import VARIANTS
@@ -36,7 +49,6 @@ TEXTS = [
     "yes",
 ]
 ARGUMENT, FILE, DAMAGED, TEXT, TOO_LONG, LANGUAGE, MEMORY, CANCELLED = range(1, 9)
-CHECK = ROOT / "native" / "tests" / "c_library_test.c"
 
 
 @pytest.fixture(scope="module")
@@ -61,18 +73,6 @@ def folders(int8_folder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("c4") / "int4"
     quantise(BUNDLED, folder, ["output"], precision="int4")
     return {"float32": BUNDLED, "int8": int8_folder, "int4": folder}
-
-
-def compiled(compiler, built, program, out, *flags):
-    """Compile a program over the static library."""
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no {compiler} here")
-    include = f"-I{ROOT / 'native' / 'c'}"
-    objects = out.with_suffix(".o")
-    run(compiler, *flags, "-Wall", "-Wextra", "-pedantic", "-Werror", include, "-c", program, "-o", objects)
-    link = [flag for flag in flags if flag.startswith("-fsanitize")]
-    run("c++", *link, objects, built / "libuwaga.a", "-lpthread", "-o", out)
-    return out
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8", "int4"])
@@ -470,35 +470,10 @@ def test_cmake_and_pkg_config_find_the_library(built, tmp_path):
         assert "-luwaga" in told.stdout
 
 
-def check_damaged(program, folders):
-    done = subprocess.run([program, "open", *folders], capture_output=True, text=True, errors="replace")
-    assert done.returncode == 0, done.stderr[-4000:]
-    answers = done.stdout.splitlines()
-    assert len(answers) == len(folders)
-    for answer in answers:
-        code, _, message = answer.partition(" ")
-        assert int(code) in (0, FILE, DAMAGED, TOO_LONG, MEMORY), answer
-        assert (code == "0") == (message == "")
-
-
 @pytest.mark.compiled
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
-    built = build(
-        f"c-library-{sanitizer.split(',')[0]}",
-        f"-DUWAGA_SANITIZE={sanitizer}",
-        "-DCMAKE_BUILD_TYPE=Debug",
-        "-DUWAGA_PORTABLE=ON",  # the kernels of each processor have sanitised tests of their own
-    )
-    program = compiled(
-        "gcc",
-        built,
-        CHECK,
-        tmp_path / "check",
-        "-std=c99",
-        "-D_POSIX_C_SOURCE=200809L",
-        f"-fsanitize={sanitizer}",
-    )
+    program = sanitised_check(tmp_path / "check", sanitizer)
     told = run(program, "load", int8_folder, "4", "48")
     assert told.startswith("wrong 0 ") and "cancelled 0" not in told
     if sanitizer != "thread":
@@ -507,12 +482,12 @@ def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
 
 
 def test_damaged_folders_are_codes(built, tmp_path):
-    program = compiled("gcc", built, CHECK, tmp_path / "check", "-std=c99", "-D_POSIX_C_SOURCE=200809L")
+    program = compiled_check(built, tmp_path / "check")
     check_damaged(program, damaged_models.make(tmp_path, 600))
 
 
 def test_threads_share_a_model_and_memory_stays_flat(built, int8_folder, tmp_path):
-    program = compiled("gcc", built, CHECK, tmp_path / "check", "-std=c99", "-D_POSIX_C_SOURCE=200809L")
+    program = compiled_check(built, tmp_path / "check")
     words = run(program, "load", int8_folder, "8", "10000").split()
     told = dict(zip(words[::2], map(int, words[1::2]), strict=True))
     assert told["wrong"] == 0

@@ -21,6 +21,8 @@ from uwaga.translator.score import step_scorer
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, POINTER, INT, DOUBLE = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_double
+ALLOWED = (2, 3, 5, 7)
+"""Codes that a damaged folder may have: of the file, the model, its limits and the memory."""
 ON_TOKEN = ctypes.CFUNCTYPE(INT, POINTER, SIZE, ctypes.c_int32, DOUBLE, ctypes.c_char_p)
 
 
@@ -37,6 +39,50 @@ def build(name, *options):
     run("cmake", folder, *flags)
     run("make", "-C", folder, "-j2", "install")
     return folder
+
+
+def compiled(compiler, built, program, out, *flags):
+    """Compile a program over the static library."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} here")
+    include = f"-I{ROOT / 'native' / 'c'}"
+    objects = out.with_suffix(".o")
+    run(compiler, *flags, "-Wall", "-Wextra", "-pedantic", "-Werror", include, "-c", program, "-o", objects)
+    link = [flag for flag in flags if flag.startswith("-fsanitize")]
+    run("c++", *link, objects, built / "libuwaga.a", "-lpthread", "-o", out)
+    return out
+
+
+def compiled_check(built, out, *flags):
+    """Compile the checks of the library in C over a build of it."""
+    check = ROOT / "native" / "tests" / "c_library_test.c"
+    return compiled("gcc", built, check, out, "-std=c99", "-D_POSIX_C_SOURCE=200809L", *flags)
+
+
+def sanitised_check(out, sanitizer):
+    """Build the library with a sanitizer, and compile its checks in C."""
+    built = build(
+        f"c-library-{sanitizer.split(',')[0]}",
+        f"-DUWAGA_SANITIZE={sanitizer}",
+        "-DCMAKE_BUILD_TYPE=Debug",
+        "-DUWAGA_PORTABLE=ON",  # the kernels of each processor have sanitised tests of their own
+    )
+    return compiled_check(built, out, f"-fsanitize={sanitizer}")
+
+
+def check_damaged(program, folders):
+    """Every folder is translated with, or refused in words."""
+    command = [program, "open", *folders]
+    done = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=10 * len(command)
+    )
+    assert done.returncode == 0, done.stderr[:4000]
+    answers = done.stdout.splitlines()
+    assert len(answers) == len(folders)
+    for answer in answers:
+        code, _, message = answer.partition(" ")
+        assert int(code) in (0, *ALLOWED), answer
+        assert (code == "0") == (message == ""), answer
 
 
 def run(*command, **options):

@@ -1,40 +1,39 @@
 """Copies of small models of every format that the C library reads, each with something wrong in a file."""
 
-import hashlib
-import json
 import random
-from contextlib import suppress
 
 import fuzz
+from large_weights import enlarge, set_checksum
 from marian_students import write_student
 
 from uwaga.conversion.quantise import quantise
 
 
+def sound_models(place):
+    """Folders of every format; those of Marian have shortlists."""
+    folders = [place / name for name in ("small-int8", "marian", "marian32")]
+    quantise(fuzz.MODEL, folders[0])
+    write_student(folders[1])
+    write_student(folders[2], kind="float32", alphas=False, shared=False)
+    return [fuzz.MODEL, *folders]
+
+
+def damage(sound, number, place):
+    """A copy with large weights, or mutated, as the number decides; two in three state their checksum."""
+    rng = random.Random(number)
+    folder = sound[number % len(sound)]
+    if number // len(sound) % 2:
+        copied = fuzz.copy_of(folder, place)
+        enlarge(copied, rng)
+        return copied
+    copied = fuzz.mutated("c", folder, place, rng)
+    if number % 3:
+        set_checksum(copied)
+    return copied
+
+
 def make(place, count):
-    """Folders, each damaged by the fuzzer's hand; two in three have a checksum that fits."""
-    int8, marian = place / "small-int8", place / "marian"
-    quantise(fuzz.MODEL, int8)
-    write_student(marian)
-    sound = [fuzz.MODEL, int8, marian]
+    """The first damaged folders."""
+    sound = sound_models(place)
     (place / "damaged").mkdir()
-    made = []
-    for number in range(count):
-        rng = random.Random(number)
-        folder = fuzz.mutated("c", sound[number % len(sound)], place / "damaged" / str(number), rng)
-        made.append(folder)
-        if number % 3:
-            with suppress(ValueError, TypeError, AttributeError, FileNotFoundError):
-                _set_checksum(folder)
-    return made
-
-
-def _set_checksum(folder):
-    config = json.loads((folder / "config.json").read_text())
-    (weights,) = folder.glob("*.safetensors")
-    content = weights.read_bytes()
-    stated = config if weights.name == "model.safetensors" else config["weights"]
-    stated["sha256"] = hashlib.sha256(content).hexdigest()
-    if stated is not config:
-        stated["bytes"] = len(content)
-    (folder / "config.json").write_text(json.dumps(config))
+    return [damage(sound, number, place / "damaged" / str(number)) for number in range(count)]

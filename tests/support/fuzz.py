@@ -31,6 +31,7 @@ sys.path[:0] = [
 ]
 
 from fuzz_formats import MODEL, make_all
+from large_weights import enlarge
 
 import uwaga
 from uwaga.checkpoints.registry import describe
@@ -110,6 +111,16 @@ OPTIONS = ["beam", "nbest", "length_penalty", "length_formula", "early_stopping"
 OPTIONS += ["max_ratio", "max_extra", "force_end", "no_repeat_ngram", "start", "first", "banned", "unknown"]
 OPTIONS += ["renormalise", "sample", "temperature", "top_k", "top_p", "seed", "attention", "batch_tokens"]
 OPTIONS += ["prefix", "split", "score_forced", "source", "target"]
+LARGE = "large "
+"""The name of a format with this before it: sound files, but for large finite weights."""
+SEARCHES = [
+    {"beam": 1},
+    {"beam": 3, "nbest": 3},
+    {"beam": 12, "renormalise": True},
+    {"beam": 2, "prefix": "ein"},
+    {"sample": True, "seed": 1},
+    {"sample": True, "top_k": 3, "top_p": 0.5, "seed": 2},
+]
 
 
 def use(name, place, made):
@@ -120,6 +131,10 @@ def use(name, place, made):
     if name == "shortlist":
         uwaga.load(made["int8"], threads=1, shortlist=place).translate("twenty one", max_length=8)
         return
+    if name.startswith(LARGE) and name.removeprefix(LARGE) not in ("bert", "gpt2", "gguf"):
+        search_all(uwaga.load(place, device="cpu", threads=1, shortlist=listed(name, made)))
+        return
+    name = name.removeprefix(LARGE)
     with contextlib.suppress(UwagaError):
         describe(place)
     if name == "bert":
@@ -130,16 +145,40 @@ def use(name, place, made):
         uwaga.load(place, device="cpu", threads=1).translate("twenty one", max_length=8)
 
 
-def mutated(name, sound, scratch, rng):
-    """A copy of a sound model with something wrong in one of its files, or in two."""
+def listed(name, made):
+    """The shortlist that a format is loaded with."""
+    return made["shortlist"] if name == LARGE + "shortlist" else None
+
+
+def search_all(model):
+    """Search in every way; the answer of one may be an error."""
+    for options in SEARCHES:
+        with contextlib.suppress(UwagaError):
+            model.translate(["twenty one", "three hundred"], max_length=8, **options)
+
+
+def enlarged(name, made, scratch, rng):
+    """A copy of a sound model in which some weights are large."""
+    sound = made["int8" if name == LARGE + "shortlist" else name.removeprefix(LARGE)]
+    copied = copy_of(sound, scratch)
+    enlarge(copied, rng)
+    return copied
+
+
+def copy_of(sound, scratch):
+    """A copy in an empty folder."""
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     copied = scratch / sound.name
+    return Path(shutil.copy(sound, copied) if sound.is_file() else shutil.copytree(sound, copied))
+
+
+def mutated(name, sound, scratch, rng):
+    """A copy of a sound model with something wrong in one of its files, or in two."""
+    copied = copy_of(sound, scratch)
     if sound.is_file():
-        shutil.copy(sound, copied)
         harm(copied, rng)
         return copied
-    shutil.copytree(sound, copied)
     files = sorted(path for path in copied.rglob("*") if path.is_file())
     for path in rng.sample(files, rng.choice([1, 1, 1, 2]) if len(files) > 1 else 1):
         harm(path, rng)
@@ -309,6 +348,8 @@ def child(cases, made, scratch, pipe):
                     uwaga.load(made["int8"]),
                 ]
                 place = None
+            elif name.startswith(LARGE):
+                place = enlarged(name, made, scratch, random.Random(f"{name} {number}"))
             else:
                 place = made[name]
                 if number >= 0:
@@ -326,7 +367,7 @@ def child(cases, made, scratch, pipe):
             taken = memory()[1] - before
             if number < 0:
                 (scratch.parent / "taken").write_text(str(taken))
-            elif name != "texts" and taken > 2 * made["memory"].get(name, 0) + SLACK:
+            elif name != "texts" and taken > 2 * made["memory"].get(name.removeprefix(LARGE), 0) + SLACK:
                 wrong = f"{taken} KiB of memory"
         except BaseException:
             wrong = traceback.format_exc()
@@ -374,6 +415,12 @@ def prepared(place):
     return made
 
 
+def every_format(made):
+    """The names of formats: those that are mutated, and those of which weights are enlarged."""
+    names = [name for name in made if name != "memory"]
+    return names + [LARGE + name for name in names if name != "settings"]
+
+
 def main(arguments=None):
     """Run cases until there are enough or time is up; exit with 1 if one has failed."""
     parser = argparse.ArgumentParser()
@@ -386,7 +433,7 @@ def main(arguments=None):
     begun, failed, done = time.monotonic(), [], 0
     with tempfile.TemporaryDirectory() as name:
         made = prepared(Path(name))
-        formats = [one for one in made if one != "memory"]
+        formats = every_format(made)
         if wanted.case:
             done = run([(wanted.case[0], int(wanted.case[1]))], made, Path(name) / "x", failed)
         rng, number = random.Random(wanted.seed), wanted.seed * 10**6

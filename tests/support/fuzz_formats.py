@@ -16,6 +16,7 @@ def make_all(place):
     import transformers
     from hostile_files import make_files
     from marian_folders import make
+    from marian_students import write_student
 
     int8, shortlist = make_files(MODEL, place)
     made = {"uwaga": shutil.copytree(MODEL, place / "uwaga"), "int8": int8, "shortlist": shortlist}
@@ -32,6 +33,9 @@ def make_all(place):
     test_marian_npz.written(place)
     made["npz"] = place / "npz"
     made["gguf"] = gguf_files.write(place / "m.gguf", "gemma3", form="Q8_0")
+    write_student(place / "firefox")
+    write_student(place / "firefox32", kind="float32", alphas=False, shared=False)
+    made |= {name: place / name for name in ("firefox", "firefox32")}
     settings = place / "settings.yaml"
     settings.write_text((Path(__file__).parent / "models" / "numbers.yaml").read_text())
     return made | {"settings": settings}
