@@ -143,6 +143,6 @@ def test_a_document_may_be_larger(server: RunningServer, path: str):
     fields = {"source": "en", "target": "de"}
     if path == "/v2/document":
         fields = {f"{name}_lang": code.upper() for name, code in fields.items()}
-    text = b"\n" * (2 * MEBIBYTE)
+    text = b"A dog." + b" " * (2 * MEBIBYTE)
     answer = httpx.post(f"{server.url}{path}", data=fields, files={"file": ("a.txt", text)}, timeout=60)
     assert answer.status_code < 300

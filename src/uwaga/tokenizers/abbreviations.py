@@ -7,7 +7,7 @@ case (rule SB8 of Unicode's Annex 29). Entries are in lower case, without their 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 from uwaga.languages.codes import base_language
 
@@ -347,7 +347,6 @@ SIMILAR = {
 """Languages that write full stops as another does."""
 
 
-@cache
 def full_stops(language: str) -> FullStops:
     """Return the rules of a language by its code, such as ``de_AT``; general rules for others."""
     base = base_language(language)

@@ -1,0 +1,85 @@
+"""What is cached, and what bounds it: no cache keeps strings of any size or number that requests hold."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+from pathlib import Path
+
+import pytest
+
+from uwaga.languages import codes
+from uwaga.languages.names import language_name
+from uwaga.server.served_models import ServedLanguages
+from uwaga.tokenizers.sentences import split_sentences
+
+SOURCE = Path(__file__).parents[2] / "src/uwaga"
+BOUNDS = {
+    "alignment/piece_spans.py:_byte_letters": "no argument",
+    "alignment/piece_spans.py:_decomposed": "one character",
+    "alignment/piece_spans.py:_surface": "pieces of vocabularies",
+    "cleaning/pairs.py:character_bits": "no argument",
+    "cleaning/pairs.py:digits": "no argument",
+    "cleaning/pairs.py:script_letters": "scripts of the table of languages",
+    "cleaning/pairs.py:unstable": "no argument",
+    "cleaning/rules/content.py:_following": "no argument",
+    "conversion/quantise.py:shipped": "no argument",
+    "documents/document.py:document_formats": "no argument",
+    "languages/codes.py:_base_language": "at most 32 characters",
+    "languages/codes.py:script_of": "one character",
+    "languages/detection.py:_load_identifier": "no argument",
+    "learn/exercises.py:all_exercises": "no argument",
+    "learn/translations.py:read_texts": "files of the package",
+    "results/views.py:_file": "files of the package",
+    "results/views.py:_packed_phrases": "no argument",
+    "search/decoder_batch.py:_rules": "64 sets of options, which hold numbers",
+    "server/app.py:document": "no argument",
+    "server/dialects/libretranslate.py:document": "no argument",
+    "terms/apply.py:times": "lives as long as a call",
+    "tokenizers/chat_template.py:_rendered": "256 prompts of at most 65,536 characters",
+    "tokenizers/sentences.py:_ends": "marks of the table of languages",
+    "translator/split.py:ids": "lives as long as a call",
+}
+"""Functions with a cache, and what bounds its keys."""
+CACHES = {"cache", "lru_cache"}
+
+
+def cached_functions() -> set[str]:
+    found: set[str] = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                decorators = [
+                    item.func if isinstance(item, ast.Call) else item for item in node.decorator_list
+                ]
+                names = {ast.unparse(decorator).rpartition(".")[2] for decorator in decorators}
+                if names & CACHES:
+                    found.add(f"{path.relative_to(SOURCE)}:{node.name}")
+    return found
+
+
+def test_every_cache_names_its_bound():
+    assert cached_functions() == set(BOUNDS)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        codes.base_language,
+        lambda text: codes.same_language(text, "de"),
+        codes.with_region,
+        codes.scripts_of,
+        language_name,
+        ServedLanguages([]).known,
+        lambda text: split_sentences(text, "en"),
+        lambda text: split_sentences("A dog. A cat.", text),
+    ],
+)
+def test_no_long_string_is_kept(use):
+    text = "中" * 100_000 + str(id(use))
+    references = sys.getrefcount(text)
+    for _ in range(3):
+        use(text)
+    gc.collect()
+    assert sys.getrefcount(text) == references

@@ -1,0 +1,110 @@
+"""Odd values in the fields of every route: an answer or an error, never a failure of the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from running_server import running_server
+from test_key_routes import FIELDS, make_app
+
+from uwaga.server.app import DIALECTS
+from uwaga.server.http import json_bytes
+from uwaga.server.routing import FORM, Route
+
+SURROGATE = "\ud800"
+VALUES = [SURROGATE, f"a {SURROGATE} b", [SURROGATE], {SURROGATE: 1}, "\0", {}, None, -1, "9" * 5000]
+FIELDS_OF_FORMS = [value for value in VALUES if isinstance(value, str)]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    folder = tmp_path_factory.mktemp("server")
+    dialects = [dialect.name for dialect in DIALECTS]
+    settings = {"dialects": dialects, "state": str(folder / "state"), "suggestions": str(folder / "lines")}
+    with (
+        running_server(folder, **settings) as server,
+        httpx.Client(base_url=server.url, timeout=60, headers={"content-type": "application/json"}) as client,
+    ):
+        yield client
+
+
+def routes(tmp_path_factory: pytest.TempPathFactory) -> list[Route]:
+    return [route for route in make_app(tmp_path_factory.mktemp("app"))[0].routes if route.body is not None]
+
+
+def names_of(route: Route) -> list[str]:
+    assert route.body is not None
+    fields = route.body.model_fields
+    return [field.alias or name for name, field in fields.items()]
+
+
+def answers(client: httpx.Client, route: Route, name: str) -> Iterator[httpx.Response]:
+    """Send a route's fields, each odd value in turn in the one of this name."""
+    usual = {known: FIELDS[known] for known in names_of(route) if known in FIELDS}
+    path = route.path.replace("{", "").replace("}", "")
+    if route.kind != "query":
+        for value in VALUES:
+            yield client.request(route.method, path, content=json.dumps({**usual, name: value}))
+    if route.kind in ("query", "json or form"):
+        texts = {key: value for key, value in usual.items() if isinstance(value, str)}
+        for value in FIELDS_OF_FORMS:
+            form = {**texts, name: value.encode("utf-8", "surrogatepass")}
+            if route.kind == "query":
+                yield client.request(
+                    route.method, path, params={**texts, name: value.replace(SURROGATE, "?")}
+                )
+            else:
+                body = httpx.QueryParams({key: str(text) for key, text in texts.items()})
+                odd = "".join(f"%{byte:02x}" for byte in form[name])
+                content = f"{body}&{name}={odd}".encode()
+                yield client.request(route.method, path, content=content, headers={"content-type": FORM})
+
+
+def test_no_value_of_a_field_breaks_the_server(
+    client: httpx.Client, tmp_path_factory: pytest.TempPathFactory
+):
+    fields = [(route, name) for route in routes(tmp_path_factory) for name in names_of(route)]
+    assert len(fields) > 70
+    for route, name in fields:
+        for answer in answers(client, route, name):
+            place = (route.method, route.path, name, answer.request.content[:200])
+            assert answer.status_code != 500, place
+            assert answer.headers["x-request-id"], place
+            assert answer.status_code == 204 or answer.headers["content-type"], place
+
+
+@pytest.mark.parametrize("path", ["/translate", "/language/translate/v2"])
+def test_a_lone_surrogate_comes_back_as_it_was(client: httpx.Client, path: str):
+    answer = client.post(
+        path, content=json.dumps({"q": SURROGATE, "source": "en", "target": "de", "format": "text"})
+    )
+    assert answer.status_code < 500
+    if answer.status_code == 200:
+        assert json.dumps(SURROGATE)[1:-1] in answer.text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        SURROGATE,
+        {SURROGATE: 1},
+        [SURROGATE, float("nan")],
+        {"a": [{"b": SURROGATE}, float("inf"), 1.5]},
+        {"a": 1},
+    ],
+)
+def test_any_string_is_json(content: Any):
+    parsed = json.loads(json_bytes(content))
+
+    def without_constants(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: without_constants(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [without_constants(item) for item in value]
+        return None if isinstance(value, float) and value - value != 0 else value
+
+    assert parsed == without_constants(content)
