@@ -2,7 +2,7 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 # The exact version first: it can then come as a CPU wheel of about 200 MB from a local folder or a CPU
-# index, and the range "torch>=2.5" in pyproject.toml is met and asks for nothing more. The range alone
+# index, and the range "torch>=2.10" in pyproject.toml is met and asks for nothing more. The range alone
 # would take the newest release, which on Linux brings several GB of CUDA libraries.
 TORCH ?= torch==2.13.0
 # Test processes, one more than CI has cores since many tests wait for servers; each runs torch on one thread.

@@ -19,7 +19,7 @@ from uwaga.checkpoints.registry import describe
 from uwaga.checkpoints.storage.safetensors_files import open_tensors
 from uwaga.checkpoints.storage.tensors import read_npz
 from uwaga.checkpoints.storage.torch_files import open_torch_file
-from uwaga.errors import ModelError, UwagaError
+from uwaga.errors import MissingExtraError, ModelError, UwagaError
 from uwaga.files.zip import MODEL_FILES, open_archive
 
 MODEL = Path(__file__).parents[1] / "support" / "models" / "numbers-en-de"
@@ -166,6 +166,19 @@ def test_I11_15_a_broken_pickle_stream_is_an_error_of_ours(stream, tmp_path):
     path.write_bytes(stream)
     with pytest.raises(ModelError, match=r"pytorch_model\.bin"):
         open_torch_file(path)
+
+
+@pytest.mark.parametrize("version", ["2.5.1+cpu", "2.9.1", "1.13.0a0+git1"])
+def test_a_torch_that_may_execute_code_of_a_file_does_not_read_it(version, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({"a": torch.zeros(4)}, path)
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "__version__", version)
+        patch.setattr(torch, "load", None)
+        with pytest.raises(MissingExtraError, match=r"pytorch_model\.bin: .* 2\.10 or newer, .*safetensors"):
+            open_torch_file(path)
+    assert open_torch_file(path)["a"].values.shape == (4,)
 
 
 def test_I11_16_sums_of_a_torch_file_are_checked(tmp_path):

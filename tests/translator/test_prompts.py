@@ -379,6 +379,15 @@ def test_templates_need_jinja(monkeypatch, tmp_path):
         ChatTemplate("{{ messages }} without the library").render(asked("A"))
 
 
+def test_templates_need_a_jinja_without_known_ways_out_of_its_sandbox(monkeypatch, tmp_path):
+    """The metadata says that it is an earlier version."""
+    (tmp_path / "jinja2-3.1.5.dist-info").mkdir()
+    (tmp_path / "jinja2-3.1.5.dist-info/METADATA").write_text("Name: jinja2\nVersion: 3.1.5\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
+    with pytest.raises(MissingExtraError, match=r"jinja2 3\.1\.6 or newer"):
+        ChatTemplate("{{ messages }} of an earlier version").render(asked("A"))
+
+
 def test_a_template_that_drops_the_text_is_refused(made, tmp_path):
     shutil.copytree(made[0], tmp_path / "m")
     (tmp_path / "m/chat_template.jinja").write_text("Hello")

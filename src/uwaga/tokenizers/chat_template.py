@@ -7,6 +7,7 @@ the sandbox. The process that renders it has a limit of time and memory, and no 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,9 @@ MAX_TEMPLATE = 1 << 20
 MAX_RENDERED = 1 << 24
 """Characters of a rendered prompt."""
 NO_JINJA = 3
-"""Exit status of a process without Jinja2."""
+"""Exit status of a process without Jinja2, or with one that is too old."""
+OLDEST_JINJA = (3, 1, 6)
+"""The first version from whose sandbox no way out is known (CVE-2024-56326, CVE-2025-27516)."""
 
 Message = Mapping[str, Any]
 """A message of a chat: its ``role``, ``system``, ``user`` or ``assistant``, and its ``content``."""
@@ -59,7 +62,7 @@ class ChatTemplate:
         Raises:
             ModelError: the template is not valid, refuses the messages, uses what the sandbox forbids, takes
                 too long or makes too long a prompt.
-            MissingExtraError: Jinja2 is not installed.
+            MissingExtraError: Jinja2 is not installed, or too old.
         """
         if len(self.text) > MAX_TEMPLATE:
             raise ModelError(f"{self.where}: the chat template has {len(self.text)} characters: too many")
@@ -88,7 +91,9 @@ def _rendered(job: str, where: str) -> str:
     if endless:
         raise ModelError(f"{where}: the chat template does not end within {SECONDS} seconds")
     if done.returncode == NO_JINJA:
-        raise MissingExtraError(f"{where}: a chat template needs jinja2; `pip install 'uwaga[train]'`")
+        version = ".".join(map(str, OLDEST_JINJA))
+        needed = f"needs jinja2 {version} or newer; `pip install 'uwaga[train]'`"
+        raise MissingExtraError(f"{where}: a chat template {needed}")
     try:
         text, problem = json.loads(done.stdout)
     except ValueError:
@@ -110,7 +115,12 @@ def _main() -> int:
         setrlimit(RLIMIT_CPU, (seconds, seconds + 1))
         setrlimit(RLIMIT_CORE, (0, 0))  # its end by the limit is no crash to keep
     try:
+        from importlib.metadata import version
+
         from jinja2.exceptions import TemplateError
+
+        if tuple(map(int, re.findall(r"\d+", version("jinja2"))[:3])) < OLDEST_JINJA:
+            return NO_JINJA
     except ImportError:
         return NO_JINJA
     text, values = json.load(sys.stdin)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import warnings
 from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import distribute_tensor
 
 from uwaga.data.batches import Batch
-from uwaga.errors import MissingExtraError
 from uwaga.models.base import Seq2Seq
 from uwaga.models.blocks import DecoderBlock
 from uwaga.models.transformer import Transformer
@@ -36,10 +33,6 @@ class ShardedModel(nn.Module):
         self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
     ) -> None:
         super().__init__()
-        if "src_data_rank" not in inspect.signature(distribute_tensor).parameters:
-            raise MissingExtraError(
-                f"training.distributed: fsdp needs torch 2.7 or newer, not {torch.__version__}; set it to ddp"
-            )
         from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
         # The warning is about in-place operations on outputs of blocks; there are none.

@@ -22,6 +22,8 @@ DAMAGE = (
     *(AssertionError, ArithmeticError, ImportError, struct.error),
 )
 """What torch raises of a stream of its own form that is broken."""
+OLDEST = (2, 10)
+"""The first torch in which no file is known to execute code (CVE-2025-32434, CVE-2026-24747)."""
 
 
 def open_torch_file(path: Path) -> dict[str, StoredTensor]:
@@ -29,7 +31,7 @@ def open_torch_file(path: Path) -> dict[str, StoredTensor]:
 
     Raises:
         ModelError: it is missing, truncated or damaged, or holds more than tensors.
-        MissingExtraError: torch is not installed.
+        MissingExtraError: torch is not installed, or too old to read files of strangers.
     """
     return {name: _stored(path, name, value) for name, value in _loaded(path).items()}
 
@@ -51,6 +53,11 @@ def _loaded(path: Path) -> dict[str, Any]:
             f"{path}: reading this file needs torch: `pip install 'uwaga[train]'`, or fetch the model as "
             "model.safetensors"
         ) from None
+    if tuple(map(int, torch.__version__.split(".")[:2])) < OLDEST:
+        raise MissingExtraError(
+            f"{path}: torch {torch.__version__} may execute code of such a file; refused; install torch "
+            f"{OLDEST[0]}.{OLDEST[1]} or newer, or fetch the model as model.safetensors"
+        )
     try:
         if is_zip(path):  # not so before torch 1.6
             with open_archive(path, "a model") as archive:

@@ -1,0 +1,112 @@
+"""No minimum version of a dependency has a known security hole."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+BEFORE = {
+    "fsspec": "2024.2",
+    "jinja2": "3.1",
+    "pyarrow": "15",
+    "python-multipart": "0.0.18",
+    "ray": "2.30",
+    "sentencepiece": "0.2.0",
+    "starlette": "0.40",
+    "torch": "2.5",
+}
+"""Minimum versions that once had holes."""
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("advisories", ROOT / "release/advisories.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Any]:
+    return json.loads((ROOT / "release/advisories.json").read_text(encoding="utf-8"))
+
+
+def test_no_minimum_version_has_a_known_hole(script: ModuleType, known: dict[str, Any]) -> None:
+    assert list(script.affected_minimums(script.dependencies(), known)) == []
+
+
+def test_every_dependency_has_been_looked_up(script: ModuleType, known: dict[str, Any]) -> None:
+    assert sorted(known["packages"]) == sorted(script.dependencies())
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_minimum_versions_with_holes_are_found(script: ModuleType, known: dict[str, Any], name: str) -> None:
+    requirements = {name: [Requirement(f"{name}>={BEFORE[name]}")]}
+    assert any("CVE" in line for line in script.affected_minimums(requirements, known))
+
+
+def test_what_is_called_unused_is_unused(script: ModuleType, known: dict[str, Any]) -> None:
+    """A hole of a function that uwaga does not call is accepted, where a minimum version has it."""
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    for names in known["unused"].values():
+        assert [name for name in names if name in source] == []
+    without = list(script.affected_minimums(script.dependencies(), {**known, "unused": {}}))
+    assert all(any(entry in line for line in without) for entry in known["unused"])
+
+
+VERSIONS = st.integers(0, 9).map(lambda number: f"1.{number}")
+
+
+@given(version=VERSIONS, introduced=VERSIONS, fixed=VERSIONS)
+def test_a_range_ends_below_the_fixed_version(
+    script: ModuleType, version: str, introduced: str, fixed: str
+) -> None:
+    number, first, end = (int(text[2:]) for text in (version, introduced, fixed))
+    span = {"introduced": introduced}
+    assert script.is_affected(Version(version), [span]) == (number >= first)
+    assert script.is_affected(Version(version), [{**span, "fixed": fixed}]) == (first <= number < end)
+    last = {**span, "last_affected": fixed}
+    assert script.is_affected(Version(version), [last]) == (first <= number <= end)
+    assert script.is_affected(Version(version), [{"introduced": "2"}, last]) == (first <= number <= end)
+
+
+def test_a_requirement_without_a_minimum_version_is_an_error(script: ModuleType) -> None:
+    assert script.minimum(Requirement("mcp>=1.30,<2")) == Version("1.30")
+    with pytest.raises(ValueError, match="no minimum"):
+        script.minimum(Requirement("mcp<2"))
+
+
+def test_advisories_are_fetched_page_by_page(script: ModuleType) -> None:
+    def entry(number: int, *events: dict[str, str], **more: object) -> dict[str, object]:
+        ranges = [{"type": "GIT", "events": [{"introduced": "0"}]}, {"type": "ECOSYSTEM", "events": events}]
+        affected = [{"package": {"name": "Py_Tools", "ecosystem": "PyPI"}, "ranges": ranges}]
+        return {"id": f"X-{number}", "aliases": ["CVE-2", "CVE-1"], "affected": affected, **more}
+
+    start, end = {"introduced": "0"}, {"fixed": "1.2"}
+    pages = {
+        None: {"vulns": [entry(2, start, end, {"introduced": "2"})], "next_page_token": "second"},
+        "second": {"vulns": [entry(1, start, {"last_affected": "3"}), entry(3, start, withdrawn="2026")]},
+    }
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        question = json.loads(request.content)
+        assert question["package"] == {"name": "py-tools", "ecosystem": "PyPI"}
+        return httpx.Response(200, json=pages[question.get("page_token")])
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as client:
+        first, second = script.fetch("py-tools", client)
+    assert first == {"id": "X-1", "aliases": ["CVE-1", "CVE-2"], "ranges": [{**start, "last_affected": "3"}]}
+    assert second["ranges"] == [{**start, **end}, {"introduced": "2"}]
