@@ -1,29 +1,35 @@
 """Laws of the glossaries that a server stores."""
 
 import os
+import random
 import resource
 import signal
 import subprocess
 import sys
 import threading
+import tracemalloc
 import uuid
 from dataclasses import replace
 from pathlib import Path
+from weakref import WeakSet
 
 import pytest
+import sqlalchemy as sql
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uwaga.errors import DataError, MissingExtraError, SettingsError
-from uwaga.server.api_errors import NotStoredError, QuotaError, StorageError
+from uwaga.errors import BusyError, DataError, MissingExtraError, SettingsError
+from uwaga.server.api_errors import ApiError, NotStoredError, QuotaError, StorageError, api_error
 from uwaga.server.store.database import GLOSSARIES, open_database
 from uwaga.server.store.glossaries import NO_LIMITS, GlossaryCache, GlossaryLimits, GlossaryStore
 from uwaga.server.store.glossary import (
     Dictionary,
     GlossaryEntry,
     StoredGlossary,
+    check_entries,
     merged,
     read_entries,
+    together,
     written_entries,
 )
 
@@ -50,9 +56,9 @@ def test_what_is_kept_is_found_again_by_another_store(where):
     store.add("ann", second)
     other = open_store(where)
     assert other.get("ann", first.id) == first
-    assert other.all("ann") == [first, second]
+    assert other.all("ann") == [first.summary, second.summary]
     other.remove("ann", first.id)
-    assert store.all("ann") == [second]
+    assert store.all("ann") == [second.summary]
     with pytest.raises(NotStoredError):
         store.get("ann", first.id)
 
@@ -82,7 +88,7 @@ def test_hostile_ids_are_not_found_and_hostile_owners_are_names_like_others(wher
         store.remove("ann", name)
     kept = glossary()
     store.add(name, kept)
-    assert store.all(name) == [kept]
+    assert store.all(name) == [kept.summary]
     assert {one.name for one in tmp_path.iterdir()} == {"state"}
 
 
@@ -102,6 +108,74 @@ def test_limits_are_told_and_nothing_is_kept_beyond_them(where):
         store.add("ann", glossary())
     store.add("bob", glossary())
     assert len(store.all("ann")) == 2
+
+
+def test_the_bytes_of_an_owner_are_bounded_together(where):
+    store = open_store(where, GlossaryLimits(per_owner=1000))
+    words = {f"word{number}": "Wort" for number in range(20)}
+    store.add("ann", glossary(**words))
+    second = glossary()
+    store.add("ann", second)
+    larger = Dictionary("en", "de", tuple(GlossaryEntry(source, ("Wort",)) for source in words))
+    for attempt in (
+        lambda: store.add("ann", glossary(**words)),
+        lambda: store.change("ann", second.id, lambda old: old.with_dictionary(larger)),
+    ):
+        with pytest.raises(QuotaError, match="more than 1000 bytes together; delete one"):
+            attempt()
+    assert len(store.all("ann")) == 2
+    assert store.get("ann", second.id) == second
+    store.add("bob", glossary(**words))
+
+
+def test_the_entries_and_dictionaries_of_a_glossary_are_bounded(monkeypatch):
+    entries = [(str(number), GlossaryEntry(f"word{number}", ("Wort",))) for number in range(3)]
+    forms = [("0", GlossaryEntry("word", ("Wort", "Worte", "Wörter")))]
+    monkeypatch.setattr("uwaga.server.store.glossary.MOST_TRANSLATIONS", 2)
+    for large in (entries, forms):
+        with pytest.raises(DataError, match="split it"):
+            check_entries(large)
+    small = glossary(dog="Hund", cat="Katze")
+    further = Dictionary("en", "fr", (GlossaryEntry("dog", ("chien",)),))
+    with pytest.raises(DataError, match="split it"):
+        small.with_dictionary(further)
+    monkeypatch.setattr("uwaga.server.store.glossary.MOST_DICTIONARIES", 1)
+    with pytest.raises(DataError, match="at most 1 dictionaries"):
+        glossary().with_dictionary(further)
+
+
+def test_a_listing_does_not_read_entries(tmp_path):
+    engine = open_database(tmp_path, None)
+    store, first, second = GlossaryStore(engine), glossary("One"), glossary("Two", cat="Katze", cow="Kuh")
+    for stored in (first, second):
+        store.add("ann", stored)
+    store.change("ann", first.id, lambda old: old.changed("Renamed"))
+    with engine.begin() as connection:
+        connection.execute(GLOSSARIES.update().values(content="damaged"))
+    assert [(listed.name, listed.dictionaries[0].count) for listed in store.all("ann")] == [
+        ("Renamed", 1),
+        ("Two", 2),
+    ]
+    assert store.summary("ann", second.id) == second.summary
+    with pytest.raises(NotStoredError):
+        store.summary("bob", second.id)
+
+
+def test_what_is_stored_does_not_stay_in_memory(where):
+    store = open_store(where)
+    store.add("ann", kept := glossary())
+    entries = tuple(GlossaryEntry(f"word {number}", ("Wort" * 200,)) for number in range(2000))
+    tracemalloc.start()
+    try:
+        large = glossary().with_dictionary(Dictionary("en", "fr", entries))
+        store.add("ann", large)
+        store.change("ann", kept.id, lambda old: old.with_dictionary(Dictionary("en", "fr", entries)))
+        assert len(store.get("ann", kept.id).dictionaries) == 2
+        del large
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 500_000
 
 
 def test_changes_of_many_at_once_are_all_kept(where):
@@ -144,6 +218,79 @@ def test_the_cache_builds_again_only_what_has_changed(where):
     assert [term.targets for term in cache.terms("ann", (kept.id,), "en-GB", "de").terms] == [("Dackel",)]
     with pytest.raises(NotStoredError, match="no dictionary"):
         cache.terms("ann", (kept.id,), "de", "en")
+
+
+def large_glossary(number):
+    return glossary(**{f"word{number} {index}": "Wort" for index in range(100)})
+
+
+@pytest.fixture
+def small_cache(where, monkeypatch):
+    """A cache with room for two of ten stored glossaries, and their ids."""
+    store, stored = open_store(where), [large_glossary(number) for number in range(10)]
+    for kept in stored:
+        store.add("ann", kept)
+    monkeypatch.setattr("uwaga.server.store.glossaries.READY_MEMORY", int(2.5 * stored[0].memory))
+    return GlossaryCache(store), [kept.id for kept in stored]
+
+
+def test_the_glossaries_that_the_cache_keeps_are_bounded_by_memory(small_cache):
+    cache, ids = small_cache
+    alive = WeakSet()
+    for glossary_id in ids * 2:
+        alive.add(cache.terms("ann", (glossary_id,), "en", "de"))
+        assert len(alive) <= 2
+    assert cache.terms("ann", (ids[-1],), "en", "de") in alive
+
+
+def test_the_glossaries_in_use_are_bounded_by_memory(small_cache):
+    cache, ids = small_cache
+    used = [cache.terms("ann", (glossary_id,), "en", "de") for glossary_id in ids[:2]]
+    with pytest.raises(BusyError) as refused:
+        cache.terms("ann", (ids[2],), "en", "de")
+    assert api_error(refused.value).headers == {"retry-after": "1"}
+    assert cache.terms("ann", (ids[0],), "en", "de") is used[0]
+    del used
+    assert len(cache.terms("ann", (ids[2],), "en", "de")) == 100
+
+
+def test_the_glossaries_of_a_request_are_bounded_by_memory(small_cache):
+    cache, ids = small_cache
+    assert len(cache.terms("ann", tuple(ids[:2]), "en", "de")) == 200
+    with pytest.raises(ApiError, match="use at most") as refused:
+        cache.terms("ann", tuple(ids[:3]), "en", "de")
+    assert (refused.value.status, refused.value.code) == (413, "glossaries_too_large")
+
+
+def test_a_glossary_too_large_to_be_used_is_not_stored(where, monkeypatch):
+    large = large_glossary(0)
+    monkeypatch.setattr("uwaga.server.store.glossaries.READY_MEMORY", large.memory - 1)
+    with pytest.raises(QuotaError, match="split it"):
+        open_store(where).add("ann", large)
+
+
+@pytest.mark.parametrize("letters", ["ab", "äö", "日本", "a b", "a😀", "a.", "ȧ 😀"])
+@pytest.mark.parametrize(("length", "forms"), [(2, 1), (20, 1), (300, 1), (8, 40)])
+def test_a_glossary_takes_at_most_the_memory_that_is_counted(letters, length, forms):
+    rng = random.Random(length)
+
+    def text(number):
+        return f"{number}" + "".join(rng.choices(letters, k=length)).rstrip()
+
+    entries = [
+        GlossaryEntry(text(number), tuple(text(form) for form in range(forms))) for number in range(400)
+    ]
+    stored = StoredGlossary.new("Words", [Dictionary("en", "de", tuple(entries))]).as_json()
+    tracemalloc.start()
+    try:
+        loaded = StoredGlossary.from_json(stored)
+        terms, counted = together([loaded], "en", "de"), loaded.memory
+        del loaded
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(terms) == 400
+    assert used <= counted < 3 * used + 50_000
 
 
 def test_glossaries_that_contradict_each_other_are_named(where):
@@ -230,6 +377,13 @@ def test_a_place_that_cannot_be_written_is_named_with_its_setting(state, databas
     with pytest.raises((SettingsError, MissingExtraError), match=named) as error:
         open_database(None if state is None else Path(state), database)
     assert "secret" not in str(error.value)
+
+
+def test_a_database_of_another_version_is_named(tmp_path):
+    with open_database(tmp_path, None).begin() as connection:
+        connection.execute(sql.text("ALTER TABLE uwaga_glossaries DROP COLUMN size"))
+    with pytest.raises(SettingsError, match=r"state: .*state\.sqlite .*uwaga_glossaries\.size; move it away"):
+        open_database(tmp_path, None)
 
 
 def test_a_glossary_is_of_pairs_of_languages():

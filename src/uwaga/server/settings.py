@@ -69,6 +69,7 @@ class LimitSettings(StrictModel):
             deleted; if there is none, the upload is refused.
         documents_per_client: likewise, of one client.
         document_hours: hours until a document is deleted.
+        glossary_bytes_per_client: maximum size of a client's stored glossaries together.
         deadline: seconds until a request is abandoned.
         body_seconds: seconds within which a request body must arrive.
     """
@@ -84,6 +85,7 @@ class LimitSettings(StrictModel):
     documents: PositiveInt = 1000
     documents_per_client: PositiveInt = 100
     document_hours: PositiveFloat = 24.0
+    glossary_bytes_per_client: PositiveInt = 1 << 30
     deadline: PositiveFloat = 60.0
     body_seconds: PositiveFloat = 30.0
 

@@ -14,7 +14,7 @@ from uwaga.server.api_errors import ApiError, in_thread
 from uwaga.server.context import KeyPlace, ServerContext
 from uwaga.server.http import json_response
 from uwaga.server.routing import BodyKind, Routes
-from uwaga.server.store.glossary import Dictionary, StoredGlossary
+from uwaga.server.store.glossary import Dictionary, GlossarySummary, StoredGlossary
 
 NO_CONTENT = 204
 
@@ -30,7 +30,8 @@ class GlossaryApi:
         create: the model of a new glossary, with ``name`` and ``dictionaries``.
         change: the model of a change, with the same fields, each optional.
         dictionary: returns one of the model's dictionaries as it is stored.
-        response: returns a glossary as JSON; with its entries if the second argument is true.
+        response: returns a glossary as JSON, without its entries.
+        whole: returns a glossary as JSON with its entries; None where a glossary is read without them.
         merge: a change adds entries to a dictionary rather than replacing it.
     """
 
@@ -40,7 +41,8 @@ class GlossaryApi:
     create: type[BaseModel]
     change: type[BaseModel]
     dictionary: Callable[[ServerContext, Any], Dictionary]
-    response: Callable[[StoredGlossary, bool], dict[str, object]]
+    response: Callable[[GlossarySummary], dict[str, object]]
+    whole: Callable[[StoredGlossary], dict[str, object]] | None
     merge: bool
 
 
@@ -53,39 +55,43 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
         """Store a glossary; requests for translations name it by its id."""
         owner = api.auth.owner(context, request)
         body = await api.read(request, api.create)
-        dictionaries = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
-        glossary = await add_glossary(context, owner, body.name, dictionaries)
-        return json_response(api.response(glossary, False), 201)
+        glossary = await add_glossary(
+            context, owner, body.name, lambda: [api.dictionary(context, new) for new in body.dictionaries]
+        )
+        return json_response(api.response(glossary), 201)
 
     @routes.add("GET", prefix, "List the glossaries")
     async def every(request: Request) -> Response:
         """List the key's glossaries, without entries."""
         owner = api.auth.owner(context, request)
-        glossaries = await in_thread(context.stores.glossaries.all, owner)
-        return json_response({"glossaries": [api.response(glossary, False) for glossary in glossaries]})
+        store = context.stores.glossaries
+        return await in_thread(
+            lambda: json_response({"glossaries": [api.response(listed) for listed in store.all(owner)]})
+        )
 
     @routes.add("GET", place, "A glossary")
     async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary."""
-        owner = api.auth.owner(context, request)
-        glossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
-        return json_response(api.response(glossary, True))
+        owner, whole = api.auth.owner(context, request), api.whole
+        if whole is None:
+            summary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
+            return json_response(api.response(summary))
+        return await read_glossary(context, owner, glossary_id, lambda stored: json_response(whole(stored)))
 
     @routes.add("PATCH", place, "Change a glossary", body=api.change, kind=api.kind)
     async def change(request: Request, glossary_id: str) -> Response:
         """Rename a glossary, and change its dictionaries."""
         owner = api.auth.owner(context, request)
         body: Any = await api.read(request, api.change)
-        new = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
-        if body.name is None and not new:
+        if body.name is None and not body.dictionaries:
             raise ApiError(400, "invalid_request", "Parameter 'name' or 'dictionaries' is needed.", "name")
-        glossary = await in_thread(
-            context.stores.glossaries.change,
-            owner,
-            glossary_id,
-            lambda old: old.changed(body.name, new, merge=api.merge),
-        )
-        return json_response(api.response(glossary, False))
+
+        def changed(old: StoredGlossary) -> StoredGlossary:
+            new = [api.dictionary(context, dictionary) for dictionary in body.dictionaries]
+            return old.changed(body.name, new, merge=api.merge)
+
+        glossary = await in_thread(context.stores.glossaries.change, owner, glossary_id, changed)
+        return json_response(api.response(glossary))
 
     add_deletion(routes, context, prefix, api.auth)
 
@@ -101,13 +107,42 @@ def add_deletion(routes: Routes, context: ServerContext, prefix: str, auth: KeyP
 
 
 async def add_glossary(
-    context: ServerContext, owner: str, name: str, dictionaries: list[Dictionary]
-) -> StoredGlossary:
-    """Store a new glossary and return it.
+    context: ServerContext, owner: str, name: str, dictionaries: Callable[[], list[Dictionary]]
+) -> GlossarySummary:
+    """Store a new glossary and return it without its entries.
+
+    Args:
+        context: the context of the server.
+        owner: whose it is.
+        name: its name.
+        dictionaries: reads its dictionaries, in a thread.
 
     Raises:
         ApiError: it is invalid, or the owner has too many.
     """
-    glossary: StoredGlossary = await in_thread(StoredGlossary.new, name, dictionaries)
-    await in_thread(context.stores.glossaries.add, owner, glossary)
-    return glossary
+    store = context.stores.glossaries
+
+    def added() -> GlossarySummary:
+        with store.loading():
+            glossary = StoredGlossary.new(name, dictionaries())
+            store.add(owner, glossary)
+            return glossary.summary
+
+    return await in_thread(added)
+
+
+async def read_glossary(
+    context: ServerContext, owner: str, glossary_id: str, response: Callable[[StoredGlossary], Response]
+) -> Response:
+    """Return a response that needs a glossary's entries, made in a thread.
+
+    Raises:
+        ApiError: the owner has no such glossary.
+    """
+    store = context.stores.glossaries
+
+    def read() -> Response:
+        with store.loading():
+            return response(store.get(owner, glossary_id))
+
+    return await in_thread(read)

@@ -18,7 +18,14 @@ from uwaga.server.dialects.v1_schema import ERRORS, NOT_FOUND, ErrorAnswer
 from uwaga.server.http import json_response, read_json, read_upload
 from uwaga.server.routing import DOWNLOAD, Answer, Routes
 from uwaga.server.store.documents import DocumentStatus
-from uwaga.server.store.glossary import Dictionary, GlossaryEntry, StoredGlossary, check_entries
+from uwaga.server.store.glossary import (
+    Dictionary,
+    DictionarySummary,
+    GlossaryEntry,
+    GlossarySummary,
+    StoredGlossary,
+    check_entries,
+)
 from uwaga.terms.files import SEPARATOR, forms
 
 MOST_ENTRIES = 100_000
@@ -68,25 +75,36 @@ def glossary_routes(context: ServerContext) -> Routes:
         ChangeBody,
         lambda _, body: _dictionary(body),
         glossary_response,
+        _whole_response,
         merge=False,
     )
     add_glossary_routes(routes, context, "", api)
     return routes
 
 
-def glossary_response(glossary: StoredGlossary, entries: bool = False) -> dict[str, object]:
-    """Return a glossary as JSON; a target with several forms is a list."""
-    dictionaries: list[dict[str, object]] = []
-    for dictionary in glossary.dictionaries:
-        content: dict[str, object] = {"source": dictionary.source, "target": dictionary.target}
-        content["count"] = len(dictionary.entries)
-        if entries:
-            content["entries"] = {
-                source: targets[0] if len(targets) == 1 else targets for source, targets in dictionary.entries
-            }
-        dictionaries.append(content)
+def glossary_response(glossary: GlossarySummary) -> dict[str, object]:
+    """Return a glossary as JSON, without its entries."""
+    dictionaries = [_counted(dictionary) for dictionary in glossary.dictionaries]
     created = glossary.created.isoformat(timespec="milliseconds")
     return {"id": glossary.id, "name": glossary.name, "created": created, "dictionaries": dictionaries}
+
+
+def _counted(dictionary: DictionarySummary) -> dict[str, object]:
+    return {"source": dictionary.source, "target": dictionary.target, "count": dictionary.count}
+
+
+def _whole_response(glossary: StoredGlossary) -> dict[str, object]:
+    """Return a glossary as JSON; a target with several forms is a list."""
+    dictionaries = [
+        {
+            **_counted(counted),
+            "entries": {
+                source: targets[0] if len(targets) == 1 else targets for source, targets in dictionary.entries
+            },
+        }
+        for counted, dictionary in zip(glossary.summary.dictionaries, glossary.dictionaries, strict=True)
+    ]
+    return {**glossary_response(glossary.summary), "dictionaries": dictionaries}
 
 
 def _dictionary(body: DictionaryBody) -> Dictionary:

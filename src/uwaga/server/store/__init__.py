@@ -72,11 +72,12 @@ def open_stores(settings: ServerSettings) -> Stores:
     from uwaga.server.store.database import open_database  # SQLAlchemy: 0.2 s and 10 MiB
     from uwaga.server.store.database_usage import DatabaseUsage
     from uwaga.server.store.documents import DocumentLimits, DocumentStore
-    from uwaga.server.store.glossaries import GlossaryCache, GlossaryStore
+    from uwaga.server.store.glossaries import GlossaryCache, GlossaryLimits, GlossaryStore
 
     engine, limits, documents = open_database(settings.state, settings.database), settings.limits, None
     if settings.state is not None:
         age = limits.document_hours * 3600.0
         stored = DocumentLimits(limits.documents, limits.documents_per_client, age)
         documents = DocumentStore(engine, settings.state / "documents", stored)
-    return Stores(DatabaseUsage(engine), GlossaryCache(GlossaryStore(engine)), documents)
+    glossaries = GlossaryStore(engine, GlossaryLimits(per_owner=limits.glossary_bytes_per_client))
+    return Stores(DatabaseUsage(engine), GlossaryCache(glossaries), documents)

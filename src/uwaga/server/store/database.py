@@ -38,6 +38,11 @@ GLOSSARIES = sql.Table(
     sql.Column("id", sql.String(36), primary_key=True),
     sql.Column("owner", sql.String(64), nullable=False, index=True),
     sql.Column("version", sql.String(32), nullable=False),
+    sql.Column("name", sql.Text, nullable=False),
+    sql.Column("created", sql.String(32), nullable=False),
+    sql.Column("dictionaries", sql.Text, nullable=False),
+    sql.Column("size", sql.Integer, nullable=False),
+    sql.Column("memory", sql.Integer, nullable=False),
     sql.Column("content", sql.Text(LONGEST), nullable=False),
 )
 USAGE = sql.Table(
@@ -77,7 +82,8 @@ def open_database(state: Path | None, database: str | None) -> sql.Engine:
         database: the URL of another database, such as ``postgresql://user:password@host/name``.
 
     Raises:
-        SettingsError: the folder or the database cannot be written; names it and the setting.
+        SettingsError: the folder or the database cannot be written, or is of another version; names it and
+            the setting.
         MissingExtraError: the database's driver is not installed.
     """
     if state is not None:
@@ -99,13 +105,18 @@ def open_database(state: Path | None, database: str | None) -> sql.Engine:
         raise MissingExtraError(f"database: its driver is not installed: {error}") from None
     if sqlite:
         event.listen(engine, "connect", _use_write_ahead_log)
+    setting, place = ("database", url.render_as_string()) if database else ("state", f"{state}/{FILE}")
     try:
         _create_tables(engine)
+        missing = _missing_column(engine)
     except exc.SQLAlchemyError as error:
         engine.dispose()
-        setting, place = ("database", url.render_as_string()) if database else ("state", f"{state}/{FILE}")
         message = f"{setting}: cannot write to {place}: {_reason(error)}; set `{setting}` to a place that can"
         raise SettingsError(f"{message} be written") from None
+    if missing:
+        engine.dispose()
+        message = f"{setting}: {place} is of another version of uwaga: it has no column {missing}"
+        raise SettingsError(f"{message}; move it away, or set `{setting}` to another place")
     return engine
 
 
@@ -162,6 +173,16 @@ def _create_tables(engine: sql.Engine) -> None:
             table.create(engine, checkfirst=True)
     with engine.begin() as connection:  # fails where the database can only be read
         connection.execute(USAGE.delete().where(USAGE.c.owner == ""))
+
+
+def _missing_column(engine: sql.Engine) -> str:
+    """Return the name of a column that an existing table has not; empty if there is none."""
+    for table in METADATA.sorted_tables:
+        known = {column["name"] for column in sql.inspect(engine).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in known:
+                return f"{table.name}.{column.name}"
+    return ""
 
 
 def _use_write_ahead_log(connection: object, record: object) -> None:

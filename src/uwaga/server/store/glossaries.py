@@ -5,32 +5,52 @@ A glossary belongs to an owner; requests of others do not reach it.
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from typing import Any
+from weakref import WeakValueDictionary
 
 import sqlalchemy as sql
 
-from uwaga.server.api_errors import NotStoredError, QuotaError, StorageError
+from uwaga.engine import trim_heap
+from uwaga.errors import BusyError
+from uwaga.server.api_errors import ApiError, NotStoredError, QuotaError, StorageError
 from uwaga.server.store.database import ATTEMPTS, GLOSSARIES, owner_key, storage_errors
-from uwaga.server.store.glossary import StoredGlossary, together
+from uwaga.server.store.glossary import (
+    DAMAGED,
+    DictionarySummary,
+    GlossarySummary,
+    StoredGlossary,
+    together,
+)
 from uwaga.terms import Glossary
 
 NO_GLOSSARY = "no such glossary"
-CACHED = 64
-"""Glossaries ready for translation that a process keeps."""
+READY_MEMORY = 128 << 20
+"""Maximum bytes of memory of the glossaries that a process has ready for translation, as of each alone."""
 
 Change = Callable[[StoredGlossary], StoredGlossary]
 
 
 @dataclass(frozen=True)
 class GlossaryLimits:
-    """``total``: maximum glossaries of an owner; ``size``: maximum bytes of one as stored."""
+    """Limits of stored glossaries.
+
+    Attributes:
+        total: maximum glossaries of an owner.
+        size: maximum bytes of one as stored.
+        per_owner: maximum bytes of an owner's as stored.
+    """
 
     total: int = 1000
     size: int = 10 << 20
+    per_owner: int = 1 << 30
 
 
 NO_LIMITS = GlossaryLimits()
@@ -46,6 +66,16 @@ class GlossaryStore:
 
     def __init__(self, engine: sql.Engine, limits: GlossaryLimits = NO_LIMITS) -> None:
         self._engine, self._limits = engine, limits
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def loading(self) -> Iterator[None]:
+        """Context manager in which the entries of a glossary may be in memory: of one at a time."""
+        with self._lock:
+            try:
+                yield
+            finally:
+                trim_heap()
 
     def add(self, owner: str, glossary: StoredGlossary) -> None:
         """Store a new glossary.
@@ -54,14 +84,10 @@ class GlossaryStore:
             QuotaError: the owner has too many, or it is too large; nothing has changed.
             StorageError: the database is unavailable; nothing has changed.
         """
-        key = owner_key(owner)
-        row = {"id": _checked_id(glossary.id), "owner": key, "version": glossary.version}
-        insert = GLOSSARIES.insert().values(content=self._content(glossary), **row)
-        count = sql.select(sql.func.count()).select_from(GLOSSARIES).where(GLOSSARIES.c.owner == key)
-        with storage_errors(), self._engine.begin() as connection:
-            connection.execute(insert)
-            if (connection.execute(count).scalar() or 0) > self._limits.total:
-                raise QuotaError(f"you have {self._limits.total} glossaries; delete one first")
+        row = {"id": _checked_id(glossary.id), "owner": owner_key(owner), **self._columns(glossary)}
+        with self._writing() as connection:
+            connection.execute(GLOSSARIES.insert(), row)
+            self._check_owner(connection, owner)
 
     def get(self, owner: str, glossary_id: str) -> StoredGlossary:
         """Return one of an owner's glossaries.
@@ -77,32 +103,44 @@ class GlossaryStore:
             raise NotStoredError(NO_GLOSSARY)
         return StoredGlossary.from_json(content)
 
-    def version(self, owner: str, glossary_id: str) -> str:
-        """Return the version of a glossary, which differs after each change.
+    def summary(self, owner: str, glossary_id: str) -> GlossarySummary:
+        """Return one of an owner's glossaries without its entries, which are not read.
 
         Raises:
             NotStoredError, StorageError: as :meth:`get`.
         """
-        query = sql.select(GLOSSARIES.c.version).where(_is(owner, glossary_id))
         with storage_errors(), self._engine.connect() as connection:
-            version = connection.execute(query).scalar()
-        if version is None:
+            row = connection.execute(sql.select(*_SUMMARY).where(_is(owner, glossary_id))).first()
+        if row is None:
             raise NotStoredError(NO_GLOSSARY)
-        return str(version)
+        return _summary(row)
 
-    def all(self, owner: str) -> list[StoredGlossary]:
-        """Return an owner's glossaries, the oldest first.
+    def memory(self, owner: str, glossary_id: str) -> tuple[str, int]:
+        """Return the version of a glossary, and at most how many bytes it takes when ready for translation.
+
+        Raises:
+            NotStoredError, StorageError: as :meth:`get`.
+        """
+        query = sql.select(GLOSSARIES.c.version, GLOSSARIES.c.memory).where(_is(owner, glossary_id))
+        with storage_errors(), self._engine.connect() as connection:
+            row = connection.execute(query).first()
+        if row is None:
+            raise NotStoredError(NO_GLOSSARY)
+        return row.version, row.memory
+
+    def all(self, owner: str) -> list[GlossarySummary]:
+        """Return an owner's glossaries without their entries, which are not read, the oldest first.
 
         Raises:
             StorageError: one is damaged, or the database is unavailable.
         """
-        query = sql.select(GLOSSARIES.c.content).where(GLOSSARIES.c.owner == owner_key(owner))
+        query = sql.select(*_SUMMARY).where(GLOSSARIES.c.owner == owner_key(owner))
         with storage_errors(), self._engine.connect() as connection:
-            glossaries = [StoredGlossary.from_json(row.content) for row in connection.execute(query)]
+            glossaries = [_summary(row) for row in connection.execute(query)]
         return sorted(glossaries, key=lambda glossary: (glossary.created, glossary.id))
 
-    def change(self, owner: str, glossary_id: str, change: Change) -> StoredGlossary:
-        """Change a glossary atomically, and return it.
+    def change(self, owner: str, glossary_id: str, change: Change) -> GlossarySummary:
+        """Change a glossary atomically, and return it without its entries.
 
         Args:
             owner: whose it is.
@@ -113,14 +151,14 @@ class GlossaryStore:
             NotStoredError, QuotaError, StorageError: as :meth:`get` and :meth:`add`; nothing has changed.
         """
         for _ in range(ATTEMPTS):
-            old = self.get(owner, glossary_id)
-            new = change(old)
-            same = sql.and_(_is(owner, glossary_id), GLOSSARIES.c.version == old.version)
-            update = GLOSSARIES.update().where(same).values(version=new.version, content=self._content(new))
-            with storage_errors(), self._engine.begin() as connection:
-                changed = connection.execute(update).rowcount
-            if changed:
-                return new
+            with self.loading():
+                old = self.get(owner, glossary_id)
+                new = change(old)
+                same = sql.and_(_is(owner, glossary_id), GLOSSARIES.c.version == old.version)
+                with self._writing() as connection:
+                    if connection.execute(GLOSSARIES.update().where(same), self._columns(new)).rowcount:
+                        self._check_owner(connection, owner)
+                        return new.summary
         raise StorageError("too many others change this glossary at the same time; try again")
 
     def remove(self, owner: str, glossary_id: str) -> None:
@@ -133,15 +171,67 @@ class GlossaryStore:
             if not connection.execute(GLOSSARIES.delete().where(_is(owner, glossary_id))).rowcount:
                 raise NotStoredError(NO_GLOSSARY)
 
-    def _content(self, glossary: StoredGlossary) -> str:
-        content = glossary.as_json()
-        if len(content.encode()) > self._limits.size:
+    @contextmanager
+    def _writing(self) -> Iterator[sql.Connection]:
+        """Begin a transaction that writes a glossary.
+
+        The glossary must be a parameter: SQLAlchemy keeps the values of statements. The connection is closed
+        afterwards: the statements that a connection to SQLite keeps have their parameters.
+        """
+        with storage_errors(), self._engine.begin() as connection:
+            connection.detach()
+            yield connection
+
+    def _columns(self, glossary: StoredGlossary) -> dict[str, object]:
+        """Return the columns of a glossary that a change changes.
+
+        Raises:
+            QuotaError: it is too large.
+        """
+        content, summary, memory = glossary.as_json(), glossary.summary, glossary.memory
+        size = len(content.encode())
+        if size > self._limits.size:
             raise QuotaError(f"the glossary is larger than {self._limits.size} bytes; split it")
-        return content
+        if memory > READY_MEMORY:
+            raise QuotaError(f"the glossary takes more than {READY_MEMORY >> 20} MiB of memory; split it")
+        return {
+            "version": summary.version,
+            "name": summary.name,
+            "created": summary.created.isoformat(),
+            "dictionaries": json.dumps([astuple(counted) for counted in summary.dictionaries]),
+            "size": size,
+            "memory": memory,
+            "content": content,
+        }
+
+    def _check_owner(self, connection: sql.Connection, owner: str) -> None:
+        """Check what an owner has, within the transaction of a change.
+
+        Raises:
+            QuotaError: it is too much.
+        """
+        totals = sql.select(sql.func.count(), sql.func.sum(GLOSSARIES.c.size))
+        count, size = connection.execute(totals.where(GLOSSARIES.c.owner == owner_key(owner))).one()
+        if count > self._limits.total:
+            raise QuotaError(f"you have {self._limits.total} glossaries; delete one first")
+        if (size or 0) > self._limits.per_owner:
+            message = f"your glossaries would have more than {self._limits.per_owner} bytes together"
+            raise QuotaError(f"{message}; delete one first")
+
+
+@dataclass(frozen=True)
+class _Key:
+    """Glossaries for one pair of languages, and the bytes of memory that they take at most."""
+
+    versions: tuple[tuple[str, str], ...]
+    languages: tuple[str, str]
+    memory: int
 
 
 class GlossaryCache:
     """Glossaries ready for translation; those used recently are not built again.
+
+    Those in use and those kept have :data:`READY_MEMORY` together.
 
     Args:
         store: the store of glossaries.
@@ -149,7 +239,8 @@ class GlossaryCache:
 
     def __init__(self, store: GlossaryStore) -> None:
         self.store = store
-        self._ready: OrderedDict[tuple[tuple[str, str], ...], Glossary] = OrderedDict()
+        self._kept: OrderedDict[_Key, Glossary] = OrderedDict()
+        self._ready: WeakValueDictionary[_Key, Glossary] = WeakValueDictionary()
         self._lock = threading.Lock()
 
     def terms(self, owner: str, glossary_ids: tuple[str, ...], source: str, target: str) -> Glossary:
@@ -158,20 +249,71 @@ class GlossaryCache:
         Raises:
             NotStoredError: there is no such glossary, or it has no dictionary for these languages.
             DataError: their terms contradict each other.
+            ApiError: they are too large for one request.
+            BusyError: those in use take all memory for glossaries.
             StorageError: one is damaged, or the database is unavailable.
         """
-        versions = [(_checked_id(id_), self.store.version(owner, id_)) for id_ in glossary_ids]
-        key = (*versions, (source.lower(), target.lower()))
-        with self._lock:
-            if key in self._ready:
-                self._ready.move_to_end(key)
-                return self._ready[key]
-        terms = together([self.store.get(owner, id_) for id_ in glossary_ids], source, target)
-        with self._lock:
-            self._ready[key] = terms
-            while len(self._ready) > CACHED:
-                self._ready.popitem(last=False)
+        versions, memory = [], 0
+        for glossary_id in glossary_ids:
+            version, size = self.store.memory(owner, glossary_id)
+            versions.append((_checked_id(glossary_id), version))
+            memory += size
+        key = _Key(tuple(versions), (source.lower(), target.lower()), memory)
+        if memory > READY_MEMORY:
+            message = f"glossaries of {memory >> 20} MiB of memory in one request; use at most"
+            raise ApiError(413, "glossaries_too_large", f"{message} {READY_MEMORY >> 20} MiB", "glossary_id")
+        terms = self._known(key)
+        if terms is None:
+            with self.store.loading():
+                terms = self._known(key)  # another thread may have built it meanwhile
+                if terms is None:
+                    self._make_room(key.memory)
+                    terms = together((self.store.get(owner, id_) for id_ in glossary_ids), source, target)
+                    self._keep(key, terms)
         return terms
+
+    def _known(self, key: _Key) -> Glossary | None:
+        with self._lock:
+            terms = self._ready.get(key)
+            if key in self._kept:
+                self._kept.move_to_end(key)
+        return terms
+
+    def _keep(self, key: _Key, terms: Glossary) -> None:
+        with self._lock:
+            self._ready[key] = self._kept[key] = terms
+
+    def _make_room(self, memory: int) -> None:
+        """Forget the glossaries used longest ago, as many as are needed.
+
+        Raises:
+            BusyError: those in use leave no room.
+        """
+        with self._lock:
+            while self._memory() + memory > READY_MEMORY and self._kept:
+                self._kept.popitem(last=False)
+            if self._memory() + memory > READY_MEMORY:
+                raise BusyError("the glossaries in use take all memory for glossaries; try again in a second")
+
+    def _memory(self) -> int:
+        return sum(key.memory for key in list(self._ready.keys()))
+
+
+_SUMMARY = [GLOSSARIES.c[name] for name in ("id", "name", "created", "version", "dictionaries")]
+
+
+def _summary(row: sql.Row[Any]) -> GlossarySummary:
+    """Return a glossary without its entries.
+
+    Raises:
+        StorageError: it is damaged.
+    """
+    try:
+        dictionaries = tuple(DictionarySummary(*counts) for counts in json.loads(row.dictionaries))
+        created = datetime.fromisoformat(row.created)
+        return GlossarySummary(row.id, row.name, created, row.version, dictionaries)
+    except (ValueError, TypeError):
+        raise StorageError(DAMAGED) from None
 
 
 def _is(owner: str, glossary_id: str) -> sql.ColumnElement[bool]:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import secrets
+import sys
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,13 @@ from uwaga.terms.files import SEPARATOR
 EntriesFormat = Literal["tsv", "csv"]
 LONGEST_SIDE = 1024
 """Bytes of UTF-8 of a source, a target or a name."""
+MOST_TRANSLATIONS = 200_000
+"""Maximum targets of the entries of a glossary together."""
+GLOSSARY_MEMORY, ENTRY_MEMORY = 16 << 10, 160
+"""Bytes of memory of a glossary and of an entry, in addition to the texts."""
+MOST_DICTIONARIES = 200
+"""Maximum dictionaries of a glossary."""
+TOO_LARGE = f"a glossary has at most {MOST_TRANSLATIONS} translations; split it into several glossaries"
 CONTROLS = frozenset(map(chr, (*range(32), 127, *range(128, 160), 0x2028, 0x2029)))
 
 
@@ -58,7 +66,11 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
     """
     known: dict[str, str] = {}
     checked = []
+    translations = 0
     for where, (source, targets) in entries:
+        translations += len(targets)
+        if translations > MOST_TRANSLATIONS:
+            raise DataError(TOO_LARGE)
         for side, text in (("source", source), *(("target", target) for target in targets)):
             _check_side(text, f"{where}: the {side}")
         if not targets:
@@ -110,7 +122,7 @@ def _check_side(text: str, what: str) -> None:
 
 def _tab_separated(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
     index = position = 0
-    for line in text.replace("\r\n", "\n").split("\n"):
+    for line in _lines(text.replace("\r\n", "\n")):
         if line.strip():
             where = f"key with the index {index} (starting at position {position})"
             source, tab, target = line.strip("\r ").partition("\t")
@@ -121,6 +133,15 @@ def _tab_separated(text: str) -> Iterator[tuple[str, GlossaryEntry]]:
             yield where, GlossaryEntry(source.strip(), (target.strip(),))
             index += 1
         position += len(line) + 1
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text; a list of them may take eight times its memory."""
+    start, end = 0, text.find("\n")
+    while end >= 0:
+        yield text[start:end]
+        start, end = end + 1, text.find("\n", end + 1)
+    yield text[start:]
 
 
 def _comma_separated(text: str, languages: tuple[str, str]) -> Iterator[tuple[str, GlossaryEntry]]:
@@ -149,6 +170,27 @@ def _of_languages(stated: tuple[str, str], wanted: tuple[str, str]) -> bool:
 
 
 FORMAT = 1
+DAMAGED = "a stored glossary is damaged; contact the operator of the server"
+
+
+@dataclass(frozen=True)
+class DictionarySummary:
+    """The languages of a dictionary and the number of its entries."""
+
+    source: str
+    target: str
+    count: int
+
+
+@dataclass(frozen=True)
+class GlossarySummary:
+    """A glossary without its entries; ``version`` changes with every change."""
+
+    id: str
+    name: str
+    created: datetime
+    version: str
+    dictionaries: tuple[DictionarySummary, ...]
 
 
 @dataclass(frozen=True)
@@ -193,6 +235,26 @@ class StoredGlossary:
             glossary = glossary.with_dictionary(dictionary)
         return glossary
 
+    @property
+    def summary(self) -> GlossarySummary:
+        """The glossary without its entries."""
+        counts = (DictionarySummary(old.source, old.target, len(old.entries)) for old in self.dictionaries)
+        return GlossarySummary(self.id, self.name, self.created, self.version, tuple(counts))
+
+    @property
+    def translations(self) -> int:
+        """The number of the targets of all entries."""
+        return sum(len(entry.targets) for dictionary in self.dictionaries for entry in dictionary.entries)
+
+    @property
+    def memory(self) -> int:
+        """At most how many bytes of memory its terms take when they are ready for translation."""
+        entries = (entry for dictionary in self.dictionaries for entry in dictionary.entries)
+        return GLOSSARY_MEMORY + sum(
+            ENTRY_MEMORY + 3 * sys.getsizeof(source) + sum(map(sys.getsizeof, targets)) + 8 * len(targets)
+            for source, targets in entries
+        )
+
     def dictionary(self, source: str, target: str) -> Dictionary:
         """Return the dictionary of a language pair.
 
@@ -228,7 +290,8 @@ class StoredGlossary:
         """Return the glossary with a dictionary added, or replaced if it has one for these languages.
 
         Raises:
-            DataError: both languages are the same, or its terms contradict each other.
+            DataError: both languages are the same, its terms contradict each other, or the glossary becomes
+                too large.
         """
         if same_language(new.source, new.target):
             raise DataError(f"a dictionary from {new.source} to {new.target} has one language only")
@@ -236,7 +299,14 @@ class StoredGlossary:
             check_language(code)
         Glossary(_terms(self.name, new))
         kept = [old for old in self.dictionaries if not old.translates(new.source, new.target)]
-        return self._changed(dictionaries=(*kept, new))
+        changed = self._changed(dictionaries=(*kept, new))
+        if len(changed.dictionaries) > MOST_DICTIONARIES:
+            raise DataError(
+                f"a glossary has at most {MOST_DICTIONARIES} dictionaries; make several glossaries"
+            )
+        if changed.translations > MOST_TRANSLATIONS:
+            raise DataError(TOO_LARGE)
+        return changed
 
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
         """Return the glossary without the dictionary of a language pair.
@@ -301,7 +371,7 @@ class StoredGlossary:
                 ),
             )
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise StorageError("a stored glossary is damaged; contact the operator of the server") from None
+            raise StorageError(DAMAGED) from None
 
 
 def check_language(code: str) -> str:
@@ -323,12 +393,12 @@ def together(glossaries: Iterable[StoredGlossary], source: str, target: str) -> 
         NotStoredError: one has no dictionary of them.
         DataError: their terms contradict each other: names both.
     """
-    dictionaries = [(glossary.name, glossary.dictionary(source, target)) for glossary in glossaries]
-    return Glossary(term for name, dictionary in dictionaries for term in _terms(name, dictionary))
+    return Glossary(
+        term for glossary in glossaries for term in _terms(glossary.name, glossary.dictionary(source, target))
+    )
 
 
-def _terms(name: str, dictionary: Dictionary) -> list[Term]:
-    return [
-        Term(" ".join(source.split()), targets, f"glossary {shown(name)}, entry {number}")
-        for number, (source, targets) in enumerate(dictionary.entries, start=1)
-    ]
+def _terms(name: str, dictionary: Dictionary) -> Iterator[Term]:
+    where = f"glossary {shown(name)}"  # one text for all: with numbers they would take as much as the terms
+    for source, targets in dictionary.entries:
+        yield Term(" ".join(source.split()), targets, where)

@@ -17,12 +17,15 @@ from uwaga.server.dialects.glossaries import (
     add_deletion,
     add_glossary,
     add_glossary_routes,
+    read_glossary,
 )
 from uwaga.server.http import Parameters, json_response, read_fields
 from uwaga.server.routing import Answer, BodyKind, Routes
 from uwaga.server.store.glossary import (
     Dictionary,
+    DictionarySummary,
     EntriesFormat,
+    GlossarySummary,
     StoredGlossary,
     read_entries,
     written_entries,
@@ -77,7 +80,8 @@ def add_glossaries(routes: Routes, context: ServerContext) -> None:
         MultilingualParameters,
         ChangeParameters,
         _dictionary,
-        lambda glossary, _: _glossary_response(glossary),
+        _glossary_response,
+        None,
         merge=True,
     )
     add_glossary_routes(routes, context, "/v3/glossaries", api)
@@ -100,21 +104,29 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
         """Create a glossary with one language pair."""
         owner = DEEPL.owner(context, request)
         fields = await read_fields(request, GlossaryParameters)
-        glossary = await add_glossary(context, owner, fields.name, [_dictionary(context, fields)])
+        glossary = await add_glossary(context, owner, fields.name, lambda: [_dictionary(context, fields)])
         return json_response(_pair_response(glossary), 201)
 
     @routes.add("GET", "/v2/glossaries", "List the glossaries of one pair")
     async def every(request: Request) -> Response:
         """List the glossaries with one language pair."""
         owner = DEEPL.owner(context, request)
-        stored: list[StoredGlossary] = await in_thread(context.stores.glossaries.all, owner)
-        listed = [_pair_response(glossary) for glossary in stored if len(glossary.dictionaries) == 1]
-        return json_response({"glossaries": listed})
+        store = context.stores.glossaries
+
+        def response() -> Response:
+            listed = [
+                _pair_response(glossary) for glossary in store.all(owner) if len(glossary.dictionaries) == 1
+            ]
+            return json_response({"glossaries": listed})
+
+        return await in_thread(response)
 
     @routes.add("GET", "/v2/glossaries/{glossary_id}", "A glossary")
     async def read(request: Request, glossary_id: str) -> Response:
         """Return a glossary's name and dictionaries."""
-        return json_response(_pair_response(await _of_one_pair(context, request, glossary_id)))
+        owner = DEEPL.owner(context, request)
+        glossary = await in_thread(context.stores.glossaries.summary, owner, glossary_id)
+        return json_response(_pair_response(_of_one_pair(glossary)))
 
     @routes.add(
         "GET",
@@ -124,6 +136,7 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
     )
     async def entries(request: Request, glossary_id: str) -> Response:
         """Return the entries, one per line."""
+        owner = DEEPL.owner(context, request)
         accepted = [
             part.partition(";")[0].strip() for part in request.headers.get("accept", "*/*").split(",")
         ]
@@ -131,8 +144,12 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
             raise ApiError(
                 415, "unsupported_media_type", "No supported media type specified in Accept header"
             )
-        glossary = await _of_one_pair(context, request, glossary_id)
-        return Response(written_entries(glossary.dictionaries[0].entries), media_type=TSV)
+
+        def response(glossary: StoredGlossary) -> Response:
+            _of_one_pair(glossary.summary)
+            return Response(written_entries(glossary.dictionaries[0].entries), media_type=TSV)
+
+        return await read_glossary(context, owner, glossary_id, response)
 
 
 def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
@@ -146,24 +163,30 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
         """Return the entries of one dictionary, as TSV in JSON."""
         owner = DEEPL.owner(context, request)
         fields = await read_fields(request, PairParameters)
-        glossary: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
-        dictionary = await in_thread(glossary.dictionary, fields.source_lang, fields.target_lang)
-        content = {
-            "source_lang": dictionary.source,
-            "target_lang": dictionary.target,
-            "entries": written_entries(dictionary.entries),
-        }
-        return json_response({"dictionaries": [{**content, "entries_format": "tsv"}]})
+
+        def response(glossary: StoredGlossary) -> Response:
+            dictionary = glossary.dictionary(fields.source_lang, fields.target_lang)
+            content = {
+                "source_lang": dictionary.source,
+                "target_lang": dictionary.target,
+                "entries": written_entries(dictionary.entries),
+            }
+            return json_response({"dictionaries": [{**content, "entries_format": "tsv"}]})
+
+        return await read_glossary(context, owner, glossary_id, response)
 
     @routes.add("PUT", dictionaries, "Replace a dictionary", body=DictionaryParameters, kind=BODY)
     async def put(request: Request, glossary_id: str) -> Response:
         """Add a dictionary, or replace the one with its languages."""
         owner = DEEPL.owner(context, request)
-        new = _dictionary(context, await read_fields(request, DictionaryParameters))
-        glossary: StoredGlossary = await in_thread(
-            context.stores.glossaries.change, owner, glossary_id, lambda old: old.with_dictionary(new)
+        fields = await read_fields(request, DictionaryParameters)
+        glossary: GlossarySummary = await in_thread(
+            context.stores.glossaries.change,
+            owner,
+            glossary_id,
+            lambda old: old.with_dictionary(_dictionary(context, fields)),
         )
-        return json_response(_dictionary_response(glossary.dictionary(new.source, new.target)))
+        return json_response(_dictionary_response(glossary.dictionaries[-1]))
 
     @routes.add(
         "DELETE", dictionaries, "Delete a dictionary", body=PairParameters, kind="query", status=NO_CONTENT
@@ -197,34 +220,32 @@ def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Diction
         raise ApiError(400, "invalid_entries", f"{INVALID_ENTRIES}: {error}", "entries") from None
 
 
-async def _of_one_pair(context: ServerContext, request: Request, glossary_id: str) -> StoredGlossary:
-    owner = DEEPL.owner(context, request)
-    glossary: StoredGlossary = await in_thread(context.stores.glossaries.get, owner, glossary_id)
+def _of_one_pair(glossary: GlossarySummary) -> GlossarySummary:
     if len(glossary.dictionaries) != 1:
         raise ApiError(404, "not_found", "the glossary has several language pairs: use /v3/glossaries")
     return glossary
 
 
-def _created(glossary: StoredGlossary) -> str:
+def _created(glossary: GlossarySummary) -> str:
     at = glossary.created
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03}Z"
 
 
-def _dictionary_response(dictionary: Dictionary) -> dict[str, object]:
+def _dictionary_response(dictionary: DictionarySummary) -> dict[str, object]:
     return {
         "source_lang": dictionary.source,
         "target_lang": dictionary.target,
-        "entry_count": len(dictionary.entries),
+        "entry_count": dictionary.count,
     }
 
 
-def _pair_response(glossary: StoredGlossary) -> dict[str, object]:
+def _pair_response(glossary: GlossarySummary) -> dict[str, object]:
     content = {"glossary_id": glossary.id, "name": glossary.name, "ready": True}
     [dictionary] = glossary.dictionaries
     return {**content, **_dictionary_response(dictionary), "creation_time": _created(glossary)}
 
 
-def _glossary_response(glossary: StoredGlossary) -> dict[str, object]:
+def _glossary_response(glossary: GlossarySummary) -> dict[str, object]:
     return {
         "glossary_id": glossary.id,
         "name": glossary.name,
