@@ -176,7 +176,7 @@ class Chooser {
         for (int64_t j = 0; j < answer_.wanted; ++j) {
             const int64_t asked = request_.wanted[(first_ + row) * answer_.wanted + j];
             const int32_t token = static_cast<int32_t>(asked);
-            const bool none = asked < 0 || (banned_count(row) && std::binary_search(banned(row), banned(row) + banned_count(row), token));
+            const bool none = asked < 0 || std::isinf(shared) || (banned_count(row) && std::binary_search(banned(row), banned(row) + banned_count(row), token));
             put(row, answer_.k + j, std::max(token, 0), none ? minus_infinity : log_prob(logit_of(token), shared));
         }
     }

@@ -16,8 +16,8 @@ constexpr int64_t least_chunk_panels = 64;  // minimum panels per chunk; a small
 // Choose candidates for rows of a state, whose features are in `in`.
 void choose(const Model& model, Rows& in, int64_t first_row, const Request& request, const Answer& answer, const State& state, Workspace& ws, Workspace& shared, const ThreadSlice& slice);
 
-// The log-probability of a logit in a row without NaN and +inf: -inf, if all logits of the row are.
-inline double log_prob(double logit, double log_sum_exp) { return std::isinf(logit) || std::isinf(log_sum_exp) ? minus_infinity : logit - log_sum_exp; }
+// The log-probability of a logit, one of a row's, in which none is NaN or +inf.
+inline double log_prob(double logit, double log_sum_exp) { return std::isinf(logit) ? minus_infinity : logit - log_sum_exp; }
 
 // Ties go to the lower token.
 inline bool before(float a, int32_t a_token, float b, int32_t b_token) { return a > b || (a == b && a_token < b_token); }
