@@ -167,6 +167,9 @@ def test_sharded_weights(tmp_path):
         ("| Licence of the data | not stated |\n", (None, ())),
         ("---\nlicense: 3\nlanguage: 4\n---\n", (None, ())),
         ("no front matter\n---\nlicense: mit\n---\n", (None, ())),
+        ("| licence |" + " " * 400_000 + "x |" + " " * 400_000, ("x", ())),
+        ("| licence |" + " " * 400_000, (None, ())),
+        ("| licence |\n| data | mit |\n", (None, ())),
         ("", (None, ())),
     ],
 )

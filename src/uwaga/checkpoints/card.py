@@ -14,7 +14,7 @@ CARD, README = "card.md", "README.md"
 LARGEST = 1 << 22
 """Bytes that are looked at."""
 FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-ROW = re.compile(r"^\|\s*licen[cs]e[^|]*\|\s*([^|]+?)\s*\|", re.IGNORECASE | re.MULTILINE)
+ROW = re.compile(r"^\|[ \t]*licen[cs]e[^|\n]*\|([^|\n]*)\|", re.IGNORECASE | re.MULTILINE)
 UNSTATED = ("", "not stated", "unknown")
 
 

@@ -22,7 +22,7 @@ Pairs = tuple[tuple[str, ...], tuple[str, ...]]
 """Codes of the source languages and of the target languages."""
 Tagged = MarianTokeniser | Tokeniser
 """Tokenisers whose texts may begin with the tag of a target language."""
-TASK = re.compile(r"translation_(\w+?)_to_(\w+)")
+TASK = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
 
 
 class LanguagePair(tuple[str, str]):

@@ -25,7 +25,7 @@ Record = dict[str, Any]
 SPECIAL = frozenset({"[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]"})
 WINDOW = 256
 """Texts of an iterable that are read and translated together."""
-TRANSLATION = re.compile(r"translation_(\w+?)_to_(\w+)")
+TRANSLATION = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
 
 SEARCH = {
     "num_beams": "beam",

@@ -20,7 +20,7 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 STATED = re.compile(
-    rb"""<meta[^>]*?charset\s*=\s*["']?\s*([A-Za-z0-9._:-]+)|^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""",
+    rb"""<meta[^<>]*?charset\s*+=\s*+["']?\s*+([A-Za-z0-9._:-]+)|^\s*+<\?xml[^<>]*?encoding\s*+=\s*+["']([A-Za-z0-9._-]+)""",
     re.IGNORECASE,
 )
 LOOKED = 4096
@@ -31,7 +31,7 @@ NO_MARK = {"utf-16", "utf-16-le", "utf-16-be", "utf-32"}
 """A page that declares one of these in readable bytes is in UTF-8 (WHATWG encoding, 4.2)."""
 DEEPEST = 256
 """Most XML elements inside each other."""
-XML_STATED = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+XML_STATED = re.compile(rb"""^\s*+<\?xml[^<>]*?\sencoding\s*+=\s*+["']([A-Za-z0-9._-]+)["']""")
 
 
 def marked_encoding(content: bytes) -> tuple[bytes, str | None]:

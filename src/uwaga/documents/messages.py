@@ -22,7 +22,7 @@ ACCELERATOR = re.compile(r"(?<![\w&_])([A-Z][a-z]*)?([&_])([A-Za-z\d]++)(?![\w&_
 """The mark before the letter of a menu's key, as in ``&File`` and ``E_xit``, but not in ``R&D``."""
 LETTER = re.compile(r"%\S+|\{[^{}]*\}|<[^<>]*>|([^\W\d_])")
 """A letter outside placeholders and tags."""
-TAIL = re.compile(r"[\s.:…]*\Z")
+TAIL = re.compile(r"(?<![\s.:…])[\s.:…]*+\Z")
 
 
 def message_unit(raw: str, text: str, write: Callable[[str], str], *, accelerators: bool = False) -> Piece:

@@ -52,7 +52,7 @@ WORD = RunNames(
     frozenset(("w:proofErr", "w:lastRenderedPageBreak")),
     (("w:noBreakHyphen", "\u2011"), ("w:softHyphen", "\u00ad")),
     frozenset(("w:br", "w:cr", "w:tab", "w:ptab")),
-    re.compile(r"<w:(?:lang|noProof)\b[^>]*/>|(?<!\s)\s+w:rsid\w*=\"[^\"]*\""),
+    re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>|(?<!\s)\s+w:rsid\w*=\"[^\"]*\""),
     "w:fldChar",
 )
 DRAWING = RunNames(

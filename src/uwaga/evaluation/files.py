@@ -97,7 +97,7 @@ def _parse_columns(columns: str) -> list[tuple[int, int | None]]:
     """Return the first and last column of each range, counted from 1, None for "to the end"."""
     ranges: list[tuple[int, int | None]] = []
     for part in columns.split(","):
-        match = re.fullmatch(r"\s*([1-9]\d*)\s*(-?)\s*([1-9]\d*)?\s*", part)
+        match = re.fullmatch(r"\s*+([1-9]\d{0,8})\s*+(-?)\s*+([1-9]\d{0,8})?\s*", part)
         if not match or (match[3] and not match[2]):
             raise SettingsError(f"columns {columns!r}: expected column numbers such as 2 or 2,4 or 2-")
         first = int(match[1])

@@ -83,7 +83,7 @@ class Numbers(Rule[NumberSettings]):
 
 
 ADDRESS = re.compile(
-    r"(?:https?://|ftp://|www\.)[^\s<>\"')\]]+|[A-Za-z0-9_.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
+    r"(?:https?://|ftp://|www\.)[^\s<>\"')\]]+|(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
     re.IGNORECASE,
 )
 TRAILING = ".,;:!?…/"

@@ -69,7 +69,7 @@ def _write_data(text: str) -> str:
     return f"{CDATA}{text.replace(CDATA_END, parted)}{CDATA_END}"
 
 
-SPACE = re.compile(r"(?:\s+|/\*.*?\*/|//[^\n]*)*", re.DOTALL)
+SPACE = re.compile(r"(?:\s++|/\*.*?\*/|//[^\n]*+)*", re.DOTALL)
 KEY = re.compile(r'"((?>(?:[^"\\]++|\\.)*))"|[A-Za-z0-9_.$:/-]+', re.DOTALL)
 EQUALS = re.compile(r"\s*=\s*")
 VALUE = re.compile(r'"((?>(?:[^"\\]++|\\.)*))"', re.DOTALL)

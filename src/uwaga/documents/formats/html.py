@@ -26,7 +26,7 @@ HTML = DocumentFormat("html", (".html", ".htm", ".xhtml"), read_html)
 
 PAGES = (".xhtml", ".html", ".htm")
 CONTAINER = "META-INF/container.xml"
-ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^>]*URI=[\"'][^\"']*\.x?html?[\"']")
+ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^<>]*?\sURI=[\"'][^\"'<]*\.x?html?[\"']")
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:

@@ -44,7 +44,7 @@ def _stated_main(archive: Archive) -> str:
     if RELATIONS not in archive:
         return ""
     text = archive.read(RELATIONS).decode("utf-8", "replace")
-    for tag in re.findall(r"<(?:\w+:)?Relationship\b[^>]*>", text):
+    for tag in re.findall(r"<(?:\w+:)?Relationship\b[^<>]*>", text):
         named = attributes(tag)
         if named.get("Type", "").endswith("/officeDocument"):
             return named.get("Target", "").lstrip("/")
@@ -87,10 +87,10 @@ def presentation_members(archive: Archive) -> Mapping[str, Reader]:
 PPTX = DocumentFormat("pptx", (".pptx", ".pptm", ".ppsx"), members=presentation_members)
 
 
-SHEET_PARTS = re.compile(r"xl/sharedStrings\.xml|xl/worksheets/sheet\d+\.xml|xl/comments/?\w*\d*\.xml")
+SHEET_PARTS = re.compile(r"xl/sharedStrings\.xml|xl/worksheets/sheet\d+\.xml|xl/comments/?\w*\.xml")
 SHEET_DRAWINGS = re.compile(r"xl/(?:drawings/drawing\d+|charts/chart\d+|diagrams/data\d+)\.xml")
 TABLES = re.compile(r"xl/(?:tables/table\d+|pivotCache/pivotCacheDefinition\d+)\.xml")
-NAMED = re.compile(r"""<(?:tableColumn|cacheField)\b[^>]*?\sname=(?:"([^"]*)"|'([^']*)')""")
+NAMED = re.compile(r"""<(?:tableColumn|cacheField)\b[^<>]*?\sname=(?:"([^"<]*)"|'([^'<]*)')""")
 HOLDERS = ("si", "is", "text")
 
 

@@ -14,7 +14,7 @@ from uwaga.errors import DataError, SettingsError, shown
 from uwaga.markup import Inline
 from uwaga.markup.units import Fragment, Piece, Unit, all_written
 
-CHARSET = re.compile(rb"Content-Type:[^\"]*?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
+CHARSET = re.compile(rb"Content-Type:[^\"]{0,200}?charset=([A-Za-z0-9._-]+)", re.IGNORECASE)
 KEYWORD = re.compile(r'(msgctxt|msgid_plural|msgid|msgstr)(?:\[(\d{1,2})\])?[ \t]*(?=")')
 STRING = re.compile(r'[ \t]*"((?>(?:[^"\\]++|\\.)*))"[ \t]*\r?\n?\Z')
 ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|([0-7]{1,3})|(.))", re.DOTALL)

@@ -1,0 +1,121 @@
+"""No pattern of the source takes more than linear time on the texts that such patterns are slow on."""
+
+from __future__ import annotations
+
+import gc
+import re
+import time
+from typing import Any
+
+import pytest
+from pattern_attacks import ANCHORED, Attack, SourcePattern, attacks, source_patterns
+
+from uwaga.library.licences import TERMS
+from uwaga.markup.placeholders import COMMON
+from uwaga.tokenizers.sentences import full_stops
+
+VALUES = {
+    "uwaga.documents.formats.csv": {"separator": ","},
+    "uwaga.documents.formats.po": {"language": re.escape("Language: ")},
+    "uwaga.documents.messages": {"category": "other"},
+    "uwaga.files.atomic": {"target": type("Target", (), {"name": "name"})},
+    "uwaga.library.installed": {"pattern": r"([a-z]{2,3})-([a-z]{2,3})(?:-([a-z0-9.-]{1,30}))?"},
+    "uwaga.library.licences": {"pattern": "|".join(pattern for pattern, _ in TERMS)},
+    "uwaga.library.sources.opus": {"prefix": "(?:Helsinki-NLP/)?(?:opus-mt-tc-big|opus-mt)-"},
+    "uwaga.markup.html": {"name": "textarea"},
+    "uwaga.markup.placeholders": {"self": COMMON, "one": "a pattern of the user's"},
+    "uwaga.terms.apply": {"before": r"(?<!\w)", "after": r"(?!\w)", "form": "a a"},
+    "uwaga.tokenizers.codecs": {"first": "a<"},
+    "uwaga.tokenizers.segmentation_sampling": {"user_defined": ["<a>"], "mark": "\u2581", "apart": True},
+    "uwaga.tokenizers.sentences": {"every": full_stops("en").marks + ".!?\u3002"},
+}
+"""Local variables that patterns are built from."""
+METHODS = {
+    "uwaga.documents.formats.apple.SPACE": {"match"},
+    "uwaga.documents.formats.office.SHEET_PARTS": {"fullmatch"},
+    "uwaga.documents.formats.subtitles.SRT_TIMES": {"match"},
+    "uwaga.documents.formats.subtitles.VTT_TIMES": {"match"},
+}
+"""How patterns that are passed as arguments are used."""
+CLOSED = {"uwaga.markup.xml.TOKEN": ("<!", "<?")}
+"""What is always closed in the texts that a pattern is used on: XML is checked before it is tokenised."""
+TINY, SHORT, LONG = (10, 20, 100), 500, 2_000
+"""Characters of the texts. Exponential time shows in tiny ones, cubic time in a short one; linear time grows
+fourfold from a short one to a long one, quadratic time sixteenfold."""
+MOST = 8.0
+ENOUGH = 0.001
+"""Seconds of processor time below which a long text is fast; quadratic patterns take five times as much."""
+
+
+def seconds(pattern: re.Pattern[Any], methods: frozenset[str], text: str) -> float:
+    """Return the processor time of looking for a pattern as its module does."""
+    subject: Any = text.encode() if isinstance(pattern.pattern, bytes) else text
+    started = time.process_time()
+    if methods and methods <= ANCHORED:
+        for method in methods:
+            getattr(pattern, method)(subject)
+    else:
+        for _ in pattern.finditer(subject):
+            pass
+    return time.process_time() - started
+
+
+def growth(pattern: re.Pattern[Any], methods: frozenset[str], attack: Attack) -> float:
+    """Return by how much the time grows from a short text to a long one, 0 if both are fast."""
+    for size in TINY:
+        text = attack.text(size)
+        if seconds(pattern, methods, text) > 5 * ENOUGH < seconds(pattern, methods, text):
+            return float("inf")
+    short_text, long_text = attack.text(SHORT), attack.text(LONG)
+    short = seconds(pattern, methods, short_text)
+    if short < ENOUGH / 16:
+        return 0.0
+    if min(short, seconds(pattern, methods, short_text)) > 20 * ENOUGH:
+        return float("inf")
+    long = float("inf")
+    for attempt in range(6):
+        short = min(short, seconds(pattern, methods, short_text))
+        long = min(long, seconds(pattern, methods, long_text))
+        if long < max(ENOUGH, MOST * short):
+            return 0.0
+        if attempt and long > 4 * MOST * short:  # cubic: twice is enough
+            break
+    return long / short
+
+
+def slow_on(source: SourcePattern) -> str:
+    """Return the text that a pattern is slow on, if there is one."""
+    methods = frozenset(METHODS.get(source.place, source.methods))
+    for attack in attacks(source.pattern):
+        closed = attack.repeated.startswith(CLOSED.get(source.place, ()))
+        if not closed and growth(source.pattern, methods, attack) > MOST:
+            return f"{source.place}: {source.pattern.pattern!r} is slow on {attack!r}"
+    return ""
+
+
+def test_every_pattern_takes_linear_time():
+    gc.collect()
+    gc.disable()
+    try:
+        patterns = list(source_patterns(VALUES))
+        slow = [problem for source in patterns if (problem := slow_on(source))]
+    finally:
+        gc.enable()
+    assert len(patterns) > 200
+    assert not slow, "\n".join(slow)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^\|\s*licen[cs]e[^|]*\|\s*([^|]+?)\s*\|",
+        r"\s+\Z",
+        r"(a|a)*b",
+        r"(\w+\s?)*:",
+        r"<meta[^>]*?charset",
+        r"translation_(\w+?)_to_(\w+)",
+        r"(?:[^\W_]+@)+\.",
+    ],
+)
+def test_a_slow_pattern_is_noticed(pattern):
+    assert slow_on(SourcePattern("here", re.compile(pattern, re.MULTILINE), frozenset(("search",))))

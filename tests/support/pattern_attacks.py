@@ -1,0 +1,237 @@
+"""Every pattern of the source, and texts that a backtracking pattern is slow on, from its parse tree."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+import re
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from re import _constants as codes  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any, NamedTuple
+
+import uwaga
+
+SOURCE = Path(uwaga.__file__).parent
+FUNCTIONS = frozenset(
+    ("compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer")
+)
+ANCHORED = frozenset(("match", "fullmatch"))
+"""Methods that try one position only."""
+MANY = 20
+"""Repetitions from which on a repeat can be slow."""
+ALPHABET = " a1-.<\n\t\rA_,:;|>{}[]()\"'\\/&%$#@!?*+=~`^\u00e9\u6f22\u00a0\u2026\u0301"
+KINDS = 5
+"""Texts of a repeat that are tried."""
+REPEATS = frozenset((codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT))
+CATEGORIES = {
+    codes.CATEGORY_DIGIT: r"\d",
+    codes.CATEGORY_NOT_DIGIT: r"\D",
+    codes.CATEGORY_SPACE: r"\s",
+    codes.CATEGORY_NOT_SPACE: r"\S",
+    codes.CATEGORY_WORD: r"\w",
+    codes.CATEGORY_NOT_WORD: r"\W",
+}
+
+
+class SourcePattern(NamedTuple):
+    """A pattern of the source, and how it is called; ``methods`` is empty where that cannot be seen."""
+
+    place: str
+    pattern: re.Pattern[Any]
+    methods: frozenset[str]
+
+
+def source_patterns(values: Mapping[str, Mapping[str, object]]) -> Iterator[SourcePattern]:
+    """Yield the patterns of all modules.
+
+    Args:
+        values: for each module, the local variables that its patterns are built from.
+
+    Raises:
+        NameError: one is built from another local variable.
+    """
+    trees = {_module(path): ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
+    uses = _uses(trees)
+    for module, tree in trees.items():
+        calls = [node for node in ast.walk(tree) if _is_pattern(node)]
+        if not calls:
+            continue
+        names = {**vars(builtins), **vars(importlib.import_module(module)), **values.get(module, {})}
+        constants = {
+            id(node.value): node.targets[0].id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        }
+        for call in calls:
+            function = call.func.attr
+            constant = constants.get(id(call), "") if function == "compile" else ""
+            place = f"{module}.{constant or f'line {call.lineno}'}"
+            first = call.args[0]
+            for expression in (first.body, first.orelse) if isinstance(first, ast.IfExp) else (first,):
+                try:
+                    pattern = re.compile(_evaluated(expression, names), _flags(call, names))
+                except NameError as error:
+                    raise NameError(f"{place}: {error}; add its value to the test") from None
+                methods = uses.get((module, constant), frozenset()) if function == "compile" else {function}
+                yield SourcePattern(place, pattern, frozenset(methods))
+
+
+def _module(path: Path) -> str:
+    parts = ("uwaga", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _flags(call: ast.Call, names: Mapping[str, object]) -> int:
+    position = {"compile": 1, "sub": 4, "subn": 4, "split": 3}.get(call.func.attr, 2)
+    flags = next((key.value for key in call.keywords if key.arg == "flags"), None)
+    flags = call.args[position] if flags is None and len(call.args) > position else flags
+    return 0 if flags is None else _evaluated(flags, names)
+
+
+def _is_pattern(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "re"
+        and node.func.attr in FUNCTIONS
+    )
+
+
+def _uses(trees: Mapping[str, ast.Module]) -> dict[tuple[str, str], frozenset[str]]:
+    """The methods of each constant by module and name; nothing for one that is passed as an argument."""
+    methods: dict[tuple[str, str], set[str]] = {}
+    other: set[tuple[str, str]] = set()
+    for module, tree in trees.items():
+        origins = {
+            (name.asname or name.name): (node.module, name.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module
+            for name in node.names
+        }
+        called = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                called.add(id(node.value))
+                if node.attr not in ("pattern", "flags"):
+                    methods.setdefault(origins.get(node.value.id, (module, node.value.id)), set()).add(
+                        node.attr
+                    )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in called:
+                other.add(origins.get(node.id, (module, node.id)))
+    return {key: frozenset(found) for key, found in methods.items() if key not in other}
+
+
+def _evaluated(node: ast.expr, names: Mapping[str, object]) -> Any:
+    return eval(compile(ast.Expression(node), "pattern", "eval"), dict(names))
+
+
+class Attack(NamedTuple):
+    """A text with a part that is repeated."""
+
+    before: str
+    repeated: str
+    after: str
+
+    def text(self, size: int) -> str:
+        """Return a text of about so many characters."""
+        return self.before + self.repeated * (size // len(self.repeated) + 1) + self.after
+
+
+def attacks(pattern: re.Pattern[Any]) -> list[Attack]:
+    """Return texts for each repeat of a pattern: what leads to it, what it repeats, and an end that fails."""
+    source, flags = pattern.pattern, pattern.flags
+    if isinstance(source, bytes):
+        source, flags = source.decode("latin-1"), flags | re.ASCII
+    found: dict[Attack, None] = {}
+    for before, repeated in _repeats(parser.parse(source, flags), ""):
+        for after in ("\0", "\n"):
+            found[Attack(before, repeated, after)] = None
+        if before:
+            found[Attack("", before + repeated, "\0")] = None
+            found[Attack("", before, "\0")] = None
+    return list(found)
+
+
+def _repeats(nodes: Any, before: str) -> Iterator[tuple[str, str]]:
+    """Yield what leads to each repeat, and texts to repeat: its own, and with those of what follows it."""
+    nodes = list(nodes)
+    for number, (code, argument) in enumerate(nodes):
+        for inner in _inside(code, argument):
+            yield from _repeats(inner, before)
+        if code in REPEATS and argument[1] >= MANY:
+            texts = [text for text in _samples(argument[2], MANY) if text]
+            following = [text for text in _samples(nodes[number + 1 : number + 4], 2) if text][:2]
+            texts = [*texts[:KINDS], *following, *map("".join, product(texts[:2], following))]
+            for text in dict.fromkeys(texts):
+                yield before, text
+        before += _samples([(code, argument)], 1)[0]
+
+
+def _inside(code: Any, argument: Any) -> list[Any]:
+    if code in REPEATS:
+        return [argument[2]]
+    if code is codes.SUBPATTERN:
+        return [argument[3]]
+    if code is codes.BRANCH:
+        return list(argument[1])
+    if code is codes.ATOMIC_GROUP:
+        return [argument]
+    return [argument[1]] if code in (codes.ASSERT, codes.ASSERT_NOT) else []
+
+
+def _samples(nodes: Any, most: int) -> list[str]:
+    """Return up to ``most`` texts that a sequence matches, each repeat as short as it may be, or once."""
+    texts = [""]
+    for code, argument in nodes:
+        parts = list(dict.fromkeys(_of_node(code, argument, most)))[:most]
+        texts = [text + part for text, part in product(texts, parts)][:most]
+    return texts
+
+
+def _of_node(code: Any, argument: Any, most: int) -> list[str]:
+    if code is codes.LITERAL:
+        return [chr(argument)]
+    if code in (codes.IN, codes.NOT_LITERAL, codes.ANY):
+        return _characters(code, argument)
+    if code in REPEATS:
+        low, _, inner = argument
+        return [text * low for text in _samples(inner, most)] if low else ["", *_samples(inner, most)]
+    if code is codes.BRANCH:
+        return [text for branch in argument[1] for text in _samples(branch, 1)]
+    inner = _inside(code, argument)
+    return [""] if code in (codes.ASSERT, codes.ASSERT_NOT) or not inner else _samples(inner[0], most)
+
+
+def _characters(code: Any, argument: Any) -> list[str]:
+    """Return characters of a set: those of the alphabet, or else its first."""
+    fits = [character for character in ALPHABET if _allows(code, argument, character)]
+    if fits or code is not codes.IN:
+        return fits
+    return [
+        chr(value if kind is codes.LITERAL else value[0])
+        for kind, value in argument
+        if kind in (codes.LITERAL, codes.RANGE)
+    ]
+
+
+def _allows(code: Any, argument: Any, character: str) -> bool:
+    if code is codes.ANY:
+        return character != "\n"
+    if code is codes.NOT_LITERAL:
+        return ord(character) != argument
+    negated = argument[0][0] is codes.NEGATE
+    return negated != any(_is_in(kind, value, character) for kind, value in argument)
+
+
+def _is_in(kind: Any, value: Any, character: str) -> bool:
+    if kind is codes.LITERAL:
+        return ord(character) == value
+    if kind is codes.RANGE:
+        return value[0] <= ord(character) <= value[1]
+    return kind is codes.CATEGORY and re.match(CATEGORIES[value], character) is not None
