@@ -12,6 +12,12 @@ from uwaga.documents.language import xml_in_target
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.markup.units import Piece
 
+TEXT_CODECS = re.compile(
+    r"(?:cp|iso8859-|iso2022_|koi8-|mac-|gb|big5|euc_|shift_jis)\w*|utf-(?:8(?:-sig)?|(?:16|32)(?:-[lb]e)?)"
+    r"|ascii|hz|johab|tis-620|kz1048|ptcp154|hp-roman8"
+)
+"""Python's names of the encodings of the WHATWG and of older systems; other codecs, such as ``idna`` and
+``unicode-escape``, transform texts."""
 MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -49,13 +55,12 @@ def known_encoding(name: str, where: str) -> str:
         SettingsError: it is unknown, or not an encoding of text.
     """
     try:
-        info = codecs.lookup(name)
-        "".encode(info.name)
+        known = codecs.lookup(name).name
     except (LookupError, ValueError):
-        raise SettingsError(
-            f"{where}: {shown(name)} is not a known text encoding; try utf-8 or iso-8859-1"
-        ) from None
-    return info.name
+        known = ""
+    if not TEXT_CODECS.fullmatch(known):
+        raise SettingsError(f"{where}: {shown(name)} is not a known text encoding; try utf-8 or iso-8859-1")
+    return known
 
 
 def decode(content: bytes, encoding: str, where: str) -> str:
@@ -80,7 +85,7 @@ def decode(content: bytes, encoding: str, where: str) -> str:
         ) from None
     except UnicodeError:
         raise DataError(f"{where}: is not valid {encoding}; specify its encoding with --encoding") from None
-    if encoding not in ("utf-8", "ascii", "iso8859-1") and text.encode(encoding) != content:
+    if encoding not in ("utf-8", "ascii", "iso8859-1") and text.encode(encoding, "replace") != content:
         raise DataError(
             f"{where}: the bytes would change when written in {encoding} again; save it as UTF-8 first"
         )
@@ -137,13 +142,16 @@ def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
         DataError: it is not well-formed (names line and column), declares entities, is nested too
             deeply, or is not in the encoding that it declares.
     """
-    _check(source)
     mark, encoding = marked_encoding(source.content)
     if encoding is None:
         stated = XML_STATED.match(source.content[:1024])
-        encoding = known_encoding(stated[1].decode("ascii"), source.name) if stated else "utf-8"
+        try:
+            encoding = known_encoding(stated[1].decode("ascii"), source.name) if stated else "utf-8"
+        except SettingsError as error:
+            raise DataError(str(error)) from None
         if encoding in ("utf-16", "utf-16-le", "utf-16-be"):
             raise DataError(f"{source.name}: is declared as UTF-16 but has no byte order mark")
+    _check(source)
     return decode(source.content[len(mark) :], encoding, source.name), encoding, mark
 
 

@@ -53,7 +53,7 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "ar": ("zero", "one", "two", "few", "many", "other"),
 }
 """From CLDR 46, for integers and other numbers; all other languages have one and other."""
-HEADER = re.compile(r"nplurals\s*=\s*(\d+)\s*;\s*plural\s*=\s*([^;]+);?")
+HEADER = re.compile(r"nplurals\s*=\s*(\d{1,2})\s*;\s*plural\s*=\s*([^;]+);?")
 MOST_FORMS = 10
 
 

@@ -174,7 +174,7 @@ def _lines(path: Path) -> list[str]:
 def _parse(line: str, where: str) -> HandAlignment:
     form = "NUMBER CHECKSUM 0-0 1?1 ..."
     number, checksum, *links = [*line.split(), "", ""][: max(2, len(line.split()))]
-    if not number.isdecimal() or not checksum:
+    if not number.isdecimal() or len(number) > 9 or not checksum:
         raise _malformed(line, where, form)
     return HandAlignment(int(number), checksum, *_links(links, line, where, form))
 

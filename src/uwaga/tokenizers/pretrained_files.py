@@ -79,7 +79,7 @@ def read_declared(folder: Path) -> Declared:
             numbered[number] = Special(content)
     decoder = settings.get("added_tokens_decoder")
     for number, value in (decoder if isinstance(decoder, dict) else {}).items():
-        if (token := _special(value)) and str(number).isdecimal():
+        if (token := _special(value)) and str(number).isdecimal() and len(number) < 10:
             numbered[int(number)] = token
     return Declared(settings, named, numbered)
 
