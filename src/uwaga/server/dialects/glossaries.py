@@ -115,7 +115,7 @@ async def add_glossary(
         context: the context of the server.
         owner: whose it is.
         name: its name.
-        dictionaries: reads its dictionaries, in a thread.
+        dictionaries: reads its dictionaries, in another thread.
 
     Raises:
         ApiError: it is invalid, or the owner has too many.
@@ -123,26 +123,20 @@ async def add_glossary(
     store = context.stores.glossaries
 
     def added() -> GlossarySummary:
-        with store.loading():
-            glossary = StoredGlossary.new(name, dictionaries())
-            store.add(owner, glossary)
-            return glossary.summary
+        glossary = StoredGlossary.new(name, dictionaries())
+        store.add(owner, glossary)
+        return glossary.summary
 
-    return await in_thread(added)
+    return await in_thread(store.load, added)
 
 
 async def read_glossary(
     context: ServerContext, owner: str, glossary_id: str, response: Callable[[StoredGlossary], Response]
 ) -> Response:
-    """Return a response that needs a glossary's entries, made in a thread.
+    """Return a response that needs a glossary's entries, made in another thread.
 
     Raises:
         ApiError: the owner has no such glossary.
     """
     store = context.stores.glossaries
-
-    def read() -> Response:
-        with store.loading():
-            return response(store.get(owner, glossary_id))
-
-    return await in_thread(read)
+    return await in_thread(store.load, lambda: response(store.get(owner, glossary_id)))

@@ -10,10 +10,11 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import sqlalchemy as sql
@@ -35,6 +36,7 @@ NO_GLOSSARY = "no such glossary"
 READY_MEMORY = 128 << 20
 """Maximum bytes of memory of the glossaries that a process has ready for translation, as of each alone."""
 
+Result = TypeVar("Result")
 Change = Callable[[StoredGlossary], StoredGlossary]
 
 
@@ -66,16 +68,22 @@ class GlossaryStore:
 
     def __init__(self, engine: sql.Engine, limits: GlossaryLimits = NO_LIMITS) -> None:
         self._engine, self._limits = engine, limits
-        self._lock = threading.Lock()
+        self._loader = ThreadPoolExecutor(1, "glossaries")
 
-    @contextmanager
-    def loading(self) -> Iterator[None]:
-        """Context manager in which the entries of a glossary may be in memory: of one at a time."""
-        with self._lock:
+    def load(self, work: Callable[[], Result]) -> Result:
+        """Run what needs the entries of a glossary, and return its result.
+
+        It runs in one thread, so that one glossary at a time is in memory, and one heap of the C library,
+        which retains tens of MB of each thread, grows.
+        """
+
+        def run() -> Result:
             try:
-                yield
+                return work()
             finally:
                 trim_heap()
+
+        return self._loader.submit(run).result()
 
     def add(self, owner: str, glossary: StoredGlossary) -> None:
         """Store a new glossary.
@@ -150,15 +158,20 @@ class GlossaryStore:
         Raises:
             NotStoredError, QuotaError, StorageError: as :meth:`get` and :meth:`add`; nothing has changed.
         """
+
+        def changed() -> GlossarySummary | None:
+            old = self.get(owner, glossary_id)
+            new = change(old)
+            same = sql.and_(_is(owner, glossary_id), GLOSSARIES.c.version == old.version)
+            with self._writing() as connection:
+                if not connection.execute(GLOSSARIES.update().where(same), self._columns(new)).rowcount:
+                    return None
+                self._check_owner(connection, owner)
+            return new.summary
+
         for _ in range(ATTEMPTS):
-            with self.loading():
-                old = self.get(owner, glossary_id)
-                new = change(old)
-                same = sql.and_(_is(owner, glossary_id), GLOSSARIES.c.version == old.version)
-                with self._writing() as connection:
-                    if connection.execute(GLOSSARIES.update().where(same), self._columns(new)).rowcount:
-                        self._check_owner(connection, owner)
-                        return new.summary
+            if (summary := self.load(changed)) is not None:
+                return summary
         raise StorageError("too many others change this glossary at the same time; try again")
 
     def remove(self, owner: str, glossary_id: str) -> None:
@@ -262,15 +275,17 @@ class GlossaryCache:
         if memory > READY_MEMORY:
             message = f"glossaries of {memory >> 20} MiB of memory in one request; use at most"
             raise ApiError(413, "glossaries_too_large", f"{message} {READY_MEMORY >> 20} MiB", "glossary_id")
+
+        def built() -> Glossary:
+            terms = self._known(key)  # another request may have built it meanwhile
+            if terms is None:
+                self._make_room(memory)
+                terms = together((self.store.get(owner, id_) for id_ in glossary_ids), source, target)
+                self._keep(key, terms)
+            return terms
+
         terms = self._known(key)
-        if terms is None:
-            with self.store.loading():
-                terms = self._known(key)  # another thread may have built it meanwhile
-                if terms is None:
-                    self._make_room(key.memory)
-                    terms = together((self.store.get(owner, id_) for id_ in glossary_ids), source, target)
-                    self._keep(key, terms)
-        return terms
+        return self.store.load(built) if terms is None else terms
 
     def _known(self, key: _Key) -> Glossary | None:
         with self._lock:
