@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from uwaga.documents.document import DocumentOptions
 from uwaga.documents.job import BATCH, NO_OPTIONS, DocumentReport
 from uwaga.documents.translating import translate_file
+from uwaga.engine.model import trim_heap
 from uwaga.errors import DataError, MissingExtraError, NotInspectableError, shown
 from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
@@ -31,6 +32,8 @@ RARELY = 1 << 30
 being translated, and finds next to nothing: see :data:`COLLECT`."""
 COLLECT = 600.0
 """Seconds between two collections of all objects."""
+TRIM = 20.0
+"""Seconds after which memory is returned to the system that large requests took: the C library keeps it."""
 MARKUP = re.compile(r"<[^<>]*>")
 GivenTerms = Glossary | Mapping[str, str]
 Result = TypeVar("Result")
@@ -121,9 +124,11 @@ class Service:
             await asyncio.to_thread(load_detector)
 
     async def collect(self) -> None:
-        """Collect garbage of all ages now and then, until cancelled."""
+        """Return freed memory to the system, and collect garbage of all ages now and then, until cancelled."""
         while True:
-            await asyncio.sleep(COLLECT)
+            for _ in range(round(COLLECT / TRIM)):
+                await asyncio.sleep(TRIM)
+                trim_heap()
             gc.collect()
 
     async def close(self) -> None:

@@ -78,7 +78,7 @@ class LimitSettings(StrictModel):
     characters: PositiveInt = 100_000
     body_bytes: PositiveInt = 2 << 20
     document_bytes: PositiveInt = 32 << 20
-    total_body_bytes: PositiveInt = 128 << 20
+    total_body_bytes: PositiveInt = 64 << 20
     requests_per_minute: NonNegativeInt = 0
     characters_per_minute: NonNegativeInt = 0
     waiting: PositiveInt = 2048
