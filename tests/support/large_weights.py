@@ -104,7 +104,7 @@ def marian_ranges(content):
 
 def set_checksum(folder):
     """Set the checksum that a folder states to that of its weights, if it can be read."""
-    with suppress(ValueError, TypeError, AttributeError, FileNotFoundError, KeyError):
+    with suppress(ValueError, TypeError, AttributeError, FileNotFoundError, KeyError, RecursionError):
         config = json.loads((folder / "config.json").read_text())
         (weights,) = folder.glob("*.safetensors")
         content = weights.read_bytes()
