@@ -1,9 +1,15 @@
 """Laws of error responses."""
 
+import asyncio
+
+import httpx
 import pytest
 
 from uwaga.server.api_errors import _KINDS, ApiError, api_error
-from uwaga.server.app import DIALECTS
+from uwaga.server.app import DIALECTS, create_app
+from uwaga.server.metrics import Metrics
+from uwaga.server.serve import open_service
+from uwaga.server.settings import server_settings
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
@@ -13,6 +19,19 @@ def test_each_503_says_when_to_try_again(kind, dialect):
     response = dialect.render(problem, "0123")
     headers = {**response.headers, **problem.headers}
     assert response.status_code != 503 or int(headers["retry-after"]) >= 1
+
+
+def test_a_server_that_is_not_ready_says_when_to_ask_again():
+    options, metrics = server_settings({}, "the test"), Metrics()
+    app = create_app(open_service(options, metrics), options, metrics)
+
+    async def health():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/health")
+
+    answer = asyncio.run(health())
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
 def test_a_503_keeps_the_time_that_is_known():

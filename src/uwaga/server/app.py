@@ -210,7 +210,10 @@ def _operation(context: ServerContext) -> Routes:
         service = context.service
         failed = [model.name for model in service.served if model.problem] + list(service.pool.failures())
         content: dict[str, object] = {"status": "ok" if service.ready else "loading"}
-        return json_response(content | ({"failed": failed} if failed else {}), 200 if service.ready else 503)
+        content |= {"failed": failed} if failed else {}
+        if service.ready:
+            return json_response(content)
+        return json_response(content, 503, {"retry-after": "1"})
 
     if context.settings.metrics:
         figures = Answer("Metrics", content={"text/plain": {"schema": {"type": "string"}}})
