@@ -37,7 +37,7 @@ BOUNDS = {
     "server/app.py:document": "no argument",
     "server/dialects/libretranslate.py:document": "no argument",
     "terms/apply.py:times": "lives as long as a call",
-    "tokenizers/chat_template.py:_rendered": "256 prompts of at most 65,536 characters",
+    "tokenizers/chat_template.py:_rendered": "32 templates with messages of at most 65,536 characters",
     "tokenizers/sentences.py:_ends": "marks of the table of languages",
     "translator/split.py:ids": "lives as long as a call",
 }

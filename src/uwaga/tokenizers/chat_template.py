@@ -27,6 +27,8 @@ MAX_TEMPLATE = 1 << 20
 """Characters of a template; the longest known have 20,000."""
 MAX_RENDERED = 1 << 24
 """Characters of a rendered prompt."""
+MAX_CACHED = 1 << 16
+"""Characters of a template with its messages, of which the prompt is kept."""
 NO_JINJA = 3
 """Exit status of a process without Jinja2, or with one that is too old."""
 OLDEST_JINJA = (3, 1, 6)
@@ -69,10 +71,11 @@ class ChatTemplate:
         # Thinking, for models that can turn it off, would come before the answer.
         values = {**self.special, "messages": list(messages), "enable_thinking": False}
         values["add_generation_prompt"] = generate
-        return _rendered(json.dumps([self.text, values]), self.where)
+        job = json.dumps([self.text, values])
+        return (_rendered if len(job) <= MAX_CACHED else _rendered.__wrapped__)(job, self.where)
 
 
-@lru_cache(256)
+@lru_cache(32)
 def _rendered(job: str, where: str) -> str:
     import signal  # not at start-up: models without a template do not need them
     import subprocess
