@@ -5,22 +5,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from uwaga.documents.document import LARGEST
 from uwaga.errors import DataError, reason
 from uwaga.files.zip import DAMAGE, Archive, ZipMember, ZipRules, open_zip
 
 
 @contextmanager
-def open_document(path: Path) -> Iterator[Archive]:
-    """Open a document for reading.
+def open_document(path: Path, largest: int = LARGEST) -> Iterator[Archive]:
+    """Open a document for reading; a member that is read whole may have ``largest`` bytes.
 
     Raises:
         DataError: the file is missing or damaged, is not a zip archive, or would unpack beyond the bounds.
     """
     with contextlib.ExitStack() as stack:
         try:
-            archive = stack.enter_context(open_zip(path, DOCUMENTS))
+            archive = stack.enter_context(open_zip(path, replace(DOCUMENTS, max_member=largest)))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
         except DAMAGE as error:
@@ -31,8 +33,18 @@ def open_document(path: Path) -> Iterator[Archive]:
         yield archive
 
 
-def _name_problem(member: ZipMember) -> str:
+TEXTS = (".xml", ".rels", ".xhtml", ".html", ".htm", ".ncx", ".opf")
+TEXT_RATIO, TEXT_SLACK = 200, 1 << 23
+"""Unpacked bytes for each packed byte that a text may have beyond a size: equal cells reach about 200."""
+
+
+def _problem(member: ZipMember) -> str:
     name = member.filename
+    if name.lower().endswith(TEXTS) and member.file_size > TEXT_RATIO * member.compress_size + TEXT_SLACK:
+        return (
+            f"would unpack from {member.compress_size} to {member.file_size} bytes, more than "
+            f"{TEXT_RATIO} times as many; refused: divide the document"
+        )
     parts = name.replace("\\", "/").split("/")
     if member.orig_filename != name or ".." in parts or name.startswith(("/", "\\")) or ":" in parts[0]:
         return "is not a valid member name; refused"
@@ -44,13 +56,14 @@ DOCUMENTS = ZipRules(
     max_members=20_000,
     max_directory=1 << 23,
     max_total=1 << 32,
-    max_member=1 << 28,  # of text
-    max_ratio=1000,  # a spreadsheet of equal cells reaches about 200
+    max_member=LARGEST,
+    max_ratio=1000,  # of a picture without colours
     slack=1 << 20,
     folders=True,
-    name_problem=_name_problem,
+    problem=_problem,
     too_many="more than a document has; refused",
     locked="take the password off the document",
     packed="refused",
+    too_large="divide the document into smaller ones",
 )
 """Office documents and e-books from any source."""

@@ -14,6 +14,9 @@ from uwaga.errors import SettingsError
 from uwaga.files.zip import Archive
 from uwaga.markup.units import Piece
 
+LARGEST = 1 << 28
+"""Bytes of a document that is no archive, or of one member of an archive, unpacked."""
+
 
 @dataclass(frozen=True)
 class DocumentOptions:
@@ -27,6 +30,7 @@ class DocumentOptions:
         retranslate: for PO and XLIFF, whether to translate entries that have a translation.
         source: the source language, if it is known.
         target: the target language, if it is known.
+        largest: bytes that one member of an archive, such as the text of a ``.docx``, may have when unpacked.
     """
 
     encoding: str | None = None
@@ -35,6 +39,7 @@ class DocumentOptions:
     retranslate: bool = False
     source: str | None = None
     target: str | None = None
+    largest: int = LARGEST
 
 
 @dataclass(frozen=True)

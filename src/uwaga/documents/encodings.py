@@ -156,7 +156,7 @@ def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
 
 
 def _check(source: DocumentSource) -> None:
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate(intern=None)  # names would be kept, however many there are
     depth = 0
 
     def start(name: str, attributes: dict[str, str]) -> None:

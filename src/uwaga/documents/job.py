@@ -5,12 +5,13 @@ from __future__ import annotations
 import codecs
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from uwaga.documents.archive import open_document
 from uwaga.documents.document import (
+    LARGEST,
     DocumentFormat,
     DocumentOptions,
     DocumentSource,
@@ -26,8 +27,6 @@ from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, Tag, plain_text
 from uwaga.markup.units import Piece, Unit, translatable, written
 
-LARGEST = 1 << 28
-"""Bytes of a document that is no archive."""
 TAG_KINDS = ("open", "close", "void", "kept")
 BATCH = 512
 """Texts that are translated together."""
@@ -154,14 +153,14 @@ def run_document_job(
     count = sum(len(_texts(unit)) for unit in _units(job))
     digest = _digest(job.source)
     settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
-    settings["options"] = asdict(job.options)
+    settings["options"] = {key: value for key, value in asdict(job.options).items() if key != "largest"}
     with open_journal(job.target, settings) as journal:
         resumed = journal.done
         work = _Batches(translate, journal, job, lambda done: progress(done, count) if progress else None)
         work.doubts = {} if doubts is None else doubts
         with new_file(job.target) as file:
             if job.format.read is not None:
-                reading = job.format.read(_plain(job))
+                reading = _read(job.format.read, _plain(job))
                 file.write(reading.mark)
                 work.write(reading, file)
             else:
@@ -205,6 +204,21 @@ def _member(job: DocumentJob, archive: Archive, name: str) -> DocumentSource:
     return DocumentSource(f"{job.source}: {name}", archive.read(name), job.options)
 
 
+def _read(reader: Reader, source: DocumentSource) -> Reading:
+    """Read a document, or a member of one; errors about its texts name it."""
+    reading = reader(source)
+    return replace(reading, pieces=_naming(reading.pieces, source.name))
+
+
+def _naming(pieces: Iterable[Piece], name: str) -> Iterator[Piece]:
+    try:
+        yield from pieces
+    except DataError as error:
+        if str(error).startswith(name):
+            raise
+        raise type(error)(f"{name}: {error}") from None
+
+
 def _readers(job: DocumentJob, archive: Archive) -> Mapping[str, Reader]:
     assert job.format.members is not None
     return job.format.members(archive)
@@ -213,13 +227,13 @@ def _readers(job: DocumentJob, archive: Archive) -> Mapping[str, Reader]:
 def _units(job: DocumentJob) -> Iterator[Unit]:
     """Yield the units of a document, without keeping them in memory."""
     if job.format.read is not None:
-        yield from _only_units(job.format.read(_plain(job)).pieces)
+        yield from _only_units(_read(job.format.read, _plain(job)).pieces)
         return
-    with open_document(job.source) as archive:
+    with open_document(job.source, job.options.largest) as archive:
         readers = _readers(job, archive)
         for name in archive.members:
             if name in readers:
-                yield from _only_units(readers[name](_member(job, archive, name)).pieces)
+                yield from _only_units(_read(readers[name], _member(job, archive, name)).pieces)
             else:
                 archive.check_sums(name)
 
@@ -229,14 +243,14 @@ def _only_units(pieces: Iterable[Piece]) -> Iterator[Unit]:
 
 
 def _write_archive(job: DocumentJob, work: _Batches, file: IO[bytes]) -> None:
-    with open_document(job.source) as archive:
+    with open_document(job.source, job.options.largest) as archive:
         readers = _readers(job, archive)
         with ArchiveWriter(file, archive.comment) as writer:
             for name, member in archive.members.items():
                 if name not in readers:
                     writer.copy(archive, name)
                     continue
-                reading = readers[name](_member(job, archive, name))
+                reading = _read(readers[name], _member(job, archive, name))
                 with writer.member(member) as stream:
                     stream.write(reading.mark)
                     work.write(reading, stream)

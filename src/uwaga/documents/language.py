@@ -53,11 +53,13 @@ def html_in_target(text: str, options: DocumentOptions) -> str:
         at = 0
         for token in html_tokens(text):
             if token.kind in ("open", "empty", "raw"):
-                tag = DECLARED.sub(change, text[token.start : token.inner])
+                written = text[token.start : token.inner]
+                tag = DECLARED.sub(change, written)
                 if token.name == "meta" and META.search(tag):
                     tag = CONTENT.sub(change, tag)
-                yield text[at : token.start] + tag
-                at = token.inner
+                if tag != written:
+                    yield text[at : token.start] + tag
+                    at = token.inner
         yield text[at:]
 
     return "".join(parts())
@@ -70,4 +72,14 @@ def xml_in_target(text: str, options: DocumentOptions) -> str:
     if not options.source or not options.target or not (DECLARED.search(text) or LANGUAGE.search(text)):
         return text
     change = _changer(options)
-    return XML_TAG.sub(lambda tag: _opendocument_tag(DECLARED.sub(change, tag[0]), options), text)
+
+    def parts() -> Iterator[str]:
+        at = 0
+        for match in XML_TAG.finditer(text):
+            tag = _opendocument_tag(DECLARED.sub(change, match[0]), options)
+            if tag != match[0]:
+                yield text[at : match.start()] + tag
+                at = match.end()
+        yield text[at:]
+
+    return "".join(parts())

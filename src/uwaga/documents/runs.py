@@ -12,13 +12,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from uwaga.errors import DataError
 from uwaga.markup import Inline, Tag
-from uwaga.markup.inline import TagKind, joined
+from uwaga.markup.inline import TagKind, check_tags, joined
 from uwaga.markup.units import Piece, balanced, text_unit
 from uwaga.markup.xml import Element, content_pieces, escape, unescape, xml_tokens
 
 EMPTY = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 """Properties without any inside them."""
+DEEPEST = 8
+"""Most paragraphs inside each other, as in a text box of a text box; each is kept once more."""
 END_OF_FORMAT = "</rPr>"
 """The tag at the end of a format; it is never written."""
 
@@ -68,16 +71,30 @@ class _Words(NamedTuple):
     text: str
 
 
-def paragraphs(text: str, names: RunNames, start: int = 0, end: int | None = None) -> Iterator[Piece]:
-    """Yield the pieces of a part of a document whose paragraphs are translated."""
-    return content_pieces(text, (names.paragraph,), lambda one: [paragraph(text, one, names)], start, end)
+def paragraphs(text: str, names: RunNames, depth: int = 1) -> Iterator[Piece]:
+    """Yield the pieces of a document, or of a part of one, whose paragraphs are translated.
+
+    Args:
+        text: the document or part.
+        names: the dialect.
+        depth: one more than the number of paragraphs around the part.
+    """
+    return content_pieces(text, (names.paragraph,), lambda one: [paragraph(text, one, names, depth)])
 
 
-def paragraph(text: str, one: Element, names: RunNames) -> Piece:
-    """Return the content of a paragraph as a piece."""
+def paragraph(text: str, one: Element, names: RunNames, depth: int = 1) -> Piece:
+    """Return the content of a paragraph as a piece.
+
+    Raises:
+        TextTooLongError: it has too many tags.
+        DataError: it is in too many other paragraphs.
+    """
     raw = one.content(text)
     if f"<{names.text}" not in raw:
         return raw
+    check_tags(raw.count("<"))
+    if depth > DEEPEST:
+        raise DataError(f"more than {DEEPEST} paragraphs are inside each other")
     reader = _RunReader(text, names, one.inner, one.inner_end)
     items = reader.items(one.inner, one.inner_end)
     formats = Counter[str]()
@@ -86,7 +103,7 @@ def paragraph(text: str, one: Element, names: RunNames) -> Piece:
             formats[item.format] += len("".join(item.text.split()))  # the format of white space is invisible
     base = formats.most_common(1)[0][0] if formats else ""
     inline = balanced(_tagged(items, base, reader.formats))
-    inner = {key: list(paragraphs(key, names)) for key in reader.nested}
+    inner = {key: list(paragraphs(key, names, depth + 1)) for key in reader.nested}
     return text_unit(raw, inline, lambda made: _write(made, reader.formats.get(base, ""), names), inner)
 
 

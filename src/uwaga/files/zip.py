@@ -52,10 +52,11 @@ class ZipRules:
         max_ratio: unpacked bytes for each packed byte.
         slack: unpacked bytes that a member may have beyond ``max_ratio``.
         folders: whether folders are listed among the members.
-        name_problem: returns why a member's name is refused, or an empty string.
+        problem: returns why a member is refused, or an empty string.
         too_many: ends the message about too many members.
         locked: ends the message about a link or an encrypted member.
         packed: ends the message about another compression method.
+        too_large: ends the message about a member that is too large to read.
     """
 
     error: type[UwagaError]
@@ -66,10 +67,11 @@ class ZipRules:
     max_ratio: int
     slack: int
     folders: bool
-    name_problem: Callable[[ZipMember], str]
+    problem: Callable[[ZipMember], str]
     too_many: str
     locked: str
     packed: str
+    too_large: str = "refused"
 
 
 class Archive:
@@ -140,7 +142,9 @@ class Archive:
         """
         size = self.members[name].file_size
         if size > most:
-            raise self._rules.error(f"{self.path}: {shown(name)} has {size} bytes, more than {most}; refused")
+            raise self._rules.error(
+                f"{self.path}: {shown(name)} has {size} bytes, more than {most}; {self._rules.too_large}"
+            )
 
     def check_sums(self, *names: str) -> None:
         """Read members, by default all of them, and verify their checksums.
@@ -250,7 +254,7 @@ def _checked_members(
         name = member.filename
         if name in checked:
             raise rules.error(f"{path}: holds {shown(name)} twice; refused")
-        if problem := rules.name_problem(member) or _member_problem(member, rules):
+        if problem := rules.problem(member) or _member_problem(member, rules):
             raise rules.error(f"{path}: {shown(name)} {problem}")
         checked[name] = member
     return {name: member for name, member in checked.items() if rules.folders or not member.is_dir()}
@@ -319,7 +323,7 @@ MODEL_FILES = ZipRules(
     max_ratio=200,  # weights compress less than tenfold
     slack=4096,
     folders=False,
-    name_problem=_model_name_problem,
+    problem=_model_name_problem,
     too_many="not a supported model file",
     locked="refused",
     packed="only stored and deflated members are read: fetch it again, or repack it with a common zip tool",

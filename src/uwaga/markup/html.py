@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from uwaga.markup.inline import Inline, Tag, joined, plain_text
+from uwaga.markup.inline import Inline, Tag, check_tags, joined, plain_text
 from uwaga.markup.units import Fragment, Piece, escaping, text_unit, unpaired_void, writer
 from uwaga.markup.xml import ATTRIBUTE, html_attributes
 
@@ -114,20 +114,19 @@ class _Page:
         self._begun = 0
 
     def pieces(self) -> Iterator[Piece]:
-        text = self._text
-        tokens = list(html_tokens(text, MESSAGE_START if self._message else START))
-        closes = _closing_tags(tokens)
-        at = number = 0
-        while number < len(tokens):
-            token = tokens[number]
+        text, at = self._text, 0
+        closes = _closing_tags(self._tokens(), self._untranslated)
+        for token in self._tokens():
+            if token.start < at:
+                continue
             self._add_words(at, token.start)
             raw, at = text[token.start : token.end], token.end
-            last = self._end_of_untranslated(token, raw, number, closes)
+            last = token if token.kind == "raw" else closes.get(token.start)
             if last is not None:
-                number, at = last, tokens[last].end
+                at = last.end
                 raw = text[token.start : at]
                 if token.name in KEPT or self._inside(token.name):
-                    inside = text[token.inner : tokens[last].start]
+                    inside = text[token.inner : last.start]
                     self._parts.append(Tag("kept", raw, "" if "<" in inside else unescape(inside)))
                 else:
                     yield from self._block(token.start)
@@ -139,7 +138,6 @@ class _Page:
                 yield from self._block(token.start)
                 yield from _with_attributes(token, raw)
                 self._begun = at
-            number += 1
         self._add_words(at, len(text))
         yield from self._block(len(text))
 
@@ -149,13 +147,12 @@ class _Page:
             return name not in BLOCKS | SKIPPED
         return name in INLINE
 
-    def _end_of_untranslated(self, token: Token, raw: str, number: int, closes: dict[int, int]) -> int | None:
-        """Return the number of the token that ends an untranslated element; None for all other tokens."""
-        if token.kind == "raw":
-            return number
-        if token.kind != "open" or not (token.name in self._ignored or _is_untranslated(raw)):
-            return None
-        return closes.get(number)
+    def _tokens(self) -> Iterator[Token]:
+        return html_tokens(self._text, MESSAGE_START if self._message else START)
+
+    def _untranslated(self, token: Token) -> bool:
+        """Return whether an opening tag begins an element that is not translated."""
+        return token.name in self._ignored or _is_untranslated(self._text[token.start : token.end])
 
     def _add_words(self, start: int, end: int) -> None:
         if start < end:
@@ -165,6 +162,7 @@ class _Page:
             self._parts.append(words if self._message else SPACES.sub(" ", words))
 
     def _add_tag(self, token: Token, raw: str) -> None:
+        check_tags(len(self._parts))
         if token.kind in ("open", "close"):
             self._parts.append(Tag("open" if token.kind == "open" else "close", raw))
         else:
@@ -293,15 +291,17 @@ class _TagEnds:
         return None
 
 
-def _closing_tags(tokens: Sequence[Token]) -> dict[int, int]:
-    """Return the numbers of opening tags with those of the tags that close them, by their names."""
-    closes: dict[int, int] = {}
+def _closing_tags(tokens: Iterable[Token], is_chosen: Callable[[Token], bool]) -> dict[int, Token]:
+    """Return the tags that close the chosen opening tags, by the places of these."""
+    closes: dict[int, Token] = {}
     opened: dict[str, list[int]] = {}
-    for number, token in enumerate(tokens):
+    for token in tokens:
         if token.kind == "open":
-            opened.setdefault(token.name, []).append(number)
+            opened.setdefault(token.name, []).append(token.start if is_chosen(token) else -1)
         elif token.kind == "close" and opened.get(token.name):
-            closes[opened[token.name].pop()] = number
+            start = opened[token.name].pop()
+            if start >= 0:
+                closes[start] = token
     return closes
 
 

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
+from uwaga.errors import TextTooLongError
+
+MOST_TAGS = 50_000
+"""Tags in one text, such as a paragraph: each takes several hundred bytes while the text is translated."""
 TagKind = Literal["open", "close", "void", "kept"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Tag:
     r"""One tag inside a text.
 
@@ -29,6 +33,18 @@ class Tag:
 
 Inline = tuple[str | Tag, ...]
 """Stretches of plain text, unescaped, with tags between them, in the order of the text."""
+
+
+def check_tags(count: int) -> None:
+    """Refuse a text with more than :data:`MOST_TAGS` tags.
+
+    Raises:
+        TextTooLongError: it has more.
+    """
+    if count > MOST_TAGS:
+        raise TextTooLongError(
+            f"a paragraph has more than {MOST_TAGS} tags; divide it, or remove tags that have no effect"
+        )
 
 
 def is_kept(part: str | Tag) -> TypeGuard[Tag]:

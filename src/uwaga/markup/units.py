@@ -249,7 +249,8 @@ def escaping(raw: str, unescape: Callable[[str], str], more: Mapping[str, str] |
         more: further characters and their entities, such as the quote inside an attribute.
     """
     found = [entity for entity in ENTITY.findall(raw) if unescape(entity) != entity]
-    plain = ENTITY.sub(lambda entity: "" if entity[0] in found else entity[0], raw)
+    known = frozenset(found)
+    plain = ENTITY.sub(lambda entity: "" if entity[0] in known else entity[0], raw)
     entities = ESCAPES | dict(more or {})
     for entity in found:
         character = unescape(entity)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from html.entities import name2codepoint
 from typing import Literal, NamedTuple
 
-from uwaga.markup.inline import Inline, Tag, joined
+from uwaga.markup.inline import Inline, Tag, check_tags, joined
 from uwaga.markup.units import FORBIDDEN, Piece, writer
 
 ATTRIBUTE = re.compile(r"""(?<=[\s"'])([^\s"'<>/=]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+))""")
@@ -146,7 +146,11 @@ def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Tr
         end: where it ends.
         treat: returns for a tag, and how it is written, how to read its element: as a pair of tags around
             words, as one void tag with all its content, or as one kept tag with all its content.
+
+    Raises:
+        TextTooLongError: it has too many tags.
     """
+    check_tags(text.count("<", start, end))
     parts: list[str | Tag] = []
     skipped: tuple[Token, str, int] | None = None
     for token in xml_tokens(text, start, end):

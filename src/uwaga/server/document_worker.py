@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from uwaga.documents import DocumentOptions, document_job, job_texts
-from uwaga.errors import UwagaError
 from uwaga.server.api_errors import ApiError, StorageError, api_error, in_thread
 from uwaga.server.service import Service
 from uwaga.server.store import Stores
@@ -19,6 +18,8 @@ POLL = 1.0
 """Seconds until a document is noticed that another process has stored or released."""
 TEMPORARY = frozenset({"busy", "stopping"})
 """Codes of errors after which a document is tried again."""
+LARGEST = 1 << 24
+"""Bytes that one member of an archive may have when unpacked; it takes some ten times as many of memory."""
 SAMPLE = 4000
 """Characters of a document from which its language is detected."""
 
@@ -58,18 +59,28 @@ class DocumentWorker:
     async def _work(self) -> None:
         while not self._stopped:
             try:
-                claimed = await asyncio.to_thread(self._stores.documents.take)
-            except UwagaError as error:
-                LOG.error("documents", extra={"reason": str(error)})
+                claimed = await in_thread(self._stores.documents.take)
+            except ApiError as error:
+                LOG.error("documents", extra={"reason": error.message}, exc_info=_bug(error))
                 claimed = None
             if claimed is not None:
                 self._current.add(claimed)
-                await self._process(claimed)
+                await self._process_or_fail(claimed)
                 self._current.discard(claimed)
                 continue
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), POLL)
+
+    async def _process_or_fail(self, claimed: ClaimedDocument) -> None:
+        """Process a document; whatever happens to it, the next one follows."""
+        try:
+            await self._process(claimed)
+        except Exception as error:
+            problem = api_error(error)
+            LOG.error("document failed", extra={"document": claimed.id}, exc_info=error)
+            with contextlib.suppress(ApiError):
+                await in_thread(claimed.fail, problem.message, problem.code)
 
     async def _process(self, claimed: ClaimedDocument) -> None:
         """Translate a document, and finish, fail or release it."""
@@ -80,26 +91,26 @@ class DocumentWorker:
                 await self._charge(claimed)
             await self._translate_or_restart(claimed)
         except asyncio.CancelledError:
-            await asyncio.to_thread(claimed.release)
+            await in_thread(claimed.release)
             raise
         except Exception as error:
             if _stopped(error):
-                await asyncio.to_thread(claimed.release)
+                await in_thread(claimed.release)
                 return
             refusal = api_error(_disk_error(error) or error)
             if refusal.code in TEMPORARY:
-                await asyncio.to_thread(claimed.release)
+                await in_thread(claimed.release)
                 await asyncio.sleep(POLL)
                 return
             message = refusal.message.replace(str(claimed.document), claimed.spec.name)
             message = message.replace(str(claimed.output), claimed.spec.name)
-            await asyncio.to_thread(claimed.fail, message, refusal.code)
+            await in_thread(claimed.fail, message, refusal.code)
             if refusal.status == 500:
                 LOG.error("document failed", extra=extra, exc_info=error)
             else:
                 LOG.info("document refused", extra={**extra, "code": refusal.code})
         else:
-            await asyncio.to_thread(claimed.finish)
+            await in_thread(claimed.finish)
             LOG.info("document done", extra=extra)
 
     async def _charge(self, claimed: ClaimedDocument) -> None:
@@ -108,8 +119,8 @@ class DocumentWorker:
         Raises:
             ApiError: they exceed what the owner may use.
         """
-        characters, spec = await asyncio.to_thread(lambda: sum(map(len, _texts(claimed)))), claimed.spec
-        await asyncio.to_thread(claimed.count, characters)
+        characters, spec = await in_thread(lambda: sum(map(len, _texts(claimed)))), claimed.spec
+        await in_thread(claimed.count, characters)
         await in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)
 
     async def _translate_or_restart(self, claimed: ClaimedDocument) -> None:
@@ -120,7 +131,7 @@ class DocumentWorker:
         except Exception as error:
             if not resumed or _stopped(error) or api_error(error).status >= 500:
                 raise
-            await asyncio.to_thread(claimed.restart)
+            await in_thread(claimed.restart)
             await self._translate(claimed)
 
     async def _translate(self, claimed: ClaimedDocument) -> None:
@@ -137,6 +148,7 @@ class DocumentWorker:
             source=source,
             target=spec.target,
             format=spec.format,
+            options=DocumentOptions(largest=LARGEST),
             glossary=terms,
             client=spec.owner,
             progress=claimed.progress,
@@ -164,7 +176,7 @@ def sample(document: Iterable[str]) -> str:
 
 def _texts(claimed: ClaimedDocument) -> Iterator[str]:
     spec = claimed.spec
-    options = DocumentOptions(source=spec.source, target=spec.target)
+    options = DocumentOptions(source=spec.source, target=spec.target, largest=LARGEST)
     return job_texts(document_job(claimed.document, claimed.output, spec.format, options))
 
 
@@ -175,6 +187,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         seen.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
+
+
+def _bug(error: ApiError) -> BaseException | None:
+    """Return the cause of an error that only the log explains."""
+    return error.__cause__ if error.status == 500 else None
 
 
 def _stopped(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from uwaga.documents.document import DocumentFormat, Reader
 from uwaga.documents.encodings import xml_reader
+from uwaga.documents.runs import DEEPEST
 from uwaga.errors import DataError
 from uwaga.files.zip import Archive
 from uwaga.markup import Inline, Tag
@@ -37,14 +38,17 @@ def members(archive: Archive) -> Mapping[str, Reader]:
     return {name: xml_reader(_pieces) for name in MEMBERS if name in archive}
 
 
-def _pieces(text: str) -> Iterator[Piece]:
+def _pieces(text: str, depth: int = 1) -> Iterator[Piece]:
+    if depth > DEEPEST:
+        raise DataError(f"more than {DEEPEST} paragraphs are inside each other")
+
     def read(one: Element) -> Iterator[Piece]:
-        yield one.content(text) if one.name in LEFT else _block(text, one)
+        yield one.content(text) if one.name in LEFT else _block(text, one, depth)
 
     return content_pieces(text, (*BLOCKS, *LEFT), read)
 
 
-def _block(text: str, one: Element) -> Piece:
+def _block(text: str, one: Element, depth: int) -> Piece:
     def treat(token: Token, raw: str) -> Treatment:
         return "pair" if token.name in PAIRS and token.kind == "open" else "void"
 
@@ -55,7 +59,7 @@ def _block(text: str, one: Element) -> Piece:
         for part in xml_inline(text, one.inner, one.inner_end, treat)
     )
     inner = {
-        part.raw: list(_pieces(part.raw))
+        part.raw: list(_pieces(part.raw, depth + 1))
         for part in inline
         if isinstance(part, Tag) and part.kind == "void" and ("<text:p" in part.raw or "<text:h" in part.raw)
     }

@@ -20,7 +20,7 @@ from uwaga.server.api_errors import ApiError, api_error, in_thread
 from uwaga.server.auth import Client
 from uwaga.server.context import ServerContext
 from uwaga.server.dialects.documents import document_suffixes
-from uwaga.server.document_worker import sample
+from uwaga.server.document_worker import LARGEST, sample
 from uwaga.server.mcp import schema
 from uwaga.server.mcp.folders import Folders
 from uwaga.server.service import Service
@@ -146,7 +146,11 @@ async def translate_file(call: Call, asked: schema.FileArguments) -> schema.File
     target = service.language(asked.target, "target")
     document, output = await in_thread(_files, call, asked, target)
     options = DocumentOptions(
-        columns=tuple(asked.columns), keys=tuple(asked.keys), retranslate=asked.retranslate, target=target
+        columns=tuple(asked.columns),
+        keys=tuple(asked.keys),
+        retranslate=asked.retranslate,
+        target=target,
+        largest=LARGEST,
     )
 
     def texts() -> Iterator[str]:

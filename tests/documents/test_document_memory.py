@@ -1,0 +1,145 @@
+"""A document is read in twenty times the memory of its unpacked text, or refused in words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from uwaga.documents import DocumentOptions, document_job, job_texts
+from uwaga.documents.job import run_document_job
+from uwaga.errors import DataError, UwagaError
+
+MIB = 1 << 20
+TYPES = {"[Content_Types].xml": "<Types/>", "_rels/.rels": "<Relationships/>"}
+WORD = '<w:document xmlns:w="w"><w:body>{}</w:body></w:document>'
+ODT = '<o:d xmlns:o="o" xmlns:text="t">{}</o:d>'
+MEMBERS = {
+    ".docx": ("word/document.xml", WORD, TYPES),
+    ".pptx": (
+        "ppt/slides/slide1.xml",
+        '<p:s xmlns:p="p" xmlns:a="a">{}</p:s>',
+        {**TYPES, "ppt/presentation.xml": ""},
+    ),
+    ".xlsx": ("xl/sharedStrings.xml", "<sst>{}</sst>", {**TYPES, "xl/workbook.xml": ""}),
+    ".odt": ("content.xml", ODT, {"META-INF/manifest.xml": ""}),
+    ".epub": ("a.xhtml", "<html><body>{}</body></html>", {"META-INF/container.xml": ""}),
+    ".xlf": ("", '<xliff version="1.2"><file><body>{}</body></file></xliff>', {}),
+    ".html": ("", "<body>{}", {}),
+}
+RUN = "<w:r><w:t>1</w:t></w:r>"
+BOLD = "<w:r><w:rPr><w:b/></w:rPr><w:t>b </w:t></w:r>"
+UNIT = "<trans-unit><source>{}</source></trans-unit>"
+TEXTS = {
+    "runs": (".docx", "<w:p>{}</w:p>", RUN),
+    "runs of words": (".docx", "<w:p>{}</w:p>", RUN.replace("1", "a ")),
+    "runs in two formats": (".docx", "<w:p>{}</w:p>", RUN.replace("1", "a ") + BOLD),
+    "line breaks": (".docx", "<w:p>{}</w:p>", "<w:r><w:br/></w:r>" + RUN.replace("1", "a")),
+    "links": (".docx", "<w:p>{}</w:p>", f"<w:hyperlink>{RUN}</w:hyperlink>"),
+    "paragraphs": (".docx", "{}", "<w:p><w:r><w:t>a</w:t></w:r></w:p>"),
+    "runs of a slide": (".pptx", "<a:p>{}</a:p>", "<a:r><a:t>1</a:t></a:r>"),
+    "runs of a cell": (".xlsx", "<si>{}</si>", "<r><t>1</t></r>"),
+    "cells": (".xlsx", "{}", "<si><t>a</t></si>"),
+    "spans": (".odt", "<text:p>{}</text:p>", "<text:span>1</text:span>"),
+    "spans of words": (".odt", "<text:p>{}</text:p>", "<text:span>a </text:span>"),
+    "tags of a book": (".epub", "<p>{}</p>", "<b>1</b>"),
+    "paragraphs of a book": (".epub", "{}", "<p>a</p>"),
+    "tags": (".html", "<p>{}</p>", "<b>1</b>"),
+    "empty tags": (".html", "<p>{}</p>", "<br>"),
+    "untranslated tags": (".html", "<p>{}</p>", "<kbd>1</kbd>"),
+    "cells of a table": (".html", "<table>{}</table>", "<td>1"),
+    "languages": (".html", "<p lang=en>{}</p>", "<p lang=en>a"),
+    "codes": (".xlf", UNIT, "<g>1</g>"),
+    "units": (".xlf", "{}", UNIT.format("a")),
+}
+
+
+def write(folder: Path, suffix: str, text: str) -> Path:
+    name, around, others = MEMBERS[suffix]
+    path = folder / f"a{suffix}"
+    if not name:
+        path.write_text(around.format(text))
+        return path
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for other, content in {**others, name: around.format(text)}.items():
+            archive.writestr(other, content)
+    return path
+
+
+def read(path: Path) -> int:
+    """Return the number of texts of a document."""
+    options = DocumentOptions(source="en", target="de")
+    return sum(1 for _ in job_texts(document_job(path, path.with_stem("b"), options=options)))
+
+
+CHILD = """
+import gc, resource, sys
+from pathlib import Path
+from uwaga.documents import DocumentOptions, document_job, job_texts
+from uwaga.errors import DataError
+
+for path in map(Path, sys.argv[1:]):
+    job = document_job(path, path.with_stem("b"), options=DocumentOptions(source="en", target="de"))
+    try:
+        answer = sum(1 for _ in job_texts(job))
+    except DataError as error:
+        assert str(error).startswith(str(path)) and "divide" in str(error), error
+        answer = "refused"
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(path.parent.name, answer, peak, sep=",")
+"""
+FEW = 8
+"""MiB that the modules of formats take when they are imported."""
+
+
+def test_documents_take_twenty_times_their_text_or_are_refused(tmp_path):
+    paths = []
+    for name, (suffix, around, repeated) in {"nothing": (".html", "{}", "a"), **TEXTS}.items():
+        (folder := tmp_path / name).mkdir()
+        size = MIB // 2 if paths else 1
+        paths.append(str(write(folder, suffix, around.format(repeated * (size // len(repeated))))))
+    ran = subprocess.run([sys.executable, "-c", CHILD, *paths], capture_output=True, text=True, check=True)
+    first, *others = [line.split(",") for line in ran.stdout.splitlines()]
+    assert len(others) == len(TEXTS)
+    before = int(first[-1])
+    too_much = [line for line in others if int(line[-1]) - before > 10 + FEW]
+    assert not too_much, (before, too_much)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "before", "after"),
+    [
+        (".docx", "<w:p><w:r><w:t>a</w:t></w:r><w:r><w:pict>", "</w:pict></w:r></w:p>"),
+        (".odt", "<text:p>a<text:note>", "</text:note></text:p>"),
+    ],
+)
+def test_paragraphs_inside_each_other_are_kept_a_few_times_only(tmp_path, suffix, before, after):
+    assert read(write(tmp_path, suffix, before * 5 + after * 5)) == 5
+    path = write(tmp_path, suffix, before * 60 + after * 60)
+    with pytest.raises(DataError, match="paragraphs are inside each other") as refusal:
+        read(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_a_text_that_unpacks_to_far_more_is_refused_before_it_is_read(tmp_path):
+    path = write(tmp_path, ".docx", f"<w:p>{RUN * (24 * MIB // len(RUN))}</w:p>")
+    with pytest.raises(DataError, match=r"'word/document.xml' would unpack from \d+ to \d+ bytes"):
+        read(path)
+
+
+def test_members_beyond_the_bound_of_a_server_are_refused(tmp_path):
+    path = write(tmp_path, ".docx", "<w:p><w:r><w:t>Some words</w:t></w:r></w:p>")
+    job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=50))
+    with pytest.raises(UwagaError, match=r"'word/document.xml' has \d+ bytes, more than 50; divide"):
+        list(job_texts(job))
+
+
+def test_a_long_book_of_many_runs_is_translated(tmp_path):
+    paragraph = "<w:p>" + "".join(f"<w:r><w:t>word {number} </w:t></w:r>" for number in range(50)) + "</w:p>"
+    path = write(tmp_path, ".docx", paragraph * 500)
+    job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=1 << 24))
+    report = run_document_job(job, lambda texts: [(str(text[0]).upper(),) for text in texts])
+    assert report.texts == 500
