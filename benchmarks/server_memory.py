@@ -62,7 +62,11 @@ class Server:
         self._ended.set()
         self._watcher.join()
         self.process.terminate()
-        self.process.wait(60)
+        try:
+            self.process.wait(40)
+        except subprocess.TimeoutExpired:
+            print("  SIGTERM was not heeded within its grace")
+            self.process.kill()
 
     def _is_ready(self) -> bool:
         try:
@@ -160,7 +164,7 @@ def docx(server: Server) -> None:
     file = {"file": ("large.docx", content.getvalue())}
     answer = httpx.post(f"{server.url}/v1/documents", data=form, files=file, timeout=60)
     state, until = answer.json(), time.monotonic() + 180
-    while state.get("state") not in ("done", "failed", None) and time.monotonic() < until:
+    while state.get("state") not in ("done", "failed") and time.monotonic() < until:
         time.sleep(0.5)
         state = httpx.get(f"{server.url}/v1/documents/{state['id']}", timeout=60).json()
     print(f"  {len(content.getvalue())} bytes: {state}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import faulty_server
 import httpx
@@ -15,6 +17,7 @@ from faulty_server import PLACES, drawn_exception
 from running_server import running_server
 
 from uwaga.server.api_errors import ApiError, as_api_error, in_thread
+from uwaga.server.document_worker import DocumentWorker
 from uwaga.server.middleware import _clear_frames
 from uwaga.translator import Translator
 from uwaga.translator.asynchronous import AsyncTranslator
@@ -113,3 +116,62 @@ def test_frames_of_errors_in_a_circle_are_cleared():
     for error in errors:
         assert error.__traceback__ is not None
         assert error.__traceback__.tb_frame.f_locals == {}
+
+
+class Claimed(SimpleNamespace):
+    """A document whose processing fails in these places."""
+
+    __hash__ = object.__hash__
+
+    def fail(self, message: str, code: str) -> None:
+        self.code = code
+        self.stop("fail")
+
+    def release(self) -> None:
+        self.stop("release")
+
+    def count(self, characters: int) -> None:
+        self.stop("count")
+
+    def stop(self, place: str) -> None:
+        if place in self.places:
+            raise drawn_exception(self.number)
+
+
+def test_a_document_that_fails_in_any_way_is_followed_by_the_next():
+    draw = random.Random(1)
+    spec = SimpleNamespace(format="txt", source="en", target="de", owner="", characters=0, name="a.txt")
+    documents = [
+        Claimed(
+            number=number, places=draw.sample(["count", "fail", "release", "take"], 2), spec=spec, code="",
+            id=str(number), characters=None, document=Path("missing.txt"), output=Path("output.txt"),
+        )
+        for number in range(60)
+    ]  # fmt: skip
+    waiting = list(documents)
+
+    def take() -> Claimed | None:
+        if not waiting:
+            worker.stopping.set()
+            return None
+        claimed = waiting.pop(0)
+        claimed.stop("take")
+        return claimed
+
+    class Worker(DocumentWorker):
+        def __init__(self) -> None:
+            super().__init__(SimpleNamespace(documents=SimpleNamespace(take=take)), None)  # type: ignore[arg-type]
+            self.stopping = threading.Event()
+
+    async def work() -> None:
+        worker.start()
+        while not worker.stopping.is_set():
+            worker.wake()  # does not wait after a failure
+            await asyncio.sleep(0.001)
+        await worker.stop()
+
+    worker = Worker()
+    asyncio.run(work())
+    taken = [claimed for claimed in documents if "take" not in claimed.places]
+    assert taken
+    assert all(claimed.code for claimed in taken)

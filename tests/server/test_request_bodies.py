@@ -146,3 +146,20 @@ def test_a_document_may_be_larger(server: RunningServer, path: str):
     text = b"A dog." + b" " * (2 * MEBIBYTE)
     answer = httpx.post(f"{server.url}{path}", data=fields, files={"file": ("a.txt", text)}, timeout=60)
     assert answer.status_code < 300
+
+
+@pytest.mark.parametrize("path", ["/v2/glossaries", "/v3/glossaries"])
+def test_a_glossary_may_be_larger_as_a_form_in_parts(server: RunningServer, path: str):
+    entries = "".join(f"term {number}\tBegriff {number}\n" for number in range(90_000))
+    fields = {"name": "terms", "source_lang": "en", "target_lang": "de", "entries": entries}
+    fields["entries_format"] = "tsv"
+    if path == "/v3/glossaries":
+        dictionary = {f"dictionaries[0].{name}": text for name, text in fields.items() if name != "name"}
+        fields = {"name": "terms", **dictionary}
+    headers = {"authorization": "DeepL-Auth-Key any"}
+    parts = {name: (None, text) for name, text in fields.items()}
+    assert sum(map(len, fields.values())) > MEBIBYTE
+    created = httpx.post(f"{server.url}{path}", files=parts, headers=headers, timeout=60)
+    assert created.status_code == 201
+    refused = httpx.post(f"{server.url}{path}", data=fields, headers=headers, timeout=60)
+    assert refused.status_code == 413

@@ -109,7 +109,7 @@ class WatchedConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Finish the oldest request."""
         answered = self._unanswered.popleft()
-        answered.body = b""  # what has not been read
+        answered.body = bytearray()  # what has not been read
         super().on_response_complete()
         if answered.scope is self.scope:
             self.headers = []

@@ -191,8 +191,9 @@ class RequestMiddleware:
             message = f"{self._answering} requests are being answered, the maximum: try again in a second"
             raise ApiError(503, "busy", message, retry_after=1.0)
 
-    def _check_size(self, scope: Scope, size: int) -> None:
-        large = getattr(scope.get("route"), "large", False)
+    def _check_size(self, scope: Scope, headers: Headers, size: int) -> None:
+        form = headers.get("content-type", "").startswith("multipart/form-data")
+        large = form and getattr(scope.get("route"), "large", False)
         most = self._limits.document_bytes if large else self._limits.body_bytes
         if size > most:
             raise ApiError(413, "body_too_large", f"the body is too large; send at most {most} bytes")
@@ -219,11 +220,11 @@ class RequestMiddleware:
                 return await receive()
             if state.refused:
                 raise _no_room()
-            self._check_size(scope, expected)
+            self._check_size(scope, headers, expected)
             message = await self._next_part(state, until, receive)
             part = message.get("body", b"")
             seen += len(part)
-            self._check_size(scope, seen)
+            self._check_size(scope, headers, seen)
             self._room.add(state, part)
             whole = not message.get("more_body", False)
             if whole:

@@ -92,7 +92,7 @@ class Route:
         body: model of its parameters; None if it takes none.
         kind: where they are.
         answers: by status.
-        large: its body may have the size of a document.
+        large: its body may have the size of a document if it is a form in parts.
     """
 
     method: str
@@ -143,7 +143,7 @@ class Routes:
             answer: model of the JSON of its success.
             status: the HTTP status of a success.
             answers: further answers by status, or the success with other media types.
-            large: its body may have the size of a document, as uploads may.
+            large: its body may have the size of a document if it is a form in parts, as uploads are.
         """
 
         def added(endpoint: Decorated) -> Decorated:

@@ -124,7 +124,7 @@ class Service:
             await asyncio.to_thread(load_detector)
 
     async def collect(self) -> None:
-        """Return freed memory to the system, and collect garbage of all ages now and then, until cancelled."""
+        """Return freed memory to the system, and now and then collect garbage, until cancelled."""
         while True:
             for _ in range(round(COLLECT / TRIM)):
                 await asyncio.sleep(TRIM)

@@ -50,7 +50,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
     """Add the routes that create, list, read, change and delete glossaries under a path."""
     place = f"{prefix}/{{glossary_id}}"
 
-    @routes.add("POST", prefix, "Create a glossary", body=api.create, kind=api.kind, status=201)
+    @routes.add("POST", prefix, "Create a glossary", body=api.create, kind=api.kind, status=201, large=True)
     async def create(request: Request) -> Response:
         """Store a glossary; requests for translations name it by its id."""
         owner = api.auth.owner(context, request)
@@ -78,7 +78,7 @@ def add_glossary_routes(routes: Routes, context: ServerContext, prefix: str, api
             return json_response(api.response(summary))
         return await read_glossary(context, owner, glossary_id, lambda stored: json_response(whole(stored)))
 
-    @routes.add("PATCH", place, "Change a glossary", body=api.change, kind=api.kind)
+    @routes.add("PATCH", place, "Change a glossary", body=api.change, kind=api.kind, large=True)
     async def change(request: Request, glossary_id: str) -> Response:
         """Rename a glossary, and change its dictionaries."""
         owner = api.auth.owner(context, request)

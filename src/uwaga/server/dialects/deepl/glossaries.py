@@ -99,7 +99,15 @@ def _add_version_2(routes: Routes, context: ServerContext) -> None:
             {"supported_languages": [{"source_lang": pair[0], "target_lang": pair[1]} for pair in every]}
         )
 
-    @routes.add("POST", "/v2/glossaries", "Create a glossary", body=GlossaryParameters, kind=BODY, status=201)
+    @routes.add(
+        "POST",
+        "/v2/glossaries",
+        "Create a glossary",
+        body=GlossaryParameters,
+        kind=BODY,
+        status=201,
+        large=True,
+    )
     async def create(request: Request) -> Response:
         """Create a glossary with one language pair."""
         owner = DEEPL.owner(context, request)
@@ -175,7 +183,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
 
         return await read_glossary(context, owner, glossary_id, response)
 
-    @routes.add("PUT", dictionaries, "Replace a dictionary", body=DictionaryParameters, kind=BODY)
+    @routes.add("PUT", dictionaries, "Replace a dictionary", body=DictionaryParameters, kind=BODY, large=True)
     async def put(request: Request, glossary_id: str) -> Response:
         """Add a dictionary, or replace the one with its languages."""
         owner = DEEPL.owner(context, request)
