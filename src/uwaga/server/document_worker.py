@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Iterator
 
 from uwaga.documents import DocumentOptions, document_job, job_texts
+from uwaga.engine import trim_heap
 from uwaga.server.api_errors import ApiError, StorageError, api_error, in_thread
 from uwaga.server.service import Service
 from uwaga.server.store import Stores
@@ -67,6 +68,7 @@ class DocumentWorker:
                 self._current.add(claimed)
                 await self._process_or_fail(claimed)
                 self._current.discard(claimed)
+                await asyncio.to_thread(trim_heap)  # a long document leaves much free memory behind
                 continue
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
