@@ -143,3 +143,20 @@ def test_a_long_book_of_many_runs_is_translated(tmp_path):
     job = document_job(path, tmp_path / "b.docx", options=DocumentOptions(largest=1 << 24))
     report = run_document_job(job, lambda texts: [(str(text[0]).upper(),) for text in texts])
     assert report.texts == 500
+
+
+def test_a_paragraph_of_many_lines_is_read(tmp_path: Path):
+    lines = "".join(f"Line {number}.<br>" for number in range(26_000))
+    assert read(write(tmp_path, ".html", f"<p>{lines}</p>")) > 0
+
+
+def test_a_paragraph_of_many_text_boxes_is_read(tmp_path: Path):
+    run = "<w:r><w:rPr><w:b/><w:i/><w:sz w:val='20'/></w:rPr><w:t>word {} </w:t></w:r>"
+
+    def anchor(number: int) -> str:
+        box = f"<w:txbxContent><w:p>{run.format(number) * 50}</w:p></w:txbxContent>"
+        choices = f"<mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback>"
+        return f"<w:r><mc:AlternateContent>{choices}</mc:AlternateContent></w:r>"
+
+    boxes = "".join(map(anchor, range(60)))
+    assert read(write(tmp_path, ".docx", f"<w:p>{boxes}{run}</w:p>")) > 60

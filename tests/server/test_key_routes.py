@@ -25,7 +25,8 @@ OPEN = {
 FIELDS = {
     "q": "A dog.", "text": "A dog.", "s": "Ein Hund.", "source": "en", "target": "de", "from": "en",
     "to": "de", "source_lang": "EN", "target_lang": "DE", "text_list": ["A dog."], "input": "A dog.",
-    "name": "terms", "entries": "dog\tHund", "entries_format": "tsv", "messages": [{"role": "user", "content": "A dog."}],
+    "name": "terms", "entries": "dog\tHund", "entries_format": "tsv",
+    "messages": [{"role": "user", "content": "A dog."}],
     "model": "en-de", "document_key": "0" * 64,
 }  # fmt: skip
 
@@ -60,12 +61,12 @@ def needs_key(route: Route) -> bool:
     return route.path not in OPEN and not route.path.startswith("/page/")
 
 
-def make_app(folder: Path) -> tuple[Application, str]:
+def make_app(folder: Path, **changes: object) -> tuple[Application, str]:
     keys = folder / "keys.json"
     key = add_key(keys, "ann")
     dialects = [dialect.name for dialect in DIALECTS]
     values = {"keys": keys, "dialects": dialects, "state": folder / "state", "suggestions": folder / "lines"}
-    settings = server_settings(values, "the test")
+    settings = server_settings({**values, **changes}, "the test")
     metrics = Metrics()
     return create_app(open_service(settings, metrics), settings, metrics), key
 

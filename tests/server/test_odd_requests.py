@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -108,3 +111,39 @@ def test_any_string_is_json(content: Any):
         return None if isinstance(value, float) and value - value != 0 else value
 
     assert parsed == without_constants(content)
+
+
+TEXTS = {
+    "/translate": {"q": ["A"] * 600, "source": "en", "target": "de"},
+    "/language/translate/v2": {"q": ["A"] * 600, "source": "en", "target": "de"},
+    "/deeplx/v2/translate": {"text": ["A"] * 600, "source_lang": "en", "target_lang": "de"},
+    "/immersive": {"text_list": ["A"] * 600, "source_lang": "en", "target_lang": "de"},
+    "/kiss": {"texts": ["A"] * 600, "from": "en", "to": "de"},
+    "/v1/translate": {"text": ["A"] * 600, "source": "en", "target": "de"},
+    "/v2/translate": {"text": ["A"] * 600, "source_lang": "EN", "target_lang": "DE"},
+}
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_too_many_texts_are_refused_before_anything_is_made_of_them(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def build_requests(*_: object) -> None:
+        raise AssertionError("too many texts")
+
+    for module in [
+        module for name, module in sys.modules.items() if name.startswith("uwaga.server.dialects")
+    ]:
+        for name in ("build_requests", "page_requests", "text_requests"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, build_requests)
+    app, _ = make_app(tmp_path, keys=None)
+
+    async def answer() -> httpx.Response:
+        headers = {"authorization": "DeepL-Auth-Key any"}
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
+        ) as client:
+            return await client.post(path, json=TEXTS[path], headers=headers)
+
+    assert asyncio.run(answer()).status_code == 413

@@ -31,18 +31,22 @@ JSON = "content-type: application/json"
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["add", "finish", "free"]), st.integers(0, 300)))
+    st.lists(
+        st.tuples(
+            st.integers(0, 5), st.sampled_from(["add", "replace", "finish", "free"]), st.integers(0, 300)
+        )
+    )
 )
 def test_bodies_take_no_more_memory_than_there_is(actions: list[tuple[int, str, int]]):
     room = BodyRoom(1000)
     states = [RequestState(str(number), room) for number in range(6)]
     for number, action, size in actions:
         state = states[number]
-        if action != "add":
+        if action in ("finish", "free"):
             getattr(room, action)(state)
         elif not state.refused:
             with contextlib.suppress(ApiError):
-                room.add(state, bytes(size))
+                getattr(room, action)(state, size)
         assert room._used == sum(state.body_bytes for state in states) <= 1000
     for state in states:
         room.free(state)
@@ -163,3 +167,28 @@ def test_a_glossary_may_be_larger_as_a_form_in_parts(server: RunningServer, path
     assert created.status_code == 201
     refused = httpx.post(f"{server.url}{path}", data=fields, headers=headers, timeout=60)
     assert refused.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "charset", ["punycode", "idna", "undefined", "utf-7", "utf-16", "latin-1", "rot13", ""]
+)
+@pytest.mark.parametrize(
+    "path", ["/translate", "/translate_file", "/v1/documents", "/v2/document", "/v2/translate"]
+)
+def test_a_form_is_read_as_utf_8_alone(server: RunningServer, path: str, charset: str):
+    field = '--x\r\nContent-Disposition: form-data; name="q-"\r\n\r\n' + "x" * 2000 + "-\r\n--x--\r\n"
+    headers = {"content-type": f"multipart/form-data; boundary=x; charset={charset}"}
+    answer = httpx.post(f"{server.url}{path}", content=field.encode(), headers=headers, timeout=10)
+    assert answer.status_code in (400, 415)
+    assert "UTF-8" in answer.text
+
+
+def test_a_form_may_say_that_it_is_utf_8(server: RunningServer):
+    fields = {"q": "A dog.", "source": "en", "target": "de"}
+    content = "".join(
+        f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{text}\r\n'
+        for name, text in fields.items()
+    )
+    headers = {"content-type": "multipart/form-data; boundary=x; charset=UTF-8"}
+    answer = httpx.post(f"{server.url}/translate", content=f"{content}--x--\r\n", headers=headers)
+    assert answer.status_code == 200

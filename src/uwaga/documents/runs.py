@@ -20,6 +20,8 @@ from uwaga.markup.xml import Element, content_pieces, escape, unescape, xml_toke
 
 EMPTY = re.compile(r"<[^>]*/>|<([\w:]+)>\s*</\1\s*>")
 """Properties without any inside them."""
+TAGS_OF_RUN = 4
+"""Tags of a run in the file, at least: of itself and of its text."""
 DEEPEST = 8
 """Most paragraphs inside each other, as in a text box of a text box; each is kept once more."""
 END_OF_FORMAT = "</rPr>"
@@ -92,7 +94,7 @@ def paragraph(text: str, one: Element, names: RunNames, depth: int = 1) -> Piece
     raw = one.content(text)
     if f"<{names.text}" not in raw:
         return raw
-    check_tags(raw.count("<"))
+    check_tags(raw.count("<") // TAGS_OF_RUN)
     if depth > DEEPEST:
         raise DataError(f"more than {DEEPEST} paragraphs are inside each other")
     reader = _RunReader(text, names, one.inner, one.inner_end)

@@ -162,7 +162,7 @@ class _Page:
             self._parts.append(words if self._message else SPACES.sub(" ", words))
 
     def _add_tag(self, token: Token, raw: str) -> None:
-        check_tags(len(self._parts))
+        check_tags(len(self._parts) // 2)
         if token.kind in ("open", "close"):
             self._parts.append(Tag("open" if token.kind == "open" else "close", raw))
         else:

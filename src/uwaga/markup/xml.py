@@ -150,7 +150,7 @@ def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Tr
     Raises:
         TextTooLongError: it has too many tags.
     """
-    check_tags(text.count("<", start, end))
+    check_tags(text.count("<", start, end) // 2)
     parts: list[str | Tag] = []
     skipped: tuple[Token, str, int] | None = None
     for token in xml_tokens(text, start, end):

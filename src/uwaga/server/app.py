@@ -7,6 +7,7 @@ import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
@@ -53,6 +54,8 @@ DIALECTS: tuple[Dialect, ...] = (
 """By their names in the settings; the first answers errors at paths of none."""
 OPENAPI = "/openapi.json"
 DESCRIPTION = "Machine translation by uwaga. Texts stay on this server."
+THREADS = 64
+"""Threads for what waits for a disk or a database: twice as many as wait for glossaries."""
 FLUSH = 1.0
 """Seconds between two writes of counts in memory to the database."""
 
@@ -165,6 +168,7 @@ def _lifespan(
     async def lifespan(app: object) -> AsyncIterator[None]:
         """Load models while the server answers already; at the end, answer the requests that it has."""
         service, documents, usage = context.service, context.documents, context.stores.usage
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS, "uwaga-server"))
 
         async def flush() -> None:
             while True:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from uwaga.server.api_errors import ApiError, as_api_error, in_thread
 from uwaga.server.auth import Client, KeyRing
 from uwaga.server.document_worker import DocumentWorker
-from uwaga.server.http import address_of, while_connected
+from uwaga.server.http import address_of, recount_body, while_connected
 from uwaga.server.limits import RateLimiter
 from uwaga.server.metrics import Metrics
 from uwaga.server.routing import Routes
@@ -106,6 +106,17 @@ class ServerContext:
         Raises:
             ApiError: there are too many for one request (413) or one minute (429).
         """
+        characters = self.check_size(texts, parameter)
+        if characters:
+            self.limiter.take(client, characters)
+        return characters
+
+    def check_size(self, texts: Sequence[str], parameter: str = "text") -> int:
+        """Check the size of a request's texts, before anything is made of them, and return their characters.
+
+        Raises:
+            ApiError: there are too many for one request (413).
+        """
         limits = self.settings.limits
         if len(texts) > limits.texts:
             message = f"{len(texts)} texts in one request; send at most {limits.texts}"
@@ -114,8 +125,6 @@ class ServerContext:
         if characters > limits.characters:
             message = f"{characters} characters in one request; send at most {limits.characters}"
             raise ApiError(413, "text_too_large", message, parameter)
-        if characters:
-            self.limiter.take(client, characters)
         return characters
 
     async def translate(
@@ -140,6 +149,8 @@ class ServerContext:
             ApiError: a limit is exceeded, or a text cannot be translated.
         """
         characters = self.charge(client, [text.text for text in texts], parameter)
+        if all(text.glossary is None for text in texts):
+            recount_body(request, [text.text for text in texts])
         deadline = self.settings.limits.deadline
         async with self.spending(client, characters), while_connected(request):
             answer = await self.service.translate(texts, client=client.name, deadline=deadline)

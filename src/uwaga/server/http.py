@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, Strict, ValidationError, WithJsonSchema
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
@@ -61,7 +63,12 @@ async def read_json(request: Request, kind: type[Body]) -> Body:
     stated = media_type(request, JSON)
     if stated != JSON and not stated.endswith("+json"):
         raise ApiError(415, "unsupported_media_type", f"send JSON, with the header content-type: {JSON}")
-    return parse_json(await request.body(), kind)
+    return parse_json(await read_body(request), kind)
+
+
+async def read_body(request: Request) -> bytes:
+    """Return the body of a request, which does not keep it."""
+    return b"".join([part async for part in request.stream()])
 
 
 def parse_json(body: bytes, kind: type[Body]) -> Body:
@@ -191,18 +198,31 @@ async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
     Raises:
         ApiError: it is not a form, or has several files.
     """
+    charset = parse_options_header(request.headers.get("content-type"))[1].get(b"charset", b"utf-8")
+    if charset.lower() not in (b"utf-8", b"utf8"):  # Python has codecs that take quadratic time
+        raise ApiError(415, "unsupported_media_type", "send the form in UTF-8")
     try:
         form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=largest)
     except MultiPartException as error:
         raise ApiError(400, "invalid_form", f"the form cannot be read: {error.message}"[:300]) from None
-    except UnicodeDecodeError:
+    except UnicodeError:
         raise ApiError(400, "invalid_form", "the form cannot be read: it is not UTF-8") from None
     try:
+        texts = [value for pair in form.multi_items() for value in pair if isinstance(value, str)]
+        recount_body(request, texts)  # a file lies on disk
         yield form
     finally:
         await form.close()
-        state: RequestState = request.scope["uwaga"]
-        state.room.free(state)
+
+
+def recount_body(request: Request, kept: Iterable[str]) -> None:
+    """Count the strings that are kept of a request's body in place of the body.
+
+    Raises:
+        ApiError: there is no room for them.
+    """
+    state: RequestState = request.scope["uwaga"]
+    state.room.replace(state, sum(map(sys.getsizeof, kept)))
 
 
 LARGEST_FIELD = 16 << 20
@@ -308,7 +328,7 @@ async def read_parameters(request: Request) -> dict[str, Any]:
     if stated in (FORM, UPLOAD):
         async with read_form(request, LARGEST_FIELD) as form:
             return query | _of_form(form.multi_items())
-    body = await request.body()
+    body = await read_body(request)
     if not body.strip():
         return query
     if stated not in ("", JSON):

@@ -70,15 +70,15 @@ class BodyRoom:
         self._size, self._used = size, 0
         self._unfinished: dict[RequestState, None] = {}
 
-    def add(self, state: RequestState, part: bytes) -> None:
-        """Count a part of a request's body.
+    def add(self, state: RequestState, size: int) -> None:
+        """Count a part of a request's body, of so many bytes.
 
         Raises:
             ApiError: there is no room for it.
         """
         self._unfinished.setdefault(state)
-        state.body_bytes += sys.getsizeof(part)
-        self._used += sys.getsizeof(part)
+        state.body_bytes += size
+        self._used += size
         while self._used > self._size:
             oldest = next(iter(self._unfinished))
             self.free(oldest)
@@ -91,6 +91,16 @@ class BodyRoom:
     def finish(self, state: RequestState) -> None:
         """Keep a body that has arrived until :meth:`free`."""
         self._unfinished.pop(state, None)
+
+    def replace(self, state: RequestState, size: int) -> None:
+        """Count what is kept of a body that has arrived in its place.
+
+        Raises:
+            ApiError: there is no room for it.
+        """
+        self.free(state)
+        self.add(state, size)
+        self.finish(state)
 
     def free(self, state: RequestState) -> None:
         """Count a request's body no more."""
@@ -225,7 +235,7 @@ class RequestMiddleware:
             part = message.get("body", b"")
             seen += len(part)
             self._check_size(scope, headers, seen)
-            self._room.add(state, part)
+            self._room.add(state, sys.getsizeof(part))
             whole = not message.get("more_body", False)
             if whole:
                 self._room.finish(state)

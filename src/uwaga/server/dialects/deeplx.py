@@ -14,7 +14,7 @@ from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, KeyPlace, ServerContext
 from uwaga.server.dialects.deepl.account import listed_code
-from uwaga.server.http import Parameters, Several, json_response, parse_json, read_fields
+from uwaga.server.http import Parameters, Several, json_response, parse_json, read_body, read_fields
 from uwaga.server.routing import Routes, error_answers
 from uwaga.server.service import TextAnswer
 from uwaga.translator.request import build_requests
@@ -88,7 +88,7 @@ def routes(context: ServerContext) -> Routes:
 
     async def one(request: Request, method: str, token: str = "") -> Response:
         client = KEY.client(context, request, token)
-        body = parse_json(await request.body(), DeepLXBody)
+        body = parse_json(await read_body(request), DeepLXBody)
         answer = await _translated(context, request, client, [body.text], body)
         return json_response(
             {
@@ -156,6 +156,7 @@ async def _translated(
         raise ApiError(400, "invalid_request", message, "tag_handling")
     if not any(texts):
         raise ApiError(404, "no_text", "No text to translate", "text")
+    context.check_size(texts)
     languages = {"source": body.source_lang or AUTO, "target": body.target_lang}
     return await context.translate(request, client, build_requests(texts, {**languages, "format": tags}))
 

@@ -159,6 +159,7 @@ def routes(context: ServerContext) -> Routes:
         client, fields = await _admitted(context, request, GoogleTexts)
         if fields.cid:
             raise ApiError(400, "not_supported", "Parameter 'cid' is not supported by this server.", "cid")
+        context.check_size(fields.q, "q")
         options = {
             "source": fields.source or AUTO,
             "target": fields.target,

@@ -10,7 +10,7 @@ from uwaga.languages.detection import AUTO
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects.extensions import ERRORS, KEY, page_requests, render, translate_page
 from uwaga.server.dialects.v1_schema import LanguageCode
-from uwaga.server.http import json_response, parse_json
+from uwaga.server.http import json_response, parse_json, read_body
 from uwaga.server.routing import Routes
 
 PATH = "/immersive"
@@ -45,7 +45,8 @@ def routes(context: ServerContext) -> Routes:
     async def translate(request: Request) -> Response:
         """Translate a list of texts."""
         client = KEY.client(context, request)
-        body = parse_json(await request.body(), ImmersiveBody)
+        body = parse_json(await read_body(request), ImmersiveBody)
+        context.check_size(body.text_list, "text_list")
         texts = page_requests(body.text_list, body.source_lang, body.target_lang)
         translated = await translate_page(context, request, client, texts, "text_list")
         return json_response(

@@ -11,7 +11,7 @@ from uwaga.server.api_errors import ApiError
 from uwaga.server.context import Dialect, ServerContext
 from uwaga.server.dialects.extensions import ERRORS, KEY, page_requests, render, translate_page
 from uwaga.server.dialects.v1_schema import LanguageCode
-from uwaga.server.http import json_response, parse_json
+from uwaga.server.http import json_response, parse_json, read_body
 from uwaga.server.routing import Answer, Routes
 
 PATH = "/kiss"
@@ -53,12 +53,13 @@ def routes(context: ServerContext) -> Routes:
     async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
         client = KEY.client(context, request)
-        body = parse_json(await request.body(), KissBody)
+        body = parse_json(await read_body(request), KissBody)
         texts = body.texts
         if texts is None:
             if body.text is None:
                 raise ApiError(400, "missing", "name a `text`, or a list of `texts`", "text")
             texts = [body.text]
+        context.check_size(texts)
         requests = page_requests(texts, body.source, body.target)
         translated = await translate_page(context, request, client, requests)
         if body.texts is None:

@@ -173,6 +173,7 @@ WEBLATE = r"\[X\d{1,9}X\]"
 """The placeholders that Weblate writes for variables and markup: ``[X5X]``."""
 NO_TEXTS = "Invalid request: q must be a text or a list of texts"
 NUMBER = re.compile(r"-?[0-9]{1,9}", re.ASCII)
+PARAMETERS = ("q", "s", "source", "target", "format", "alternatives", "api_key")
 
 
 class LibreTranslateBody(BaseModel):
@@ -275,6 +276,7 @@ def _add_texts(routes: Routes, context: ServerContext) -> None:
         q = required(fields, "q")
         source, target = required_text(fields, "source"), required_text(fields, "target")
         texts = _texts(q)
+        context.check_size(texts, "q")
         alternatives = _alternatives(fields)
         kind = _format(fields)
         options: SearchOverrides = {}
@@ -364,7 +366,8 @@ async def admitted(context: ServerContext, request: Request) -> tuple[Client, di
         ApiError: as :meth:`KeyPlace.client`, or the body cannot be read.
     """
     client = KEY.early_client(context, request)
-    fields = await read_parameters(request)
+    parameters = await read_parameters(request)
+    fields = {name: parameters[name] for name in PARAMETERS if name in parameters}
     key = fields.get("api_key")
     if key is not None and not isinstance(key, str):
         raise ApiError(400, "invalid_request", "Invalid request: api_key must be a text", "api_key")

@@ -235,6 +235,7 @@ def _add_chat(routes: Routes, context: ServerContext) -> None:
             if body.stream:
                 return stream_completion(request, body.model, await _pieces(context, client, texts[0]))
         else:
+            context.check_size([segment.text for segment in segments.segments], "messages")
             texts = _segment_requests(segments, pair[0])
         answer = await context.translate(request, client, texts, "messages")
         content = answer.translations[0].text if segments is None else _segments_content(segments, answer)

@@ -20,7 +20,7 @@ from uwaga.results.translation import Span, Translation
 from uwaga.server.api_errors import ApiError
 from uwaga.server.auth import Client
 from uwaga.server.context import Dialect, KeyPlace, ServerContext
-from uwaga.server.http import Flag, Parameters, checked, json_response, parse_json, read_parameters
+from uwaga.server.http import Flag, Parameters, checked, json_response, parse_json, read_body, read_parameters
 from uwaga.server.routing import Answer, Routes, error_answers
 from uwaga.server.served_models import ServedLanguage
 from uwaga.server.service import Service
@@ -122,7 +122,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     async def translate_json(request: Request) -> Response:
         """Translate a text; the segments are words, which `▁` precedes where a space does."""
         client = KEY.client(context, request)
-        await request.body()
+        await read_body(request)
         return json_response(translation_pair(await translated(request, client, request.query_params)))
 
     @routes.add(
@@ -145,7 +145,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
     async def translate_plain(request: Request) -> Response:
         """Translate a text, and return the translation alone."""
         client = KEY.client(context, request)
-        await request.body()
+        await read_body(request)
         translation = await translated(request, client, request.query_params)
         return Response(translation.text, media_type="text/plain")
 
@@ -160,7 +160,7 @@ def _add_translation(routes: Routes, context: ServerContext) -> None:
         """Check the languages, and do nothing: the server has no cache that translations could wait in."""
         KEY.client(context, request)
         query = checked(request.query_params, PairQuery)
-        if not parse_json(await request.body(), BatchBody).root:
+        if not parse_json(await read_body(request), BatchBody).root:
             raise ApiError(400, "missing", "the list of texts is empty", "input")
         if query.srcLangCode:
             context.service.language(query.srcLangCode, "source")

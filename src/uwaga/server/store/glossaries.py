@@ -35,6 +35,8 @@ from uwaga.terms import Glossary
 NO_GLOSSARY = "no such glossary"
 READY_MEMORY = 128 << 20
 """Maximum bytes of memory of the glossaries that a process has ready for translation, as of each alone."""
+MOST_LOADING = 32
+"""Maximum requests that wait until glossaries are read: half of the server's threads."""
 
 Result = TypeVar("Result")
 Change = Callable[[StoredGlossary], StoredGlossary]
@@ -69,12 +71,16 @@ class GlossaryStore:
     def __init__(self, engine: sql.Engine, limits: GlossaryLimits = NO_LIMITS) -> None:
         self._engine, self._limits = engine, limits
         self._loader = ThreadPoolExecutor(1, "glossaries")
+        self._places = threading.BoundedSemaphore(MOST_LOADING)
 
     def load(self, work: Callable[[], Result]) -> Result:
         """Run what needs the entries of a glossary, and return its result.
 
         It runs in one thread, so that one glossary at a time is in memory, and one heap of the C library,
         which retains tens of MB of each thread, grows.
+
+        Raises:
+            BusyError: too many wait for this thread.
         """
 
         def run() -> Result:
@@ -83,7 +89,12 @@ class GlossaryStore:
             finally:
                 trim_heap()
 
-        return self._loader.submit(run).result()
+        if not self._places.acquire(blocking=False):
+            raise BusyError("too many glossaries are being read; try again in a second")
+        try:
+            return self._loader.submit(run).result()
+        finally:
+            self._places.release()
 
     def add(self, owner: str, glossary: StoredGlossary) -> None:
         """Store a new glossary.
