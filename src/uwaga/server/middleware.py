@@ -116,12 +116,14 @@ def _no_room() -> ApiError:
 
 def _clear_frames(error: BaseException) -> None:
     """Release what the frames of an error hold: futures, which hold the error, and long texts."""
-    errors = [error]
-    for raised in errors:  # grows
-        traceback.clear_frames(raised.__traceback__)
-        for other in (raised.__cause__, raised.__context__):
-            if other is not None and not any(other is known for known in errors):
-                errors.append(other)
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        raised = pending.pop()
+        if raised is not None and id(raised) not in seen:
+            seen.add(id(raised))
+            traceback.clear_frames(raised.__traceback__)
+            pending += [raised.__cause__, raised.__context__]
 
 
 def _cancelled(error: BaseException) -> bool:
