@@ -279,7 +279,7 @@ def test_an_error_within_a_stream_is_its_last_event():
         raise ApiError(504, "deadline_exceeded", "the time is over")
 
     async def messages() -> list[dict[str, Any]]:
-        scope = {"type": "http", "headers": [], "uwaga": RequestState("1", BodyRoom(1))}
+        scope = {"type": "http", "headers": [], "uwaga": RequestState("1", BodyRoom(1 << 20))}
         request, sent = Request(scope, asyncio.Event().wait), []
 
         async def send(message: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ def upload(*parts: tuple[str, str]) -> Request:
 
     headers = [(b"content-type", b"multipart/form-data; boundary=x")]
     scope = {"type": "http", "method": "POST", "headers": headers, "query_string": b""}
-    scope["uwaga"] = RequestState("1", BodyRoom(1))
+    scope["uwaga"] = RequestState("1", BodyRoom(1 << 20))
     return Request(scope, receive)
 
 

@@ -209,13 +209,21 @@ class DocumentStore:
         self.update(row_id, downloaded=True)
         return self._folder / row_id / OUTPUT
 
-    def remove(self, owner: str | None, document_id: str, key: str | None = None) -> None:
+    def remove(
+        self, owner: str | None, document_id: str, key: str | None = None, *, any_key: bool = False
+    ) -> None:
         """Delete a document in any state; a worker that translates it stops soon.
+
+        Args:
+            owner: as of :meth:`status`, as are the id and the key.
+            document_id: the id of the document.
+            key: the document's own key.
+            any_key: delete it whatever its own key, for an owner who has shown a key of the server.
 
         Raises:
             NotStoredError, StorageError: as :meth:`status`.
         """
-        row, _ = self._find(owner, document_id, key)
+        row, _ = self._find(owner, document_id, key, any_key)
         with storage_errors(), self._engine.begin() as connection:
             connection.execute(DOCUMENTS.delete().where(DOCUMENTS.c.id == row.id))
         self._remove_files(row.id)
@@ -324,14 +332,16 @@ class DocumentStore:
             return None
         return claimed
 
-    def _find(self, owner: str | None, document_id: str, key: str | None) -> tuple[Row, DocumentSpec]:
+    def _find(
+        self, owner: str | None, document_id: str, key: str | None, any_key: bool = False
+    ) -> tuple[Row, DocumentSpec]:
         document_id = document_id.lower()
         row = self._row(stored_id(document_id)) if DOCUMENT_ID.fullmatch(document_id) else None
         if row is None:
             raise NotStoredError(NO_DOCUMENT)
         spec = _spec(row)
         allowed = spec.linked if owner is None else hmac.compare_digest(row.owner, owner_key(owner))
-        if not (allowed and hmac.compare_digest(spec.key, key_hash(key) if key else "")):
+        if not (allowed and (any_key or hmac.compare_digest(spec.key, key_hash(key) if key else ""))):
             raise NotStoredError(NO_DOCUMENT)
         return row, spec
 
