@@ -115,13 +115,17 @@ class _Page:
 
     def pieces(self) -> Iterator[Piece]:
         text, at = self._text, 0
-        closes = _closing_tags(self._tokens(), self._untranslated)
+        closes: dict[int, Token] | None = None
         for token in self._tokens():
             if token.start < at:
                 continue
             self._add_words(at, token.start)
             raw, at = text[token.start : token.end], token.end
-            last = token if token.kind == "raw" else closes.get(token.start)
+            last = token if token.kind == "raw" else None
+            if token.kind == "open" and self._untranslated(token):
+                if closes is None:  # tags before the first such element close none of them
+                    closes = _closing_tags(self._tokens(token.start), self._untranslated)
+                last = closes.get(token.start)
             if last is not None:
                 at = last.end
                 raw = text[token.start : at]
@@ -147,8 +151,8 @@ class _Page:
             return name not in BLOCKS | SKIPPED
         return name in INLINE
 
-    def _tokens(self) -> Iterator[Token]:
-        return html_tokens(self._text, MESSAGE_START if self._message else START)
+    def _tokens(self, position: int = 0) -> Iterator[Token]:
+        return html_tokens(self._text, MESSAGE_START if self._message else START, position)
 
     def _untranslated(self, token: Token) -> bool:
         """Return whether an opening tag begins an element that is not translated."""
@@ -180,7 +184,7 @@ class _Page:
         self._parts, self._words, self._inner = [], [], {}
 
 
-def html_tokens(text: str, start: re.Pattern[str] = START) -> Iterator[Token]:
+def html_tokens(text: str, start: re.Pattern[str] = START, position: int = 0) -> Iterator[Token]:
     """Yield the tags, comments and declarations of a text, in order.
 
     A tag that is never closed ends before the next ``<``. An element of :data:`RAW` is one token up to its
@@ -189,10 +193,11 @@ def html_tokens(text: str, start: re.Pattern[str] = START) -> Iterator[Token]:
     Args:
         text: the text.
         start: the pattern of the start of a tag.
+        position: where to begin, outside tags.
     """
     finder = _Finder(text)
     ends = _TagEnds(text, finder)
-    at = text.find("<")
+    at = text.find("<", position)
     while at >= 0:
         token = _token(text, at, start, finder, ends)
         if token is not None:

@@ -148,9 +148,10 @@ class ServerContext:
         Raises:
             ApiError: a limit is exceeded, or a text cannot be translated.
         """
-        characters = self.charge(client, [text.text for text in texts], parameter)
+        plain = [text.text for text in texts]
+        characters = self.charge(client, plain, parameter)
         if all(text.glossary is None for text in texts):
-            recount_body(request, [text.text for text in texts])
+            recount_body(request, plain)
         deadline = self.settings.limits.deadline
         async with self.spending(client, characters), while_connected(request):
             answer = await self.service.translate(texts, client=client.name, deadline=deadline)

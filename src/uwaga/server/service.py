@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from uwaga.documents.document import DocumentOptions
 from uwaga.documents.job import BATCH, NO_OPTIONS, DocumentReport
 from uwaga.documents.translating import translate_file
-from uwaga.engine.model import trim_heap
+from uwaga.engine import trim_heap
 from uwaga.errors import DataError, MissingExtraError, NotInspectableError, shown
 from uwaga.languages.detection import AUTO, detect_language, load_detector
 from uwaga.results.translation import Translation
