@@ -12,6 +12,7 @@ import pytest
 
 from uwaga.server.app import DIALECTS, Application, create_app
 from uwaga.server.auth import add_key
+from uwaga.server.context import ServerContext
 from uwaga.server.metrics import Metrics
 from uwaga.server.routing import Route
 from uwaga.server.serve import open_service
@@ -139,3 +140,20 @@ def test_a_wrong_key_is_refused_before_the_body_is_read(app: tuple[Application, 
     only_in_body = {"/translate", "/detect", "/suggest", "/translate_file"}
     google = {path for path in read if path.startswith("/language/translate/v2")}
     assert set(read) <= only_in_body | google
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2::7", "2001:db8:1:2::/64"),
+        ("2001:DB8:1:2:ffff::1%eth0", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::7", "2001:db8:1:3::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("unix:", "unix:"),
+        ("", ""),
+    ],
+)
+def test_clients_of_one_ipv6_network_share_their_limits(address: str, name: str):
+    context = ServerContext(server_settings({"limits": {"requests_per_minute": 5}}, "the test"), None)  # type: ignore[arg-type]
+    assert (context.visitor(address).name, context.visitor(address).requests_per_minute) == (name, 5)
