@@ -67,9 +67,6 @@ def first_evidence(
         source: words of the source.
         target: words of the translation.
         lexicon: word translation probabilities.
-
-    Raises:
-        ModelError: the lexicon is damaged.
     """
     shares = maps / (maps.sum(axis=1, keepdims=True) + SHARED)
     spelt = np.array([[_likeness(word, partner) for word in source] for partner in target])
@@ -106,9 +103,6 @@ def link_probabilities(
         maps: (heads, target words, source words) of the model's heads.
         source: words of the source.
         target: words of the translation.
-
-    Raises:
-        ModelError: the model has another number of weights, or its lexicon is damaged.
     """
     if not source or not target:
         return np.zeros((len(target), len(source)))
@@ -117,11 +111,7 @@ def link_probabilities(
 
 
 def weighed(evidence: Evidence, weights: Sequence[float]) -> Evidence:
-    """Return the logits: features times weights, plus the bias, which is the last weight.
-
-    Raises:
-        ModelError: the number of weights is wrong.
-    """
+    """Return the logits: features times weights, plus the bias, which is the last weight."""
     expected = evidence.shape[-1] + 1
     if len(weights) != expected:
         raise ModelError(

@@ -100,11 +100,7 @@ class AdaptedWeights(Weights):
 
 
 def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
-    """Write an adapter atomically, replacing an older one.
-
-    Raises:
-        ModelError: the folder holds something else, or cannot be written. Nothing has changed then.
-    """
+    """Write an adapter atomically, replacing an older one."""
     present = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     foreign = [name for name in present if name not in FILES]
     if foreign or (folder.exists() and not folder.is_dir()):
@@ -132,11 +128,7 @@ def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
 
 
 def read_adapter(folder: str | Path) -> Adapter:
-    """Read what :func:`write_adapter` has written.
-
-    Raises:
-        ModelError: it is no adapter, damaged, or of a newer version. The message names the file.
-    """
+    """Read what :func:`write_adapter` has written."""
     folder = Path(folder)
     if not (folder / CONFIG).is_file():
         raise ModelError(
@@ -165,12 +157,7 @@ def read_adapter(folder: str | Path) -> Adapter:
 
 
 def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
-    """Return a model with an adapter merged into its weights as they are read.
-
-    Raises:
-        ModelError: the adapter belongs to another model.
-        SettingsError: the model is in int8.
-    """
+    """Return a model with an adapter merged into its weights as they are read."""
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(

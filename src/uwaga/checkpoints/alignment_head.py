@@ -23,9 +23,6 @@ def read_head(place: Path) -> AlignmentHead | None:
 
     Args:
         place: the model's folder or file.
-
-    Raises:
-        ModelError: the file is damaged.
     """
     beside = _beside(place)
     if beside.is_file():
@@ -45,9 +42,6 @@ def write_head(place: Path, head: AlignmentHead) -> Path:
 
     Returns:
         the file.
-
-    Raises:
-        ModelError: neither can be written.
     """
     path = _beside(place)
     try:

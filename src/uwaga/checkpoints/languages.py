@@ -101,11 +101,7 @@ class Languages:
         return (source, target) if source or target else (self.card.languages, self.card.languages)
 
     def chosen(self, source: str | None = None, target: str | None = None) -> Languages:
-        """Return a copy with other default languages; None keeps the present one.
-
-        Raises:
-            SettingsError: the model lacks a language.
-        """
+        """Return a copy with other default languages; None keeps the present one."""
         _check_codes(source, target)
         pair = (source or self.default[0], target or self.default[1])
         made = replace(self, default=pair)
@@ -154,10 +150,6 @@ class Languages:
         of each source (OPUS-MT, MADLAD-400) or a text there (T5, whose ``config.json`` states it for each
         pair), or both languages into the prompt of a language model. A language that is None defaults to the
         one chosen when the model was loaded, else to the folder's.
-
-        Raises:
-            SettingsError: the model lacks a language, or one is required and not given; the message lists its
-                languages.
         """
         _check_codes(source, target)
         ours, theirs = self.source, self.target
@@ -235,11 +227,7 @@ def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 def resolve_languages(
     languages: tuple[str, str], source_language: str | None, target_language: str | None, where: str
 ) -> tuple[str, str]:
-    """Return the languages of a model of one pair after checking the requested ones against them.
-
-    Raises:
-        SettingsError: the model translates between other languages.
-    """
+    """Return the languages of a model of one pair after checking the requested ones against them."""
     found = list(languages)
     for side, asked in enumerate((source_language, target_language)):
         if asked is None:

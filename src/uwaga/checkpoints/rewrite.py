@@ -43,10 +43,6 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: Read, card: str, half: b
         read: returns the new weight of a name, in the model's shape; tied weights are read once.
         card: the model card in Markdown.
         half: store the weights in float16 instead of float32.
-
-    Raises:
-        ModelError: the format cannot be written, a weight is not finite, the folder holds something else, or
-            it cannot be written. Nothing has changed then.
     """
     weights = checkpoint.weights
     if not can_rewrite(checkpoint) or weights is None:

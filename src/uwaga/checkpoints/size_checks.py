@@ -39,9 +39,6 @@ def check_against_weights(
         settings: settings of the model.
         vocabulary: tokens of the larger side.
         tensors: the stored tensors.
-
-    Raises:
-        ModelError: more layers than tensors, or a matrix of more numbers than are stored in all.
     """
     layers, width = layer_count(settings), settings.width
     if layers > len(tensors):

@@ -32,10 +32,6 @@ def to_engine(
             integers, and float32 for all others.
         threads: see :class:`uwaga.engine.NativeModel`.
         packed: the weights, if they are packed already.
-
-    Raises:
-        ModelError: the model is of another family, or a weight is not finite; the message names the file.
-        SettingsError: another precision is requested of an int8 or int4 folder.
     """
     settings = _settings(checkpoint)
     if packed is None and checkpoint.packed is not None:
@@ -56,13 +52,7 @@ def to_engine(
 def pack_weights(
     checkpoint: Checkpoint, precision: Precision, keep: Sequence[str] = (), levels: int = EXACT
 ) -> Packed:
-    """Pack the weights of a checkpoint for the engine; see :func:`uwaga.engine.packing.pack`.
-
-    Raises:
-        ModelError: the engine does not run the family, the weights are quantised already, or one is not
-            finite.
-        SettingsError: a pattern in ``keep`` matches no matrix.
-    """
+    """Pack the weights of a checkpoint for the engine; see :func:`uwaga.engine.packing.pack`."""
     settings, weights = _settings(checkpoint), checkpoint.weights
     if weights is None:
         raise ModelError(f"{checkpoint.place}: quantised already; give the model that it was made of")

@@ -34,11 +34,6 @@ def to_torch(
         checkpoint: of any format but int8.
         device: ``cpu``, ``cuda`` or ``cuda:N``.
         dtype: number format of the computation.
-
-    Raises:
-        ModelError: a weight is missing, unknown, of another shape or not finite, or does not fit on the
-            device. The message names the file.
-        SettingsError: the weights are in int8 or int4.
     """
     weights = checkpoint.weights
     if weights is None:

@@ -116,11 +116,7 @@ class Weights:
         return replace(self, stored={name: replace(one, path=path) for name, one in self.stored.items()})
 
     def read(self, name: str) -> Floats:
-        """Return a weight in float32.
-
-        Raises:
-            ModelError: a quantisation scale is damaged.
-        """
+        """Return a weight in float32."""
         shape, views, longer = self.shapes[name], self.table.weights[name], self.table.longer.get(name)
         if views[0].name not in self.stored:
             whole = np.zeros((longer.rows, *shape[1:]) if longer else shape, dtype=np.float32)
@@ -179,10 +175,6 @@ def map_weights(
         table: the stored tensors that they are made of.
         stored: the tensors, by the names that the table uses.
         where: the folder or file, for messages.
-
-    Raises:
-        ModelError: a stored tensor is missing, unknown, of another shape or not a weight, or two that should
-            be equal differ. The message names the file, the tensor and both shapes.
     """
     absent = set(shapes) - set(table.weights)
     if absent:

@@ -91,12 +91,7 @@ class RawBlock(NamedTuple):
 
 
 class Lines:
-    """A corpus as lines: those of a TSV or of two texts unchanged, pairs of other formats as lines of TSV.
-
-    Raises:
-        DataError: a file is missing, or the files do not match the format.
-        SettingsError: there are no files.
-    """
+    """A corpus as lines: those of a TSV or of two texts unchanged, pairs of other formats as lines of TSV."""
 
     def __init__(self, paths: Sequence[Path | str], languages: tuple[str, str]) -> None:
         files = tuple(str(path) for path in paths)
@@ -106,12 +101,7 @@ class Lines:
         self.aligned = self._sources.format == "text"
 
     def blocks(self) -> Iterator[LineBlock]:
-        """Yield the blocks in order.
-
-        Raises:
-            DataError: a file is binary, truncated or damaged, or the texts have unequal numbers of lines.
-            MissingExtraError: the library of the format or the compression is not installed.
-        """
+        """Yield the blocks in order."""
         if self._sources.format == "tsv":
             sides: list[Iterator[Raw]] = [chain.from_iterable(map(read_lines, self._sources.files))]
         elif self.aligned:

@@ -135,11 +135,7 @@ def _output_paths(
     settings: CleaningSettings,
     rejected: Path | None,
 ) -> list[Path]:
-    """Return the files to write.
-
-    Raises:
-        SettingsError: they do not match the input, or would overwrite it or each other.
-    """
+    """Return the files to write."""
     paths = list(outputs)
     if corpus.aligned and len(inputs) == 1 and len(outputs) == 1:
         endings = [
@@ -184,11 +180,7 @@ def _write_rejected(file: IO[bytes], block: LineBlock, verdicts: Verdicts, names
 
 
 def _check_some_left(report: CleaningReport) -> None:
-    """Refuse an empty result.
-
-    Raises:
-        DataError: no pair was read, or none is kept; names the rule that rejected most.
-    """
+    """Refuse an empty result."""
     if report.kept:
         return
     if not report.read:

@@ -48,11 +48,7 @@ class Spool:
         self._scores.close()
 
     def add(self, block: LineBlock, verdicts: Verdicts, scores: Scores) -> None:
-        """Append a block; ``scores`` (pairs,) are those of its pairs that are left, each at least 0.
-
-        Raises:
-            DataError: the disk is full.
-        """
+        """Append a block; ``scores`` (pairs,) are those of its pairs that are left, each at least 0."""
         raw = block.sent()
         try:
             for content in (*raw.columns, verdicts.astype("<i2").tobytes()):

@@ -97,9 +97,6 @@ class RuleWorkers:
     Args:
         settings: the rules.
         jobs: number of processes; 1 is this process alone.
-
-    Raises:
-        UwagaError: a rule cannot be prepared.
     """
 
     def __init__(self, settings: CleaningSettings, jobs: int) -> None:
@@ -132,11 +129,7 @@ class RuleWorkers:
         return last if isinstance(last, ScoredRule) else None
 
     def judge(self, blocks: Iterator[LineBlock]) -> Iterator[JudgedBlock]:
-        """Yield the blocks in order with their verdicts.
-
-        Raises:
-            DataError: a process died.
-        """
+        """Yield the blocks in order with their verdicts."""
         stream: Iterator[tuple[LineBlock, Verdicts | None]] = ((block, None) for block in blocks)
         for number in range(len(self._stages.stages)):
             stream = self._judge_stage(stream, number)

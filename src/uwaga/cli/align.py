@@ -126,11 +126,7 @@ def align(
 
 
 def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gold: Path | None) -> None:
-    """Refuse options that cannot be combined.
-
-    Raises:
-        SettingsError: names the options.
-    """
+    """Refuse options that cannot be combined."""
     if aligner and (model is not None or both is not None or choose):
         raise SettingsError("--aligner learns from the pairs alone: leave out --model, --both and --choose")
     if choose and both is not None:
@@ -142,11 +138,7 @@ def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gol
 
 
 def _check_own(place: Path) -> None:
-    """Check that the choice of a head can be stored with a model.
-
-    Raises:
-        SettingsError: the model is the bundled one, a part of the installed package.
-    """
+    """Check that the choice of a head can be stored with a model."""
     from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 
     if place.resolve() == BUNDLED.resolve():

@@ -183,11 +183,7 @@ def show(found: list[Alignment], output: Path | None, as_json: bool, multiples: 
 
 
 def selection(kinds: list[str] | None, layers: list[str] | None, heads: list[str] | None) -> Selection | None:
-    """Return the selection by --kind, --layer and --head; None if none of them is given.
-
-    Raises:
-        SettingsError: an impossible value.
-    """
+    """Return the selection by --kind, --layer and --head; None if none of them is given."""
     if not (kinds or layers or heads):
         return None
     from uwaga.inspection import KINDS, Selection

@@ -142,11 +142,7 @@ def fetch_model(
     update: bool = False,
     yes: bool = False,
 ) -> Path:
-    """Download a model with a prompt for its licence and a progress bar, and return its path.
-
-    Raises:
-        CatalogueError, ModelError, MissingExtraError: as :func:`uwaga.library.download`.
-    """
+    """Download a model with a prompt for its licence and a progress bar, and return its path."""
     from uwaga import library as catalogue
 
     with contextlib.ExitStack() as bar:

@@ -29,9 +29,6 @@ def load_for_texts(
         names: models, none for the bundled one or what the languages choose.
         wanted: how to load them, and the languages.
         via: the languages between.
-
-    Raises:
-        ModelError, SettingsError, MissingExtraError: as :func:`uwaga.load`.
     """
     from uwaga.translator.choose_models import choose_for
 
@@ -57,10 +54,6 @@ def load_for_sample(
 
     It is detected among the languages that the model, or the installed ones, translate from, and reported. A
     sample of lines in the target language, which are left alone, decides nothing.
-
-    Raises:
-        ModelError, SettingsError, MissingExtraError: as :func:`uwaga.load`; or the language is unknown, or a
-            document is already in the target language.
     """
     if wanted.source != AUTO:
         return load_for_texts(names, wanted, via)
@@ -84,12 +77,7 @@ def _installed_sources(target: str) -> list[str]:
 
 
 def _reported(sample: Sequence[str], sources: Sequence[str], target: str, of_document: bool) -> str:
-    """Return the source language of a sample, after reporting it on standard error.
-
-    Raises:
-        MissingExtraError: py3langid is not installed.
-        SettingsError: the language cannot be detected, or is a document's target language.
-    """
+    """Return the source language of a sample, after reporting it on standard error."""
     from uwaga.languages.detection import UNDETERMINED, detect_language
 
     if not sample and sources:

@@ -60,9 +60,6 @@ def needing(extra: str, work: str) -> Iterator[None]:
     Args:
         extra: the extra of uwaga that installs the module.
         work: what needs it, for the message.
-
-    Raises:
-        MissingExtraError: names the module and the extra.
     """
     try:
         yield
@@ -73,22 +70,14 @@ def needing(extra: str, work: str) -> Iterator[None]:
 
 
 def fail(message: str) -> None:
-    """Print ``error: message`` on stderr and exit with status 1.
-
-    Raises:
-        typer.Exit: always.
-    """
+    """Print ``error: message`` on stderr and exit with status 1."""
     typer.echo(typer.style("error:", fg="red", bold=True) + " " + message, err=True)
     raise typer.Exit(MISTAKE)
 
 
 @contextlib.contextmanager
 def guarded_output() -> Iterator[None]:
-    """Report a standard output that is closed or full in one line, instead of a traceback.
-
-    Raises:
-        typer.Exit: with status 1, or without a message 141 if the reader of a pipe has exited.
-    """
+    """Report a standard output that is closed or full in one line, instead of a traceback."""
     closed = sys.stdout is None
     if closed:
         sys.stdout = ClosedOutput()
@@ -117,11 +106,7 @@ class ClosedOutput(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Refuse to write.
-
-        Raises:
-            OSError: always.
-        """
+        """Refuse to write."""
         raise OSError(errno.EBADF, "it is closed")
 
 

@@ -25,10 +25,6 @@ def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) 
         hypotheses: alignments in Moses format, one line per pair; ``-`` is standard input.
         references: one file of gold alignments: for every pair, or for numbered ones.
         as_json: print one JSON object.
-
-    Raises:
-        SettingsError: there are several references.
-        DataError: a file cannot be read, or the files are not of the same pairs.
     """
     from uwaga.evaluation.alignment_error import alignment_report, chosen_lines, moses_links, read_gold
     from uwaga.files.lines import decoded

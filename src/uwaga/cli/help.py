@@ -29,9 +29,6 @@ def help_page(context: Any, asked: str | None) -> str:
     Args:
         context: that of the command.
         asked: the word after ``--help``: a panel, ``examples`` or ``all``; None for the page.
-
-    Raises:
-        UsageError: there is no panel of this name.
     """
     width = min(WIDEST, max(40, shutil.get_terminal_size((NARROW, 24)).columns))
     page = _Page(context, width)

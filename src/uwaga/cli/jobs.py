@@ -147,12 +147,7 @@ class JobReporter:
 def run(
     job: Job, verb: str, unit: str, workers: int | None = None, ray: str | None = None
 ) -> tuple[Manifest, JobReporter]:
-    """Run a job with progress reports.
-
-    Raises:
-        UwagaError: as :func:`uwaga.jobs.engine.run_job`.
-        typer.Exit: the user interrupted the job.
-    """
+    """Run a job with progress reports."""
     from uwaga.jobs.engine import run_job
     from uwaga.jobs.workers import Workers
 
@@ -167,11 +162,7 @@ def run(
 
 
 def run_corpus(job: CorpusJob, join: Path | None, verb: str) -> None:
-    """Run a job over a corpus, join its parts if asked for, and print a summary.
-
-    Raises:
-        UwagaError: as :func:`uwaga.jobs.engine.run_job` and :func:`uwaga.jobs.corpus.check_join`.
-    """
+    """Run a job over a corpus, join its parts if asked for, and print a summary."""
     from uwaga.jobs.corpus import check_join, join_parts
 
     if join is not None:

@@ -69,13 +69,7 @@ class Pace:
 
 
 def chunks_of(texts: list[str] | None, path: Path | None, pace: Pace | None = None) -> Iterator[Chunk]:
-    """Return the texts of the command line, or the lines of a file, or else those of standard input.
-
-    Raises:
-        SettingsError: both texts and a file are given, or a text is the name of a file and there is no ``--``
-            before it.
-        DataError: as :func:`file_chunks` and :func:`standard_input_chunks`.
-    """
+    """Return the texts of the command line, or the lines of a file, or else those of standard input."""
     if texts and path is not None:
         raise SettingsError("give texts or --input, not both")
     if texts:
@@ -101,11 +95,7 @@ def _check_not_files(texts: list[str]) -> None:
 
 
 def file_chunks(path: Path, pace: Pace | None = None) -> Iterator[Chunk]:
-    """Yield the lines of a file, plain or compressed, in chunks of :data:`CHUNK` or of the size of ``pace``.
-
-    Raises:
-        DataError: it is missing, unreadable, binary or not UTF-8; raised after the lines before the bad one.
-    """
+    """Yield the lines of a plain or compressed file in chunks of :data:`CHUNK` or of the size of ``pace``."""
     return _decoded(_heaps(read_lines(path), pace), str(path))
 
 
@@ -114,9 +104,6 @@ def standard_input_chunks() -> Iterator[Chunk]:
 
     A line typed by hand is a chunk of its own; a fast pipe gives chunks of :data:`CHUNK` lines. A thread
     reads ahead from this call on, so that lines are collected while a model loads or translates.
-
-    Raises:
-        DataError: it is closed, or a line is not UTF-8; raised after the lines before the bad one.
     """
     return _decoded(_arriving(_raw_lines(_standard_input())), STANDARD_INPUT)
 
@@ -130,10 +117,6 @@ def lines_out(path: Path | None) -> Iterator[Callable[[str], None]]:
 
     Args:
         path: the file, or None for standard output.
-
-    Raises:
-        DataError: the file cannot be written.
-        MissingExtraError: its name ends in .zst, and zstandard is not installed.
     """
     if path is None:
         yield _writer(getattr(sys.stdout, "buffer", None))
@@ -278,12 +261,7 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(files: list[Path]) -> Iterator[Pairs]:
-    """Yield the pairs of a TSV, of two files, or if there are none of standard input.
-
-    Raises:
-        SettingsError: there are more than two files.
-        DataError: a file cannot be read, a line has no tab, or two files differ in their number of lines.
-    """
+    """Yield the pairs of a TSV, of two files, or if there are none of standard input."""
     if len(files) > MOST_FILES:
         raise SettingsError(
             f"{len(files)} files given: expected one TSV, or one file of sources and one of targets"
@@ -320,11 +298,7 @@ def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
 
 
 def sample_of(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]]:
-    """Return the lines of the first chunk with letters, from which a language is detected, and all chunks.
-
-    Raises:
-        DataError: the input is empty.
-    """
+    """Return the lines of the first chunk with letters, from which a language is detected, and all chunks."""
     seen: list[Chunk] = []
     for chunk in chunks:
         seen.append(chunk)

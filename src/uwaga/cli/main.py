@@ -103,11 +103,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line with ``arguments``, those of the process by default.
-
-    Raises:
-        SystemExit: always: 0 success, 1 error in the input, 2 wrong usage, 130 interrupted, 143 terminated.
-    """
+    """Run the command line with ``arguments``, those of the process by default."""
     try:
         with terminable(), guarded_output():
             app(args=None if arguments is None else list(arguments), prog_name="uwaga")

@@ -156,11 +156,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _patterns(values: list[str]) -> bool | list[str]:
-    """Return the placeholders of a request from the values of ``--placeholder``.
-
-    Raises:
-        SettingsError: ``none`` is not alone.
-    """
+    """Return the placeholders of a request from the values of ``--placeholder``."""
     if NOTHING in values and len(values) > 1:
         raise SettingsError("--placeholder none cannot be combined with other patterns")
     return False if values == [NOTHING] else values

@@ -100,11 +100,7 @@ LOAD_HELP = {
 
 
 def check_streaming(as_json: bool, search: SearchOverrides) -> None:
-    """Check that no other option conflicts with ``--stream``.
-
-    Raises:
-        SettingsError: JSON, several results, or a beam, which decides at the end.
-    """
+    """Check that no other option conflicts with ``--stream``."""
     beam = 1 if search.get("sample") else search.get("beam", 1)
     if as_json or search["nbest"] != 1 or beam != 1:
         raise SettingsError("--stream shows a single greedy or sampled text: omit --json, --nbest and --beam")
@@ -124,9 +120,6 @@ def labelled(values: Sequence[str], option: str) -> dict[str, str]:
     """Parse arguments ``NAME=PATH``; a path without a name is named after its last parts.
 
     The name of ``runs/bahdanau/model`` is ``bahdanau``, that of ``out/luong.de`` is ``luong``.
-
-    Raises:
-        SettingsError: a name or path is empty, or a name is given twice.
     """
     paths: dict[str, str] = {}
     for value in values:

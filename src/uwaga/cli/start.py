@@ -12,11 +12,7 @@ OBJECTS = 50_000
 
 
 def start() -> None:
-    """Import the command line and run it with the arguments of the process.
-
-    Raises:
-        SystemExit: always, as :func:`uwaga.cli.main.main`.
-    """
+    """Import the command line and run it with the arguments of the process."""
     os.environ.setdefault("PYTHONSAFEPATH", "1")  # also for processes that libraries start
     # Imported modules stay alive, so garbage collection during imports frees nothing. Searching all installed
     # packages for plugins of pydantic takes longer than reading a model's settings.

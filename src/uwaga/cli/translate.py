@@ -141,11 +141,7 @@ class Notes:
         typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
 
     def finish(self) -> None:
-        """Report the use of drafts, and the number of lines that were not named.
-
-        Raises:
-            typer.Exit: with status 1, if a line was not translated.
-        """
+        """Report the use of drafts, and the number of lines that were not named."""
         if self.draft is not None:
             typer.echo(
                 f"drafts: {self.draft.share_accepted:.0%} of {self.draft.proposed} tokens accepted, "
@@ -323,11 +319,7 @@ class _Shape(NamedTuple):
     colours: bool
 
     def check(self, search: SearchOverrides) -> None:
-        """Check that no options conflict.
-
-        Raises:
-            SettingsError: names the options.
-        """
+        """Check that no options conflict."""
         if self.streams:
             the.check_streaming(self.as_json, search)
         if search.get("attention") and not self.as_json:
@@ -357,13 +349,7 @@ class _Shape(NamedTuple):
 def open_results(
     translator: Translator, request: Request, shape: _Shape, output: Path | None, resume: bool
 ) -> Iterator[Journal | None]:
-    """Open the journal of an output file, from which an interrupted run resumes; None for a stream.
-
-    Raises:
-        DataError: the journal cannot be written.
-        RunInUseError: another process writes the file.
-        SettingsError: the interrupted run had other options.
-    """
+    """Open the journal of an output file, from which an interrupted run resumes; None for a stream."""
     if output is None or (output.exists() and not output.is_file()):
         yield None
         return
@@ -417,11 +403,7 @@ class _Job:
     def run(
         self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, alignments: Path | None
     ) -> None:
-        """Translate every chunk, except what an interrupted run has finished.
-
-        Raises:
-            DataError: a line cannot be translated, or the interrupted run had another input.
-        """
+        """Translate every chunk, except what an interrupted run has finished."""
         from uwaga.cli.meter import meter
 
         with contextlib.ExitStack() as files:

@@ -17,11 +17,7 @@ TRUTH = ("true", "false")
 
 
 def check_flags(context: Any, args: Sequence[str]) -> None:
-    """Refuse ``--json true``: a flag takes no value, so the word would be taken as an argument.
-
-    Raises:
-        UsageError: names the option and the word.
-    """
+    """Refuse ``--json true``: a flag takes no value, so the word would be taken as an argument."""
     parameters = [one for one in context.command.params if getattr(one, "is_flag", False)]
     flags = {name for one in parameters for name in (*one.opts, *one.secondary_opts)}
     given = args[: args.index("--")] if "--" in args else args

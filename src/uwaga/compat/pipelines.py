@@ -200,11 +200,7 @@ class Pipeline:
             number += len(part)
 
     def _checked(self, options: Mapping[str, Any]) -> Record:
-        """Return the pipeline's and a call's arguments, without those that change nothing.
-
-        Raises:
-            SettingsError: an argument is unknown, or has a value that uwaga does not have.
-        """
+        """Return the pipeline's and a call's arguments, without those that change nothing."""
         merged = {**self._defaults, **options}
         known = {*self.own, *SEARCH, *LENGTHS, *NEUTRAL, "early_stopping", "bad_words_ids"}
         left: Record = {}
@@ -229,11 +225,7 @@ def _texts(inputs: Sequence[Any], number: int) -> list[str]:
 
 
 def _stated(place: Path, task: str) -> Record:
-    """Return what a checkpoint's configuration says of a task (``task_specific_params``).
-
-    Raises:
-        SettingsError: the file is not JSON.
-    """
+    """Return what a checkpoint's configuration says of a task (``task_specific_params``)."""
     path = place / "config.json"
     if not path.is_file():
         return {}
@@ -452,11 +444,7 @@ class FillMaskPipeline(Pipeline):
         return whole.strip()
 
     def _ids(self, targets: Sequence[str]) -> set[int]:
-        """Return the first token of each target.
-
-        Raises:
-            DataError: a target has none.
-        """
+        """Return the first token of each target."""
         found = set()
         for target in targets:
             ids = self.model.tokeniser.encode(target)

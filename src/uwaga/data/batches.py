@@ -141,10 +141,6 @@ class Batches:
 
         ``batch_tokens`` is the maximum of tokens on either side of a batch, including padding; ``guided``
         adds the alignments of the stores.
-
-        Raises:
-            SettingsError: a single pair exceeds ``batch_tokens``.
-            DataError: a store lacks the texts or surface forms that ``data`` requires.
         """
         self._source, self._target = (tokeniser.symbols for tokeniser in tokenisers)
         self._seed = seed % (1 << 64)

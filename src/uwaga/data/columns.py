@@ -23,11 +23,7 @@ BREAKS = re.compile(r"[\t\r\n]+")
 
 
 def cell_text(cell: bytes | str) -> str:
-    """Return the text of a cell, with line breaks and tabs replaced by spaces.
-
-    Raises:
-        UnicodeError: it is not UTF-8, or contains a lone surrogate.
-    """
+    """Return the text of a cell, with line breaks and tabs replaced by spaces."""
     if isinstance(cell, bytes):
         return cell.decode("utf-8")
     cell.encode("utf-8")
@@ -44,9 +40,6 @@ def present_columns(file: str, corpus: CorpusSettings, present: Iterable[str]) -
         file: for messages.
         corpus: ``columns`` and ``languages`` are used.
         present: the columns of the file; nested ones as ``outer.inner``.
-
-    Raises:
-        DataError: a column is missing; lists those of the file.
     """
     names = list(present)
     columns: tuple[str, ...] = tuple(str(column) for column in corpus.columns)
@@ -83,12 +76,7 @@ BATCH = 4096  # rows
 
 
 def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
-    """Yield the pairs of a Parquet file.
-
-    Raises:
-        DataError: the file is missing, damaged, not Parquet, or lacks a text column.
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Yield the pairs of a Parquet file."""
     try:
         import pyarrow.parquet as parquet
     except ImportError:
@@ -134,11 +122,7 @@ def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
 
 
 def json_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
-    """Yield the pairs of a JSON Lines file, whose columns are the keys of its first object.
-
-    Raises:
-        DataError: the file is missing, damaged, not text, or its first object lacks a column.
-    """
+    """Yield the pairs of a JSON Lines file, whose columns are the keys of its first object."""
     columns: tuple[str, ...] = ()
     for number, line in enumerate(read_lines(file), start=1):
         if line is None:

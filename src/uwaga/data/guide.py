@@ -45,11 +45,7 @@ class LinkLines:
         self._line = b""
 
     def advance(self, corpus: str) -> None:
-        """Read the next line; ``corpus`` is the name of the corpus for the message.
-
-        Raises:
-            DataError: there is no further line, or it is too long.
-        """
+        """Read the next line; ``corpus`` is the name of the corpus for the message."""
         line = next(self._lines, b"\n")
         if line == b"\n":  # which no line holds
             raise DataError(
@@ -62,11 +58,7 @@ class LinkLines:
         self._line = line
 
     def links(self, source: str, target: str) -> Links:
-        """Parse the line as the alignment of a pair.
-
-        Raises:
-            DataError: it does not have the form ``0-0 1-2``, or names a word that the pair does not have.
-        """
+        """Parse the line as the alignment of a pair."""
         links = []
         for word in self._line.split():
             link = _LINK.fullmatch(word)

@@ -170,11 +170,7 @@ class Plan(Sequence[Ids]):
             return number, index - (self._ends[number - 1] if number else 0)
 
     def rows(self, index: int) -> Rows:
-        """The tokens of a batch.
-
-        Raises:
-            IndexError: the epoch has fewer.
-        """
+        """The tokens of a batch."""
         place = self.find(index) if index >= 0 else None
         if place is None:
             raise IndexError(f"no batch {index} in this epoch")

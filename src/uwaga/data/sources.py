@@ -57,13 +57,7 @@ class Sources(NamedTuple):
         return " + ".join(self.files)
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows in order.
-
-        Raises:
-            DataError: a file is missing, binary, truncated or damaged, texts have different numbers of lines,
-                or a named column is missing.
-            MissingExtraError: the library of the format or the compression is not installed.
-        """
+        """Yield the rows in order."""
         if self.format == "text":
             yield from self._aligned()
             return
@@ -93,9 +87,6 @@ def find_sources(corpus: CorpusSettings) -> Sources:
 
     Two files are aligned texts unless both have the suffix of one format; one file without such a suffix is
     TSV; a path without a file is a Moses prefix.
-
-    Raises:
-        DataError: a file is missing, or the files do not match the format.
     """
     files = corpus.files
     chosen = _by_names(files) if corpus.format == "auto" else corpus.format
@@ -115,11 +106,7 @@ def find_sources(corpus: CorpusSettings) -> Sources:
 
 
 def check_rereadable(sources: Sources) -> None:
-    """Refuse pipes and devices, because trainings and jobs read a corpus several times.
-
-    Raises:
-        DataError: a file is a pipe or a device.
-    """
+    """Refuse pipes and devices, because trainings and jobs read a corpus several times."""
     for file in sources.files:
         if not is_url(file) and not Path(file).is_file():
             raise DataError(

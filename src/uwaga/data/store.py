@@ -51,11 +51,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path) -> Store:
-        """Map a store that ``build_store`` has written.
-
-        Raises:
-            DataError: it is missing, damaged, or of another version.
-        """
+        """Map a store that ``build_store`` has written."""
         cure = "delete the folder, and it will be rebuilt"
         try:
             facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))

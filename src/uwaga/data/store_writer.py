@@ -52,11 +52,6 @@ def build_store(
         keep_text: whether to store the texts too, which subword sampling needs.
         progress: called repeatedly with the number of lines read.
         say: called with the reason, in one line, if an existing store is replaced.
-
-    Raises:
-        DataError: the input is bad as for ``read_corpus``, no pair is left, the disk is full, or a file
-            changes while it is read.
-        SettingsError: the shares of the surface forms exceed 1; the source's vocabulary lacks the tag.
     """
     check_shares(settings.augment.values())
     tag = tag_ids(source, pairs.corpus.tag)
@@ -84,11 +79,7 @@ def build_store(
 
 
 def tag_ids(tokeniser: TrainingSubwords, tag: str) -> tuple[int, ...]:
-    """Return the id of a corpus's tag as a tuple, empty without a tag.
-
-    Raises:
-        SettingsError: the tag is not a piece of the vocabulary; names both.
-    """
+    """Return the id of a corpus's tag as a tuple, empty without a tag."""
     if not tag:
         return ()
     if (token := tokeniser.tags.get(tag)) is None:

@@ -83,11 +83,7 @@ class XmlItems(ABC, Generic[Item]):
         return self._parser.CurrentLineNumber
 
     def read(self) -> Iterator[Item]:
-        """Yield all items of the file.
-
-        Raises:
-            DataError: the file is missing, damaged, of another format, or declares entities.
-        """
+        """Yield all items of the file."""
         with open_bytes(self._path) as content:
             while True:
                 try:
@@ -138,11 +134,7 @@ LONGEST_UNIT = 1 << 23  # characters
 
 
 def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
-    """Yield the pairs of a TMX file; units are numbered from 1, further target variants are references.
-
-    Raises:
-        DataError: the file is missing, damaged, not TMX, declares entities, or lacks the two languages.
-    """
+    """Yield the pairs of a TMX file; units are numbered from 1, further target variants are references."""
     units = _Units(file, corpus.languages or ("src", "tgt"))
     yield from units.read()
     units.check()

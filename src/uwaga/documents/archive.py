@@ -15,11 +15,7 @@ from uwaga.files.zip import DAMAGE, Archive, ZipMember, ZipRules, open_zip
 
 @contextmanager
 def open_document(path: Path, largest: int = LARGEST) -> Iterator[Archive]:
-    """Open a document for reading; a member that is read whole may have ``largest`` bytes.
-
-    Raises:
-        DataError: the file is missing or damaged, is not a zip archive, or would unpack beyond the bounds.
-    """
+    """Open a document for reading; a member that is read whole may have ``largest`` bytes."""
     with contextlib.ExitStack() as stack:
         try:
             archive = stack.enter_context(open_zip(path, replace(DOCUMENTS, max_member=largest)))

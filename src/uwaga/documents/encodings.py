@@ -49,11 +49,7 @@ def marked_encoding(content: bytes) -> tuple[bytes, str | None]:
 
 
 def known_encoding(name: str, where: str) -> str:
-    """Return Python's name of an encoding.
-
-    Raises:
-        SettingsError: it is unknown, or not an encoding of text.
-    """
+    """Return Python's name of an encoding."""
     try:
         known = codecs.lookup(name).name
     except (LookupError, ValueError):
@@ -70,9 +66,6 @@ def decode(content: bytes, encoding: str, where: str) -> str:
         content: without a byte order mark.
         encoding: Python's name of the encoding.
         where: the file, for messages.
-
-    Raises:
-        DataError: a byte is not valid (names byte and line), or the text would be encoded differently.
     """
     try:
         text = content.decode(encoding)
@@ -96,23 +89,14 @@ def decode(content: bytes, encoding: str, where: str) -> str:
 
 
 def decode_text(content: bytes, encoding: str | None, where: str) -> tuple[str, str, bytes]:
-    """Return the text of a file, its encoding (UTF-8 by default) and its byte order mark.
-
-    Raises:
-        DataError, SettingsError: as :func:`decode` and :func:`known_encoding`.
-    """
+    """Return the text of a file, its encoding (UTF-8 by default) and its byte order mark."""
     mark, marked = marked_encoding(content)
     name = marked or (known_encoding(encoding, where) if encoding else "utf-8")
     return decode(content[len(mark) :], name, where), name, mark
 
 
 def html_text(source: DocumentSource) -> tuple[str, str, bytes]:
-    """Return the text of an HTML page, its encoding and its byte order mark.
-
-    Raises:
-        DataError: a byte is not valid in the encoding.
-        SettingsError: the user names an unknown encoding.
-    """
+    """Return the text of an HTML page, its encoding and its byte order mark."""
     mark, encoding = marked_encoding(source.content)
     if encoding is None and source.options.encoding:
         encoding = known_encoding(source.options.encoding, source.name)
@@ -136,12 +120,7 @@ def _stated(source: DocumentSource) -> str:
 
 
 def xml_text(source: DocumentSource) -> tuple[str, str, bytes]:
-    """Return the text of a well-formed XML document, its encoding and its byte order mark.
-
-    Raises:
-        DataError: it is not well-formed (names line and column), declares entities, is nested too
-            deeply, or is not in the encoding that it declares.
-    """
+    """Return the text of a well-formed XML document, its encoding and its byte order mark."""
     mark, encoding = marked_encoding(source.content)
     if encoding is None:
         stated = XML_STATED.match(source.content[:1024])

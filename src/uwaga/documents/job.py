@@ -106,11 +106,6 @@ def document_job(
         format: a name from the registry; None to detect it by the name of ``source``.
         options: how to read the document.
         settings: everything else that translations depend on.
-
-    Raises:
-        SettingsError: no such format, source and target are one file, the target is named as another format,
-            or the format lacks an option.
-        DataError: there is no such file, or no folder for the target.
     """
     old, new = Path(source), Path(target)
     if not old.is_file():
@@ -142,13 +137,6 @@ def run_document_job(
 
     The document is validated before the first text is translated. Translations are kept in a journal next to
     ``target`` until it is complete.
-
-    Raises:
-        DataError: the document is not of its format, or a file cannot be read or written. No file is left but
-            the journal.
-        SettingsError: an interrupted run had another input or other settings: names the first difference.
-        RunInUseError: another process is writing ``target``.
-        MissingExtraError: the format needs a library that is not installed.
     """
     count = sum(len(_texts(unit)) for unit in _units(job))
     digest = _digest(job.source)
@@ -172,11 +160,7 @@ def run_document_job(
 
 
 def job_texts(job: DocumentJob) -> Iterator[str]:
-    """Yield the texts of a document without their tags, in its order.
-
-    Raises:
-        DataError, MissingExtraError: as :func:`run_document_job`.
-    """
+    """Yield the texts of a document without their tags, in its order."""
     return (plain_text(inline) for unit in _units(job) for inline in _texts(unit))
 
 

@@ -85,12 +85,7 @@ def paragraphs(text: str, names: RunNames, depth: int = 1) -> Iterator[Piece]:
 
 
 def paragraph(text: str, one: Element, names: RunNames, depth: int = 1) -> Piece:
-    """Return the content of a paragraph as a piece.
-
-    Raises:
-        TextTooLongError: it has too many tags.
-        DataError: it is in too many other paragraphs.
-    """
+    """Return the content of a paragraph as a piece."""
     raw = one.content(text)
     if f"<{names.text}" not in raw:
         return raw

@@ -63,11 +63,7 @@ def finished_target(found: _core.FinishedTuple) -> FinishedTarget:
 
 
 def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
-    """Return the rules for the core.
-
-    Raises:
-        DataError: a token is outside the vocabulary.
-    """
+    """Return the rules for the core."""
     with translated_errors():
         return _core.Rules(
             model,
@@ -132,11 +128,7 @@ class NativeRunningBatch:
         self._latest: tuple[BeamRules, _core.Lane] | None = None
 
     def ticket(self, rules: BeamRules) -> NativeTicket:
-        """See :meth:`uwaga.decoder.RunningBatch.ticket`.
-
-        Raises:
-            DataError: a token of the rules is outside the vocabulary.
-        """
+        """See :meth:`uwaga.decoder.RunningBatch.ticket`."""
         latest = self._latest
         lane = latest[1] if latest is not None and latest[0] is rules else self._lane(rules)
         self._latest = rules, lane

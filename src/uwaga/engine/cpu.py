@@ -75,11 +75,7 @@ VARIABLE = "UWAGA_ISA"
 
 
 def chosen_isa(name: str | None = None) -> int:
-    """Return the number of the instruction set ``name``, by default ``UWAGA_ISA`` or else the fastest.
-
-    Raises:
-        SettingsError: the name is unknown, or this build or processor lacks it.
-    """
+    """Return the number of the instruction set ``name``, by default ``UWAGA_ISA`` or else the fastest."""
     requested = (name or os.environ.get(VARIABLE) or "").strip().lower()
     if not requested:
         return _core.best_isa()

@@ -52,11 +52,7 @@ class Heads:
         return self.kind == "encoder"
 
     def check(self, layers: int, heads: int) -> None:
-        """Check the intervention against a model's number of layers of this kind and of heads in each.
-
-        Raises:
-            SettingsError: names what the model lacks, or the attribute with a wrong value.
-        """
+        """Check the intervention against a model's number of layers of this kind and of heads in each."""
         if self.kind not in KINDS:
             raise SettingsError(f"no attention is of the kind {self.kind!r}; there are {', '.join(KINDS)}")
         if self.layer is not None and not 1 <= self.layer <= layers:
@@ -95,11 +91,7 @@ class Positions:
         return self.side == "source"
 
     def check(self, relative: bool, positions: int | None) -> None:
-        """Check the positions against those that a model has.
-
-        Raises:
-            SettingsError: they are relative, a position is not there, or the side is neither.
-        """
+        """Check the positions against those that a model has."""
         if self.side not in ("source", "target"):
             raise SettingsError(f"side {self.side!r}: give source or target")
         if relative:
@@ -118,11 +110,7 @@ CoreEdit = tuple[int, int, int, int, Floats | None, Floats | None, float | None]
 def core_edits(
     settings: EngineSettings, interventions: Sequence[Intervention], relative: bool
 ) -> list[CoreEdit]:
-    """Return the changes of heads for the core; all interventions are checked against the model's settings.
-
-    Raises:
-        SettingsError: the model lacks what an intervention changes.
-    """
+    """Return the changes of heads for the core; check all interventions against the model's settings."""
     if isinstance(settings, RecurrentSettings):
         raise SettingsError("the model is recurrent; only the attention of a Transformer can be edited")
     sizes, edits = Sizes.of(settings), list[CoreEdit]()

@@ -150,10 +150,6 @@ def pack(
         integers: returns a tensor that is stored as integers, None for others; used unchanged if all
             tensors of an int8 matrix with 127 levels are stored as integers.
         rows: returns rows of a stored tensor, so that a large one need not be in memory.
-
-    Raises:
-        SettingsError: a pattern in ``keep`` matches no matrix.
-        ModelError: a weight is not finite, or has too many inputs for int8.
     """
     matrices: dict[str, Matrix] = {}
     packed_vectors: dict[str, Floats] = {}

@@ -34,9 +34,6 @@ class Shortlist:
         vocabulary: number of target tokens.
         own: source and target share their tokens, and each source token is allowed in the target.
         multiple: lists are padded to a multiple of this length with the lowest tokens not in the list.
-
-    Raises:
-        ModelError: tokens are out of range or order, or offsets don't match ``targets``.
     """
 
     common: Tokens

@@ -11,11 +11,7 @@ from uwaga.files.lines import text_lines
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a UTF-8 text file.
-
-    Raises:
-        DataError: it is missing, unreadable, damaged, binary or not UTF-8.
-    """
+    """Return the lines of a UTF-8 text file."""
     return list(text_lines(path))
 
 
@@ -26,9 +22,6 @@ def read_aligned(path: Path, other: str, count: int) -> list[str]:
         path: the file.
         other: name of the other file.
         count: its number of lines.
-
-    Raises:
-        DataError: as :func:`read_lines`, or the files have different numbers of lines.
     """
     lines = read_lines(path)
     check_aligned(str(path), len(lines), other, count)
@@ -40,10 +33,6 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
 
     A plain file holds one reference a line. A ``.tsv`` file holds them in ``columns``, of which empty ones
     are ignored, so lines may have different numbers of references.
-
-    Raises:
-        DataError: as :func:`read_lines`, the files have different lengths, or a line has no reference.
-        SettingsError: ``columns`` is not a list of columns such as ``2``, ``2,4`` or ``2-``.
     """
     ranges = _parse_columns(columns)
     gathered: list[tuple[str, ...]] = []
@@ -67,23 +56,14 @@ def read_references(paths: Sequence[Path], columns: str = "2-") -> list[tuple[st
 def read_test_set(
     sources: Path, references: Sequence[Path], columns: str = "2-"
 ) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Return the sources, and the references of each as :func:`read_references` does.
-
-    Raises:
-        DataError: as :func:`read_references`, or the number of sources differs.
-        SettingsError: as :func:`read_references`.
-    """
+    """Return the sources, and the references of each as :func:`read_references` does."""
     lines, gathered = read_lines(sources), read_references(references, columns)
     check_aligned(str(references[0]), len(gathered), str(sources), len(lines))
     return lines, gathered
 
 
 def check_aligned(name: str, count: int, other: str, other_count: int) -> None:
-    """Check that two files have the same number of lines.
-
-    Raises:
-        DataError: the numbers differ; names both files.
-    """
+    """Check that two files have the same number of lines."""
     if count != other_count:
         raise DataError(f"{name} has {count} lines but {other} has {other_count}: they must be aligned")
 

@@ -44,11 +44,6 @@ def read_catalogue_set(name: str, report: Callable[[str], object] = lambda text:
     Args:
         name: a name of sacreBLEU's catalogue and a language pair, such as ``wmt24:en-de``.
         report: called with a sentence about a download before it begins.
-
-    Raises:
-        SettingsError: the catalogue lacks the set or the language pair.
-        DataError: the set cannot be downloaded, or its files are damaged.
-        MissingExtraError: sacrebleu is not installed.
     """
     dataset, pair = _find(name)
     with _errors_of(name, report):

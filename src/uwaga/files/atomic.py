@@ -35,9 +35,6 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
     Args:
         path: the file.
         mode: permission bits of the file; by default those of the old file, or of the umask.
-
-    Raises:
-        OSError: the file cannot be written; its ``filename`` is ``path``.
     """
     temporary: Path | None = None
     target = path
@@ -60,11 +57,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing as :func:`replacing` does; a device or a pipe is written to directly.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Open a file for writing as :func:`replacing` does; a device or a pipe is written to directly."""
     try:
         special = path.exists() and not path.is_file()
         with path.open("wb") if special else replacing(path) as file:
@@ -76,11 +69,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_file(path: Path, content: bytes | str, mode: int | None = None) -> None:
-    """Replace a file's whole content, text as UTF-8, as :func:`replacing` does.
-
-    Raises:
-        OSError: the file cannot be written and is unchanged; its ``filename`` is ``path``.
-    """
+    """Replace a file's whole content, text as UTF-8, as :func:`replacing` does."""
     with replacing(path, mode) as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 
@@ -133,11 +122,7 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Make ``folder`` hold exactly ``files``, as :func:`new_folder` does.
-
-    Raises:
-        ModelError: the disk is full or cannot be written; nothing has changed then.
-    """
+    """Make ``folder`` hold exactly ``files``, as :func:`new_folder` does."""
     with new_folder(folder) as fresh:
         for name, content in files.items():
             (fresh / name).write_bytes(content)
@@ -159,9 +144,6 @@ def new_folder(folder: Path, error: type[UwagaError] = ModelError) -> Iterator[P
     Args:
         folder: the folder.
         error: the class of the error to raise.
-
-    Raises:
-        UwagaError: of that class: the disk is full or cannot be written; nothing has changed then.
     """
     folder = folder.resolve()
     handle, fresh = -1, folder
@@ -184,11 +166,7 @@ def new_folder(folder: Path, error: type[UwagaError] = ModelError) -> Iterator[P
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder in one step for its readers: it is renamed, then deleted. A link is removed itself.
-
-    Raises:
-        OSError: it cannot be removed.
-    """
+    """Remove a folder in one step for its readers: it is renamed, then deleted. A link is removed itself."""
     hidden = folder.with_name(f".{folder.name}.{os.urandom(4).hex()}.part")
     folder.rename(hidden)
     if hidden.is_symlink():

@@ -64,9 +64,6 @@ class Limits:
         patience: seconds after which a request is not repeated if nothing has arrived in all its attempts.
         pause: seconds before the second attempt, doubled before each further one.
         together: files transferred at the same time.
-
-    Raises:
-        SettingsError: a limit is negative, or leaves no time, no attempt or no file.
     """
 
     timeout: float = 30.0
@@ -114,13 +111,7 @@ class HttpClient:
 
     @contextlib.contextmanager
     def open(self, url: str, headers: Mapping[str, str] | None = None) -> Iterator[Response]:
-        """Send a GET request and follow its redirects; the response is closed after the block.
-
-        Raises:
-            UnreachableError: the server does not exist or does not listen.
-            BrokenTransferError: it does not answer, or reports a passing failure.
-            CatalogueError: the URL, or one that it redirects to, is refused.
-        """
+        """Send a GET request and follow its redirects; the response is closed after the block."""
         for _ in range(MAX_REDIRECTS + 1):
             response = Response(self, self._request(url, headers or {}), url)
             try:
@@ -161,12 +152,7 @@ class HttpClient:
             loop.call_soon_threadsafe(loop.stop)
 
     def run(self, step: Coroutine[Any, Any, Result], seconds: float) -> Result:
-        """Return the result of one step of a transfer.
-
-        Raises:
-            TimeoutError: it took longer.
-            BrokenTransferError: :meth:`stop` was called.
-        """
+        """Return the result of one step of a transfer."""
         with self._starting:
             loop = self._loop
             if loop is None or self.stopped.is_set():
@@ -240,12 +226,7 @@ class Response:
         return str(self._response.headers.get(name, ""))
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the body in blocks.
-
-        Raises:
-            BrokenTransferError: the transfer was interrupted.
-            CatalogueError: it is too slow.
-        """
+        """Yield the body in blocks."""
         import httpx
 
         limits, url = self._client.limits, public_url(self.url)
@@ -294,11 +275,7 @@ def is_url(place: str) -> bool:
 
 
 def check_url(url: str) -> str:
-    """Return an address that may be opened.
-
-    Raises:
-        CatalogueError: it is not HTTP, or contains characters that no address contains.
-    """
+    """Return an address that may be opened."""
     try:
         parts = urllib.parse.urlsplit(url)
         sound = parts.scheme.lower() in ("http", "https") and parts.hostname and (parts.port or 1) > 0
@@ -330,12 +307,7 @@ def join_url(base: str, path: str) -> str:
 
 
 def read_document(client: HttpClient, place: str, most: int) -> bytes:
-    """Return the content of a small file, remote or local.
-
-    Raises:
-        NotThereError: there is no such file.
-        CatalogueError: it cannot be read, or has more than ``most`` bytes.
-    """
+    """Return the content of a small file, remote or local."""
     if not is_url(place):
         return _read_file(place, most)
     return client.repeat(lambda: _read_body(client, place, most))

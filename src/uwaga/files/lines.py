@@ -105,10 +105,6 @@ def open_bytes(path: str | Path) -> io.BufferedReader:
 
     Args:
         path: a local file or pipe, or, as a ``str``, the URL of an object.
-
-    Raises:
-        DataError: it is missing, unreadable, or a compressed pipe.
-        MissingExtraError: zstandard, or the library that reads the URL, is not installed.
     """
     from uwaga.files.store import is_url, open_stream
 
@@ -141,11 +137,7 @@ def decompressed(plain: io.BufferedReader, path: str | Path, piped: bool = False
 
 
 def check_compression(path: Path) -> None:
-    """Refuse a file name whose suffix asks for a compression that is not installed.
-
-    Raises:
-        MissingExtraError: the suffix is ``.zst`` and zstandard is not installed.
-    """
+    """Refuse a file name whose suffix asks for a compression that is not installed."""
     if path.suffix.lower() == ".zst":
         load_zstandard(path, "writing")
 
@@ -156,9 +148,6 @@ def compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
 
     The suffixes are ``.gz``, ``.zst``, ``.xz`` and ``.bz2`` in any case; for others it is ``file`` itself.
     Equal content gives equal bytes.
-
-    Raises:
-        MissingExtraError: as :func:`check_compression`.
     """
     suffix = path.suffix.lower()
     if suffix == ".gz":
@@ -182,9 +171,6 @@ def load_zstandard(path: str | Path, work: str) -> Any:
     Args:
         path: the file, for the message.
         work: what is to be done, ``reading`` or ``writing``.
-
-    Raises:
-        MissingExtraError: it is not installed.
     """
     try:
         import zstandard
@@ -199,9 +185,6 @@ def read_lines(path: str | Path) -> Iterator[bytes | None]:
     """Yield the lines of a file without their ends, LF or CR LF; Unicode's line separators are text.
 
     A line of more than a megabyte is yielded as None. A UTF-8 byte order mark at the start is dropped.
-
-    Raises:
-        DataError: the file is missing, unreadable, truncated, damaged, or not text.
     """
     number = 0
     file = open_bytes(path)
@@ -236,11 +219,7 @@ def damage(path: str | Path, error: Exception, where: str) -> DataError:
 
 
 def text_lines(path: str | Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file.
-
-    Raises:
-        DataError: as :func:`read_lines` and :func:`decoded`.
-    """
+    """Yield the lines of a UTF-8 text file."""
     return decoded(read_lines(path), str(path))
 
 
@@ -250,9 +229,6 @@ def decoded(raw: Iterable[bytes | None], name: str) -> Iterator[str]:
     Args:
         raw: the lines, None for one that is too long.
         name: the name of the file, for messages.
-
-    Raises:
-        DataError: a line is not UTF-8 or too long; names the line.
     """
     for number, line in enumerate(raw, start=1):
         if line is None:

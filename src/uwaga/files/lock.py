@@ -38,10 +38,6 @@ def file_lock(path: Path, waiting: Callable[[], None] | None = None, wait: bool 
         path: the path of the lock file; its folder exists.
         waiting: called once if another process holds the lock.
         wait: whether to wait for the other process.
-
-    Raises:
-        BlockingIOError: another process holds the lock and ``wait`` is false.
-        OSError: the file cannot be opened.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW | BINARY, 0o600)
     try:
@@ -87,9 +83,6 @@ class RunLock:
         run: the folder.
         work: what the process does there, a verb for the message.
         elsewhere: the option that names another folder, for the message.
-
-    Raises:
-        RunInUseError: another process works there; names it, its host and since when, and the way out.
     """
 
     def __init__(self, run: Path, work: str = "trains", elsewhere: str = "--set run=FOLDER") -> None:

@@ -12,11 +12,7 @@ from uwaga.files.handles import BINARY, NO_WAIT
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; a pipe or a device, which may never end, is refused without waiting.
-
-    Raises:
-        OSError: it is missing, unreadable, or not a regular file.
-    """
+    """Open a regular file for reading; refuse a pipe or a device, which may never end, without waiting."""
     number = os.open(path, os.O_RDONLY | NO_WAIT | BINARY)
     try:
         if not stat.S_ISREG(os.fstat(number).st_mode):
@@ -28,11 +24,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """Return the content of a regular file.
-
-    Raises:
-        OSError: as :func:`open_regular`, or it has more than ``most`` bytes.
-    """
+    """Return the content of a regular file."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:

@@ -25,9 +25,6 @@ def check_same_job(place: str, started: Mapping[str, Any], now: Mapping[str, Any
         started: what was recorded when the work was started, as JSON values.
         now: the same of the work to resume.
         way_out: how to start over, for the message.
-
-    Raises:
-        SettingsError: names the place, the first option that differs, and both values.
     """
     before, after = dict(_leaves(started)), dict(_leaves(now))
     for key in [*after, *before]:
@@ -100,11 +97,6 @@ def open_journal(target: Path, work: Mapping[str, Any], resume: bool = True) -> 
         target: the file to write.
         work: identifies the work: its input and options, as JSON values.
         resume: False discards the results of an earlier run.
-
-    Raises:
-        DataError: the journal cannot be written, or is of another version.
-        SettingsError: the journal is of other work: names the first difference.
-        RunInUseError: another process writes this file.
     """
     path = journal_path(target)
     try:

@@ -24,9 +24,6 @@ def retry(
         pause: seconds before the second attempt; each further pause is twice as long.
         is_passing: tells whether a repeated call may succeed after this error.
         wait: waits that many seconds; a true result, such as that of ``Event.wait``, ends the attempts.
-
-    Raises:
-        Exception: the error of the last attempt, or the first one that is not passing.
     """
     for attempt in range(1, attempts + 1):
         try:

@@ -93,10 +93,6 @@ def identify(name: str | Path) -> dict[str, Any]:
 
     All values are JSON. The version of a local file is its time of modification; that of an object is its
     ETag or the store's equivalent, None where there is none.
-
-    Raises:
-        DataError: the file does not exist, or the store does not answer.
-        MissingExtraError: the library that reads the URL is not installed.
     """
     if is_url(name):
         return {"name": name, **_identify(hide_credentials(str(name)), *_filesystem(str(name)))}
@@ -115,10 +111,6 @@ def open_stream(name: str | Path) -> io.BufferedReader:
 
     A failed read of an object is repeated from its byte. The reads raise DataError if that does not help, or
     if the object has changed meanwhile.
-
-    Raises:
-        DataError: the file does not exist, or cannot be opened.
-        MissingExtraError: the library that reads the URL is not installed.
     """
     if is_url(name):
         return io.BufferedReader(_RemoteFile(hide_credentials(str(name)), *_filesystem(str(name))), BLOCK)
@@ -131,12 +123,7 @@ def open_stream(name: str | Path) -> io.BufferedReader:
 
 
 def open_store(place: str) -> FileStore:
-    """Open the place that a path or a URL (``s3://bucket/folder``) names; it need not exist yet.
-
-    Raises:
-        DataError: the URL is invalid.
-        MissingExtraError: the library that reaches the store is not installed.
-    """
+    """Open the place that a path or a URL (``s3://bucket/folder``) names; it need not exist yet."""
     if not is_url(place):
         return LocalStore(Path(place))
     if place.startswith("file://"):

@@ -100,11 +100,7 @@ class Archive:
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a member as a stream; its checksum is verified when all of it has been read.
-
-        Raises:
-            UwagaError: the member is damaged.
-        """
+        """Open a member as a stream; its checksum is verified when all of it has been read."""
         try:
             try:
                 stream = self._file.open(self.members[name])
@@ -123,9 +119,6 @@ class Archive:
         Args:
             name: the name of the member.
             most: bytes that it may have; by default those of the rules.
-
-        Raises:
-            UwagaError: the member is missing, larger or damaged.
         """
         if name not in self.members:
             raise self._rules.error(f"{self.path}: lacks {shown(name)}, so it is incomplete")
@@ -135,11 +128,7 @@ class Archive:
             return stream.read()
 
     def check_size(self, name: str, most: int) -> None:
-        """Refuse a member of more than ``most`` bytes.
-
-        Raises:
-            UwagaError: it has more.
-        """
+        """Refuse a member of more than ``most`` bytes."""
         size = self.members[name].file_size
         if size > most:
             raise self._rules.error(
@@ -147,11 +136,7 @@ class Archive:
             )
 
     def check_sums(self, *names: str) -> None:
-        """Read members, by default all of them, and verify their checksums.
-
-        Raises:
-            UwagaError: a member is damaged.
-        """
+        """Read members, by default all of them, and verify their checksums."""
         for name in names or self.members:
             with self.open(name) as stream:
                 while stream.read(CHUNK):
@@ -160,14 +145,7 @@ class Archive:
 
 @contextmanager
 def open_zip(path: Path, rules: ZipRules) -> Iterator[Archive]:
-    """Open an archive for reading and check its directory.
-
-    Raises:
-        UwagaError: of the class of the rules: the directory breaks a rule.
-        OSError: the file cannot be read.
-        zipfile.BadZipFile: it is damaged or too large; another of :data:`DAMAGE` where the directory is
-            invalid.
-    """
+    """Open an archive for reading and check its directory."""
     with open_regular(path) as plain:
         size = plain.seek(0, io.SEEK_END)
         directory = _BoundedFile(plain, rules.max_directory)
@@ -183,10 +161,6 @@ def open_archive(path: Path, what: str) -> Iterator[Archive]:
     Args:
         path: the file.
         what: a noun phrase for messages, such as "a .npz file".
-
-    Raises:
-        ModelError: the file is missing or damaged, uses an unsupported compression method, or would unpack to
-            far more than such files hold.
     """
     try:
         with open_zip(path, MODEL_FILES) as archive:

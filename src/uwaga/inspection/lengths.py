@@ -83,9 +83,6 @@ class LengthTable:
             earlier: a table measured on the same lines in the same way; its results of systems that are in
                 both are dropped.
             where: name of the earlier table, for messages.
-
-        Raises:
-            DataError: it has other buckets or another signature: names the difference.
         """
         groups = [[(one.label, one.lines) for one in table.buckets] for table in (self, earlier)]
         for what, ours, theirs in (
@@ -106,11 +103,7 @@ class LengthTable:
 
 
 def read_length_table(path: Path) -> LengthTable:
-    """Read a table that was written as JSON.
-
-    Raises:
-        DataError: the file cannot be read or is not such a table: names the key.
-    """
+    """Read a table that was written as JSON."""
     try:
         table = TypeAdapter(LengthTable).validate_json(read_regular(path, LARGEST))
     except OSError as error:
@@ -151,11 +144,6 @@ def by_length(
         tokenize: BLEU's tokeniser; ``none`` for tokenised text.
         lowercase: compute case-insensitive BLEU.
         samples: bootstrap samples for the intervals; 0 for no intervals.
-
-    Raises:
-        DataError: no lines or systems, or different numbers of lines.
-        SettingsError: impossible buckets, edges, samples or tokeniser.
-        MissingExtraError: sacrebleu is not installed.
     """
     if not systems:
         raise DataError("no system to evaluate")
@@ -187,11 +175,7 @@ def by_length(
 
 
 def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
-    """Return the largest length of each bucket but the last, for buckets of about equally many lines.
-
-    Raises:
-        SettingsError: ``buckets`` is less than 1.
-    """
+    """Return the largest length of each bucket but the last, for buckets of about equally many lines."""
     if buckets < 1:
         raise SettingsError(f"buckets must be 1 or more, not {buckets}")
     shares = np.arange(1, buckets) / buckets
@@ -200,11 +184,7 @@ def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
 
 
 def split_lines(lengths: Sequence[int], edges: Sequence[int]) -> list[list[int]]:
-    """Return the indices of the lines of each bucket; empty buckets are left out.
-
-    Raises:
-        SettingsError: the edges do not increase.
-    """
+    """Return the indices of the lines of each bucket; empty buckets are left out."""
     if any(low >= high for low, high in pairwise(edges)):
         raise SettingsError(f"edges {', '.join(map(str, edges))}: each must be greater than the one before")
     members: list[list[int]] = [[] for _ in range(len(edges) + 1)]

@@ -36,10 +36,6 @@ def translate_systems(
         dtype: as in :meth:`uwaga.translator.Translator.load`.
         threads: as in :meth:`uwaga.translator.Translator.load`.
         on_lines: called with the number of lines done by all models together.
-
-    Raises:
-        ModelError, SettingsError, MissingExtraError: a model cannot be loaded.
-        TextTooLongError: a line is too long for a model.
     """
     found: dict[str, list[str]] = {}
     done = 0
@@ -80,12 +76,6 @@ def align_systems(
         device: as in :meth:`uwaga.translator.Translator.load`.
         dtype: as in :meth:`uwaga.translator.Translator.load`.
         threads: as in :meth:`uwaga.translator.Translator.load`.
-
-    Raises:
-        SettingsError: a model lacks the selected attention, cannot be loaded with these options, or does not
-            translate although ``target`` is given; names the model.
-        ModelError, MissingExtraError, TextTooLongError, DataError: as ``Translator.load`` and
-            :meth:`uwaga.translator.Translator.attend`.
     """
     found = []
     for name, place in models.items():

@@ -119,12 +119,6 @@ def trace(
         tree: return the candidates of all steps of the search.
         candidates: number of candidates of each step to return, 0 to 64.
         max_bytes: bound of the bytes of all matrices and arrays.
-
-    Raises:
-        NotInspectableError: the translator is not a single Transformer with an encoder on the native engine.
-        SettingsError: an invalid option, edit or name, or the arrays exceed ``max_bytes``.
-        TextTooLongError: a side is longer than the model accepts.
-        DataError: there is nothing to read in the text.
     """
     native_transformer(translator)
     check_whole("candidates", candidates, 0, MAX_CANDIDATES)
@@ -140,11 +134,7 @@ def trace(
 
 
 def native_transformer(translator: Translator) -> NativeModel:
-    """Return the model of a translator that can be traced.
-
-    Raises:
-        NotInspectableError: the translator is not a single Transformer with an encoder on the native engine.
-    """
+    """Return the model of a translator that can be traced."""
     if len(translator.models) > 1:
         raise NotInspectableError(
             f"{len(translator.models)} models translate one after the other here: inspect one of them"

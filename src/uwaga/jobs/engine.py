@@ -216,10 +216,6 @@ class Job(ABC):
         settings: options besides those of ``spec`` that affect the result.
         source: what identifies the input.
         part_rows: most rows of a part.
-
-    Raises:
-        ModelError: there is no such model.
-        SettingsError: an option is impossible.
     """
 
     suffix: str
@@ -251,12 +247,7 @@ class Job(ABC):
 
     @abstractmethod
     def read(self, start: Position) -> Iterator[Block]:
-        """Yield the blocks of the input from a position on, where a block begins.
-
-        Raises:
-            DamagedInputError: a file cannot be read as its format.
-            DataError: the input changed since the job was created.
-        """
+        """Yield the blocks of the input from a position on, where a block begins."""
 
     @abstractmethod
     def encode(self, block: Block, translated: list[TranslatedText]) -> EncodedPart:
@@ -267,11 +258,7 @@ class Job(ABC):
         """Return the share of the input that lies before a position."""
 
     def check_unchanged(self) -> None:  # noqa: B027 (an input that is read once needs no check)
-        """Refuse an input that changed while it was read.
-
-        Raises:
-            DataError: names the file.
-        """
+        """Refuse an input that changed while it was read."""
 
     def with_repairs(self, started: Manifest) -> Manifest:
         """Return a started job's manifest, without the parts of a damaged file that was repaired since."""
@@ -300,14 +287,6 @@ def run_job(job: Job, workers: Workers, progress: JobProgress) -> Manifest:
             :func:`uwaga.jobs.corpus.backtranslate_job`.
         workers: started only if there is something left to translate.
         progress: receives the progress.
-
-    Raises:
-        SettingsError: the target holds a job with another option, model or input: names it.
-        DataError: the target is not a job's folder, one of its parts was changed, or a file cannot be read or
-            written. Finished parts stay.
-        DamagedInputError: a file is incomplete or not of its format; the rows before it are translated.
-        RunInUseError: another process works in the local folder.
-        UwagaError: no worker can do the work.
     """
     with _locked(job.target):
         state = _resumed(job)
@@ -330,11 +309,7 @@ def run_job(job: Job, workers: Workers, progress: JobProgress) -> Manifest:
 
 
 def read_manifest(target: FileStore) -> Manifest | None:
-    """Return the manifest in a target, None if the target is empty.
-
-    Raises:
-        DataError: it is damaged or of a later version; or there are other files but no manifest.
-    """
+    """Return the manifest in a target, None if the target is empty."""
     names = [file.name for file in target.files() if not file.name.startswith(".") and file.name != LOCK]
     if not names:
         return None

@@ -61,10 +61,6 @@ class RayCluster:
     Args:
         address: ``auto`` for the one that runs here or that RAY_ADDRESS names, ``local`` for a new one on the
             cores of this machine, or ``HOST:PORT``.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        SettingsError: there is no such cluster.
     """
 
     def __init__(self, address: str) -> None:

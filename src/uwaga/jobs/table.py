@@ -207,11 +207,7 @@ class TableJob(Job):
 
 
 def _checked_columns(format_: TableFormat, columns: Columns) -> Columns:
-    """Return the columns; for plain text its only one.
-
-    Raises:
-        SettingsError: columns are named for plain text, or none for another format.
-    """
+    """Return the columns; for plain text its only one."""
     if format_.name != "text":
         if not columns.columns:
             raise SettingsError(

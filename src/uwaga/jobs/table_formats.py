@@ -35,11 +35,7 @@ class TextColumn(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> TextColumn:
-        """Parse ``NAME``, whose translations go to ``NAME_translated``, or ``NAME=OTHER``.
-
-        Raises:
-            SettingsError: a name is empty.
-        """
+        """Parse ``NAME``, whose translations go to ``NAME_translated``, or ``NAME=OTHER``."""
         source, equals, target = text.partition("=")
         if not source or (equals and not target):
             raise SettingsError(f"--column {text}: give NAME, or NAME=COLUMN_OF_TRANSLATIONS")
@@ -67,11 +63,7 @@ class Columns:
         yield f"{column.target}_error", cell.error
 
     def names(self) -> list[str]:
-        """Return the names of all added columns.
-
-        Raises:
-            SettingsError: two have the same name.
-        """
+        """Return the names of all added columns."""
         names = [name for column in self.columns for name, _ in self.added(column, TranslatedText(None))]
         for name in names:
             if names.count(name) > 1:
@@ -142,19 +134,11 @@ class TableFormat(Protocol):
     suffix: str
 
     def check(self, file: SourceFile, columns: Columns) -> None:
-        """Check that the columns to translate exist and the columns to add do not.
-
-        Raises:
-            DataError: names the column and those the file has.
-        """
+        """Check that the columns to translate exist and the columns to add do not."""
         ...
 
     def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
-        """Yield the rows of a file from index ``first`` on, block by block.
-
-        Raises:
-            DataError: the file cannot be read as its format; names file and row.
-        """
+        """Yield the rows of a file from index ``first`` on, block by block."""
         ...
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
@@ -351,11 +335,7 @@ def _lines(file: SourceFile, first: int) -> Iterator[_Line]:
 
 
 class ParquetFormat:
-    """Parquet files; every column is kept, and the new ones are appended.
-
-    Raises:
-        MissingExtraError: pyarrow is not installed.
-    """
+    """Parquet files; every column is kept, and the new ones are appended."""
 
     name, suffix = "parquet", ".parquet"
 
@@ -486,11 +466,6 @@ def find_format(
         location: name of the input, for messages.
         files: all files of the input.
         name: the format; None to infer it from the suffixes, in which case files with others are skipped.
-
-    Raises:
-        DataError: there are no files, or several formats.
-        SettingsError: there is no such format.
-        MissingExtraError: the format needs a library that is not installed.
     """
     if name is not None:
         check_one_of("format", name, get_args(FormatName))

@@ -47,19 +47,11 @@ class Worker(Protocol):
     """Translates tasks, wherever it runs. Its calls raise :class:`WorkerLostError` when it is gone."""
 
     def begin(self) -> WorkerFingerprint:
-        """Load the models.
-
-        Raises:
-            UwagaError: they cannot be loaded.
-        """
+        """Load the models."""
         ...
 
     def translate(self, task: Task) -> list[TranslatedText]:
-        """Return (texts,) the translations of a task.
-
-        Raises:
-            UwagaError: none of the texts can be translated.
-        """
+        """Return (texts,) the translations of a task."""
         ...
 
     def close(self) -> None:
@@ -191,11 +183,7 @@ class WorkerPool:
         self._tasks.put((task, 1))
 
     def take(self) -> TaskResult:
-        """Wait for the next result, in any order.
-
-        Raises:
-            UwagaError: no worker can do the work, or a task has cost several workers.
-        """
+        """Wait for the next result, in any order."""
         waited = 0.0
         while True:
             try:
@@ -307,12 +295,7 @@ class Workers:
             self._cluster.close()
 
     def pool(self, spec: TranslationSpec, fingerprint: WorkerFingerprint) -> WorkerPool:
-        """Start workers with the fingerprint of this process.
-
-        Raises:
-            MissingExtraError: Ray is asked for and not installed.
-            SettingsError: there is no such cluster.
-        """
+        """Start workers with the fingerprint of this process."""
         threads = spec.load.threads
         if self._address is not None:
             from uwaga.jobs.ray_cluster import RayCluster

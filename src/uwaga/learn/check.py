@@ -42,9 +42,6 @@ def check(exercise: Exercise, answer: Sequence[str]) -> Verdict:
         answer: words: a number; the numbers of a table row by row; the number of an option from 1; the
             numbers of the items, as :func:`shuffled` lists them from 1, in their right order; the name of a
             file of Python.
-
-    Raises:
-        SettingsError: the answer has another form.
     """
     if isinstance(exercise, NumberExercise):
         return _check_number(exercise, _numbers(answer, 1, "a number")[0])

@@ -129,11 +129,7 @@ class Chapter(StrictModel):
 
 @cache
 def all_exercises() -> dict[str, Exercise]:
-    """Return all exercises by their numbers, in the order of the course.
-
-    Raises:
-        SettingsError: a file is damaged; names the file and the key.
-    """
+    """Return all exercises by their numbers, in the order of the course."""
     found: dict[str, Exercise] = {}
     for path in sorted(FOLDER.glob("*.yaml")):
         for one in parse(Chapter, read_yaml(path), str(path)).exercises:
@@ -142,11 +138,7 @@ def all_exercises() -> dict[str, Exercise]:
 
 
 def find_exercise(number: str) -> Exercise:
-    """Return the exercise with a number, such as ``3.1``.
-
-    Raises:
-        SettingsError: there is none.
-    """
+    """Return the exercise with a number, such as ``3.1``."""
     known = all_exercises()
     if number in known:
         return known[number]

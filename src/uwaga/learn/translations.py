@@ -44,11 +44,7 @@ class ChapterTexts:
 
 @cache
 def read_texts(path: Path) -> ChapterTexts:
-    """Return the texts of a file.
-
-    Raises:
-        SettingsError: the file is damaged; names the file, the exercise and the key.
-    """
+    """Return the texts of a file."""
     values = read_yaml(path)
     if not isinstance(values, dict):
         raise SettingsError(f"{path}: expected a mapping of numbers of exercises to their texts")
@@ -57,11 +53,7 @@ def read_texts(path: Path) -> ChapterTexts:
 
 
 def translate(exercise: Exercise, chapter: ChapterTexts) -> Exercise:
-    """Return an exercise in the language of a file.
-
-    Raises:
-        SettingsError: the file lacks the exercise or a text, or has one more; names both.
-    """
+    """Return an exercise in the language of a file."""
     where = f"{chapter.path}: {exercise.number}"
     texts = chapter.by_number.get(exercise.number)
     if texts is None:

@@ -59,11 +59,7 @@ class RemoteFile:
 
 
 def check_names(files: Sequence[RemoteFile], where: str) -> None:
-    """Check that no two files would overwrite each other, on a case-insensitive file system too.
-
-    Raises:
-        CatalogueError: two have the same name; the message begins with ``where``.
-    """
+    """Check that no two files would overwrite each other, on a case-insensitive file system too."""
     names = sorted(file.name.lower() for file in files)
     if len(set(names)) < len(names):
         raise CatalogueError(f"{where}: two files have the same name: {', '.join(names)}; refused")

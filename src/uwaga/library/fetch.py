@@ -52,11 +52,6 @@ def unpack(sent: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
         sent: the file as received.
         target: the path to write, which must not exist.
         file: its entry in the catalogue.
-
-    Raises:
-        CatalogueError: it is truncated, damaged, larger than its limit, or not the file that the catalogue
-            states.
-        OSError: it cannot be written.
     """
     size, digest = 0, hashlib.sha256()
     with (
@@ -170,10 +165,6 @@ def fetch(web: HttpClient, file: RemoteFile, path: Path, seen: Seen) -> Fetched:
         file: its entry in the catalogue.
         path: file of the download; an existing one is resumed.
         seen: called with the progress.
-
-    Raises:
-        CatalogueError: no location provides it, or it is not what the catalogue states. A partial download
-            is kept unless its bytes are wrong.
     """
     failures = []
     for location in file.locations:

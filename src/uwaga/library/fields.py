@@ -30,9 +30,6 @@ class Fields:
     Args:
         values: the object.
         where: its place, for messages.
-
-    Raises:
-        CatalogueError: it is not an object. Each method raises it too, naming the place, key and value.
     """
 
     def __init__(self, values: object, where: str) -> None:
@@ -129,11 +126,7 @@ class Fields:
 
 
 def as_list(values: object, where: str) -> list[object]:
-    """Return a list after checking its type and length.
-
-    Raises:
-        CatalogueError: it is not a list, or is too long.
-    """
+    """Return a list after checking its type and length."""
     if not isinstance(values, list):
         raise CatalogueError(f"{where}: expected a list, not {shown(values)}")
     if len(values) > MOST_ENTRIES:
@@ -142,11 +135,7 @@ def as_list(values: object, where: str) -> list[object]:
 
 
 def check_language(value: object, where: str) -> str:
-    """Return a language code after checking its form.
-
-    Raises:
-        CatalogueError: it does not look like a language code.
-    """
+    """Return a language code after checking its form."""
     if not isinstance(value, str) or not LANGUAGE.fullmatch(value):
         raise CatalogueError(f"{where} is {shown(value)}, not a language code such as `en`; refused")
     return value
@@ -167,22 +156,14 @@ def language_pairs(model: str) -> list[tuple[str, str]]:
 
 
 def check_file_name(name: str, where: str, reserved: Sequence[str] = RESERVED) -> str:
-    """Return the name under which a file is installed, after checking it.
-
-    Raises:
-        CatalogueError: it is not a plain file name, or one of ``reserved``.
-    """
+    """Return the name under which a file is installed, after checking it."""
     if not FILE_NAME.fullmatch(name) or ".." in name or name.lower() in reserved:
         raise CatalogueError(f"{where}: unacceptable file name {shown(name)}; refused")
     return name
 
 
 def parse_json(content: bytes, where: str) -> object:
-    """Parse UTF-8 JSON in which no object has a duplicate key.
-
-    Raises:
-        CatalogueError: it is not such JSON.
-    """
+    """Parse UTF-8 JSON in which no object has a duplicate key."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         values: dict[str, Any] = {}

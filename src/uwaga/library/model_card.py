@@ -77,11 +77,7 @@ class CardFields:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> CardFields:
-        """Return the fields of a call, given by name.
-
-        Raises:
-            SettingsError: a name is unknown, or a value is impossible.
-        """
+        """Return the fields of a call, given by name."""
         known = [each.name for each in fields(cls)]
         if unknown := sorted(options.keys() - known):
             raise SettingsError(f"unknown field of a card: {unknown[0]!r}; known here: {', '.join(known)}")
@@ -126,9 +122,6 @@ def write_card(
         given: values that replace those of ``card``.
         languages: codes of the languages that it translates from and to.
         longest: most tokens of a sentence, None if there is no limit.
-
-    Raises:
-        SettingsError: there is no licence, neither given nor in the card; or the name is no line of text.
     """
     _check_text("the name of the model", name)
     front = _front(name, card, given, languages)

@@ -64,11 +64,7 @@ def save_folder(
 
 
 def _model_files(place: Path) -> list[Path]:
-    """Return the files of a model other than its card.
-
-    Raises:
-        ModelError: it is in no folder of :data:`COPIED`, or a file is a link that leads out of it.
-    """
+    """Return the files of a model other than its card."""
     kind = formats.detect(place)
     named = kind.files if kind is not None and kind in COPIED else formats.Files()
     if not (weights := _matching(place, named.weights)):

@@ -25,10 +25,6 @@ def read_fragment(
         format: its format; ``text`` has no markup.
         ignored: for html and xml, names of elements that are never translated, in lower case.
         outline: for xml, which elements separate texts; None where the string is one text.
-
-    Raises:
-        DataError: XML that is not well-formed, or declares a document type or entities.
-        MissingExtraError: Markdown needs a library that is not installed.
     """
     if format == "html":
         from uwaga.markup.html import read_html

@@ -36,11 +36,7 @@ Inline = tuple[str | Tag, ...]
 
 
 def check_tags(count: int) -> None:
-    """Refuse a text with more than :data:`MOST_TAGS` tags.
-
-    Raises:
-        TextTooLongError: it has more.
-    """
+    """Refuse a text with more than :data:`MOST_TAGS` tags."""
     if count > MOST_TAGS:
         raise TextTooLongError(
             f"a paragraph has more than {MOST_TAGS} tags; divide it, or remove tags that have no effect"

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 class MarkdownParser:
-    """A parser that remembers how links, images and code are written.
-
-    Raises:
-        MissingExtraError: markdown-it-py is not installed.
-    """
+    """A parser that remembers how links, images and code are written."""
 
     def __init__(self) -> None:
         try:
@@ -140,20 +136,12 @@ class TextBlock(NamedTuple):
 
 
 def read_markdown(text: str) -> Fragment:
-    """Read a string of Markdown.
-
-    Raises:
-        MissingExtraError: markdown-it-py is not installed.
-    """
+    """Read a string of Markdown."""
     return Fragment(tuple(markdown_pieces(text)))
 
 
 def markdown_pieces(text: str) -> Iterator[Piece]:
-    """Yield the pieces of a document without front matter.
-
-    Raises:
-        MissingExtraError: markdown-it-py is not installed.
-    """
+    """Yield the pieces of a document without front matter."""
     parser = MarkdownParser()
     at = 0
     for block in text_blocks(parser, text):

@@ -82,11 +82,7 @@ class Placeholders:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The regular expression of all of them, in which the group ``icu`` begins an ICU message.
-
-        Raises:
-            re.error: the user's regular expressions cannot be combined.
-        """
+        """The regular expression of all of them, in which the group ``icu`` begins an ICU message."""
         return re.compile("|".join([*(f"(?:{one})" for one in self.more), f"(?P<icu>{ICU})", USUAL]))
 
     def split(self, text: str) -> Inline:
@@ -128,9 +124,6 @@ def kept_placeholders(wanted: bool | Iterable[str] | None) -> Placeholders | Non
 
     Args:
         wanted: True or None for the common placeholders; False for none; regular expressions for more.
-
-    Raises:
-        SettingsError: a pattern is not a regular expression, or matches the empty string.
     """
     if wanted is None or wanted is True:
         return COMMON

@@ -146,9 +146,6 @@ def xml_inline(text: str, start: int, end: int, treat: Callable[[Token, str], Tr
         end: where it ends.
         treat: returns for a tag, and how it is written, how to read its element: as a pair of tags around
             words, as one void tag with all its content, or as one kept tag with all its content.
-
-    Raises:
-        TextTooLongError: it has too many tags.
     """
     check_tags(text.count("<", start, end) // 2)
     parts: list[str | Tag] = []

@@ -39,9 +39,6 @@ class XmlOutline:
         splitting: elements that always separate texts: their content is apart from what is around them.
         non_splitting: elements that never do.
         lines: whether a line break inside a text ends a sentence; if not, it is a space.
-
-    Raises:
-        SettingsError: a value has the wrong type, or an element is in both sets.
     """
 
     detect: bool = True
@@ -69,11 +66,7 @@ class XmlOutline:
         non_splitting: Iterable[str] = (),
         lines: bool = True,
     ) -> XmlOutline:
-        """Build an outline from names in any collection.
-
-        Raises:
-            SettingsError: as the class.
-        """
+        """Build an outline from names in any collection."""
         return cls(detect, frozenset(splitting), frozenset(non_splitting), lines)
 
 
@@ -107,9 +100,6 @@ def read_xml(text: str, ignored: frozenset[str] = frozenset(), outline: XmlOutli
         ignored: names of elements that are never translated, in addition to those whose attributes say so and
             the codes of XLIFF.
         outline: which elements separate texts; None where the string is one text.
-
-    Raises:
-        DataError: as :func:`check_xml`.
     """
     check_xml(text)
     parts = list(_parts(text, ignored))
@@ -222,11 +212,7 @@ def _decide(tree: _Tree, outline: XmlOutline) -> None:
 
 
 def check_xml(text: str) -> None:
-    """Check that a string is well-formed XML that declares at most the name of its document type.
-
-    Raises:
-        DataError: it is not well-formed, or declares more.
-    """
+    """Check that a string is well-formed XML that declares at most the name of its document type."""
     parser = expat.ParserCreate(namespace_separator=None)
 
     def check_declaration(name: str, system: str | None, public: str | None, internal: int) -> None:

@@ -47,9 +47,6 @@ def names_matching(pattern: str, names: Sequence[str], key: str, what: str) -> l
         names: all names.
         key: the setting that holds the pattern, for the message.
         what: kind of object that the names belong to, for the message.
-
-    Raises:
-        SettingsError: no name matches; the message lists similar ones.
     """
     matching = [name for name in names if fnmatchcase(name, pattern)]
     if matching:
@@ -63,11 +60,7 @@ def names_matching(pattern: str, names: Sequence[str], key: str, what: str) -> l
 
 
 def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
-    """Freeze a Transformer and add adapters to its linear layers, in place.
-
-    Raises:
-        SettingsError: a pattern of ``targets`` matches no linear layer, or the model is not a Transformer.
-    """
+    """Freeze a Transformer and add adapters to its linear layers, in place."""
     if not isinstance(model, Transformer):
         raise SettingsError(
             f"adapt.lora: only Transformers support adapters, not {type(model).__name__}; "
@@ -93,11 +86,7 @@ def adapters_of(model: nn.Module) -> dict[str, LoraLinear]:
 
 
 def round_as_int8(model: Seq2Seq) -> None:
-    """Make a Transformer compute as the int8 engine does, in place; its weights are not changed.
-
-    Raises:
-        SettingsError: the engine does not support the model.
-    """
+    """Make a Transformer compute as the int8 engine does, in place; its weights are not changed."""
     if not isinstance(model, Transformer) or model.settings.self_attention == "aan":
         what = "self_attention: aan" if isinstance(model, Transformer) else type(model).__name__
         raise SettingsError(

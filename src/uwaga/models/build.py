@@ -25,11 +25,7 @@ from uwaga.settings.recurrent import (
 
 
 def check_model(settings: ModelSettings) -> None:
-    """Check names in settings that refer to a registry, which needs torch.
-
-    Raises:
-        SettingsError: a name is unknown; the message suggests the nearest.
-    """
+    """Check names in settings that refer to a registry, which needs torch."""
     if isinstance(settings, (BahdanauSettings, LuongSettings, GnmtSettings)):
         try:
             score_class(settings.score)
@@ -47,9 +43,6 @@ def build_model(
         symbols: the target side's special tokens.
         source_vocabulary: source tokens.
         target_vocabulary: target tokens.
-
-    Raises:
-        SettingsError: the settings do not fit the vocabularies, or as :func:`check_model`.
     """
     check_model(settings)
     sizes = (symbols, source_vocabulary, target_vocabulary)

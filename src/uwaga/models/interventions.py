@@ -82,9 +82,6 @@ def with_interventions(model: Model, interventions: Sequence[Intervention]) -> M
     """Return a copy of a model with interventions, which shares the weights; the model is not changed.
 
     The edits follow each other in their order. Several threads must not use it at the same time.
-
-    Raises:
-        SettingsError: a layer, a head or a kind of attention is not there, or positions are relative.
     """
     shared = {id(each): each for each in chain(model.parameters(), model.buffers())}
     copied = copy.deepcopy(model, shared)

@@ -142,12 +142,7 @@ class BatchingDecoder:
         return self._decoder.start(self._decoder.encode(memory.sources), beams)
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
-        """See :meth:`uwaga.decoder.Decoder.step`.
-
-        Raises:
-            DeadlineError: the deadline of the call has passed.
-            CancelledRequestError: the call was cancelled.
-        """
+        """See :meth:`uwaga.decoder.Decoder.step`."""
         self._context.check()
         return self._decoder.step(tokens, state, choice)
 
@@ -208,13 +203,7 @@ class BatchingBeamSearch:
         self._budget.enqueue(self._lease, [size * self._rules.beams for size in sizes])
 
     def run(self, tokens: int) -> None:
-        """Wait until at most ``tokens`` source tokens are unfinished, or for a streamed token.
-
-        Raises:
-            DeadlineError: the deadline of the call has passed.
-            CancelledRequestError: the call was cancelled.
-            UwagaError: a sentence failed.
-        """
+        """Wait until at most ``tokens`` source tokens are unfinished, or for a streamed token."""
         main = threading.current_thread() is threading.main_thread()
         seconds = MAIN_THREAD_WAIT_SECONDS if main else WAIT_SECONDS
         try:

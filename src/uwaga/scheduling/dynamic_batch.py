@@ -55,11 +55,7 @@ class DynamicBatch:
         return self._counters
 
     def ticket(self, rules: BeamRules) -> DynamicTicket:
-        """See :meth:`uwaga.decoder.RunningBatch.ticket`.
-
-        Raises:
-            SettingsError: the rules ask for streaming.
-        """
+        """See :meth:`uwaga.decoder.RunningBatch.ticket`."""
         if rules.streams:
             raise SettingsError("this decoder has no running batch: stream without sharing the model")
         return DynamicTicket(self, rules, self._changed)
@@ -81,11 +77,7 @@ class DynamicBatch:
             self._changed.notify_all()
 
     def add(self, sentences: Sequence[PendingSentence]) -> None:
-        """Add sentences of a ticket.
-
-        Raises:
-            CancelledRequestError: the batch was closed.
-        """
+        """Add sentences of a ticket."""
         with self._changed:
             if self._closed:
                 raise CancelledRequestError("the batch was closed")

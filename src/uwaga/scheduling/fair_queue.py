@@ -40,11 +40,7 @@ class FairQueue(Generic[Item]):
         self._size += 1
 
     def take(self) -> Item:
-        """Remove and return the next item.
-
-        Raises:
-            IndexError: the queue is empty.
-        """
+        """Remove and return the next item."""
         if not self._clients:
             raise IndexError("the queue is empty")
         client, items = self._clients.popitem(last=False)
@@ -103,11 +99,7 @@ class FairWorkers:
         return self._busy
 
     def put(self, client: str, job: Job) -> None:
-        """Run a job in a thread; the job handles its own exceptions.
-
-        Raises:
-            BusyError: the queue is full.
-        """
+        """Run a job in a thread; the job handles its own exceptions."""
         with self._lock:
             if self._process != os.getpid():
                 self._begin()

@@ -58,11 +58,7 @@ class ModelBatch:
         self.waiting: set[int] = set()
 
     def running_batch(self) -> RunningBatch:
-        """Return the batch, started if it is not running.
-
-        Raises:
-            CancelledRequestError: the interpreter is exiting.
-        """
+        """Return the batch, started if it is not running."""
         if self._process != os.getpid():
             self._reset_after_fork()
         with self._lock:

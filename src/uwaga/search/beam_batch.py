@@ -253,11 +253,7 @@ class BeamBatch:
             self._banks.admit(indices)
 
     def step(self) -> StepOutcome:
-        """Extend every hypothesis by a token.
-
-        Raises:
-            ModelError: the decoder's candidates violate the contract.
-        """
+        """Extend every hypothesis by a token."""
         assert self._state is not None
         self._clock += 1
         rows = self._tokens.size

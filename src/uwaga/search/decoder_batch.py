@@ -94,11 +94,7 @@ class DecoderBatch:
         self._entered += count
 
     def step(self) -> StepOutcome | None:
-        """Make steps until others may enter or all are finished; a single step when streaming.
-
-        Raises:
-            ModelError: the model's log-probabilities are NaN.
-        """
+        """Make steps until others may enter or all are finished; a single step when streaming."""
         if self._streams:
             return self._streamed()
         self._search.run(next_entry(self.waiting, self._options.rows, self._options.batch_tokens))

@@ -33,10 +33,6 @@ def checked_drafts(
     """Return the draft of each sentence, None for none, without what follows an end symbol.
 
     It has at most as many tokens as the sentence's target, which ``limits`` has.
-
-    Raises:
-        SettingsError: the number of drafts is wrong, a token or bias is out of bounds, or the search is not
-            greedy.
     """
     if drafts is None or not any(draft is not None for draft in drafts):
         return [None] * len(limits)
@@ -50,12 +46,7 @@ def checked_drafts(
 
 
 def checked_drafter(decoder: Decoder, options: SearchOptions, drafter: Decoder) -> Decoder:
-    """Return a model that drafts blocks for another.
-
-    Raises:
-        SettingsError: it has another vocabulary or cannot read several tokens at once, or the search is not
-            greedy.
-    """
+    """Return a model that drafts blocks for another."""
     _check_greedy(options)
     if drafter.vocabulary != decoder.vocabulary:
         raise SettingsError(
@@ -241,11 +232,7 @@ class DraftBatch:
         self._entered += count
 
     def step(self) -> StepOutcome:
-        """Let the model read the last token of each sentence and what its draft proposes.
-
-        Raises:
-            ModelError: the model's log-probabilities are NaN.
-        """
+        """Let the model read the last token of each sentence and what its draft proposes."""
         if self._blocks is not None:
             cursors = [self._targets[at].cursor for at in self._running]
             rooms = list(map(self._room, self._running))

@@ -52,9 +52,6 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
     Args:
         values: the mapping in ``generation_config.json``; keys that don't concern the search (special tokens,
             versions, what to return) are ignored.
-
-    Raises:
-        SettingsError: a setting is not supported.
     """
     for name, neutral in _NEUTRAL.items():
         if values.get(name) is not None and values[name] not in neutral:
@@ -102,9 +99,6 @@ def to_generation_config(
         symbols: the special symbols of the model in ``transformers``.
         max_target: maximum target tokens of the model, None for no limit.
         unused: further tokens to ban.
-
-    Raises:
-        SettingsError: ``transformers`` has no equivalent of an option.
     """
     if options.length_formula == "gnmt" and options.beam > 1 and options.length_penalty != 0.0:
         raise SettingsError(

@@ -58,9 +58,6 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
 
     Returns:
         (candidates, references).
-
-    Raises:
-        SettingsError: there is no such metric.
     """
     check_one_of("utility", metric, UTILITIES)
     if metric == "chrf":
@@ -142,10 +139,6 @@ def expected_utilities(
 
     Returns:
         (texts,) from 0 to 100; equal for equal texts.
-
-    Raises:
-        SettingsError: the number of weights is wrong, a weight is negative or not finite, all are 0, or there
-            is no such utility.
     """
     given = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=np.float64)
     if given.shape != (len(texts),) or not np.isfinite(given).all() or (given < 0).any() or not given.any():

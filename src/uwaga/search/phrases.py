@@ -63,10 +63,6 @@ class Phrases:
         phrases: the phrases of the sentence.
         inside: see the attribute.
         bonus: see the attribute.
-
-    Raises:
-        SettingsError: a phrase has no alternatives, an alternative has no tokens, or a number is out of
-            bounds.
     """
 
     def __init__(
@@ -190,11 +186,7 @@ class Phrases:
         return phrases
 
     def check(self, symbols: Symbols, vocabulary: int, where: str) -> None:
-        """Check that a target of a model can contain the phrases.
-
-        Raises:
-            SettingsError: a token is outside the vocabulary, or is the end symbol or padding.
-        """
+        """Check that a target of a model can contain the phrases."""
         for token in self.tokens.tolist():
             if not 0 <= token < vocabulary:
                 raise SettingsError(
@@ -207,11 +199,7 @@ class Phrases:
 
 
 def word_parts(phrases: Sequence[Phrases | None]) -> NDArray[np.bool_]:
-    """Return (vocabulary,) the tokens that continue a word, which all phrases share; empty if unknown.
-
-    Raises:
-        SettingsError: the phrases disagree.
-    """
+    """Return (vocabulary,) the tokens that continue a word, which all phrases share; empty if unknown."""
     declared = [each.inside for each in phrases if each is not None and len(each.inside)]
     if any(each is not declared[0] and not np.array_equal(each, declared[0]) for each in declared):
         raise SettingsError("phrases: inside must be the same for all sentences of a search")

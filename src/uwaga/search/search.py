@@ -181,12 +181,7 @@ def _checked(
     phrases: Sequence[Phrases | None] | None,
     streaming: bool,
 ) -> list[Phrases | None]:
-    """Return the phrases of each sentence, None for none, without alternatives that hold a banned token.
-
-    Raises:
-        SettingsError: the number of phrases is wrong, a phrase is invalid, or the options don't search a
-            beam.
-    """
+    """Return the phrases of each sentence, None for none, without alternatives that hold a banned token."""
     if phrases is None or not any(each is not None and each.total for each in phrases):
         return [None] * len(sources)
     if len(phrases) != len(sources):

@@ -119,11 +119,7 @@ def as_api_error() -> Iterator[None]:
 
 
 async def in_thread(work: Callable[..., Result], *args: object) -> Result:
-    """Run a function that may block on a disk or a database in a thread, and return its result.
-
-    Raises:
-        ApiError: the function fails.
-    """
+    """Run a function that may block on a disk or a database in a thread, and return its result."""
 
     def run() -> Result:
         try:

@@ -107,9 +107,6 @@ def create_app(
         metrics: its own if None.
         limiter: counts requests and characters per minute; its own if None.
         dialects: the APIs to serve; those of the settings if None.
-
-    Raises:
-        SettingsError: the file of keys is damaged, or a store cannot be written.
     """
     context = _context(service, settings, metrics or Metrics(), limiter or RateLimiter())
     if dialects is None:

@@ -65,11 +65,7 @@ class KeyFile(StrictModel):
 
 
 def read_keys(path: Path) -> list[StoredKey]:
-    """Return the keys of a file; none if it does not exist.
-
-    Raises:
-        SettingsError: it cannot be read, or is not a file of keys.
-    """
+    """Return the keys of a file; none if it does not exist."""
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST)
@@ -95,9 +91,6 @@ def add_key(
         requests_per_minute: None for the server's limit, 0 for none.
         characters_per_minute: likewise.
         characters: number of characters in total; 0 for no limit.
-
-    Raises:
-        SettingsError: the name is taken or invalid, or the file is damaged.
     """
     if not NAME.fullmatch(name):
         raise SettingsError(f"{shown(name)}: not a valid name; use up to 64 letters, digits and . @ + - _")
@@ -120,11 +113,7 @@ def add_key(
 
 
 def remove_key(path: Path, name: str) -> None:
-    """Revoke a key; servers notice within a second.
-
-    Raises:
-        SettingsError: the file has no key of this name.
-    """
+    """Revoke a key; servers notice within a second."""
     keys = read_keys(path)
     if all(stored.name != name for stored in keys):
         known = ", ".join(stored.name for stored in keys[:8]) or "none"
@@ -146,9 +135,6 @@ class KeyRing:
     Args:
         path: the file.
         default: limits of a client whose key states none.
-
-    Raises:
-        SettingsError: the file is damaged.
     """
 
     def __init__(self, path: Path, default: Client) -> None:
@@ -157,11 +143,7 @@ class KeyRing:
         self._keys = {stored.number: stored for stored in read_keys(path)}
 
     def client(self, key: str | None) -> Client:
-        """Return the client of a key, in constant time.
-
-        Raises:
-            ApiError: the key is missing (401) or wrong (403).
-        """
+        """Return the client of a key, in constant time."""
         if not key:
             raise ApiError(401, "key_missing", "this server requires an API key", "api_key")
         self._renew()

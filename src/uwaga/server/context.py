@@ -53,11 +53,7 @@ class ServerContext:
 
     @asynccontextmanager
     async def spending(self, client: Client, characters: int, documents: int = 0) -> AsyncIterator[None]:
-        """Count characters and documents as used, and give them back if the block fails.
-
-        Raises:
-            ApiError: they exceed the client's limit (403), or cannot be counted (503).
-        """
+        """Count characters and documents as used, and give them back if the block fails."""
         await self.spend(client, characters, documents)
         try:
             yield
@@ -66,11 +62,7 @@ class ServerContext:
             raise
 
     async def spend(self, client: Client, characters: int, documents: int = 0) -> None:
-        """Count characters and documents as used.
-
-        Raises:
-            ApiError: as :meth:`spending`.
-        """
+        """Count characters and documents as used."""
         await self._count(client, characters, documents, client.characters)
 
     async def _count(self, client: Client, characters: int, documents: int, limit: int) -> None:
@@ -87,9 +79,6 @@ class ServerContext:
         Args:
             key: the key of the request; ignored on a server without keys.
             address: the address of the client.
-
-        Raises:
-            ApiError: the key is missing (401) or wrong (403), or there are too many requests (429).
         """
         client = self.visitor(address) if self.keys is None else self.keys.client(key)
         self.limiter.take(client)
@@ -101,22 +90,14 @@ class ServerContext:
         return Client(_network(address), limits.requests_per_minute, limits.characters_per_minute)
 
     def charge(self, client: Client, texts: Sequence[str], parameter: str = "text") -> int:
-        """Check the size of a request's texts, count their characters and return them.
-
-        Raises:
-            ApiError: there are too many for one request (413) or one minute (429).
-        """
+        """Check the size of a request's texts, count their characters and return them."""
         characters = self.check_size(texts, parameter)
         if characters:
             self.limiter.take(client, characters)
         return characters
 
     def check_size(self, texts: Sequence[str], parameter: str = "text") -> int:
-        """Check the size of a request's texts, before anything is made of them, and return their characters.
-
-        Raises:
-            ApiError: there are too many for one request (413).
-        """
+        """Check the size of a request's texts before they are used, and return their number of characters."""
         limits = self.settings.limits
         if len(texts) > limits.texts:
             message = f"{len(texts)} texts in one request; send at most {limits.texts}"
@@ -144,9 +125,6 @@ class ServerContext:
             texts: as for :meth:`Service.translate`.
             parameter: the request's parameter with the texts.
             raises: raise the error of a text that cannot be translated.
-
-        Raises:
-            ApiError: a limit is exceeded, or a text cannot be translated.
         """
         plain = [text.text for text in texts]
         characters = self.charge(client, plain, parameter)
@@ -213,9 +191,6 @@ class KeyPlace:
             context: the server's.
             request: without a key on an open server.
             key: the key in the path or the body, for a dialect that allows one there.
-
-        Raises:
-            ApiError: as :meth:`ServerContext.admit`.
         """
         stated = self._key(request) or (key if isinstance(key, str) else "")
         return context.admit(stated or None, address_of(request))
@@ -240,11 +215,7 @@ class KeyPlace:
         return key
 
     def owner(self, context: ServerContext, request: Request) -> str:
-        """Return the owner of a request's glossaries and documents, and count the request.
-
-        Raises:
-            ApiError: as :meth:`client`.
-        """
+        """Return the owner of a request's glossaries and documents, and count the request."""
         return context.owner(self.client(context, request))
 
 

@@ -116,11 +116,7 @@ class DocumentWorker:
             LOG.info("document done", extra=extra)
 
     async def _charge(self, claimed: ClaimedDocument) -> None:
-        """Count a document and its characters as used by its owner.
-
-        Raises:
-            ApiError: they exceed what the owner may use.
-        """
+        """Count a document and its characters as used by its owner."""
         characters, spec = await in_thread(lambda: sum(map(len, _texts(claimed)))), claimed.spec
         await in_thread(claimed.count, characters)
         await in_thread(self._stores.usage.add, spec.owner, characters, 1, spec.characters)

@@ -55,11 +55,7 @@ def media_type(request: Request, default: str = "") -> str:
 
 
 async def read_json(request: Request, kind: type[Body]) -> Body:
-    """Return the JSON body of a request as a model.
-
-    Raises:
-        ApiError: it is not JSON (400, 415), or not valid (422); names the field.
-    """
+    """Return the JSON body of a request as a model."""
     stated = media_type(request, JSON)
     if stated != JSON and not stated.endswith("+json"):
         raise ApiError(415, "unsupported_media_type", f"send JSON, with the header content-type: {JSON}")
@@ -194,9 +190,6 @@ async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
     Args:
         request: whose body has not been read.
         largest: maximum bytes of a field that is not a file.
-
-    Raises:
-        ApiError: it is not a form, or has several files.
     """
     charset = parse_options_header(request.headers.get("content-type"))[1].get(b"charset", b"utf-8")
     if charset.lower() not in (b"utf-8", b"utf8"):  # Python has codecs that take quadratic time
@@ -216,11 +209,7 @@ async def read_form(request: Request, largest: int) -> AsyncIterator[FormData]:
 
 
 def recount_body(request: Request, kept: Iterable[str]) -> None:
-    """Count the strings that are kept of a request's body in place of the body.
-
-    Raises:
-        ApiError: there is no room for them.
-    """
+    """Count the strings that are kept of a request's body in place of the body."""
     state: RequestState = request.scope["uwaga"]
     state.room.replace(state, sum(map(sys.getsizeof, kept)))
 
@@ -274,21 +263,13 @@ Several = Annotated[list[str], BeforeValidator(_several), WithJsonSchema(STRINGS
 
 
 async def read_fields(request: Request, kind: type[Fields]) -> Fields:
-    """Return the parameters of a request.
-
-    Raises:
-        ApiError: its body is neither JSON nor a form (400, 415), or a parameter is missing or invalid.
-    """
+    """Return the parameters of a request."""
     return checked(await read_parameters(request), kind)
 
 
 @asynccontextmanager
 async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tuple[Fields, UploadFile]]:
-    """Return the parameters of a request and its file, which is closed after the block.
-
-    Raises:
-        ApiError: as :func:`read_fields`, or there is no file.
-    """
+    """Return the parameters of a request and its file, which is closed after the block."""
     async with read_form(request, LARGEST_FIELD) as form:
         file = form.get("file")
         if not isinstance(file, UploadFile):
@@ -298,11 +279,7 @@ async def read_upload(request: Request, kind: type[Fields]) -> AsyncIterator[tup
 
 
 def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
-    """Return parameters as a model.
-
-    Raises:
-        ApiError: one is missing, invalid or, for a closed model, unknown; names it without quoting its value.
-    """
+    """Return parameters as a model."""
     try:
         return kind.model_validate(dict(given))
     except ValidationError as error:
@@ -318,11 +295,7 @@ def checked(given: Mapping[str, Any], kind: type[Fields]) -> Fields:
 
 
 async def read_parameters(request: Request) -> dict[str, Any]:
-    """Return the parameters of the query and the body.
-
-    Raises:
-        ApiError: the body is neither a JSON object nor a form (400, 415).
-    """
+    """Return the parameters of the query and the body."""
     query = _of_form(request.query_params.multi_items())
     stated = media_type(request)
     if stated in (FORM, UPLOAD):

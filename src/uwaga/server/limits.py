@@ -57,9 +57,6 @@ class RateLimiter:
         Args:
             client: whose.
             characters: how many; 0 for the request itself.
-
-        Raises:
-            ApiError: the limit is exceeded; ``retry_after`` says until when.
         """
         if characters:
             self._take(client, "characters", characters, client.characters_per_minute)

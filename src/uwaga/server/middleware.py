@@ -71,11 +71,7 @@ class BodyRoom:
         self._unfinished: dict[RequestState, None] = {}
 
     def add(self, state: RequestState, size: int) -> None:
-        """Count a part of a request's body, of so many bytes.
-
-        Raises:
-            ApiError: there is no room for it.
-        """
+        """Count a part of a request's body, of so many bytes."""
         self._unfinished.setdefault(state)
         state.body_bytes += size
         self._used += size
@@ -93,11 +89,7 @@ class BodyRoom:
         self._unfinished.pop(state, None)
 
     def replace(self, state: RequestState, size: int) -> None:
-        """Count what is kept of a body that has arrived in its place.
-
-        Raises:
-            ApiError: there is no room for it.
-        """
+        """Count what is kept of a body that has arrived in its place."""
         self.free(state)
         self.add(state, size)
         self.finish(state)
@@ -250,11 +242,7 @@ class RequestMiddleware:
         return received
 
     async def _next_part(self, state: RequestState, until: float, receive: Receive) -> Message:
-        """Return the next part of a body.
-
-        Raises:
-            ApiError: it did not arrive in time, or its body has made room for others.
-        """
+        """Return the next part of a body."""
         try:
             async with asyncio.timeout_at(until) as state.waiting:
                 return await receive()

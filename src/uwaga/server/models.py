@@ -98,11 +98,7 @@ class ModelPool:
 
     @asynccontextmanager
     async def translator(self, route: Route) -> AsyncIterator[AsyncTranslator]:
-        """Return the translator of a route, and keep it loaded during the block.
-
-        Raises:
-            ApiError: a model cannot be loaded.
-        """
+        """Return the translator of a route, and keep it loaded during the block."""
         loaded = self._loaded.get(_way(route)) or await self._made(route)
         loaded.uses += 1
         loaded.used = time.monotonic()
@@ -161,11 +157,7 @@ class ModelPool:
         return chain
 
     async def _offer(self, offer: ServedModel) -> Loaded:
-        """Return a single model, loaded if necessary; cancelling does not stop the loading.
-
-        Raises:
-            ApiError: it cannot be loaded.
-        """
+        """Return a single model, loaded if necessary; cancelling does not stop the loading."""
         loaded = self._loaded.get(_alone(offer))
         if loaded is not None:
             return loaded
@@ -240,11 +232,7 @@ def loader(threads: int, mapped: bool) -> Loader:
     """
 
     def loaded(offer: ServedModel) -> Translator:
-        """Load a model.
-
-        Raises:
-            ModelError, SettingsError: as :func:`uwaga.load`; or it is not a translator.
-        """
+        """Load a model."""
         settings = offer.settings
         for memory in ("shared", "fast") if mapped else ("fast",):
             try:

@@ -35,11 +35,7 @@ class OriginCheck:
             self._names.add(url.hostname or "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request.
-
-        Raises:
-            ApiError: its host (421) or its origin (403) is another site's.
-        """
+        """Serve a request."""
         headers = Headers(scope=scope)
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         if not self._is_ours(host):

@@ -176,11 +176,7 @@ class Router:
                 self._fixed.setdefault(route.path, {}).setdefault(route.method, route)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request.
-
-        Raises:
-            ApiError: there is no such path (404), or not with this method (405).
-        """
+        """Serve a request."""
         path: str = scope["path"]
         methods, parameters = self._fixed.get(path, {}), dict[str, str]()
         if not methods:

@@ -91,10 +91,6 @@ def run_server(settings: ServerSettings, dialects: Sequence[Dialect] | None = No
     Args:
         settings: the settings of the server.
         dialects: the APIs to serve; those of the settings if None.
-
-    Raises:
-        SettingsError: the server cannot listen on the address, no model can be served, or a store cannot be
-            written.
     """
     set_up_logs(settings.log_level)
     for model in read_served_models(settings.models):  # errors in the settings come before a port is taken
@@ -147,9 +143,6 @@ def build_app(
         settings: the settings of the server.
         buckets: file in which workers share the limits per minute; None for a single worker.
         dialects: as in :func:`run_server`.
-
-    Raises:
-        SettingsError: no model can be served, or the file of keys is damaged.
     """
     set_up_logs(settings.log_level)
     forget_dead_workers()
@@ -159,11 +152,7 @@ def build_app(
 
 
 def open_service(settings: ServerSettings, metrics: Metrics) -> Service:
-    """Return the service of one worker; it loads no model yet.
-
-    Raises:
-        SettingsError: no model can be served.
-    """
+    """Return the service of one worker; it loads no model yet."""
     threads = settings.threads or max(1, usable_cores() // settings.workers)
     load = loader(threads, settings.workers > 1)
     pool = ModelPool(load, settings.memory, settings.limits.waiting, metrics.of_model, settings.nice)

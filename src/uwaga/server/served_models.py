@@ -66,11 +66,7 @@ class ServedLanguage:
 
 
 def read_served_models(models: Sequence[ModelSettings]) -> list[ServedModel]:
-    """Describe the models of the settings; one that cannot be served has its problem.
-
-    Raises:
-        SettingsError: none can be served; says why of each.
-    """
+    """Describe the models of the settings; one that cannot be served has its problem."""
     served: list[ServedModel] = []
     installed = installed_models()
     for settings in models:

@@ -64,11 +64,7 @@ class TextAnswer:
     model: str
 
     def raise_first(self) -> None:
-        """Raise the first text's error, for dialects without errors of single texts.
-
-        Raises:
-            ApiError: of the first text that failed.
-        """
+        """Raise the first text's error, for dialects without errors of single texts."""
         for translation in self.translations:
             if translation.error is not None:
                 raise api_error(translation.error)
@@ -100,11 +96,7 @@ class Service:
         self._thresholds = gc.get_threshold()
 
     def only(self, name: str) -> Service:
-        """Return a service that translates with a single one of the models, and shares it.
-
-        Raises:
-            ApiError: no model of this name is served; names those that are.
-        """
+        """Return a service that translates with a single one of the models, and shares it."""
         usable = {model.name: model for model in self.served if not model.problem}
         if name not in usable:
             message = f"there is no model {shown(name)}; available: {', '.join(list(usable)[:20])}"
@@ -149,9 +141,6 @@ class Service:
                 ``source`` that is None or ``auto`` is detected for each text.
             client: the name of the client, for fairness.
             deadline: the time limit in seconds.
-
-        Raises:
-            ApiError: the request as a whole cannot be answered.
         """
         if not requests:
             return TextAnswer((), (), (), "")
@@ -180,11 +169,7 @@ class Service:
     async def stream(
         self, request: Request, *, client: str = "", deadline: float | None = None
     ) -> AsyncGenerator[str, None]:
-        """Translate a text greedily, and yield its translation piece by piece; with a glossary, as one.
-
-        Raises:
-            ApiError: as :meth:`translate`, before the first piece or between two.
-        """
+        """Translate a text greedily, and yield its translation piece by piece; with a glossary, as one."""
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
         if source is None:
@@ -216,9 +201,6 @@ class Service:
                 language, and its translator, which does not share the model's batch.
             client: name of the client, for fairness.
             deadline: the time limit in seconds.
-
-        Raises:
-            ApiError: no single model translates between the languages, or the function fails.
         """
         target = self.language(request.target or "", "target")
         [source] = await self.sources([request])
@@ -242,11 +224,7 @@ class Service:
                 return await loaded.call(inspected, client=client, deadline=deadline, long=True)
 
     async def detect(self, text: str) -> list[Detected]:
-        """Return the most probable served language of a text; none for a text without letters.
-
-        Raises:
-            ApiError: the library that detects languages is not installed.
-        """
+        """Return the most probable served language of a text; none for a text without letters."""
         return await in_thread(self._detect, text)
 
     async def run_document(
@@ -278,9 +256,6 @@ class Service:
             client: name of the client, for fairness.
             deadline: the time limit in seconds.
             progress: called from another thread with the number of translated segments and of all segments.
-
-        Raises:
-            ApiError: no model translates between the languages, or the document is not in its format.
         """
         to = self.language(target, "target")
         route = self.route(self.language(source or "", "source"), to)
@@ -306,11 +281,7 @@ class Service:
                 return await translator.call(work, client=client, deadline=deadline)
 
     def language(self, code: str, parameter: str) -> str:
-        """Return the public code of a language that a request names.
-
-        Raises:
-            ApiError: it is not served; names those that are.
-        """
+        """Return the public code of a language that a request names."""
         known = self.languages.known(code)
         if known is None:
             codes = self.languages.codes
@@ -324,9 +295,6 @@ class Service:
 
         It is None for a text in another language than the served ones. A text without letters, which has
         nothing to translate, has the target language.
-
-        Raises:
-            ApiError: a named language is not served.
         """
         source = requests[0].source
         if source is not None and source != AUTO:
@@ -355,11 +323,7 @@ class Service:
         return [] if code is None else [Detected(code, detected.probability)]
 
     def route(self, source: str, target: str) -> Route:
-        """Return the models from one language to another, by public codes.
-
-        Raises:
-            ApiError: no model translates between them.
-        """
+        """Return the models from one language to another, by public codes."""
         route = self.languages.route(source, target)
         if route is None:
             message = f"no model here translates {source} to {target}"

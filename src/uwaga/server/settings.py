@@ -150,9 +150,6 @@ def read_server_settings(path: Path | None, changes: Mapping[str, Any] | None = 
     Args:
         path: the file; None for the defaults.
         changes: values that replace those of the file, by key.
-
-    Raises:
-        SettingsError: the file is missing, is not YAML, or holds a bad setting; names the key.
     """
     values: dict[str, Any] = {}
     if path is not None:
@@ -163,9 +160,5 @@ def read_server_settings(path: Path | None, changes: Mapping[str, Any] | None = 
 
 
 def server_settings(values: dict[str, Any], where: str) -> ServerSettings:
-    """Check raw values.
-
-    Raises:
-        SettingsError: names ``where``, the key, what is wrong and the nearest known key.
-    """
+    """Check raw values."""
     return parse(ServerSettings, values, where)

@@ -27,11 +27,7 @@ DRAFT_SHORTLIST = "shortlist"
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How to load a model: where and in what it computes, its languages, and the files beside it.
-
-    Raises:
-        SettingsError: a value is impossible; names the option.
-    """
+    """How to load a model: where and in what it computes, its languages, and the files beside it."""
 
     device: str = field(default="auto", metadata=option("auto, cpu, cuda or cuda:N", section="Computation"))
     """``auto`` is a GPU if there is one, or else the CPU."""
@@ -117,9 +113,5 @@ class LoadOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> LoadOptions:
-        """Return the options of a call, given by name; None is an option's default.
-
-        Raises:
-            SettingsError: a name is unknown, or a value is impossible.
-        """
+        """Return the options of a call, given by name; None is an option's default."""
         return cls(**given_options(cls, options, "loading"))

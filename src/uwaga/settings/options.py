@@ -23,11 +23,7 @@ from uwaga.errors import SettingsError, shown
 
 
 def check_whole(name: str, value: object, least: int, most: int = MAX_TOKENS) -> None:
-    """Require a whole number from ``least`` to ``most``.
-
-    Raises:
-        SettingsError: names the option.
-    """
+    """Require a whole number from ``least`` to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise SettingsError(f"{name} must be a whole number, {least} or more, not {shown(value)}")
     if value > most:
@@ -35,42 +31,26 @@ def check_whole(name: str, value: object, least: int, most: int = MAX_TOKENS) ->
 
 
 def check_between(name: str, value: object, least: float, most: float = math.inf) -> None:
-    """Require a number from ``least`` to ``most``.
-
-    Raises:
-        SettingsError: names the option.
-    """
+    """Require a number from ``least`` to ``most``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise SettingsError(f"{name} must be a number from {least:g} to {most:g}, not {shown(value)}")
 
 
 def check_one_of(name: str, value: object, allowed: Sequence[object]) -> None:
-    """Require one of the allowed values, which are words, True and False.
-
-    Raises:
-        SettingsError: names the option and the values.
-    """
+    """Require one of the allowed values, which are words, True and False."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
         choices = ", ".join(choice if isinstance(choice, str) else repr(choice) for choice in allowed)
         raise SettingsError(f"{name} must be one of {choices}, not {shown(value)}")
 
 
 def check_flag(name: str, value: object) -> None:
-    """Require True or False.
-
-    Raises:
-        SettingsError: names the option.
-    """
+    """Require True or False."""
     if not isinstance(value, bool):
         raise SettingsError(f"{name} must be True or False, not {shown(value)}")
 
 
 def check_word(name: str, value: object, what: str) -> None:
-    """Require None or a string; ``what`` describes the string in the message.
-
-    Raises:
-        SettingsError: names the option.
-    """
+    """Require None or a string; ``what`` describes the string in the message."""
     if value is not None and not isinstance(value, str):
         raise SettingsError(f"{name} must be {what}, not {shown(value)}")
 
@@ -135,11 +115,7 @@ class OptionField:
     option: Option
 
     def check(self, value: object) -> None:
-        """Check a value against the type and bounds of the option.
-
-        Raises:
-            SettingsError: the value has another type or is out of bounds; the message names the option.
-        """
+        """Check a value against the type and bounds of the option."""
         if value is None and self.optional:
             return
         if self.choices:
@@ -203,11 +179,7 @@ def _described_fields(record: type[Any]) -> dict[str, OptionField]:
 
 
 def check_options(record: Any) -> None:
-    """Check the value of every option of a dataclass instance; defaults need no check.
-
-    Raises:
-        SettingsError: a value has another type than its field or is out of bounds.
-    """
+    """Check the value of every option of a dataclass instance; defaults need no check."""
     for name, option_field in option_fields(record.__class__).items():
         value = getattr(record, name)
         if value is not option_field.default:
@@ -221,9 +193,6 @@ def given_options(record: type, values: Mapping[str, Any], kind: str) -> dict[st
         record: a dataclass with options.
         values: options by name; None stands for an option that isn't given.
         kind: the kind of option, for the message: ``unknown KIND option 'beams'; did you mean 'beam'?``
-
-    Raises:
-        SettingsError: a name is not an option of the record; the message suggests the nearest.
     """
     names = option_fields(record)
     for name in values:

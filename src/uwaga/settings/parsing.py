@@ -32,11 +32,7 @@ REPORTED = 5
 
 
 def parse(kind: type[Group], values: object, where: str) -> Group:
-    """Check raw values against a settings class, and return its instance.
-
-    Raises:
-        SettingsError: names ``where``, the key, what is wrong and the nearest known key.
-    """
+    """Check raw values against a settings class, and return its instance."""
     if not isinstance(values, dict):
         raise SettingsError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
     try:

@@ -26,9 +26,6 @@ def load_yaml(text: str) -> object:
 
     Aliases and anchors are refused, because a few hundred bytes of them can expand to gigabytes, and so are
     documents larger or deeper than any settings. ``1e-4`` is a number, as in YAML 1.2.
-
-    Raises:
-        ValueError: it is not YAML, or refused; the message says why in one line.
     """
     if len(text) > LARGEST:
         raise ValueError(f"larger than {LARGEST} characters")
@@ -78,11 +75,7 @@ _Loader.add_implicit_resolver(
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file, unchecked.
-
-    Raises:
-        SettingsError: the file is missing, cannot be read or does not hold a YAML mapping.
-    """
+    """Return the mapping in a YAML file, unchecked."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(LARGEST + 1)
@@ -112,9 +105,6 @@ def change_setting(values: dict[str, Any], change: str, example: str = "training
         values: the raw settings.
         change: the key and its new value.
         example: an example of a change, for the message.
-
-    Raises:
-        SettingsError: the change has another form, or a key before the last already holds a value.
     """
     key, equals, text = change.partition("=")
     if not equals or not key:

@@ -98,11 +98,7 @@ def describe_machine(threads: int) -> Machine:
 
 @contextmanager
 def open_rates(threads: int) -> Iterator[_core.Rates]:
-    """Yield the measurements of the chosen instruction set, with memory for them.
-
-    Raises:
-        SettingsError: the system gives no memory or no threads for a measurement in the block.
-    """
+    """Yield the measurements of the chosen instruction set, with memory for them."""
     try:
         yield _core.Rates(chosen_isa(), memory_size(), threads)
     except (MemoryError, RuntimeError) as error:

@@ -53,10 +53,6 @@ def measure(
         threads: threads to use, 0 for one for each core that the process may use.
         seconds: time for all measurements, without loading the model; each takes at least one call.
         advance: called after each measurement.
-
-    Raises:
-        ModelError: there is no such model, or the engine does not run it.
-        SettingsError: the instruction set, the number format or the number of threads is impossible.
     """
     check_whole("threads", threads, 0, MAX_THREADS)
     if not SHORTEST <= seconds <= LONGEST:

@@ -31,11 +31,7 @@ def printable(text: str) -> str:
 
 
 def _check_printable(text: str) -> str:
-    """Return a text that a terminal prints as it is.
-
-    Raises:
-        ValueError: it has control characters.
-    """
+    """Return a text that a terminal prints as it is."""
     if not text.isprintable():
         raise ValueError("has control characters")
     return text
@@ -201,11 +197,7 @@ def compare(one: Report, other: Report) -> list[Ratio]:
 
 
 def read_report(path: Path) -> Report:
-    """Read a report, of any origin, from a file.
-
-    Raises:
-        DataError: the file cannot be read, or is not a report that this version reads; names the key.
-    """
+    """Read a report, of any origin, from a file."""
     try:
         content = read_regular(path, LARGEST)
     except OSError as error:

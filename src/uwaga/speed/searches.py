@@ -64,10 +64,6 @@ def load(checkpoint: Checkpoint, numbers: Numbers | None, threads: int) -> Loade
         checkpoint: the model.
         numbers: None for the format of a quantised folder, and int8 for other models.
         threads: threads of a search.
-
-    Raises:
-        ModelError: the engine does not run the model.
-        SettingsError: a quantised folder is asked for other numbers.
     """
     packed = checkpoint.packed
     if packed is None:

@@ -87,9 +87,6 @@ class TermFinder:
         mode: ``forced`` to require the terms in every translation, ``soft`` to prefer them.
         last: False for a model whose output another model translates: it gets only the terms that are not
             translated, if it can spell them, and their use is not reported.
-
-    Raises:
-        DataError: the tokeniser cannot spell a term; names its location.
     """
 
     def __init__(

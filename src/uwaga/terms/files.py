@@ -58,9 +58,6 @@ def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator
     Args:
         path: the path of the file.
         languages: codes of source and target, which a TBX file needs.
-
-    Raises:
-        DataError: the file is missing, damaged or of another type; names file and line.
     """
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     kind = suffixes[-1] if suffixes else ""

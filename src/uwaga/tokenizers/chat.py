@@ -33,10 +33,6 @@ class ChatTokeniser:
         Args:
             messages: the chat so far.
             name: of the chat, for messages.
-
-        Raises:
-            DataError: a message is not a mapping with a role and a content.
-            ModelError, MissingExtraError: as :meth:`ChatTemplate.render`.
         """
         for number, message in enumerate(messages, start=1):
             if (
@@ -56,11 +52,7 @@ class ChatTokeniser:
         return self.template.render(chat)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a chat's text, whose special tokens the template has spelt.
-
-        Raises:
-            DataError: the text is not valid Unicode, or contains a special token without an embedding.
-        """
+        """Return the ids of a chat's text, whose special tokens the template has spelt."""
         return self.inner.encode(text) or [self.inner.symbols.start]
 
     @cached_property

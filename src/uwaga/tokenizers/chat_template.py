@@ -60,11 +60,6 @@ class ChatTemplate:
         Args:
             messages: the chat so far.
             generate: end with what introduces the assistant's next message.
-
-        Raises:
-            ModelError: the template is not valid, refuses the messages, uses what the sandbox forbids, takes
-                too long or makes too long a prompt.
-            MissingExtraError: Jinja2 is not installed, or too old.
         """
         if len(self.text) > MAX_TEMPLATE:
             raise ModelError(f"{self.where}: the chat template has {len(self.text)} characters: too many")

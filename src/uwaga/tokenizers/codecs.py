@@ -75,9 +75,6 @@ class SentencePieceCodec:
         Args:
             content: the model file; its order of pieces gives the ids.
             name: the file, for messages.
-
-        Raises:
-            ModelError: the file is damaged.
         """
         model = SentencePieceModel(content, name)
         with LibraryCall(name, "damaged or not a SentencePiece model"):
@@ -204,9 +201,6 @@ class LibraryCall:
 
     Damaged files pass the checks of the library and fail later, with a bare Exception or a panic, which is a
     BaseException.
-
-    Raises:
-        ModelError: the library raised an exception.
     """
 
     def __init__(self, name: object, fault: str = "damaged, or of a newer version of `tokenizers`") -> None:
@@ -308,11 +302,7 @@ class TokenizersCodec:
         return number
 
     def add_special_tokens(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the ids that the file adds before and after a text.
-
-        Raises:
-            ModelError: its post-processor does something else.
-        """
+        """Return the ids that the file adds before and after a text."""
         inner, whole = self._probe(framed=False), self._probe(framed=True)
         for start in range(len(whole) - len(inner) + 1):
             if whole[start : start + len(inner)] == inner:
@@ -471,12 +461,7 @@ def _letters() -> dict[str, int]:
 
 
 def read_tokenizer_json(folder: Path, declared: Declared) -> TokenizersCodec:
-    """Read ``tokenizer.json``, with the settings of ``tokenizer_config.json`` that override it.
-
-    Raises:
-        ModelError: the file is missing or damaged.
-        MissingExtraError: ``tokenizers`` is not installed.
-    """
+    """Read ``tokenizer.json``, with the settings of ``tokenizer_config.json`` that override it."""
     path = folder / TOKENIZER
     library = tokenizers_library(path)
     content = read_bytes(path)
@@ -518,11 +503,7 @@ def _take_pairs(values: dict[str, Any]) -> _core.BytePairs | None:
 def read_byte_level(
     vocabulary: Path, merges: Path, declared: Declared, special: Mapping[str, Special]
 ) -> TokenizersCodec:
-    """Read byte-level BPE (Sennrich et al. 2016; Radford et al. 2019) from ``vocab.json`` and ``merges.txt``.
-
-    Raises:
-        ModelError: a file is missing or damaged, or the two disagree.
-    """
+    """Read byte-level BPE (Sennrich et al. 2016; Radford et al. 2019): ``vocab.json``, ``merges.txt``."""
     library = tokenizers_library(vocabulary)
     ids = read_vocabulary(vocabulary)
     try:
@@ -541,11 +522,7 @@ def read_byte_level(
 
 
 def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Special]) -> TokenizersCodec:
-    """Read BERT's WordPiece (Devlin et al. 2019) from ``vocab.txt``.
-
-    Raises:
-        ModelError: the file is missing, not UTF-8, or lacks the unknown token.
-    """
+    """Read BERT's WordPiece (Devlin et al. 2019) from ``vocab.txt``."""
     library = tokenizers_library(path)
     try:
         lines = read_bytes(path).decode("utf-8").split("\n")
@@ -568,11 +545,7 @@ def read_word_piece(path: Path, declared: Declared, special: Mapping[str, Specia
 
 
 def read_vocabulary(path: Path) -> dict[str, int]:
-    """Read a mapping from pieces to ids, numbered from 0 without gaps.
-
-    Raises:
-        ModelError: the file is missing or damaged, or numbered otherwise.
-    """
+    """Read a mapping from pieces to ids, numbered from 0 without gaps."""
     values = read_json(path)
     numbers = [number for number in values.values() if type(number) is int]
     if not values or sorted(numbers) != list(range(len(values))):
@@ -611,11 +584,7 @@ def _bert_settings(declared: Declared, stored: Mapping[str, Any]) -> dict[str, b
 
 
 def tokenizers_library(path: Path) -> Any:
-    """Return the library `tokenizers`, which reads a file.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
+    """Return the library `tokenizers`, which reads a file."""
     try:
         import tokenizers
     except ImportError:

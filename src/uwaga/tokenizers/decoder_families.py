@@ -41,9 +41,6 @@ def read_decoder_tokeniser(
         ends: the tokens that may end a text. The tokeniser's own is chosen, if it is one of them or there are
             none, else the first: models that chat have one for the end of a turn.
         declared: the configuration of the folder's tokeniser, if it has been read already.
-
-    Raises:
-        ModelError: files are missing, damaged, or inconsistent with the weights.
     """
     declared = declared or read_declared(folder)
     if (folder / TOKENIZER).exists():

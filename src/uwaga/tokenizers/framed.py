@@ -124,11 +124,7 @@ class FramedTokeniser:
         return self.languages[self.language]
 
     def with_language(self, language: str) -> FramedTokeniser:
-        """Return the tokeniser for a language, given by a code or another code of it if that is unique.
-
-        Raises:
-            SettingsError: the model lacks the language; the message lists those that it has.
-        """
+        """Return the tokeniser for a language, given by a code or another code of it if that is unique."""
         code = self.code(language)
         symbols = self.symbols
         if self.place == "start":
@@ -140,29 +136,17 @@ class FramedTokeniser:
         return replace(self, prompt_prefix=prefix)
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without special tokens around.
-
-        Raises:
-            DataError: the text is not valid Unicode, or contains a special token without an embedding.
-        """
+        """Return the ids of a text, without special tokens around."""
         _check_unicode(text)
         return self._embedded(self.codec.encode(self.prompt_prefix + text), text)
 
     def encode_plain(self, text: str) -> list[int]:
-        """Return the ids of a text in which nothing is a special token.
-
-        Raises:
-            DataError: as :meth:`encode`.
-        """
+        """Return the ids of a text in which nothing is a special token."""
         _check_unicode(text)
         return self._embedded(self.codec.encode_plain(text), text)
 
     def add_special_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the ids with the special tokens that the model expects around them.
-
-        Raises:
-            SettingsError: the model is multilingual and no language is selected.
-        """
+        """Return the ids with the special tokens that the model expects around them."""
         if not self.languages or self.place == "start":
             return [*self.prefix, *ids, *self.suffix]
         if self.language is None:
@@ -177,22 +161,14 @@ class FramedTokeniser:
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special tokens.
-
-        Raises:
-            DataError: an id is outside the vocabulary.
-        """
+        """Return the text of ids, without special tokens."""
         self._check(ids)
         text = self.codec.decode(list(ids))
         text = text.partition(self.stop)[0].strip() if self.stop else text
         return clean_up(text) if self.clean else text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids; ``<unused N>`` for embeddings without a piece.
-
-        Raises:
-            DataError: an id is outside the vocabulary.
-        """
+        """Return the pieces of ids; ``<unused N>`` for embeddings without a piece."""
         self._check(ids)
         pieces = [self.codec.piece(int(token)) for token in ids]
         return [
@@ -219,11 +195,7 @@ class FramedTokeniser:
         return ids
 
     def code(self, language: str) -> str:
-        """Return the model's code of a language, given by it or another code of it if that is unique.
-
-        Raises:
-            SettingsError: as :meth:`with_language`.
-        """
+        """Return the model's code of a language, given by it or another code of it if that is unique."""
         known = self.languages or self.tags
         if language in known:
             return language

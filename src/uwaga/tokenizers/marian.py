@@ -79,12 +79,7 @@ class MarianTokeniser:
         return sorted(piece for piece in self._ids if piece.startswith(">>") and piece.endswith("<<"))
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without the end symbol.
-
-        Raises:
-            DataError: the text is not valid Unicode, or begins with the token of a language that a
-                multilingual model does not have.
-        """
+        """Return the ids of a text, without the end symbol."""
         if self._vocabulary is None and not self.languages:
             return self._cut(text, self._model.encode)
         match = LANGUAGE.match(text)
@@ -121,11 +116,7 @@ class MarianTokeniser:
         return f"{self._chosen} " if self._chosen else ""
 
     def with_target(self, language: str) -> MarianTokeniser:
-        """Return a tokeniser that adds a target-language token to texts without one.
-
-        Raises:
-            SettingsError: the model lacks the target language; the message lists those that it has.
-        """
+        """Return a tokeniser that adds a target-language token to texts without one."""
         token = language if LANGUAGE.fullmatch(language) else f">>{language}<<"
         if token not in self.languages:
             codes = " ".join(piece[2:-2] for piece in self.languages)
@@ -135,11 +126,7 @@ class MarianTokeniser:
         return other
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids, without special and unknown symbols.
-
-        Raises:
-            DataError: an id is outside the vocabulary.
-        """
+        """Return the text of ids, without special and unknown symbols."""
         kept = [token for token in ids if token not in self._dropped]
         text: str = ""
         if kept and self._vocabulary is None and self._within(kept):
@@ -149,11 +136,7 @@ class MarianTokeniser:
         return text.replace(MARK, " ").strip()
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids.
-
-        Raises:
-            DataError: an id is outside the vocabulary.
-        """
+        """Return the pieces of ids."""
         if self._vocabulary is None and self._within(ids):
             return list(map(self._model.piece, ids))
         for token in ids:
@@ -183,11 +166,7 @@ def padded(ids: Mapping[str, int], pad: int) -> dict[str, int]:
 
 
 def read_vocabulary(path: Path, size: int) -> dict[str, int]:
-    """Read a mapping from pieces to ids below ``size``.
-
-    Raises:
-        ModelError: the file is missing or damaged, lacks a special symbol, or has another size.
-    """
+    """Read a mapping from pieces to ids below ``size``."""
     try:
         values = json.loads(read_bytes(path, "vocabulary"))
     except (ValueError, RecursionError) as error:
@@ -283,19 +262,11 @@ class SpacedPieces:
         return ""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the pieces of ids separated by spaces, without special symbols.
-
-        Raises:
-            DataError: an id is outside the vocabulary.
-        """
+        """Return the pieces of ids separated by spaces, without special symbols."""
         return " ".join(self.pieces([token for token in ids if token not in self._dropped]))
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces of ids.
-
-        Raises:
-            DataError: an id is outside the vocabulary.
-        """
+        """Return the pieces of ids."""
         for token in ids:
             if token not in self._pieces:
                 raise DataError(f"{self._name}: token id {token} is outside the vocabulary")

@@ -199,11 +199,7 @@ def framed(
     declared: Declared,
     folder: Path,
 ) -> FramedTokeniser:
-    """Return a tokeniser without prefix and suffix, after comparing its ids with the weights.
-
-    Raises:
-        ModelError: the ids are inconsistent with the weights.
-    """
+    """Return a tokeniser without prefix and suffix, after comparing its ids with the weights."""
     size = codec.size
     if "mask" in special and codec.number(special["mask"].content) == ids.vocabulary:
         size -= 1  # models such as bart-large-cnn dropped the mask, the last token
@@ -234,11 +230,7 @@ def framed(
 
 
 def sentencepiece_file(folder: Path) -> Path:
-    """Return the path of the folder's SentencePiece model.
-
-    Raises:
-        ModelError: there is none.
-    """
+    """Return the path of the folder's SentencePiece model."""
     for name in MODELS:
         if (folder / name).exists():
             return folder / name

@@ -60,9 +60,6 @@ class Declared:
 def read_declared(folder: Path) -> Declared:
     """Read ``tokenizer_config.json``, ``special_tokens_map.json`` and ``added_tokens.json``, as far as
     present.
-
-    Raises:
-        ModelError: a file is not a JSON mapping.
     """
     settings, special, added = (
         read_json(folder / name) if (folder / name).exists() else {} for name in (SETTINGS, SPECIAL, ADDED)
@@ -85,11 +82,7 @@ def read_declared(folder: Path) -> Declared:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON mapping.
-
-    Raises:
-        ModelError: the file is missing, unreadable, or not a JSON mapping.
-    """
+    """Read a JSON mapping."""
     content = read_bytes(path)
     try:
         values = json.loads(content)
@@ -107,20 +100,13 @@ def refuse_surrogates(content: bytes, values: object) -> None:
     Args:
         content: the JSON text.
         values: its values.
-
-    Raises:
-        ValueError: there is a lone surrogate.
     """
     if b"\\ud" in content or b"\\uD" in content:
         json.dumps(values, ensure_ascii=False).encode("utf-8")
 
 
 def read_bytes(path: Path, what: str = "tokeniser") -> bytes:
-    """Return the contents of a tokeniser file; ``what`` names it in messages.
-
-    Raises:
-        ModelError: the file is missing, unreadable or too large.
-    """
+    """Return the contents of a tokeniser file; ``what`` names it in messages."""
     try:
         return read_regular(path, MAX_BYTES)
     except OSError as error:

@@ -67,9 +67,6 @@ class TranslationPrompt:
         Args:
             languages: codes of source and target.
             template: the model's chat template; None for a model that continues the message itself.
-
-        Raises:
-            ModelError: the template does not render the message once.
         """
         content = self.message(*languages)
         if template is None:
@@ -166,9 +163,6 @@ def read_chat_template(folder: Path, declared: Declared, names: Iterable[str]) -
             as one of several with names.
         declared: what ``tokenizer_config.json`` says.
         names: names of the model, by which the prompt of its family is chosen.
-
-    Raises:
-        ModelError: a file is damaged.
     """
     path = folder / TEMPLATE
     if path.exists():

@@ -40,11 +40,7 @@ class PromptTokeniser:
     languages: tuple[str, str] | None = None
 
     def between(self, source: str | None, target: str | None) -> PromptTokeniser:
-        """Return the tokeniser for two languages.
-
-        Raises:
-            SettingsError: one of them is not given.
-        """
+        """Return the tokeniser for two languages."""
         if source is None or target is None:
             missing = "source (--from)" if source is None else "target (--to)"
             raise SettingsError(
@@ -71,11 +67,7 @@ class PromptTokeniser:
         return self.inner.model_bytes + repr((self.template, self.prompt.name, self.languages)).encode()
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text as it stands in the prompt, without those of the prompt.
-
-        Raises:
-            DataError: the text is not valid Unicode.
-        """
+        """Return the ids of a text as it stands in the prompt, without those of the prompt."""
         lead, begun = self._lead
         return self.inner.encode_plain(lead + text)[begun:]
 

@@ -93,11 +93,7 @@ class RowTokeniser:
         return [self.encode(text) for text in texts]
 
     def sample(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """Raise an error: other libraries' tokenisers have no reproducible sampling.
-
-        Raises:
-            SettingsError: always.
-        """
+        """Raise an error: other libraries' tokenisers have no reproducible sampling."""
         raise SettingsError(
             "data.subword_sampling: the tokeniser of the model named by init cannot sample segmentations; "
             "set it to 0, or set adapt.vocabulary: new"

@@ -43,11 +43,7 @@ class PieceTable:
 
 
 def read_pieces(model: bytes) -> PieceTable:
-    """Read the pieces of a serialised SentencePiece model.
-
-    Raises:
-        ValueError: the bytes are not a SentencePiece model.
-    """
+    """Read the pieces of a serialised SentencePiece model."""
     pieces, scores, types, kind = list[str](), list[float](), list[int](), UNIGRAM
     for number, value in _fields(model):
         if number == 1 and isinstance(value, bytes):

@@ -13,11 +13,7 @@ MARK = "\u2581"
 
 
 class SentencePieceModel(_core.SentencePiece):
-    """A SentencePiece model, and the bytes of its file.
-
-    Raises:
-        ModelError: the bytes are damaged; ``name`` is the file, for the message.
-    """
+    """A SentencePiece model, and the bytes of its file."""
 
     def __init__(self, content: bytes, name: str, remedy: str = "fetch it again") -> None:
         try:
@@ -37,9 +33,5 @@ class SentencePieceModel(_core.SentencePiece):
 
 
 def read_sentencepiece(path: Path) -> SentencePieceModel:
-    """Read a SentencePiece model.
-
-    Raises:
-        ModelError: missing or damaged.
-    """
+    """Read a SentencePiece model."""
     return SentencePieceModel(read_bytes(path), str(path))

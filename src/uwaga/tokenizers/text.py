@@ -32,11 +32,7 @@ FORMS: Mapping[str, Callable[[str], str]] = {
 
 
 def surface(text: str, form: str) -> str:
-    """Return a text in a surface form: ``lower``, ``upper`` (all capitals) or ``unpunctuated``.
-
-    Raises:
-        SettingsError: there is no such form.
-    """
+    """Return a text in a surface form: ``lower``, ``upper`` (all capitals) or ``unpunctuated``."""
     try:
         return FORMS[form](text)
     except KeyError:
@@ -52,9 +48,6 @@ def choose_forms(shares: Mapping[str, float], draws: NDArray[np.float64]) -> NDA
 
     Returns:
         (pairs,)
-
-    Raises:
-        SettingsError: the shares add up to more than 1.
     """
     check_shares(shares.values())
     edges = np.cumsum(np.array(list(shares.values()), dtype=np.float64))  # (forms,)
@@ -63,11 +56,7 @@ def choose_forms(shares: Mapping[str, float], draws: NDArray[np.float64]) -> NDA
 
 
 def check_shares(shares: Iterable[float]) -> None:
-    """Check that the shares of the surface forms add up to at most 1.
-
-    Raises:
-        SettingsError: they add up to more.
-    """
+    """Check that the shares of the surface forms add up to at most 1."""
     if (total := sum(shares)) > 1.0 + 1e-9:
         raise SettingsError(f"data.augment: the shares add up to {total:g}, more than 1")
 

@@ -42,12 +42,7 @@ def is_run_checkpoint(name: str | Path) -> bool:
 
 
 def read_run_checkpoint(name: str | Path) -> Checkpoint:
-    """Read a run's checkpoint as a model, with the settings and tokenisers of its run.
-
-    Raises:
-        ModelError: it is missing, or its run itself started from a model, which holds parts of it.
-        SettingsError: the run's ``settings.yaml`` is missing or damaged.
-    """
+    """Read a run's checkpoint as a model, with the settings and tokenisers of its run."""
     path = Path(name)
     run = path.parent.parent
     if not path.is_file():
@@ -126,10 +121,6 @@ def open_base(settings: Settings) -> tuple[Settings, Base | None]:
 
     Returns:
         the complete settings and the model; the settings unchanged and None without ``init``.
-
-    Raises:
-        ModelError: there is no such model, or it is damaged.
-        SettingsError: it cannot be trained, or a setting contradicts it; the message names the key.
     """
     if settings.init is None:
         if settings.adapt != AdaptSettings():

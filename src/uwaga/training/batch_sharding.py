@@ -84,9 +84,6 @@ def shard_batches(
 
     Returns:
         the sharding of the update, and whether any process has been asked to stop.
-
-    Raises:
-        RankLostError: a process has ended or has not answered in time.
     """
     values = ranks.exchange([int(stopping), *(number for batch in batches for number in Size.of(batch))])
     sizes = []
@@ -98,11 +95,7 @@ def shard_batches(
 
 
 def check_world(training: TrainingSettings, world: int) -> None:
-    """Check that the batches of an update can be divided evenly among the processes.
-
-    Raises:
-        SettingsError: names the possible numbers of processes, and settings that keep the size of an update.
-    """
+    """Check that the batches of an update can be divided evenly among the processes."""
     batches = training.accumulate
     if batches % world == 0:
         return

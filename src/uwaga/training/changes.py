@@ -86,9 +86,6 @@ def check_unchanged(path: Path, before: dict[str, Any] | str, settings: Settings
         path: the checkpoint, for the message.
         before: its fixed settings.
         settings: the current settings.
-
-    Raises:
-        CheckpointError: names each changed setting with its old and new value, and those that may change.
     """
     now = fixed_settings(settings)
     if isinstance(before, str):
@@ -109,9 +106,6 @@ def check_text(run: Path, settings: Settings) -> None:
     """Check that the folder's subword models were trained with the current subword settings.
 
     For a run without checkpoints, which would otherwise silently use models that contradict its settings.
-
-    Raises:
-        SettingsError: names each changed setting with both values, and what to delete.
     """
     models = sorted((run / "text").glob("*.spm"))
     path = run / "settings.yaml"

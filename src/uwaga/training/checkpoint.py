@@ -51,11 +51,7 @@ def explain(error: Exception) -> str:
 
 @contextlib.contextmanager
 def failures_named(run: Path) -> Iterator[None]:
-    """Turn an OSError for a file of the run, or for a full disk, into a CheckpointError.
-
-    Raises:
-        CheckpointError: names the file or the folder, and what to do.
-    """
+    """Turn an OSError for a file of the run, or for a full disk, into a CheckpointError."""
     try:
         yield
     except OSError as error:
@@ -69,11 +65,7 @@ def failures_named(run: Path) -> Iterator[None]:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Append ``content`` to a file, all of it or nothing.
-
-    Raises:
-        OSError: with the file's name.
-    """
+    """Append ``content`` to a file, all of it or nothing."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o644)
     try:
         before = os.fstat(handle).st_size
@@ -145,11 +137,7 @@ def is_regular(step: int, training: TrainingSettings) -> bool:
 
 
 def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Tensor]) -> Path:
-    """Write a checkpoint atomically.
-
-    Raises:
-        CheckpointError: it cannot be written; older checkpoints are untouched.
-    """
+    """Write a checkpoint atomically."""
     path = checkpoint_path(folder, progress.step)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"progress": json.dumps(asdict(progress)), "checksum": _checksum(plain)}
@@ -163,21 +151,13 @@ def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Ten
 
 
 def read_progress(path: Path) -> Progress:
-    """Read the progress from a checkpoint's header; its tensors are neither read nor verified.
-
-    Raises:
-        CheckpointError: as :func:`read_checkpoint`.
-    """
+    """Read the progress from a checkpoint's header; its tensors are neither read nor verified."""
     with _whole(path), safe_open(path, framework="pt") as file:
         return _progress(file.metadata() or {})
 
 
 def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
-    """Read a checkpoint and verify it.
-
-    Raises:
-        CheckpointError: it is missing, cut short, damaged or not a checkpoint.
-    """
+    """Read a checkpoint and verify it."""
     with _whole(path), safe_open(path, framework="pt") as file:
         header = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -215,11 +195,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def average_checkpoints(paths: list[Path], prefix: str = "model.") -> dict[str, Tensor]:
-    """Return the mean weights of several checkpoints, by names without ``prefix``.
-
-    Raises:
-        CheckpointError: ``paths`` is empty, a checkpoint is damaged, or names of weights differ.
-    """
+    """Return the mean weights of several checkpoints, by names without ``prefix``."""
     if not paths:
         raise CheckpointError("there are no checkpoints to average")
     total: dict[str, Tensor] = {}

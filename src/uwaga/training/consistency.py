@@ -26,12 +26,7 @@ _SETTLED = 30.0  # seconds after which a network file system shows files of anot
 
 
 def check_consistent(ranks: Ranks, settings: Settings, base: Base | None) -> None:
-    """Check that every process would compute the same as rank 0.
-
-    Raises:
-        SettingsError: names the rank, its host, and the differing facts with both values; in every process.
-        DataError: a corpus does not exist.
-    """
+    """Check that every process would compute the same as rank 0."""
     if ranks.world == 1:
         return
     gathered = ranks.gather(ranks.agree(lambda: facts(settings, base)))
@@ -55,11 +50,7 @@ def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
 
 
 def compare(gathered: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
-    """Compare the facts of every process with those of rank 0.
-
-    Raises:
-        SettingsError: as :func:`check_consistent`.
-    """
+    """Compare the facts of every process with those of rank 0."""
     first = gathered[0]
     for rank, current in enumerate(gathered):
         names = [name for name in {**first, **current} if first.get(name) != current.get(name)]
@@ -74,11 +65,7 @@ def compare(gathered: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
 
 
 def check_shared_folder(ranks: Ranks, run: Path) -> None:
-    """Check that every process sees the folder of the run, which rank 0 has locked.
-
-    Raises:
-        SettingsError: names the rank and its host.
-    """
+    """Check that every process sees the folder of the run, which rank 0 has locked."""
     if ranks.world == 1:
         return
     owner = ranks.lead(lambda: (run / LOCK).read_text(encoding="utf-8"))

@@ -30,10 +30,6 @@ def corpus_links(
     """Return the alignments of a corpus: its own file, or ``place``, which the aligner writes if needed.
 
     The aligner holds the words of the whole corpus in memory.
-
-    Raises:
-        DataError: the corpus cannot be read.
-        OSError: the file cannot be written.
     """
     if corpus.alignment:
         return LinkFile(corpus.alignment, guided.words)
@@ -132,10 +128,6 @@ def prepare_corpora(
         settings: the settings of the run.
         say: called with each line of progress.
         tokenisers: both sides' tokenisers; None to train subword models, or load those in the run's folder.
-
-    Raises:
-        DataError: a corpus cannot be read, or a store cannot be written.
-        SettingsError: the vocabulary lacks a tag.
     """
     for corpora in (settings.data.train, settings.data.dev, *settings.data.also.values()):
         for corpus in settings.data.resolve(corpora):

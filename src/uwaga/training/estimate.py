@@ -70,10 +70,6 @@ def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
     """Measure updates of this run for at most ``seconds``, and extrapolate; no file is left behind.
 
     The updates use the first pairs of the corpus, or random sentences if it does not exist.
-
-    Raises:
-        SettingsError: the model cannot be built, or the device is not available.
-        DataError: the corpus exists and cannot be read.
     """
     settings, base = open_base(settings)
     check_model(settings.model)

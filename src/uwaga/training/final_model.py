@@ -174,10 +174,6 @@ def write_final_model(
         sides: tokenisers of source and target.
         card: the model card, Markdown.
         score_stats: distribution of its scores.
-
-    Raises:
-        ModelError: it cannot be written; nothing has changed then.
-        SettingsError: the format of the base model does not support ``training.save_dtype``.
     """
     if base is not None and settings.adapt.lora is not None:
         write_adapter(folder, _adapter(folder, settings, base, model), card)
@@ -222,11 +218,7 @@ def taught_head(settings: Settings) -> AlignmentHead | None:
 
 
 def check_dtype(settings: Settings, base: Base | None) -> None:
-    """Check before training that the format of the finished folder supports ``training.save_dtype``.
-
-    Raises:
-        SettingsError: names the setting.
-    """
+    """Check before training that the format of the finished folder supports ``training.save_dtype``."""
     foreign = base is not None and not base.is_native and settings.adapt.vocabulary == "keep"
     if foreign and settings.training.save_dtype in ("bfloat16", "int8"):
         raise SettingsError(
@@ -273,11 +265,6 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
 
     Returns:
         the steps of the checkpoints.
-
-    Raises:
-        SettingsError: the folder contains no settings of a run.
-        CheckpointError: there are fewer checkpoints, or one is damaged or of another model.
-        ModelError: a tokeniser is missing, or ``out`` cannot be written.
     """
     if not (run / "settings.yaml").is_file():
         raise SettingsError(f"{run}/settings.yaml: no such file; give the folder of a run of `uwaga train`")

@@ -34,9 +34,6 @@ def with_vocabulary(
         settings: the settings of the model.
         old: its tokenisers, source and target.
         new: the new tokenisers.
-
-    Raises:
-        SettingsError: it is not a Transformer, or shares embeddings that two vocabularies cannot share.
     """
     if not isinstance(settings, TransformerSettings):
         raise SettingsError(
@@ -118,10 +115,6 @@ def start_model(
         base: the model that it starts from, or None.
         source: the run's tokeniser of the source side.
         target: the run's tokeniser of the target side.
-
-    Raises:
-        SettingsError: a pattern matches nothing, nothing is left to train, or two settings conflict.
-        ModelError: a weight of the base is not finite.
     """
     torch.manual_seed(settings.training.seed)
     if base is None:
@@ -144,11 +137,7 @@ def start_model(
 
 
 def learning_rates(settings: Settings, model: Seq2Seq) -> dict[str, float]:
-    """Return the factors of the learning rate by names of weights.
-
-    Raises:
-        SettingsError: a pattern of ``adapt.rates`` matches no weight.
-    """
+    """Return the factors of the learning rate by names of weights."""
     names, first = _names(model)
     rates: dict[str, float] = {}
     for pattern, rate in settings.adapt.rates.items():

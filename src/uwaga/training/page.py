@@ -54,9 +54,6 @@ def run_page(run: Path) -> str:
 
     Args:
         run: the folder of the run.
-
-    Raises:
-        DataError: it is not the folder of a run, or nothing has been logged yet.
     """
     if not run.is_dir():
         raise DataError(f"{run}: no such folder; give the folder of a training run (`run` in its settings)")

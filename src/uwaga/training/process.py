@@ -68,9 +68,6 @@ def prepare_process(settings: Settings, ranks: Ranks = ALONE) -> torch.device:
     """Set up allocator, threads outside updates, and seed; return the device to train on.
 
     Each of several processes on a machine gets its own GPU and a share of the cores.
-
-    Raises:
-        SettingsError: the device is not available, or there are fewer GPUs than processes.
     """
     training = settings.training
     keep_freed_memory()

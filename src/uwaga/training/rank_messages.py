@@ -35,9 +35,6 @@ def meet(store: Store, rank: int, world: int, seconds: float = ARRIVAL) -> str:
     A store may outlive its processes: that of `torchrun` still holds the messages of processes that it has
     restarted. Rank 0 publishes a new name, the others answer with random names of their own, and a process
     whose answer is echoed knows that it came from a living rank 0.
-
-    Raises:
-        RankLostError: a process has not joined in time.
     """
     name, end = secrets.token_hex(8), time.monotonic() + seconds
 
@@ -86,11 +83,7 @@ class RankMessages:
 
     @classmethod
     def join(cls, rank: int, world: int) -> RankMessages:
-        """Connect to the store that `torchrun` has named in the environment.
-
-        Raises:
-            RankLostError: it cannot be reached.
-        """
+        """Connect to the store that `torchrun` has named in the environment."""
         try:
             store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=ARRIVAL)))
             return cls(PrefixStore(meet(store, rank, world), store), rank, world)

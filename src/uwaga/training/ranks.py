@@ -85,11 +85,7 @@ class Ranks:
         return requested or max(1, usable_cores() // self.local_world)
 
     def agree(self, work: Callable[[], Made]) -> Made:
-        """Run ``work`` in every process and return its result; if it fails in one, it raises in all.
-
-        Raises:
-            FailedElsewhereError: it has failed in another process; only the lowest rank reports the reason.
-        """
+        """Run ``work`` in every process and return its result; if it fails in one, it raises in all."""
         if self._messages is None:
             return work()
         failure: Exception | None = None
@@ -109,11 +105,7 @@ class Ranks:
         return result
 
     def lead(self, work: Callable[[], Made]) -> Made:
-        """Run ``work`` in rank 0 and return its result, which must be JSON-serialisable, in all processes.
-
-        Raises:
-            FailedElsewhereError: it has failed in rank 0.
-        """
+        """Run ``work`` in rank 0 and return its result, which must be JSON-serialisable, in all processes."""
         if self._messages is None:
             return work()
         if not self.first:
@@ -130,11 +122,7 @@ class Ranks:
         return result
 
     def in_turn(self, work: Callable[[], Made]) -> Made:
-        """Run ``work`` in rank 0, which writes files, then in the others, which read them; return its result.
-
-        Raises:
-            FailedElsewhereError: it has failed in another process.
-        """
+        """Run ``work`` in rank 0, which writes files, then in the others, which read them; return the result."""
         results: list[Made] = []
         self.lead(lambda: results.append(work()))
         return self.agree(lambda: results[0] if results else work())
@@ -155,11 +143,7 @@ class Ranks:
         return f"rank {rank}" if self._messages is None else self._messages.describe(rank)
 
     def connect(self, device: torch.device, timeout: float) -> None:
-        """Initialise the process group for tensors on this device.
-
-        Raises:
-            RankLostError: a process does not answer.
-        """
+        """Initialise the process group for tensors on this device."""
         if self._messages is None:
             return
         self._messages.timeout = timeout
@@ -174,11 +158,7 @@ class Ranks:
             self._connected = True
 
     def exchange(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Return the numbers of all processes by rank; each must pass equally many.
-
-        Raises:
-            RankLostError: a process has ended or has not answered in time.
-        """
+        """Return the numbers of all processes by rank; each must pass equally many."""
         if self._messages is None:
             return [list(numbers)]
         local = torch.tensor(numbers, dtype=torch.int64)
@@ -192,9 +172,6 @@ class Ranks:
 
         The buckets are the same in every update. Those of DistributedDataParallel change after the first one,
         and with them the order of sums, so that a resumed run would end with other bits.
-
-        Raises:
-            RankLostError: a process has ended or has not answered in time.
         """
         if self._messages is None:
             return
@@ -218,12 +195,7 @@ class Ranks:
 
     @contextlib.contextmanager
     def reporting_loss(self) -> Iterator[None]:
-        """Report a connection that breaks within the block as the loss of the process that has ended.
-
-        Raises:
-            RankLostError: in one of the remaining processes.
-            FailedElsewhereError: in the others.
-        """
+        """Report a connection that breaks within the block as the loss of the process that has ended."""
         try:
             yield
         except RuntimeError as error:
@@ -246,11 +218,7 @@ ALONE = Ranks()
 
 @contextlib.contextmanager
 def join_ranks(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
-    """Join the processes that `torchrun` has started with this one; without it, yield :data:`ALONE`.
-
-    Raises:
-        RankLostError: they cannot be reached.
-    """
+    """Join the processes that `torchrun` has started with this one; without it, yield :data:`ALONE`."""
     world = int(environment.get("WORLD_SIZE", "1"))
     if world == 1:
         yield ALONE

@@ -121,11 +121,7 @@ class EventFile:
         self._begun = False
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        """Write the values of a step, by their tags.
-
-        Raises:
-            OSError: it cannot be written; the file is then as it was.
-        """
+        """Write the values of a step, by their tags."""
         now = time.time()
         events = []
         if not self._begun:
@@ -193,9 +189,6 @@ class Reporter:
         """Start or resume the log at this position; records of later steps are dropped, to be logged again.
 
         The results of a finished run are kept when the run is extended.
-
-        Raises:
-            OSError: the log cannot be written.
         """
         self._events = EventFile(self.folder / "logs", progress.step)
         dev = self._cut(progress.step, self.steps)
@@ -267,11 +260,7 @@ class Reporter:
             append(self.folder / SAMPLES, json.dumps(record).encode() + b"\n")
 
     def finish(self) -> None:
-        """Write the run's HTML report.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write the run's HTML report."""
         write_file(self.folder / REPORT, run_page(self.folder))
 
     def also(self, progress: Progress, name: str, result: Validation, part: ValidationPart) -> None:

@@ -95,11 +95,7 @@ class Run:
         )
 
     def resume(self) -> bool:
-        """Restore the newest checkpoint; return False if there is none.
-
-        Raises:
-            CheckpointError: the checkpoint is damaged or was written with other settings.
-        """
+        """Restore the newest checkpoint; return False if there is none."""
         path = newest_checkpoint(self.folder)
         if path is None:
             return False
@@ -198,12 +194,7 @@ class Run:
         return aliases
 
     def train(self, interrupt: Interrupt) -> bool:
-        """Update until the last step, early stopping or an interrupt; return True if the run is finished.
-
-        Raises:
-            RankLostError: another process of the run has ended or does not answer.
-            FailedElsewhereError: another process has failed and has reported why.
-        """
+        """Update until the last step, early stopping or an interrupt; return True if the run is finished."""
         self.model.train()
         updater = self.trained.updater(self.optimiser)
         ranks, accumulate = self.ranks, self.training.accumulate
@@ -289,11 +280,7 @@ class Run:
 
 
 def load_weights(model: Seq2Seq, weights: dict[str, Tensor], path: Path) -> None:
-    """Load weights into a model; tied tensors are stored once, and frozen ones may be missing.
-
-    Raises:
-        CheckpointError: a name or shape does not match; the message gives both.
-    """
+    """Load weights into a model; tied tensors are stored once, and frozen ones may be missing."""
     expected = model.state_dict()
     for name, tensor in weights.items():
         if name not in expected:

@@ -47,11 +47,7 @@ def preset_for(files: Sequence[Path]) -> tuple[str, int]:
 
 
 def template_settings(preset: str | None = None, changes: Sequence[str] = ()) -> Settings:
-    """Return a preset's model and training settings, with ``KEY=VALUE`` changes.
-
-    Raises:
-        SettingsError: there is no such preset, or a change is invalid.
-    """
+    """Return a preset's model and training settings, with ``KEY=VALUE`` changes."""
     values: dict[str, Any] = copy.deepcopy(_EXAMPLE)
     if preset is not None:
         try:
@@ -67,22 +63,14 @@ def template_settings(preset: str | None = None, changes: Sequence[str] = ()) ->
 
 
 def settings_template(preset: str | None = None, changes: Sequence[str] = ()) -> str:
-    """Return YAML with a comment on every setting, valid as it stands if the corpora exist.
-
-    Raises:
-        SettingsError: as :func:`template_settings`.
-    """
+    """Return YAML with a comment on every setting, valid as it stands if the corpora exist."""
     settings = template_settings(preset, changes)
     values = "its default" if preset is None else f"the values of the preset {preset_name(preset)}"
     return _HEAD.format(values=values) + "\n".join(_group(settings, 0)) + "\n"
 
 
 def write_template(path: Path, preset: str | None = None, changes: Sequence[str] = ()) -> None:
-    """Write the template to a new file.
-
-    Raises:
-        SettingsError: the file exists or cannot be written, or as :func:`template_settings`.
-    """
+    """Write the template to a new file."""
     text = settings_template(preset, changes)
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -40,9 +40,6 @@ def with_alignments(
         sources: token ids with their end symbols.
         lists: hypotheses of each source.
         start: token that decoding started from, None for the decoder's own.
-
-    Raises:
-        SettingsError: the decoder has no cross-attention, or not this head.
     """
     flat = [(source, one.tokens) for source, ways in zip(sources, lists, strict=True) for one in ways]
     sides = [source for source, _ in flat], [tokens for _, tokens in flat]
@@ -70,9 +67,6 @@ def token_alignments(
         sources: token ids with their end symbols.
         targets: token ids without theirs.
         start: token that decoding starts from, None for the decoder's own.
-
-    Raises:
-        SettingsError: the decoder has no cross-attention, or not this head.
     """
     if decoder.cross_attention is None:
         raise SettingsError("this model has no attention to a source that could align words")
@@ -138,9 +132,6 @@ def align_pairs(
         sides: the tokenisers of both sides.
         start: token that decoding starts from, None for the decoder's own.
         words: the units that links refer to.
-
-    Raises:
-        SettingsError: the decoder has no cross-attention, or not this head.
     """
     check_one_of("words", words, get_args(WordKind))
     targets = [row[:-1] for row in ids[1]]

@@ -136,11 +136,7 @@ def choose_for(
 
 
 def _check_bundled(source: str | None, target: str | None) -> None:
-    """Check that the only language given belongs to the bundled model.
-
-    Raises:
-        SettingsError: it does not.
-    """
+    """Check that the only language given belongs to the bundled model."""
     codes = formats.describe(BUNDLED).languages
     try:
         resolve_languages((codes[0][0], codes[1][0]), source, target, "the bundled model")

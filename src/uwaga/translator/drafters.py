@@ -112,9 +112,6 @@ def share_vocabulary(decoder: Decoder, target: Subwords, drafter: Decoder, draft
 def drafter_of(model: Model, drafting: Model) -> Drafter:
     """Return what drafts for a model by another one: block by block if both are language models of the same
     vocabulary, else by its translations.
-
-    Raises:
-        SettingsError: the other model translates between other languages.
     """
     for_languages(drafting, model.languages)
     continuing = [isinstance(one.source, PromptTokeniser) for one in (model, drafting)]
@@ -127,9 +124,6 @@ def for_languages(drafting: Model, languages: tuple[str, str]) -> Model:
     """Return a drafting model for a pair of languages; one that states none is returned as it is.
 
     A language model is asked to translate between any two.
-
-    Raises:
-        SettingsError: it translates between others.
     """
     if isinstance(drafting.source, PromptTokeniser):
         return drafting.between(*(None if code in UNKNOWN else code for code in languages))

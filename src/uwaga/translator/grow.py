@@ -60,9 +60,6 @@ def grow(
 
     Returns:
         whether a limit cut the target.
-
-    Raises:
-        SettingsError: the options ask for more than one hypothesis.
     """
     growing, truncated = GrowingText(decode), False
     for event in stream(decoder, [source], options, prefixes=[prefix], drafts=drafts):

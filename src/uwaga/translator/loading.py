@@ -47,11 +47,7 @@ Name = str | Path | None | Checkpoint
 
 
 def model_names(names: Iterable[str | Path]) -> list[str]:
-    """Return the names of the models of an ensemble.
-
-    Raises:
-        SettingsError: it is not a sequence of names.
-    """
+    """Return the names of the models of an ensemble."""
     found = (
         list(names) if isinstance(names, Iterable) and not isinstance(names, (bytes, Mapping)) else [names]
     )
@@ -64,11 +60,7 @@ def model_names(names: Iterable[str | Path]) -> list[str]:
 
 
 def named_by(adapter: str | Path | None, name: Named) -> Named | str:
-    """Return the model's name; without one, the name that an adapter holds.
-
-    Raises:
-        ModelError: the adapter is damaged, or none.
-    """
+    """Return the model's name; without one, the name that an adapter holds."""
     if adapter is None or name is not None:
         return name
     from uwaga.checkpoints.adapter import read_adapter
@@ -86,11 +78,6 @@ def read_model(
         task: what the model must be for, None for anything.
         memory: as :meth:`Translator.load` has it.
         adapter: likewise; a model that has been read already has its own.
-
-    Raises:
-        ModelError: there is no such model, it is damaged, or it is for another task; or the adapter is
-            damaged or another model's.
-        SettingsError: ``name`` is neither a name nor a path, or the model's weights cannot be shared.
     """
     if name is not None and not isinstance(name, (str, Path, Checkpoint)):
         raise SettingsError(f"name must be a model folder or a name, not {shown(name)}")
@@ -108,11 +95,7 @@ def read_model(
 
 
 def check_task(checkpoint: Checkpoint, task: Task) -> None:
-    """Check that a model is for a task.
-
-    Raises:
-        ModelError: it is for another; names what runs it.
-    """
+    """Check that a model is for a task."""
     if checkpoint.task == task or (task == "translate" and isinstance(checkpoint.source, PromptTokeniser)):
         return
     kind, runner = KINDS[checkpoint.task]
@@ -126,10 +109,6 @@ def prompted(checkpoint: Checkpoint) -> Checkpoint:
 
     It translates whole lines greedily, and a target ends where the assistant's message ends, or, without a
     chat template, at the end of its line.
-
-    Raises:
-        ModelError: the chat template cannot be rendered.
-        MissingExtraError: Jinja2 is not installed.
     """
     inner = checkpoint.source
     if checkpoint.task != "generate" or not isinstance(inner, FramedTokeniser):
@@ -198,11 +177,7 @@ def load_model(name: Name, wanted: LoadOptions) -> Model:
 
 
 def with_draft(model: Model, wanted: LoadOptions) -> Model:
-    """Return a model with the drafts of the model that ``wanted`` names, if any.
-
-    Raises:
-        ModelError, SettingsError: the draft model cannot be loaded, or is for other languages.
-    """
+    """Return a model with the drafts of the model that ``wanted`` names, if any."""
     if wanted.draft is None:
         return model
     if str(wanted.draft) == DRAFT_SHORTLIST:
@@ -263,9 +238,6 @@ def load_generator(
     """Load a decoder-only model with its tokeniser, search options, chat template and drafting model.
 
     With drafts its search is greedy, unless a call says otherwise.
-
-    Raises:
-        ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.TextGenerator.load`.
     """
     decoder, target, decoding, chat = _generator(name, wanted)
     if wanted.draft is None:
@@ -295,22 +267,14 @@ def _generator(
 
 
 def load_filler(name: Name, wanted: LoadOptions) -> tuple[MaskedEncoder, FramedTokeniser]:
-    """Load an encoder-only model with its tokeniser.
-
-    Raises:
-        ModelError, SettingsError, MissingExtraError: as :meth:`uwaga.translator.MaskFiller.load`.
-    """
+    """Load an encoder-only model with its tokeniser."""
     checkpoint = read_model(name, "fill", wanted.memory)
     assert isinstance(checkpoint.source, FramedTokeniser)
     return cast("MaskedEncoder", _on_torch(checkpoint, wanted)), checkpoint.source
 
 
 def _natively(checkpoint: Checkpoint, wanted: LoadOptions) -> bool:
-    """Return True if the native engine is to run a model.
-
-    Raises:
-        SettingsError: it is asked for, or for what it alone does, together with what it does not do.
-    """
+    """Return True if the native engine is to run a model."""
     if wanted.engine == "torch" or (wanted.engine == "auto" and not _runs_natively(checkpoint, wanted)):
         return False
     if wanted.device not in ("auto", "cpu") or wanted.dtype == "float16":
@@ -342,12 +306,7 @@ def _native(checkpoint: Checkpoint, wanted: LoadOptions) -> Decoder:
 
 
 def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) -> NativeModel:
-    """Return the model limited to the shortlist of a file.
-
-    Raises:
-        SettingsError: the model does not run on the native engine.
-        ModelError: as :func:`uwaga.checkpoints.formats.uwaga.shortlist.read_shortlist`.
-    """
+    """Return the model limited to the shortlist of a file."""
     from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist
 
     model = native_of(decoder)
@@ -356,11 +315,7 @@ def limited(decoder: Decoder, source: Subwords, target: Subwords, path: Path) ->
 
 
 def native_of(decoder: Decoder) -> NativeModel:
-    """Return a decoder of the native engine, or refuse it.
-
-    Raises:
-        SettingsError: it is not.
-    """
+    """Return a decoder of the native engine, or refuse it."""
     if not isinstance(decoder, NativeModel):
         raise SettingsError(
             "shortlists are the native engine's alone, and this model runs on torch: leave out the "
@@ -370,12 +325,7 @@ def native_of(decoder: Decoder) -> NativeModel:
 
 
 def _on_torch(checkpoint: Checkpoint, wanted: LoadOptions) -> Seq2Seq | MaskedEncoder:
-    """Load the model in torch on the device asked for.
-
-    Raises:
-        SettingsError: an impossible device, int8 or int4.
-        MissingExtraError: torch is not installed.
-    """
+    """Load the model in torch on the device asked for."""
     try:
         import torch
     except ImportError:

@@ -47,10 +47,6 @@ def known_source(
         texts: its texts.
         languages: those of the model.
         target: the target of the request; None for the model's own.
-
-    Raises:
-        SettingsError: the texts are of a language that the model does not translate from, or it states none.
-        MissingExtraError: py3langid is not installed.
     """
     if not isinstance(source, str) or source != AUTO:
         return Sources(source)
@@ -105,22 +101,13 @@ class Stage:
     terms: TermFinder | None = None
 
     def split_text(self, text: object, name: str) -> Passage:
-        """Split a text into sentences, as the first model of a chain does.
-
-        Raises:
-            DataError: it is not a string.
-            TextTooLongError, SettingsError: as :meth:`Segmenter.cut`.
-        """
+        """Split a text into sentences, as the first model of a chain does."""
         if not isinstance(text, str):
             raise DataError(f"{name} is not a string but {type(text).__name__}")
         return self.segmenter.cut(text, self.split, name)
 
     def split_translated(self, before: TranslatedPassage, name: str) -> Passage:
-        """Split what the model before this one has made of a text, at the same sentences.
-
-        Raises:
-            TextTooLongError, SettingsError: as :meth:`Segmenter.cut`.
-        """
+        """Split what the model before this one has made of a text, at the same sentences."""
         split: Split = "never" if self.split == "never" else "auto"
         sentences = before.sentences
         if self.terms is not None:  # if a sentence was translated to nothing, its terms must not be lost
@@ -192,10 +179,6 @@ def make_plan(
         request: one of the requests.
         texts: all their texts, by which ``auto`` detects the language.
         streaming: search for a single hypothesis.
-
-    Raises:
-        SettingsError: a field has an impossible value, or does not fit the models.
-        DataError: the glossary cannot be read, contradicts itself, or has a term that cannot be spelled.
     """
     request.check()
     source, untranslated = known_source(request.source, texts, languages, request.target)
@@ -236,9 +219,6 @@ def search_options(
         defaults: the models' own.
         asked: the options of a request; those in :data:`LAST_ONLY` are for the last model.
         streaming: return options of a single hypothesis.
-
-    Raises:
-        SettingsError: an unknown name, or an impossible value.
     """
     if isinstance(asked, SearchOptions):
         if len(defaults) > 1:

@@ -18,11 +18,7 @@ from uwaga.translator.write import TranslatedInline
 
 
 def read(plan: Plan, text: object, name: str) -> Fragment | DataError:
-    """Read a text by the format of a call; unless ``on_error`` is ``raise``, return an error.
-
-    Raises:
-        DataError: the text is not a string, or not of its format; begins with ``name``.
-    """
+    """Read a text by the format of a call; unless ``on_error`` is ``raise``, return an error."""
     try:
         if not isinstance(text, str):
             raise DataError(f"{name} is not a string but {type(text).__name__}")

@@ -73,10 +73,6 @@ def search_sentences(
         prefixes: the beginning of each passage's translation.
         drafting: a probable translation of each passage; None for none. Its sentences are the drafts of the
             passage's, in order.
-
-    Raises:
-        DataError: a prefix is not valid Unicode, or too long for the model.
-        SettingsError: the options do not fit the model.
     """
     model, options = stage.model, stage.options
     terms = [[_terms_of(stage, sentence) for sentence in passage.sentences] for passage in passages]

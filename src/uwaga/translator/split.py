@@ -45,9 +45,6 @@ def cut_to_fit(text: str, limit: int, count: Callable[[str], int]) -> list[str]:
         limit: most tokens of a part.
         count: tokens of a text, end symbol included; a part without tokens of its own may have some between
             others.
-
-    Raises:
-        TextTooLongError: a single character has more tokens than that.
     """
     pieces = list(_pieces(text, limit, count, (CLAUSE, WORD)))
     if len(pieces) < 2:
@@ -253,11 +250,6 @@ class Segmenter:
         beyond ``limit`` is split further, with a warning. White space at the ends of a line is dropped, and a
         run of blanks inside it becomes one space. If the model's two languages are known, sentences that are
         the same in both are marked to be copied.
-
-        Raises:
-            TextTooLongError: a line that must not be split is longer than the model accepts; it belongs to
-                ``name``.
-            SettingsError: there is no such ``split``.
         """
         check_one_of("split", split, get_args(Split))
         pieces, warnings = LINE_BREAK.split(text), self._doubts(text)
@@ -285,9 +277,6 @@ class Segmenter:
             text: the whole translation.
             split: ``auto`` or ``never``.
             name: the name of the text, for error messages.
-
-        Raises:
-            TextTooLongError, SettingsError: as :meth:`cut`.
         """
         warnings, lines, line = self._doubts(text), list[tuple[list[Sentence], str]](), list[Sentence]()
         start = len(passage.before)
@@ -462,11 +451,7 @@ def prefix_ids(
 
 
 def within(ids: tuple[int, ...], limit: int | None, name: str, side: str) -> tuple[int, ...]:
-    """Return the tokens of one side of a pair, if the model accepts so many.
-
-    Raises:
-        TextTooLongError: it cannot; names the pair and the side.
-    """
+    """Return the tokens of one side of a pair, if the model accepts so many."""
     if limit is not None and len(ids) > limit:
         raise TextTooLongError(
             f"{name}: the {side} has {len(ids)} tokens, end symbol included, but the model accepts at most "

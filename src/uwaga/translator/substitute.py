@@ -123,9 +123,6 @@ def substitute_terms(
         options: of the search.
         sentences: the sentences and their terms.
         decode: returns the text of a sentence's tokens.
-
-    Raises:
-        TextTooLongError, SettingsError: as :func:`uwaga.search.search`.
     """
     found = [list(one.usual) for one in sentences]
     lacking = [at for at, one in enumerate(sentences) if one.faults(one.usual[0].tokens, one.text)[0]]

@@ -37,12 +37,7 @@ if TYPE_CHECKING:
 
 
 def translate_requests(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
-    """Translate requests of one plan, all together; a text that fails does not affect the others.
-
-    Raises:
-        DataError: with ``on_error="raise"``, the first text that cannot be translated.
-        SettingsError: the options do not fit a model.
-    """
+    """Translate requests of one plan, all together; a text that fails does not affect the others."""
     alone = {at for at, one in enumerate(requests) if one.text in plan.untranslated}
     made = {at: left_alone(requests[at].text) for at in alone}
     plain = [plan.is_plain(one.text) for one in requests]
@@ -65,11 +60,7 @@ def left_alone(text: str) -> Translation:
 
 
 def translate_formatted(plan: Plan, requests: Sequence[Request]) -> list[Translation]:
-    """Translate texts of a format, or with placeholders: all parts together.
-
-    Raises:
-        DataError, SettingsError: as :func:`translate_requests`; or a text is not of its format.
-    """
+    """Translate texts of a format, or with placeholders: all parts together."""
     from uwaga.markup.units import Fragment  # most texts have nothing but words
     from uwaga.translator.read import read
     from uwaga.translator.write import write
@@ -107,9 +98,6 @@ def translate_inlines(
     A pair of tags is placed around the words that mean what it stood around. Only if a tag stands between
     words are the words aligned. For what is kept, a symbol goes through the model, so that it stands where it
     belongs; if no symbol comes out, the alignment decides the place, and a warning says so.
-
-    Raises:
-        DataError, SettingsError: as :func:`translate_requests`.
     """
     from uwaga.markup.strip_tags import strip_tags
     from uwaga.translator.read import Messages, has_inner_tags, with_placeholders
@@ -168,9 +156,6 @@ def translate_texts(
         prefixes: the beginning of each translation.
         names: the names of the texts, for messages.
         drafts: a draft of each translation, for the last model; empty for none.
-
-    Raises:
-        DataError, SettingsError: as :func:`translate_requests`.
     """
     on_error = plan.request.on_error
     steps: list[list[Translation]] = [[] for _ in texts]
@@ -215,9 +200,6 @@ def translate_passages(
     """Search the sentences of passages together and assemble their translations.
 
     If that fails, each half is tried by itself, so that only the passages at fault become errors.
-
-    Raises:
-        DataError: with ``on_error="raise"``.
     """
     try:
         searched = search_sentences(stage, passages, prefixes, drafting)
@@ -279,9 +261,6 @@ def stream_request(plan: Plan, request: Request) -> Generator[str, None, bool]:
 
     Returns:
         a generator that returns True if a limit cut the translation.
-
-    Raises:
-        DataError, SettingsError: as :func:`translate_requests`, before the first piece.
     """
     alone = request.text in plan.untranslated
     if alone or request.glossary is not None or not plan.is_plain(request.text):

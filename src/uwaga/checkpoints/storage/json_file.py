@@ -18,11 +18,7 @@ LARGEST = 1 << 24
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file.
-
-    Raises:
-        ModelError: missing, too large, or not a JSON mapping.
-    """
+    """Read a JSON object from a file."""
     try:
         content = read_regular(path, LARGEST)
         values = json.loads(content.decode("utf-8"))
@@ -39,20 +35,12 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
 
 def read_optional(path: Path) -> dict[str, Any]:
-    """Read a JSON object from a file; return an empty one if the file does not exist.
-
-    Raises:
-        ModelError: the file is not a JSON object.
-    """
+    """Read a JSON object from a file; return an empty one if the file does not exist."""
     return read_mapping(path) if path.exists() else {}
 
 
 def parse_stored(kind: type[Group], values: object, where: str) -> Group:
-    """Check the settings in a model's file, as :func:`uwaga.settings.parsing` does.
-
-    Raises:
-        ModelError: names ``where``, the key and what is wrong.
-    """
+    """Check the settings in a model's file, as :func:`uwaga.settings.parsing` does."""
     try:
         return parse(kind, values, where)
     except SettingsError as error:

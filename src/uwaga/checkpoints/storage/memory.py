@@ -21,11 +21,7 @@ BLOCK = 1 << 20
 
 
 class PrivateFile:
-    """An open file that is read into private memory; changes since it was opened are detected.
-
-    Raises:
-        ModelError: missing, unreadable or not a regular file.
-    """
+    """An open file that is read into private memory; changes since it was opened are detected."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,33 +35,21 @@ class PrivateFile:
         self.size = self._seen[0]
 
     def whole(self) -> Bytes:
-        """Return all bytes, read-only, on huge pages where the system has them.
-
-        Raises:
-            ModelError: the file was changed meanwhile.
-        """
+        """Return all bytes, read-only, on huge pages where the system has them."""
         made = huge_bytes(self.size)
         self._fill(made, 0)
         made.flags.writeable = False
         return made
 
     def sha256(self) -> str:
-        """Return the SHA-256 of all bytes in hexadecimal digits.
-
-        Raises:
-            ModelError: the file was changed meanwhile.
-        """
+        """Return the SHA-256 of all bytes in hexadecimal digits."""
         found = hashlib.sha256()
         for start in range(0, self.size, BLOCK):
             found.update(self.part(start, min(BLOCK, self.size - start)).data)
         return found.hexdigest()
 
     def part(self, start: int, size: int) -> Bytes:
-        """Return a copy of ``size`` bytes from ``start``.
-
-        Raises:
-            ModelError: the file was changed meanwhile.
-        """
+        """Return a copy of ``size`` bytes from ``start``."""
         owner = np.empty(size + ALIGNMENT, dtype=np.uint8)
         first = -owner.ctypes.data % ALIGNMENT
         made = owner[first : first + size]
@@ -109,11 +93,7 @@ class PrivateTensor:
         )
 
     def read(self) -> NDArray[Any]:
-        """Return its values.
-
-        Raises:
-            ModelError: the file was changed since it was opened.
-        """
+        """Return its values."""
         size = int(np.prod(self.shape, dtype=np.int64)) * self._kind.itemsize
         owner = self._read() if self._read is not None else None
         if owner is None:
@@ -127,20 +107,12 @@ class PrivateTensor:
 
 
 def read_private(path: Path) -> Bytes:
-    """Read all bytes of a file; see :meth:`PrivateFile.whole`.
-
-    Raises:
-        ModelError: missing, unreadable, not a regular file, or changed meanwhile.
-    """
+    """Read all bytes of a file; see :meth:`PrivateFile.whole`."""
     return PrivateFile(path).whole()
 
 
 class SharedFile:
-    """A mapped file; changes since it was opened are detected.
-
-    Raises:
-        ModelError: missing, empty, unreadable or not a regular file.
-    """
+    """A mapped file; changes since it was opened are detected."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -153,20 +125,12 @@ class SharedFile:
             raise ModelError(f"{path}: cannot be mapped: {error}") from None
 
     def whole(self) -> Bytes:
-        """Return all bytes, read-only.
-
-        Raises:
-            ModelError: the file was changed since it was opened.
-        """
+        """Return all bytes, read-only."""
         self.check()
         return np.frombuffer(self._map, dtype=np.uint8)
 
     def check(self) -> None:
-        """Check that the file has not changed.
-
-        Raises:
-            ModelError: it was truncated or written to.
-        """
+        """Check that the file has not changed."""
         if self._state() != self._seen:
             raise ModelError(
                 f"{self.path}: was changed while it is shared; load the model again, or load it with "

@@ -39,9 +39,6 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
     Args:
         path: the file.
         sha256: the expected checksum, None if it is not known.
-
-    Raises:
-        ModelError: the file is missing, truncated or damaged, or has an unsupported number format.
     """
     file, header = _open(path)
     if sha256 is not None and file.sha256() != sha256:
@@ -56,11 +53,7 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
 
 
 def tensors_of(path: Path, whole: Bytes) -> dict[str, StoredTensor]:
-    """Return the tensors of a file whose bytes are in memory, without a copy.
-
-    Raises:
-        ModelError: as :func:`open_tensors`.
-    """
+    """Return the tensors of a file whose bytes are in memory, without a copy."""
     header = _read_header(path, lambda start, size: whole[start : start + size], len(whole))
     data = whole[header.size :]
     found = {}
@@ -156,10 +149,6 @@ def open_shards(
     Args:
         index: the JSON file that names the file of each tensor.
         open_file: returns the tensors of one file.
-
-    Raises:
-        ModelError: the index or a file is missing or damaged, a tensor is not in the file that the index
-            states, or it is in two files.
     """
     listed = _read_index(index)
     found: dict[str, StoredTensor] = {}
@@ -177,11 +166,7 @@ def open_shards(
 
 
 def _read_index(index: Path) -> dict[str, Path]:
-    """Read the index of shards: the file of each tensor.
-
-    Raises:
-        ModelError: it is not an index of shards, or names a file of another folder.
-    """
+    """Read the index of shards: the file of each tensor."""
     try:
         mapping = json.loads(read_regular(index, LARGEST_INDEX).decode("utf-8"))["weight_map"]
         names = {str(name): str(file) for name, file in mapping.items()}
@@ -194,38 +179,22 @@ def _read_index(index: Path) -> dict[str, Path]:
 
 
 def count_tensors(path: Path) -> tuple[int, int]:
-    """Return the numbers of tensors and of bytes of a weight file; only its header is read.
-
-    Raises:
-        ModelError: the file is missing, truncated or damaged.
-    """
+    """Return the numbers of tensors and of bytes of a weight file; only its header is read."""
     return len(read_header(path)), path.stat().st_size
 
 
 def read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the shape and number format of every tensor of a file.
-
-    Raises:
-        ModelError: the file is missing, truncated or damaged.
-    """
+    """Return the shape and number format of every tensor of a file."""
     return {entry.name: (entry.shape, entry.format) for entry in _open(path)[1].entries}
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """Return the metadata of a file.
-
-    Raises:
-        ModelError: the file is missing, truncated or damaged.
-    """
+    """Return the metadata of a file."""
     return _open(path)[1].metadata
 
 
 def check_header(path: Path, expected: Mapping[str, tuple[int, ...]], wanted: Mapping[str, str]) -> None:
-    """Compare the header of ``path`` with the shapes and number formats that a model has.
-
-    Raises:
-        ModelError: a key is missing or unknown, or a shape or number format differs; names both values.
-    """
+    """Compare the header of ``path`` with the shapes and number formats that a model has."""
     found = read_header(path)
     shapes = {name: shape for name, (shape, _) in found.items()}
     formats = {name: form for name, (_, form) in found.items()}
@@ -239,11 +208,7 @@ def check_tensors(
     shapes: Mapping[str, tuple[int, ...]],
     formats: Mapping[str, str],
 ) -> None:
-    """Compare the shapes and number formats found in ``path`` with those that a model has.
-
-    Raises:
-        ModelError: as :func:`check_header`.
-    """
+    """Compare the shapes and number formats found in ``path`` with those that a model has."""
     missing, unknown = sorted(set(expected) - set(shapes)), sorted(set(shapes) - set(expected))
     if missing:
         raise ModelError(f"{path}: missing {_some(missing)}, which config.json asks for")

@@ -62,11 +62,7 @@ class StoredTensor:
 
     @property
     def values(self) -> NDArray[Any]:
-        """Its values, read on demand; bfloat16 as its bits.
-
-        Raises:
-            ModelError: the file was changed since it was opened.
-        """
+        """Its values, read on demand; bfloat16 as its bits."""
         return self.content.read() if isinstance(self.content, PrivateTensor) else self.content
 
     @property
@@ -80,11 +76,7 @@ class StoredTensor:
         return self.format in FLOATING
 
     def floats(self) -> Floats:
-        """Return its values in float32; a copy unless they are stored in float32.
-
-        Raises:
-            ModelError: they cannot be read.
-        """
+        """Return its values in float32; a copy unless they are stored in float32."""
         if self.format == "BF16":
             return (self.values.astype(np.uint32) << np.uint32(16)).view(np.float32)
         return self.values.astype(np.float32, copy=False)
@@ -167,12 +159,7 @@ def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
 
 
 def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Return the tensors of a file whose int8 matrices have their factors; these are read now.
-
-    Raises:
-        ModelError: the factors of a matrix are missing, of another shape or format, or not finite, or there
-            are factors of nothing.
-    """
+    """Return the tensors of a file whose int8 matrices have their factors; these are read now."""
     found = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
     factors = {name.removesuffix(SCALES): one for name, one in stored.items() if name.endswith(SCALES)}
     for name, tensor in found.items():
@@ -222,9 +209,6 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
         path: the file.
         only: name of the one array whose numbers are read, while the others have the right shape and number
             format and are all 0; None reads all.
-
-    Raises:
-        ModelError: missing or damaged, or an array is not of its stated size or holds objects.
     """
     from uwaga.files.zip import open_archive
 
@@ -238,11 +222,7 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
 def read_array_header(
     path: Path, name: str, stream: IO[bytes]
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape of an array, True if it is stored column by column, and its number format.
-
-    Raises:
-        ModelError: of an unknown format, damaged, or an array of objects.
-    """
+    """Return the shape of an array, True if it is stored column by column, and its number format."""
     version = npy.read_magic(stream)
     if version not in HEADERS:
         raise ModelError(f"{path}: {shown(name)} is of the unknown format {version}")

@@ -27,21 +27,12 @@ OLDEST = (2, 10)
 
 
 def open_torch_file(path: Path) -> dict[str, StoredTensor]:
-    """Return the tensors of a file, read into memory.
-
-    Raises:
-        ModelError: it is missing, truncated or damaged, or holds more than tensors.
-        MissingExtraError: torch is not installed, or too old to read files of strangers.
-    """
+    """Return the tensors of a file, read into memory."""
     return {name: _stored(path, name, value) for name, value in _loaded(path).items()}
 
 
 def open_torch_shards(index: Path) -> dict[str, StoredTensor]:
-    """Return the tensors of all files that an index lists.
-
-    Raises:
-        ModelError, MissingExtraError: as :func:`open_torch_file`, or the index is damaged.
-    """
+    """Return the tensors of all files that an index lists."""
     return open_shards(index, open_torch_file)
 
 

@@ -80,12 +80,7 @@ class DualCrossEntropy(ScoredRule[ScoreSettings]):
     default = False
 
     def prepare(self) -> None:
-        """Load both models.
-
-        Raises:
-            SettingsError: a model or the threshold is not set.
-            ModelError: a model cannot be loaded.
-        """
+        """Load both models."""
         settings = self.settings
         if not settings.forward or not settings.backward:
             raise SettingsError(

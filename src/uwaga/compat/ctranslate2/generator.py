@@ -217,9 +217,6 @@ def _prompted(
     """Return the prompts and prefixes of a batch, and its search options.
 
     If the results include the prompts, these are prefixes behind their first token: they count in lengths.
-
-    Raises:
-        ArgumentError: a prompt has no token.
     """
     static = model.target.ids(wanted.static_prompt or [])
     sources, prefixes = list[list[int]](), list[list[int]]()

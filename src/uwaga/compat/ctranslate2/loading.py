@@ -80,11 +80,7 @@ class Place:
         threads: int,
         files: Mapping[str, Any] | None,
     ) -> Place:
-        """Return the place for the arguments of a constructor.
-
-        Raises:
-            ArgumentError: an argument is impossible, or one that uwaga does not have.
-        """
+        """Return the place for the arguments of a constructor."""
         if device not in ("cpu", "cuda", "auto"):
             raise ArgumentError(f"device={shown(device)}: unsupported device; use cpu, cuda or auto")
         if device == "auto":
@@ -107,12 +103,7 @@ class Place:
         return cls(str(name), device, indices[0], wanted, threads, _contents(files))
 
     def load(self, task: Task) -> LoadedModel:
-        """Load the model.
-
-        Raises:
-            RunError: there is no such model, or it is damaged or for another task.
-            ArgumentError: it cannot compute in the number format.
-        """
+        """Load the model."""
         try:
             with as_argument_errors():
                 if self.files is None:
@@ -165,11 +156,7 @@ class Place:
 
 
 def _contents(files: Mapping[str, Any] | None) -> Mapping[str, bytes] | None:
-    """Return the contents of files given as bytes or as open files.
-
-    Raises:
-        ArgumentError: a name is no plain file name, or a content is neither.
-    """
+    """Return the contents of files given as bytes or as open files."""
     if files is None:
         return None
     found = {}
@@ -185,11 +172,7 @@ def _contents(files: Mapping[str, Any] | None) -> Mapping[str, bytes] | None:
 
 
 def _alignment(file: ModelFile) -> tuple[int, int]:
-    """Return the decoder layer whose attention a file returns, and how many of its heads; 0 is all.
-
-    Raises:
-        ModelError: there is no such layer.
-    """
+    """Return the decoder layer whose attention a file returns, and how many of its heads; 0 is all."""
     variables, found = Variables(file), []
     for name, default in (("alignment_layer", -1), ("alignment_heads", 1)):
         value = variables.scalar("decoder", name)
@@ -301,11 +284,7 @@ class LoadedModel:
 
     @cached_property
     def with_vmap(self) -> Decoder:
-        """The model whose target tokens its vocabulary map restricts.
-
-        Raises:
-            ArgumentError: the map has n-grams, or the model does not run on the native engine.
-        """
+        """The model whose target tokens its vocabulary map restricts."""
         if self.vmap is None:
             return self.decoder
         if not isinstance(self.decoder, NativeModel):

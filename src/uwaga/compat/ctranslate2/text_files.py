@@ -22,11 +22,7 @@ Detokenise = Callable[[Tokens], str]
 def check_functions(
     source: Tokenise | None, target: Tokenise | None, back: Detokenise | None, target_path: object
 ) -> None:
-    """Check the functions that are given for the lines of files.
-
-    Raises:
-        ArgumentError: one is missing that another needs.
-    """
+    """Check the functions that are given for the lines of files."""
     if (source is None) != (back is None):
         raise ArgumentError("source_tokenize_fn and target_detokenize_fn: give both, or neither")
     if source is not None and target is None and target_path is not None:
@@ -34,12 +30,7 @@ def check_functions(
 
 
 def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[Tokens], ...]:
-    """Return the lines of files as tokens, which are between spaces unless a function splits them.
-
-    Raises:
-        RunError: on reading, a file has fewer lines than another.
-        DataError: on reading, a file cannot be read or is not UTF-8.
-    """
+    """Return the lines of files as tokens, which are between spaces unless a function splits them."""
 
     def rows() -> Iterator[tuple[str, ...]]:
         for number, row in enumerate(zip_longest(*(text_lines(path) for path, _ in files)), start=1):
@@ -72,9 +63,6 @@ def write_results(
         results: computed while they are written.
         lines: returns the lines of a result.
         size: returns the tokens of a result, for the statistics.
-
-    Raises:
-        DataError: the file cannot be written.
     """
     begun, tokens, texts = time.perf_counter(), 0, 0
     with new_file(Path(path)) as file:

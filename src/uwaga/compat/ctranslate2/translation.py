@@ -106,11 +106,7 @@ def _result(
 def _attention(
     model: LoadedModel, sources: Sequence[Framed], targets: Sequence[list[list[int]]], search: SearchOptions
 ) -> list[list[Floats]]:
-    """Return the attention (target, source) of each target of each source.
-
-    Raises:
-        SettingsError: the model has no attention.
-    """
+    """Return the attention (target, source) of each target of each source."""
     attend, (layer, heads) = model.decoder.cross_attention, model.alignment
     if attend is None:
         raise no_attention()

@@ -143,11 +143,7 @@ class ModelWorkers:
             self._model = self._place.load(self.task)
 
     def _loaded(self) -> LoadedModel:
-        """Return the model.
-
-        Raises:
-            RunError: it has been unloaded.
-        """
+        """Return the model."""
         model = self._model
         if model is None:
             raise RunError("the model was unloaded: call load_model() first")

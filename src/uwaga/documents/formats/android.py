@@ -30,11 +30,7 @@ SIGNS = {"n": "\n", "t": "\t"}
 
 
 def read(source: DocumentSource) -> Reading:
-    """Read the texts of a resource file.
-
-    Raises:
-        DataError: it is not well-formed XML, or its root is not ``resources``.
-    """
+    """Read the texts of a resource file."""
     text, encoding, mark = xml_text(source)
     root = next((one for one in xml_tokens(text) if one.kind in ("open", "empty")), None)
     if root is None or root.name != "resources":

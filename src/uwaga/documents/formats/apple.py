@@ -21,9 +21,6 @@ def read_property_list(source: DocumentSource, reads: Callable[[str], bool]) -> 
     Args:
         source: the file.
         reads: returns for a key, as it is written, whether people read its string.
-
-    Raises:
-        DataError: it is not well-formed XML, or not a property list.
     """
     text, encoding, mark = xml_text(source)
     if "<plist" not in text:
@@ -79,11 +76,7 @@ SIGNS = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def read_strings(source: DocumentSource) -> Reading:
-    """Read the values of a file of key-value pairs.
-
-    Raises:
-        DataError: something in it is not a pair (names the line), or it is a binary property list.
-    """
+    """Read the values of a file of key-value pairs."""
     if source.content.startswith(BINARY):
         raise DataError(f"{source.name}: a binary property list; convert it with plutil -convert xml1")
     encoding = source.options.encoding
@@ -142,11 +135,7 @@ FORMS = frozenset((*ORDER, "NSStringLocalizedFormatKey"))
 
 
 def read_stringsdict(source: DocumentSource) -> Reading:
-    """Read the plural forms in a property list.
-
-    Raises:
-        DataError: it is not well-formed XML, or not a property list.
-    """
+    """Read the plural forms in a property list."""
     return read_property_list(source, FORMS.__contains__)
 
 

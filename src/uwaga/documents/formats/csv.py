@@ -15,22 +15,13 @@ SEPARATORS = ",;\t|"
 
 
 def check(options: DocumentOptions) -> None:
-    """Check that a column is chosen.
-
-    Raises:
-        SettingsError: no column is chosen.
-    """
+    """Check that a column is chosen."""
     if not options.columns:
         raise SettingsError("choose the columns to translate with --columns title,description")
 
 
 def read(source: DocumentSource) -> Reading:
-    """Read the cells of the chosen columns.
-
-    Raises:
-        DataError: a row has another number of cells (names the line), or a quote is never closed.
-        SettingsError: there is no such column; lists the columns.
-    """
+    """Read the cells of the chosen columns."""
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     head = next(iter(text.splitlines()), "")
     separator = max(SEPARATORS, key=head.count) if not source.name.lower().endswith(".tsv") else "\t"

@@ -30,11 +30,7 @@ ENCRYPTED = re.compile(rb"<(?:\w+:)?CipherReference\b[^<>]*?\sURI=[\"'][^\"'<]*\
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the members of a book that hold text: pages, contents, title and description.
-
-    Raises:
-        DataError: it is not an EPUB book, or its pages are encrypted.
-    """
+    """Return the members of a book that hold text: pages, contents, title and description."""
     if CONTAINER not in archive:
         raise DataError(f"{archive.path}: not an EPUB book: the archive lacks {CONTAINER}")
     encryption = "META-INF/encryption.xml"

@@ -51,9 +51,6 @@ def read_json(source: DocumentSource) -> Reading:
 
     Plurals of i18next (``files_one``, ``files_other``) become those of the target language, and so does the
     root of a file whose only root is the source language, as i18n-js has it.
-
-    Raises:
-        DataError: it is no JSON.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     pieces = _pieces(text, source, lambda value: value.chosen, source.options.target)
@@ -73,9 +70,6 @@ def read_arb(source: DocumentSource) -> Reading:
     """Read the messages of a file, without the keys with ``@`` that describe them.
 
     ``@@locale`` becomes the target language, if that is known.
-
-    Raises:
-        DataError: it is no JSON.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     check_json(text, source.name)
@@ -93,11 +87,7 @@ def _in_language(text: str, target: str) -> str:
 
 
 def check_json(text: str, where: str) -> None:
-    """Check that a text is JSON.
-
-    Raises:
-        DataError: it is not: names line and column.
-    """
+    """Check that a text is JSON."""
     try:
         json.loads(text, object_pairs_hook=lambda pairs: None)
     except json.JSONDecodeError as error:

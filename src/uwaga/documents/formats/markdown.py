@@ -39,11 +39,7 @@ def front_matter(text: str, keys: Sequence[str] = ()) -> tuple[list[Piece], str]
 
 
 def read(source: DocumentSource) -> Reading:
-    """Read the paragraphs, headings and cells of a document.
-
-    Raises:
-        MissingExtraError: markdown-it-py is not installed.
-    """
+    """Read the paragraphs, headings and cells of a document."""
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     return Reading(_pieces(text, source.options.keys), encoding, mark=mark)
 

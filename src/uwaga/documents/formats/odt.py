@@ -24,11 +24,7 @@ MEMBERS = ("content.xml", "styles.xml")
 
 
 def members(archive: Archive) -> Mapping[str, Reader]:
-    """Return the members that hold text: the content, and the styles with headers and footers.
-
-    Raises:
-        DataError: it is not an OpenDocument file, or is encrypted.
-    """
+    """Return the members that hold text: the content, and the styles with headers and footers."""
     if "content.xml" not in archive or "META-INF/manifest.xml" not in archive:
         raise DataError(
             f"{archive.path}: not an OpenDocument file: the archive lacks content.xml or a manifest"

@@ -25,9 +25,6 @@ def parts(archive: Archive, wanted: re.Pattern[str], main: str, what: str) -> li
         wanted: the pattern of their names.
         main: the beginning of the name of the main part.
         what: the format, for messages.
-
-    Raises:
-        DataError: it is not a document of the format.
     """
     found = [name for name in archive.names if wanted.fullmatch(name)]
     stated = _stated_main(archive)

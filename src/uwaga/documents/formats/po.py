@@ -40,11 +40,7 @@ class _PoEntry:
 
 
 def po_pieces(text: str, source: DocumentSource) -> Iterator[Piece]:
-    """Yield the pieces of a catalogue.
-
-    Raises:
-        DataError: a line does not belong in a PO file (names it).
-    """
+    """Yield the pieces of a catalogue."""
     forms = singular_forms(plural_expression(source.options.target or "en"))
     for entry in _entries(text, source.name):
         if isinstance(entry, str):

@@ -54,11 +54,7 @@ class Cue(NamedTuple):
 
 
 def read_srt(source: DocumentSource) -> Reading:
-    """Read a SubRip file.
-
-    Raises:
-        DataError: it has no line with the times of a cue.
-    """
+    """Read a SubRip file."""
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     cues = list(_cues(text, SRT_TIMES, numbered=True))
     if text.strip() and not cues:
@@ -67,11 +63,7 @@ def read_srt(source: DocumentSource) -> Reading:
 
 
 def read_vtt(source: DocumentSource) -> Reading:
-    """Read a WebVTT file.
-
-    Raises:
-        DataError: it does not begin with ``WEBVTT``.
-    """
+    """Read a WebVTT file."""
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     if not text.startswith("WEBVTT"):
         raise DataError(f"{source.name}: does not begin with WEBVTT: is it a file of WebVTT?")

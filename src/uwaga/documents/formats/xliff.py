@@ -31,11 +31,7 @@ BEGUN = frozenset(("new", "needs-translation", "initial", ""))
 
 
 def read(source: DocumentSource) -> Reading:
-    """Read the units of a file.
-
-    Raises:
-        DataError: it is not well-formed XML, or not XLIFF 1 or 2.
-    """
+    """Read the units of a file."""
     text, encoding, mark = xml_text(source)
     root = next((one for one in xml_tokens(text) if one.kind in ("open", "empty")), None)
     named = attributes(text[root.start : root.end]) if root is not None else {}

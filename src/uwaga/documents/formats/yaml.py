@@ -72,9 +72,6 @@ def read(source: DocumentSource) -> Reading:
 
     A mapping of plural forms, as Rails has them, gets those of the target language, and a file whose only
     root is the source language gets the target language as its root.
-
-    Raises:
-        DataError: it is no YAML.
     """
     text, encoding, mark = decode_text(source.content, source.options.encoding, source.name)
     return Reading(_in_target(text, source), encoding, mark=mark)
@@ -99,10 +96,6 @@ def yaml_pieces(text: str, keys: KeyChoice, where: str) -> Iterator[Piece]:
         text: the file.
         keys: those whose values are translated.
         where: the file, for messages.
-
-    Raises:
-        DataError: it is no YAML (names the line), or has an alias, whose text would have to change in two
-            places.
     """
     return _YamlReader(text, keys, where).pieces(None)
 

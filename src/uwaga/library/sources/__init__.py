@@ -24,11 +24,7 @@ def register(source: Source) -> Source:
 
 
 def find_source(name: str | None, model: str = "") -> Source:
-    """Return the source of a name; for None the one whose prefix begins a model's name, or the default.
-
-    Raises:
-        CatalogueError: no source has this name.
-    """
+    """Return the source of a name; for None the one whose prefix begins a model's name, or the default."""
     if name is None:
         fitting = [source for source in SOURCES if model.startswith(source.prefix or f"{source.name}-")]
         return max(fitting, key=lambda source: len(source.name), default=SOURCES[0])

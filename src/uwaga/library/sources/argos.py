@@ -18,11 +18,7 @@ UNSTATED = "not stated"
 
 
 def read_argos(query: Query) -> Listing:
-    """Return the newest package of each pair. A mirror's packages are next to its index.
-
-    Raises:
-        CatalogueError: the index cannot be fetched or is not valid.
-    """
+    """Return the newest package of each pair. A mirror's packages are next to its index."""
     base = query.place.rstrip("/")
     where = join_url(base or ADDRESS, INDEX)
     with HttpClient(query.limits) as client:

@@ -43,11 +43,7 @@ VOCABULARIES = (("vocab",), ("srcVocab", "trgVocab"))
 
 
 def read_firefox(query: Query) -> Listing:
-    """Return the models of the storage or of a mirror; a mirror's files are below it, whatever it states.
-
-    Raises:
-        CatalogueError: the catalogue cannot be fetched or is not valid.
-    """
+    """Return the models of the storage or of a mirror; a mirror's files are below it, whatever it states."""
     with HttpClient(query.limits) as client:
         if query.place:
             base = query.place.rstrip("/") or "/"
@@ -190,11 +186,7 @@ Key = tuple[str, str, str, str]
 
 
 def read_records(query: Query) -> Listing:
-    """Return the newest complete model of each pair and architecture.
-
-    Raises:
-        CatalogueError: the records cannot be fetched or are not valid.
-    """
+    """Return the newest complete model of each pair and architecture."""
     base = query.place.rstrip("/")
     where = join_url(base, MIRRORED) if base else join_url(RECORDS_ADDRESS, RECORDS)
     with HttpClient(query.limits) as client:

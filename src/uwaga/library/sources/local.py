@@ -24,11 +24,7 @@ UNSTATED = "not stated"
 
 
 def read_folder(query: Query) -> Listing:
-    """Return the models in a folder, such as a copy of another machine's folder of models.
-
-    Raises:
-        CatalogueError: no folder is given, or it does not exist.
-    """
+    """Return the models in a folder, such as a copy of another machine's folder of models."""
     if not query.place or is_url(query.place):
         raise CatalogueError(f"{FOLDER}: name the folder that contains the model folders: --mirror FOLDER")
     root = Path(query.place).expanduser()

@@ -21,12 +21,7 @@ VARIABLE = "HF_ENDPOINT"
 
 
 def read_opus(query: Query) -> Listing:
-    """Return the models of a language pair; there are too many repositories to list them all.
-
-    Raises:
-        CatalogueError: a language is missing, or the hub does not answer.
-        MissingExtraError: ``huggingface_hub`` is not installed.
-    """
+    """Return the models of a language pair; there are too many repositories to list them all."""
     if query.place:
         raise CatalogueError(
             f"{NAME}: name a mirror of the hub with the variable {VARIABLE}, not with --mirror"
@@ -55,11 +50,7 @@ def read_opus(query: Query) -> Listing:
 
 
 def fetch_opus(entry: CatalogueEntry) -> str:
-    """Download a repository into the hub's cache and return its folder.
-
-    Raises:
-        ModelError: it cannot be downloaded.
-    """
+    """Download a repository into the hub's cache and return its folder."""
     return str(find_model(entry.repository))
 
 

@@ -145,11 +145,7 @@ async def _translated(
     texts: list[str],
     body: DeepLXBody | DeepLXTexts,
 ) -> TextAnswer:
-    """Return the translations of texts.
-
-    Raises:
-        ApiError: there is no text, an unknown way to handle tags, or as :meth:`ServerContext.translate`.
-    """
+    """Return the translations of texts."""
     tags = TAGS.get(body.tag_handling or "")
     if tags is None:
         message = "Invalid tag_handling value. Allowed values are 'html' and 'xml'."

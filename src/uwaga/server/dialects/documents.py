@@ -68,10 +68,6 @@ async def store_document(context: ServerContext, client: Client, upload: Upload)
 
     Returns:
         The document's id, and how it is translated.
-
-    Raises:
-        ApiError: its format or languages are not supported, a glossary does not exist, the client's
-            characters are used up, or it cannot be stored.
     """
     shown = shown_name(upload.name)
     try:
@@ -112,9 +108,6 @@ async def wait_for_document(
         document_id: the id of the document.
         key: the document's own key; None if it has none.
         seconds: the longest wait.
-
-    Raises:
-        ApiError: the owner has no such document (404).
     """
     pause, until = FIRST, time.monotonic() + seconds
     while True:
@@ -136,9 +129,6 @@ async def result_response(
         owner: whose it is; None for a document that its own key alone reaches.
         document_id: the id of the document.
         key: the document's own key; None if it has none.
-
-    Raises:
-        ApiError: the owner has no such document (404), or it is not translated (409).
     """
 
     def opened() -> Response:
@@ -154,9 +144,6 @@ def file_response(path: Path, name: str) -> Response:
     Args:
         path: the path of the file.
         name: as the client knows it.
-
-    Raises:
-        NotStoredError: it has been deleted.
     """
     try:
         file = path.open("rb")

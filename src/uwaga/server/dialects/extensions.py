@@ -62,9 +62,6 @@ async def translate_page(
 
     A text of a page in a language that is not served comes back as it was, with an empty code, so that the
     others are translated.
-
-    Raises:
-        ApiError: as :meth:`ServerContext.translate`, or no text is in a served language.
     """
     answer = await context.translate(request, client, texts, parameter, raises=False)
     if not any(answer.sources):

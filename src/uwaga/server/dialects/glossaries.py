@@ -116,9 +116,6 @@ async def add_glossary(
         owner: whose it is.
         name: its name.
         dictionaries: reads its dictionaries, in another thread.
-
-    Raises:
-        ApiError: it is invalid, or the owner has too many.
     """
     store = context.stores.glossaries
 
@@ -133,10 +130,6 @@ async def add_glossary(
 async def read_glossary(
     context: ServerContext, owner: str, glossary_id: str, response: Callable[[StoredGlossary], Response]
 ) -> Response:
-    """Return a response that needs a glossary's entries, made in another thread.
-
-    Raises:
-        ApiError: the owner has no such glossary.
-    """
+    """Return a response that needs a glossary's entries, made in another thread."""
     store = context.stores.glossaries
     return await in_thread(store.load, lambda: response(store.get(owner, glossary_id)))

@@ -205,12 +205,7 @@ def routes(context: ServerContext) -> Routes:
 
 
 async def _admitted(context: ServerContext, request: Request, kind: type[Fields]) -> tuple[Client, Fields]:
-    """Return the client of a request, and its parameters.
-
-    Raises:
-        ApiError: as :meth:`KeyPlace.client`; or a parameter is invalid, or missing, which has a reason of its
-            own in Google's errors.
-    """
+    """Return the client of a request, and its parameters."""
     client = KEY.early_client(context, request)
     given = await read_parameters(request)
     client = client or KEY.client(context, request, given.get("key"))

@@ -49,11 +49,7 @@ LARGEST_SUGGESTIONS = 64 << 20
 
 
 def add_suggestion(path: Path, suggestion: Mapping[str, str]) -> None:
-    """Append a suggested translation as a line of JSON to a file that all processes append to.
-
-    Raises:
-        ApiError: the file is full, or cannot be written.
-    """
+    """Append a suggested translation as a line of JSON to a file that all processes append to."""
     text = json.dumps({"time": int(time.time()), **suggestion}, ensure_ascii=False) + "\n"
     line = text.encode("utf-8", "replace")
     try:
@@ -137,11 +133,7 @@ def add_files(routes: Routes, context: ServerContext) -> None:
 
 
 def _id_and_secret(filename: str) -> tuple[str, str]:
-    """Return a document's id and its own key from the URL of its download.
-
-    Raises:
-        ApiError: they are not there.
-    """
+    """Return a document's id and its own key from the URL of its download."""
     match = NAME.fullmatch(filename)
     if match is None:
         raise ApiError(404, "not_found", NO_DOCUMENT)
@@ -149,11 +141,7 @@ def _id_and_secret(filename: str) -> tuple[str, str]:
 
 
 def _upload_fields(form: Mapping[str, Any]) -> tuple[UploadFile, str, str]:
-    """Return the file and its languages.
-
-    Raises:
-        ApiError: one is missing.
-    """
+    """Return the file and its languages."""
     file, source, target = form.get("file"), form.get("source"), form.get("target")
     for name, value, kind in (("file", file, UploadFile), ("source", source, str), ("target", target, str)):
         if not isinstance(value, kind) or value == "":
@@ -360,11 +348,7 @@ def _add_lists(routes: Routes, context: ServerContext) -> None:
 
 
 async def admitted(context: ServerContext, request: Request) -> tuple[Client, dict[str, Any]]:
-    """Return the client of a request, which is counted, and its parameters.
-
-    Raises:
-        ApiError: as :meth:`KeyPlace.client`, or the body cannot be read.
-    """
+    """Return the client of a request, which is counted, and its parameters."""
     client = KEY.early_client(context, request)
     parameters = await read_parameters(request)
     fields = {name: parameters[name] for name in PARAMETERS if name in parameters}
@@ -375,11 +359,7 @@ async def admitted(context: ServerContext, request: Request) -> tuple[Client, di
 
 
 def required(fields: Mapping[str, Any], name: str) -> Any:
-    """Return a required parameter.
-
-    Raises:
-        ApiError: it is missing, or not a string.
-    """
+    """Return a required parameter."""
     value = fields.get(name)
     if not value:
         raise ApiError(400, "missing", f"Invalid request: missing {name} parameter", name)
@@ -387,11 +367,7 @@ def required(fields: Mapping[str, Any], name: str) -> Any:
 
 
 def required_text(fields: Mapping[str, Any], name: str) -> str:
-    """Return a required parameter that is a string.
-
-    Raises:
-        ApiError: it is missing, or not a string.
-    """
+    """Return a required parameter that is a string."""
     value = required(fields, name)
     if not isinstance(value, str):
         raise ApiError(400, "invalid_request", f"Invalid request: {name} must be a text", name)
@@ -455,11 +431,7 @@ def model_code(code: str) -> str:
 
 
 def _served(context: ServerContext, code: str, parameter: str) -> str:
-    """Return the server's code of a language of a request.
-
-    Raises:
-        ApiError: it is not served, in LibreTranslate's words.
-    """
+    """Return the server's code of a language of a request."""
     own = model_code(code)
     if own != AUTO and context.service.languages.known(own) is None:
         raise ApiError(400, "unsupported_language", f"{code[:20]} is not supported", parameter)

@@ -252,11 +252,7 @@ async def _pieces(context: ServerContext, client: Client, text: TextRequest) -> 
 
 
 def _check_options(body: ChatBody) -> None:
-    """Refuse options that cannot be honoured.
-
-    Raises:
-        ApiError: names the option.
-    """
+    """Refuse options that cannot be honoured."""
     for name, value in (body.model_extra or {}).items():
         if name in NOTHING and value is not None and value != NOTHING[name]:
             message = f"Unsupported parameter: {name!r} cannot be honoured by a translation; omit it"
@@ -264,11 +260,7 @@ def _check_options(body: ChatBody) -> None:
 
 
 def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | None]:
-    """Return the languages of a model's name; None for each that it does not name.
-
-    Raises:
-        ApiError: there is no such model.
-    """
+    """Return the languages of a model's name; None for each that it does not name."""
     if model == MODEL:
         return None, None
     parts = model.split("-") if len(model) <= LONGEST_MODEL else []
@@ -286,11 +278,7 @@ def _pair(languages: ServedLanguages, model: str) -> tuple[str | None, str | Non
 
 
 def _texts(body: ChatBody) -> tuple[str, str]:
-    """Return the text of the system's messages, and of the last message by the user.
-
-    Raises:
-        ApiError: there is no such message, or it is not of text.
-    """
+    """Return the text of the system's messages, and of the last message by the user."""
     system = [_text(message) for message in body.messages if message.role in ("system", "developer")]
     user = [message for message in body.messages if message.role == "user"]
     if not user:
@@ -309,11 +297,7 @@ def _text(message: ChatMessage) -> str:
 def _text_request(
     body: ChatBody, system: str, message: str, pair: tuple[str | None, str | None]
 ) -> TextRequest:
-    """Return the text of a message to translate, with its languages.
-
-    Raises:
-        ApiError: no request for a translation is recognised.
-    """
+    """Return the text of a message to translate, with its languages."""
     options = body.translation_options
     if options is not None:
         return TextRequest(

@@ -218,11 +218,7 @@ def _pairs(sources: Iterable[ServedLanguage]) -> Iterator[str]:
 
 
 def _only_target(service: Service) -> str:
-    """Return the language that all models translate to, as the override model of OPUS-CAT.
-
-    Raises:
-        ApiError: there are several.
-    """
+    """Return the language that all models translate to, as the override model of OPUS-CAT."""
     targets = {target for source in service.languages.sources for target in source.targets}
     if len(targets) > 1:
         listed = ", ".join(sorted(targets)[:20])

@@ -148,11 +148,7 @@ async def _events(
 
 
 def check_streams(body: TranslateBody) -> None:
-    """Refuse options that a stream does not support.
-
-    Raises:
-        ApiError: names the key.
-    """
+    """Refuse options that a stream does not support."""
     if not isinstance(body.text, str):
         raise ApiError(400, "no_stream", "a stream translates one text, not a list", "text")
     search = body.search_options()
@@ -169,11 +165,7 @@ def check_streams(body: TranslateBody) -> None:
 
 
 def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[str]) -> None:
-    """Refuse drafts that do not fit the texts, are too long, or go with a search that is not greedy.
-
-    Raises:
-        ApiError: names the key.
-    """
+    """Refuse drafts that do not fit the texts, are too long, or go with a search that is not greedy."""
     drafts = body.draft if isinstance(body.draft, list) else [body.draft or ""] * len(texts)
     if len(drafts) != len(texts):
         message = f"{len(drafts)} drafts for {len(texts)} texts: give one for all or one for each"
@@ -189,11 +181,7 @@ def check_drafts(context: ServerContext, body: TranslateBody, texts: Sequence[st
 
 
 async def stored_terms(context: ServerContext, client: Client, body: TranslateBody) -> Glossary:
-    """Return the terms of the stored glossary that a body names.
-
-    Raises:
-        ApiError: there is none for these languages, or the body names no source or has a glossary of its own.
-    """
+    """Return the terms of the stored glossary that a body names."""
     if body.glossary is not None:
         raise ApiError(400, "two_glossaries", "give either glossary or glossary_id", "glossary_id")
     if body.source in (None, AUTO):

@@ -74,11 +74,7 @@ class HeadsEdit(BaseModel):
     scale: Weight | None = Field(None, description="Factor of the scores in place of the model's.")
 
     def intervention(self) -> Intervention:
-        """Return the edit for the library.
-
-        Raises:
-            SettingsError: the rows of a table differ in length.
-        """
+        """Return the edit for the library."""
         weights = self.weights
         return Heads(
             self.kind,
@@ -322,11 +318,7 @@ def _array(values: Floats) -> dict[str, object]:
 
 
 def _table(name: str, rows: list[Any], kind: type[np.generic]) -> NDArray[Any]:
-    """Return rows as an array.
-
-    Raises:
-        SettingsError: they differ in length.
-    """
+    """Return rows as an array."""
     try:
         return np.array(rows, dtype=kind)
     except ValueError:

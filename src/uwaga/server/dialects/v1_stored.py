@@ -108,11 +108,7 @@ def _whole_response(glossary: StoredGlossary) -> dict[str, object]:
 
 
 def _dictionary(body: DictionaryBody) -> Dictionary:
-    """Return a dictionary from a body.
-
-    Raises:
-        ApiError: an entry is impossible.
-    """
+    """Return a dictionary from a body."""
     listed = [
         (f"entry {number}", GlossaryEntry(source.strip(), _forms(target)))
         for number, (source, target) in enumerate(body.entries.items(), start=1)

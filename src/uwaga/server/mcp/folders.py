@@ -25,9 +25,6 @@ class Folders:
 
     Args:
         roots: the folders.
-
-    Raises:
-        SettingsError: one is not a folder.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
@@ -48,9 +45,6 @@ class Folders:
             name: the path that the client gives.
             most: maximum bytes of the file.
             suffixes: endings of the file names that the message lists if there is no such file.
-
-        Raises:
-            ApiError: it is not in a folder (403), is missing (404), or is too large (413).
         """
         path = next((path for path in self._places(name, self.roots) if _is_file(path)), None)
         if path is None:
@@ -70,9 +64,6 @@ class Folders:
             name: the path that the client gives.
             overwrite: whether it may exist.
             beside: a file in a folder, inside which a relative path leads; None for the first folder.
-
-        Raises:
-            ApiError: it is not in a folder (403), its own folder is missing (404), or it exists (409).
         """
         first = [] if beside is None else [self.folder_of(beside)]
         path = self._places(name, [*first, *self.roots])[0]
@@ -121,11 +112,7 @@ class Folders:
         return list(found)
 
     def _places(self, name: str, roots: Sequence[Path]) -> list[Path]:
-        """Return the paths, without symbolic links, to which a name leads inside folders.
-
-        Raises:
-            ApiError: it leads into none, or there are no folders.
-        """
+        """Return the paths, without symbolic links, to which a name leads inside folders."""
         self.check()
         _check_form(name)
         places = [path for root in roots if (path := _inside(root, name)) is not None]
@@ -136,11 +123,7 @@ class Folders:
 
 
 def _check_form(name: str) -> None:
-    """Refuse a path that steps out of folders, or that means something else on another system.
-
-    Raises:
-        ApiError: says how to write it.
-    """
+    """Refuse a path that steps out of folders, or that means something else on another system."""
     windows = PureWindowsPath(name)
     if not name.strip() or len(name) > LONGEST_PATH or not CONTROLS.isdisjoint(name):
         message = f"{shown(name)}: not a path: use 1 to {LONGEST_PATH} characters, without control characters"

@@ -33,22 +33,14 @@ SERVER_ERROR = -32000
 
 
 def run_http(settings: ServerSettings, folders: Folders) -> None:
-    """Serve clients over HTTP until the process is told to stop.
-
-    Raises:
-        SettingsError: impossible settings, or as :func:`uwaga.server.serve.run_server`.
-    """
+    """Serve clients over HTTP until the process is told to stop."""
     check_settings(settings, folders)
     endpoint = Endpoint(settings, folders)
     run_server(settings, [Dialect("mcp", PATH.__eq__, endpoint.routes, render, endpoint.running)])
 
 
 def check_settings(settings: ServerSettings, folders: Folders) -> None:
-    """Refuse settings that the protocol does not support, or that would open folders to everybody.
-
-    Raises:
-        SettingsError: says which.
-    """
+    """Refuse settings that the protocol does not support, or that would open folders to everybody."""
     if settings.workers > 1:
         raise SettingsError("workers: sessions of MCP are kept in one process; set it to 1")
     if "*" in settings.cors:

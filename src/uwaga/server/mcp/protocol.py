@@ -68,11 +68,7 @@ def mcp_server(context: ServerContext, folders: Folders, client_of: ClientOf) ->
 
 
 async def _run(call: Call, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
-    """Check the arguments of a tool, run it, and return its result as text and as JSON.
-
-    Raises:
-        ApiError: there is no such tool, an argument is wrong, or the tool fails.
-    """
+    """Check the arguments of a tool, run it, and return its result as text and as JSON."""
     tool = TOOLS.get(name)
     if tool is None:
         message = f"there is no tool {shown(name)}; tools: {', '.join(TOOLS)}"

@@ -21,10 +21,6 @@ def read_mcp_settings(path: Path | None, changes: Mapping[str, Any]) -> ServerSe
     Args:
         path: the file; None for the defaults.
         changes: values that replace those of the file, by key.
-
-    Raises:
-        SettingsError: the file is missing, is not YAML, or holds a bad setting; names the key.
-        NotInstalledError: no model is installed.
     """
     values = dict(changes)
     if path is None and "models" not in values:
@@ -41,11 +37,7 @@ def read_mcp_settings(path: Path | None, changes: Mapping[str, Any]) -> ServerSe
 
 
 def run_mcp(settings: ServerSettings, folders: Sequence[Path], http: bool) -> None:
-    """Serve over HTTP, or over standard input and output.
-
-    Raises:
-        SettingsError: a folder is missing, or as :func:`run_stdio` and :func:`run_http`.
-    """
+    """Serve over HTTP, or over standard input and output."""
     named = Folders(folders)
     logging.getLogger().addHandler(logging.NullHandler())  # the package's messages quote what clients send
     if http:

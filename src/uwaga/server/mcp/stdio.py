@@ -27,11 +27,7 @@ CLIENT = Client("stdio")
 
 
 def run_stdio(settings: ServerSettings, folders: Folders) -> None:
-    """Serve one client until it closes standard input.
-
-    Raises:
-        SettingsError: no model can be served, or standard input or output is closed.
-    """
+    """Serve one client until it closes standard input."""
     set_up_logs(settings.log_level)
     metrics = Metrics()
     context = ServerContext(settings, open_service(settings, metrics), metrics=metrics)
@@ -43,11 +39,7 @@ def run_stdio(settings: ServerSettings, folders: Folders) -> None:
 
 
 def _streams() -> tuple[IO[str], IO[str]]:
-    """Return standard input and output as text; what else is printed goes to standard error.
-
-    Raises:
-        SettingsError: one is closed.
-    """
+    """Return standard input and output as text; what else is printed goes to standard error."""
     try:
         received = os.fdopen(0, encoding="utf-8", errors="replace", newline="\n", closefd=False)
         sent = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")

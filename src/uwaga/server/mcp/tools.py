@@ -63,11 +63,7 @@ class Call:
     async def terms(
         self, name: str | None, terms: Mapping[str, str | list[str]] | None, languages: Languages
     ) -> Glossary | None:
-        """Return the terms of a glossary file and of the call.
-
-        Raises:
-            ApiError: there is no such file, or terms contradict each other.
-        """
+        """Return the terms of a glossary file and of the call."""
 
         def read() -> Glossary:
             stored = () if name is None else self.read_glossary(name, languages).terms
@@ -76,12 +72,7 @@ class Call:
         return None if name is None and not terms else await in_thread(read)
 
     def read_glossary(self, name: str, languages: Languages) -> Glossary:
-        """Return the glossary of a file.
-
-        Raises:
-            ApiError: there is no such file.
-            DataError: it is not a glossary.
-        """
+        """Return the glossary of a file."""
         path = self.folders.existing(name, self.context.settings.limits.body_bytes, GLOSSARIES)
         if path.suffix.lower() not in GLOSSARIES:  # a compressed file may expand without limit
             raise DataError(f"{shown(name)}: a glossary must be a {', '.join(GLOSSARIES)} file")
@@ -94,11 +85,7 @@ Languages = tuple[str | None, str | None]
 
 
 async def translate(call: Call, asked: schema.TranslateArguments) -> schema.TranslateResult:
-    """Translate texts; each has its translation or its error.
-
-    Raises:
-        ApiError: the call as a whole, or each of its texts, cannot be translated.
-    """
+    """Translate texts; each has its translation or its error."""
     texts = [asked.text] if isinstance(asked.text, str) else asked.text
     characters = call.context.charge(call.client, texts)
     service = call.service(asked.model)
@@ -137,11 +124,7 @@ async def translate(call: Call, asked: schema.TranslateArguments) -> schema.Tran
 
 
 async def translate_file(call: Call, asked: schema.FileArguments) -> schema.FileResult:
-    """Translate a document into a new file; an interrupted call is resumed by the same call.
-
-    Raises:
-        ApiError: a file may not be used, or the document cannot be translated.
-    """
+    """Translate a document into a new file; an interrupted call is resumed by the same call."""
     service = call.service(asked.model)
     target = service.language(asked.target, "target")
     document, output = await in_thread(_files, call, asked, target)
@@ -197,11 +180,7 @@ async def translate_file(call: Call, asked: schema.FileArguments) -> schema.File
 
 
 def _files(call: Call, asked: schema.FileArguments, target: str) -> tuple[Path, Path]:
-    """Return the paths of a document and of its translation, which have the same format.
-
-    Raises:
-        ApiError: one may not be used.
-    """
+    """Return the paths of a document and of its translation, which have the same format."""
     suffixes, most = document_suffixes(), call.context.settings.limits.document_bytes
     document = call.folders.existing(asked.document, most, suffixes)
     usual = document.with_name(f"{document.stem}.{target}{document.suffix}")
@@ -220,11 +199,7 @@ def _files(call: Call, asked: schema.FileArguments, target: str) -> tuple[Path, 
 
 
 async def languages(call: Call, asked: schema.LanguagesArguments) -> schema.LanguagesResult:
-    """List languages, and the models that translate them.
-
-    Raises:
-        ApiError: a language is not available.
-    """
+    """List languages, and the models that translate them."""
     service = call.context.service
     source = None if asked.source is None else service.language(asked.source, "source")
     target = None if asked.target is None else service.language(asked.target, "target")
@@ -252,11 +227,7 @@ async def languages(call: Call, asked: schema.LanguagesArguments) -> schema.Lang
 
 
 async def glossary(call: Call, asked: schema.GlossaryArguments) -> schema.GlossaryResult:
-    """List the glossaries, show the terms of one, or create one.
-
-    Raises:
-        ApiError: a file may not be used, or its terms are impossible.
-    """
+    """List the glossaries, show the terms of one, or create one."""
     if asked.name is None and asked.terms is not None:
         raise ApiError(400, "name_missing", "name the .tsv file of the glossary to create", "name")
     return await in_thread(_glossary, call, asked)
@@ -279,12 +250,7 @@ def _glossary(call: Call, asked: schema.GlossaryArguments) -> schema.GlossaryRes
 
 
 def _create(call: Call, name: str, terms: Mapping[str, str | list[str]], overwrite: bool) -> Path:
-    """Write a glossary to a file.
-
-    Raises:
-        ApiError: the file may not be written.
-        DataError: there are no terms, or one is impossible.
-    """
+    """Write a glossary to a file."""
     path = call.folders.new(name, overwrite)
     if path.suffix.lower() != ".tsv":
         raise ApiError(

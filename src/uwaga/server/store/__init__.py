@@ -30,43 +30,26 @@ class Stores:
 
     @property
     def cache(self) -> GlossaryCache:
-        """Glossaries ready for translation.
-
-        Raises:
-            ApiError: the server stores none.
-        """
+        """Glossaries ready for translation."""
         if self.glossary_cache is None:
             raise ApiError(501, "not_available", "this server stores no glossaries: `state` is not set")
         return self.glossary_cache
 
     @property
     def glossaries(self) -> GlossaryStore:
-        """Stored glossaries.
-
-        Raises:
-            ApiError: the server stores none.
-        """
+        """Stored glossaries."""
         return self.cache.store
 
     @property
     def documents(self) -> DocumentStore:
-        """Stored documents.
-
-        Raises:
-            ApiError: the server stores none.
-        """
+        """Stored documents."""
         if self.document_store is None:
             raise ApiError(501, "not_available", "this server translates no documents: `state` is not set")
         return self.document_store
 
 
 def open_stores(settings: ServerSettings) -> Stores:
-    """Open the stores that the settings name.
-
-    Raises:
-        SettingsError: a folder or the database cannot be written; names it and the setting.
-        MissingExtraError: SQLAlchemy or the database's driver is not installed.
-    """
+    """Open the stores that the settings name."""
     if settings.state is None and settings.database is None:
         return Stores()
     from uwaga.server.store.database import open_database  # SQLAlchemy: 0.2 s and 10 MiB

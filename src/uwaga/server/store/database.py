@@ -80,11 +80,6 @@ def open_database(state: Path | None, database: str | None) -> sql.Engine:
     Args:
         state: the folder of ``state.sqlite``, created if missing; None where ``database`` is given.
         database: the URL of another database, such as ``postgresql://user:password@host/name``.
-
-    Raises:
-        SettingsError: the folder or the database cannot be written, or is of another version; names it and
-            the setting.
-        MissingExtraError: the database's driver is not installed.
     """
     if state is not None:
         make_folder(state, "state")
@@ -124,9 +119,6 @@ def make_folder(folder: Path, setting: str) -> None:
     """Create a folder in which the server writes, and close it to other users.
 
     The log names a folder that stays open to them because it is not the server's own.
-
-    Raises:
-        SettingsError: it cannot be created or written; names it and the setting.
     """
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)

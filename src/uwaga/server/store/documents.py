@@ -133,9 +133,6 @@ class DocumentStore:
         engine: the database.
         folder: the folder of the documents' files, shared by all processes that share the database.
         limits: limits on the stored data.
-
-    Raises:
-        SettingsError: the folder cannot be written.
     """
 
     def __init__(self, engine: sql.Engine, folder: Path, limits: DocumentLimits = NO_LIMITS) -> None:
@@ -150,10 +147,6 @@ class DocumentStore:
         """Store a document to translate, and return its id.
 
         Where the owner, or the server, has too many documents, the oldest that was downloaded makes room.
-
-        Raises:
-            QuotaError: there are too many.
-            StorageError: it cannot be stored; nothing remains of it.
         """
         self._sweep_if_due()
         document_id = secrets.token_hex(16)
@@ -185,22 +178,13 @@ class DocumentStore:
             owner: whose it is; None for a document that its own key alone reaches.
             document_id: the id of the document.
             key: the document's own key; None if it has none.
-
-        Raises:
-            NotStoredError: the owner has no such document with this key.
-            StorageError: the database is unavailable.
         """
         row, spec = self._find(owner, document_id, key)
         progress = row.state, row.done, row.total, row.characters, row.error, row.code, row.started
         return DocumentStatus(document_id.lower(), spec, *progress)
 
     def result(self, owner: str | None, document_id: str, key: str | None = None) -> Path:
-        """Return the file of a translated document, and note that it was downloaded.
-
-        Raises:
-            NotStoredError: as :meth:`status`.
-            NotReadyError: it is not translated yet, or failed.
-        """
+        """Return the file of a translated document, and note that it was downloaded."""
         status = self.status(owner, document_id, key)
         if status.state != "done":
             reason = f"the translation failed: {status.error}" if status.error else "not translated yet"
@@ -219,9 +203,6 @@ class DocumentStore:
             document_id: the id of the document.
             key: the document's own key.
             any_key: delete it whatever its own key, for an owner who has shown a key of the server.
-
-        Raises:
-            NotStoredError, StorageError: as :meth:`status`.
         """
         row, _ = self._find(owner, document_id, key, any_key)
         with storage_errors(), self._engine.begin() as connection:
@@ -276,11 +257,7 @@ class DocumentStore:
             self.sweep()
 
     def _make_room(self, connection: sql.Connection, owner: str) -> list[str]:
-        """Delete downloaded documents beyond the limits, and return their ids.
-
-        Raises:
-            QuotaError: there are not enough.
-        """
+        """Delete downloaded documents beyond the limits, and return their ids."""
         displaced: list[str] = []
         every, own = sql.true(), DOCUMENTS.c.owner == owner
         for whose, limit, message in (
@@ -400,11 +377,7 @@ class ClaimedDocument:
         self._store.update(self.id, characters=characters)
 
     def progress(self, done: int, of: int) -> None:
-        """Store the number of translated segments and their total.
-
-        Raises:
-            DocumentStopped: the server is stopping, or the document was deleted.
-        """
+        """Store the number of translated segments and their total."""
         self._progress, exists = (done, of), True
         if time.monotonic() - self._written >= PACE:
             self._written = time.monotonic()
@@ -480,12 +453,7 @@ def _journal_size(place: Path) -> int:
 
 
 def _locked(place: Path) -> AbstractContextManager[None]:
-    """Hold a document's lock.
-
-    Raises:
-        BlockingIOError: another worker holds it.
-        FileNotFoundError: the folder does not exist.
-    """
+    """Hold a document's lock."""
     return file_lock(place / LOCK, wait=False)
 
 

@@ -78,9 +78,6 @@ class GlossaryStore:
 
         It runs in one thread, so that one glossary at a time is in memory, and one heap of the C library,
         which retains tens of MB of each thread, grows.
-
-        Raises:
-            BusyError: too many wait for this thread.
         """
 
         def run() -> Result:
@@ -97,24 +94,14 @@ class GlossaryStore:
             self._places.release()
 
     def add(self, owner: str, glossary: StoredGlossary) -> None:
-        """Store a new glossary.
-
-        Raises:
-            QuotaError: the owner has too many, or it is too large; nothing has changed.
-            StorageError: the database is unavailable; nothing has changed.
-        """
+        """Store a new glossary."""
         row = {"id": _checked_id(glossary.id), "owner": owner_key(owner), **self._columns(glossary)}
         with self._writing() as connection:
             connection.execute(GLOSSARIES.insert(), row)
             self._check_owner(connection, owner)
 
     def get(self, owner: str, glossary_id: str) -> StoredGlossary:
-        """Return one of an owner's glossaries.
-
-        Raises:
-            NotStoredError: the owner has no such glossary.
-            StorageError: it is damaged, or the database is unavailable.
-        """
+        """Return one of an owner's glossaries."""
         query = sql.select(GLOSSARIES.c.content).where(_is(owner, glossary_id))
         with storage_errors(), self._engine.connect() as connection:
             content = connection.execute(query).scalar()
@@ -123,11 +110,7 @@ class GlossaryStore:
         return StoredGlossary.from_json(content)
 
     def summary(self, owner: str, glossary_id: str) -> GlossarySummary:
-        """Return one of an owner's glossaries without its entries, which are not read.
-
-        Raises:
-            NotStoredError, StorageError: as :meth:`get`.
-        """
+        """Return one of an owner's glossaries without its entries, which are not read."""
         with storage_errors(), self._engine.connect() as connection:
             row = connection.execute(sql.select(*_SUMMARY).where(_is(owner, glossary_id))).first()
         if row is None:
@@ -135,11 +118,7 @@ class GlossaryStore:
         return _summary(row)
 
     def memory(self, owner: str, glossary_id: str) -> tuple[str, int]:
-        """Return the version of a glossary, and at most how many bytes it takes when ready for translation.
-
-        Raises:
-            NotStoredError, StorageError: as :meth:`get`.
-        """
+        """Return a glossary's version and an upper bound of its size in bytes when ready for translation."""
         query = sql.select(GLOSSARIES.c.version, GLOSSARIES.c.memory).where(_is(owner, glossary_id))
         with storage_errors(), self._engine.connect() as connection:
             row = connection.execute(query).first()
@@ -148,11 +127,7 @@ class GlossaryStore:
         return row.version, row.memory
 
     def all(self, owner: str) -> list[GlossarySummary]:
-        """Return an owner's glossaries without their entries, which are not read, the oldest first.
-
-        Raises:
-            StorageError: one is damaged, or the database is unavailable.
-        """
+        """Return an owner's glossaries without their entries, which are not read, the oldest first."""
         query = sql.select(*_SUMMARY).where(GLOSSARIES.c.owner == owner_key(owner))
         with storage_errors(), self._engine.connect() as connection:
             glossaries = [_summary(row) for row in connection.execute(query)]
@@ -165,9 +140,6 @@ class GlossaryStore:
             owner: whose it is.
             glossary_id: the id of the glossary.
             change: returns the glossary as it should be; called again if another change came first.
-
-        Raises:
-            NotStoredError, QuotaError, StorageError: as :meth:`get` and :meth:`add`; nothing has changed.
         """
 
         def changed() -> GlossarySummary | None:
@@ -186,11 +158,7 @@ class GlossaryStore:
         raise StorageError("too many others change this glossary at the same time; try again")
 
     def remove(self, owner: str, glossary_id: str) -> None:
-        """Delete a glossary.
-
-        Raises:
-            NotStoredError, StorageError: as :meth:`get`.
-        """
+        """Delete a glossary."""
         with storage_errors(), self._engine.begin() as connection:
             if not connection.execute(GLOSSARIES.delete().where(_is(owner, glossary_id))).rowcount:
                 raise NotStoredError(NO_GLOSSARY)
@@ -207,11 +175,7 @@ class GlossaryStore:
             yield connection
 
     def _columns(self, glossary: StoredGlossary) -> dict[str, object]:
-        """Return the columns of a glossary that a change changes.
-
-        Raises:
-            QuotaError: it is too large.
-        """
+        """Return the columns of a glossary that a change changes."""
         content, summary, memory = glossary.as_json(), glossary.summary, glossary.memory
         size = len(content.encode())
         if size > self._limits.size:
@@ -229,11 +193,7 @@ class GlossaryStore:
         }
 
     def _check_owner(self, connection: sql.Connection, owner: str) -> None:
-        """Check what an owner has, within the transaction of a change.
-
-        Raises:
-            QuotaError: it is too much.
-        """
+        """Check what an owner has, within the transaction of a change."""
         totals = sql.select(sql.func.count(), sql.func.sum(GLOSSARIES.c.size))
         count, size = connection.execute(totals.where(GLOSSARIES.c.owner == owner_key(owner))).one()
         if count > self._limits.total:
@@ -268,15 +228,7 @@ class GlossaryCache:
         self._lock = threading.Lock()
 
     def terms(self, owner: str, glossary_ids: tuple[str, ...], source: str, target: str) -> Glossary:
-        """Return the terms of an owner's glossaries for one pair of languages.
-
-        Raises:
-            NotStoredError: there is no such glossary, or it has no dictionary for these languages.
-            DataError: their terms contradict each other.
-            ApiError: they are too large for one request.
-            BusyError: those in use take all memory for glossaries.
-            StorageError: one is damaged, or the database is unavailable.
-        """
+        """Return the terms of an owner's glossaries for one pair of languages."""
         versions, memory = [], 0
         for glossary_id in glossary_ids:
             version, size = self.store.memory(owner, glossary_id)
@@ -310,11 +262,7 @@ class GlossaryCache:
             self._ready[key] = self._kept[key] = terms
 
     def _make_room(self, memory: int) -> None:
-        """Forget the glossaries used longest ago, as many as are needed.
-
-        Raises:
-            BusyError: those in use leave no room.
-        """
+        """Forget the glossaries used longest ago, as many as are needed."""
         with self._lock:
             while self._memory() + memory > READY_MEMORY and self._kept:
                 self._kept.popitem(last=False)
@@ -329,11 +277,7 @@ _SUMMARY = [GLOSSARIES.c[name] for name in ("id", "name", "created", "version", 
 
 
 def _summary(row: sql.Row[Any]) -> GlossarySummary:
-    """Return a glossary without its entries.
-
-    Raises:
-        StorageError: it is damaged.
-    """
+    """Return a glossary without its entries."""
     try:
         dictionaries = tuple(DictionarySummary(*counts) for counts in json.loads(row.dictionaries))
         created = datetime.fromisoformat(row.created)
@@ -347,11 +291,7 @@ def _is(owner: str, glossary_id: str) -> sql.ColumnElement[bool]:
 
 
 def _checked_id(glossary_id: str) -> str:
-    """Return an id as it is stored, however it is written.
-
-    Raises:
-        NotStoredError: it is not a UUID.
-    """
+    """Return an id as it is stored, however it is written."""
     try:
         return str(uuid.UUID(glossary_id))
     except ValueError:

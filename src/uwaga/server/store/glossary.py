@@ -47,9 +47,6 @@ def read_entries(text: str, format: EntriesFormat, languages: tuple[str, str]) -
         format: ``tsv``: source, tab, target. ``csv``: source, target and, if wanted, the codes of their
             languages; a line of other languages is another dictionary's and left out.
         languages: codes of source and target.
-
-    Raises:
-        DataError: a line is not an entry, two have the same source, or there are none; names the line.
     """
     lines = _tab_separated(text) if format == "tsv" else _comma_separated(text, languages)
     return check_entries(lines)
@@ -60,9 +57,6 @@ def check_entries(entries: Iterable[tuple[str, GlossaryEntry]]) -> tuple[Glossar
 
     Args:
         entries: each with its name in messages.
-
-    Raises:
-        DataError: an entry is invalid, two have the same source, or there are none.
     """
     known: dict[str, str] = {}
     checked = []
@@ -97,11 +91,7 @@ def written_entries(entries: Iterable[GlossaryEntry]) -> str:
 
 
 def check_name(name: str, what: str = "name") -> str:
-    """Check a name, and return it without surrounding white space.
-
-    Raises:
-        DataError: it is empty, too long, or holds control characters.
-    """
+    """Check a name, and return it without surrounding white space."""
     name = name.strip()
     _check_side(name, what)
     return name
@@ -218,12 +208,7 @@ class StoredGlossary:
 
     @classmethod
     def new(cls, name: str, dictionaries: Sequence[Dictionary]) -> StoredGlossary:
-        """Create a glossary.
-
-        Raises:
-            DataError: its name or an entry is impossible, two dictionaries are of the same languages, or
-                it has none.
-        """
+        """Create a glossary."""
         glossary = cls(str(uuid.uuid4()), check_name(name), datetime.now(UTC), secrets.token_hex(8), ())
         if not dictionaries:
             raise DataError("a glossary needs at least one dictionary")
@@ -256,11 +241,7 @@ class StoredGlossary:
         )
 
     def dictionary(self, source: str, target: str) -> Dictionary:
-        """Return the dictionary of a language pair.
-
-        Raises:
-            NotStoredError: it has none.
-        """
+        """Return the dictionary of a language pair."""
         for dictionary in self.dictionaries:
             if dictionary.translates(source, target):
                 return dictionary
@@ -275,9 +256,6 @@ class StoredGlossary:
             name: the new name; None for the same.
             dictionaries: one for each language pair.
             merge: add entries to a dictionary that it has: an existing source gets its new translation.
-
-        Raises:
-            DataError: the name is invalid, or as :meth:`with_dictionary`.
         """
         changed = self if name is None else self._changed(name=check_name(name))
         for new in dictionaries:
@@ -287,12 +265,7 @@ class StoredGlossary:
         return changed
 
     def with_dictionary(self, new: Dictionary) -> StoredGlossary:
-        """Return the glossary with a dictionary added, or replaced if it has one for these languages.
-
-        Raises:
-            DataError: both languages are the same, its terms contradict each other, or the glossary becomes
-                too large.
-        """
+        """Return the glossary with a dictionary added, or replaced if it has one for these languages."""
         if same_language(new.source, new.target):
             raise DataError(f"a dictionary from {new.source} to {new.target} has one language only")
         for code in (new.source, new.target):
@@ -309,11 +282,7 @@ class StoredGlossary:
         return changed
 
     def without_dictionary(self, source: str, target: str) -> StoredGlossary:
-        """Return the glossary without the dictionary of a language pair.
-
-        Raises:
-            NotStoredError: it has none.
-        """
+        """Return the glossary without the dictionary of a language pair."""
         gone = self.dictionary(source, target)
         return self._changed(dictionaries=tuple(old for old in self.dictionaries if old is not gone))
 
@@ -347,11 +316,7 @@ class StoredGlossary:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StoredGlossary:
-        """Parse what :meth:`as_json` returns.
-
-        Raises:
-            StorageError: it is damaged, or from a later version.
-        """
+        """Parse what :meth:`as_json` returns."""
         try:
             stored = json.loads(text)
             if stored["format"] != FORMAT:
@@ -375,11 +340,7 @@ class StoredGlossary:
 
 
 def check_language(code: str) -> str:
-    """Check a language code, and return it in lower case.
-
-    Raises:
-        DataError: it is not a language code.
-    """
+    """Check a language code, and return it in lower case."""
     base = base_language(code)
     if not (code.isascii() and 2 <= len(code) <= 16 and base.isalpha()):
         raise DataError(f"{shown(code)} is not a language code such as en")
@@ -387,12 +348,7 @@ def check_language(code: str) -> str:
 
 
 def together(glossaries: Iterable[StoredGlossary], source: str, target: str) -> Glossary:
-    """Return the terms of several glossaries for a language pair as one glossary.
-
-    Raises:
-        NotStoredError: one has no dictionary of them.
-        DataError: their terms contradict each other: names both.
-    """
+    """Return the terms of several glossaries for a language pair as one glossary."""
     return Glossary(
         term for glossary in glossaries for term in _terms(glossary.name, glossary.dictionary(source, target))
     )

@@ -24,9 +24,6 @@ class Usage:
             characters: further characters; a negative number gives some back.
             documents: further documents.
             limit: maximum characters in total; 0 for none.
-
-        Raises:
-            QuotaError: the total would exceed the limit.
         """
         if limit and characters > 0 and self.characters + characters > limit:
             left = max(0, limit - self.characters)
@@ -43,11 +40,7 @@ class UsageStore:
         self._lock = threading.Lock()
 
     def read(self, owner: str) -> Usage:
-        """Return what an owner has used.
-
-        Raises:
-            StorageError: the database is unavailable.
-        """
+        """Return what an owner has used."""
         return self._counts.get(owner, Usage())
 
     def add(self, owner: str, characters: int, documents: int = 0, limit: int = 0) -> None:
@@ -58,10 +51,6 @@ class UsageStore:
             characters: further characters; a negative number gives some back.
             documents: further documents.
             limit: maximum characters in total; 0 for none.
-
-        Raises:
-            QuotaError: the total would exceed the limit; nothing is counted.
-            StorageError: the database is unavailable.
         """
         with self._lock:
             self._counts[owner] = self._counts.get(owner, Usage()).plus(characters, documents, limit)
@@ -71,8 +60,4 @@ class UsageStore:
         return False
 
     def flush(self) -> None:
-        """Write counts that are in memory alone to the database, if there is one.
-
-        Raises:
-            StorageError: the database is unavailable; the counts stay in memory.
-        """
+        """Write counts that are in memory alone to the database, if there is one."""

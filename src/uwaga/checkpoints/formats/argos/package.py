@@ -50,10 +50,6 @@ def read_package(path: Path, memory: Memory = "fast") -> Checkpoint:
         path: the file or folder.
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`; a package is
             unpacked in any case.
-
-    Raises:
-        ModelError: it is not a package, damaged, unsafe to unpack or not of the type ``translate``, or its
-            model has a feature that uwaga lacks.
     """
     if path.is_dir():
         return _read(path, path, memory)
@@ -92,11 +88,7 @@ def codes(values: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def read_metadata(path: Path, name: str) -> Mapping[str, Any]:
-    """Return the metadata of a package; ``name`` is the package's, for messages.
-
-    Raises:
-        ModelError: the file is not a JSON object.
-    """
+    """Return the metadata of a package; ``name`` is the package's, for messages."""
     try:
         values = json.loads(read_regular(path, LARGEST_OTHER).decode("utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -118,11 +110,7 @@ def _unpack(path: Path, folder: Path) -> None:
 
 
 def needed_members(package: Archive) -> dict[str, str]:
-    """Return the required and optional members of a package by their names inside its folder.
-
-    Raises:
-        ModelError: a member's path leads out of the package, or the package is not a single folder.
-    """
+    """Return the required and optional members of a package by their names inside its folder."""
     path = package.path
     wanted = {METADATA, PIECES, CODES, *(f"model/{name}" for name in MODEL_FILES)}
     found: dict[str, str] = {}

@@ -52,11 +52,7 @@ class Variable:
     scale: Array | None = None
 
     def floats(self, path: Path) -> Floats:
-        """Return a copy in float32; integers are divided by their scale, one for the array or one per row.
-
-        Raises:
-            ModelError: a scale has the wrong shape, or a number is not finite.
-        """
+        """Return a copy in float32; integers are divided by their scale, one for the array or one per row."""
         if self.bfloat16:
             widened = self.stored.astype(np.uint32) << 16
             values = widened.view(np.float32)
@@ -111,9 +107,6 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
     Args:
         path: the file.
         contents: False reads no array of more than :data:`SMALL` bytes; its numbers are then all 0.
-
-    Raises:
-        ModelError: missing, truncated, longer than stated, of an unknown version, or inconsistent.
     """
     bytes_ = _Bytes(path, contents)
     version = bytes_.whole("I")

@@ -52,10 +52,6 @@ def read_decoder(folder: Path, file: ModelFile, opened: bool, spaced: bool) -> C
         file: its ``model.bin``.
         opened: False reads no weights.
         spaced: as of :func:`uwaga.checkpoints.formats.ctranslate2.folder.read_folder`.
-
-    Raises:
-        ModelError: a feature that uwaga lacks, a missing or damaged file, a vocabulary of another size.
-        MissingExtraError: the tokeniser needs a library that is not installed.
     """
     if file.revision not in REVISIONS:
         raise ModelError(f"{file.path}: unsupported revision {file.revision} of {file.specification}")

@@ -79,10 +79,6 @@ def read_folder(
         spaced: read no tokeniser: texts are pieces of the vocabulary with spaces between them.
         options: default search options.
         languages: codes of source and target.
-
-    Raises:
-        ModelError: a missing or damaged file, a kind of model or a feature that uwaga lacks, a vocabulary
-            of another size.
     """
     opened = memory != "none"
     file = read_model_file(folder / MODEL, opened)

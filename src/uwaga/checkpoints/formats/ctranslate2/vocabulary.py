@@ -67,10 +67,6 @@ def read_vocabularies(
         file: its ``model.bin``.
         starts_from_zero: True if the decoder's first input is zero instead of a token's embedding.
         framing: flags for special tokens, stored in files of old formats.
-
-    Raises:
-        ModelError: a file is missing or damaged, a special token is missing, or the model's start token must
-            be given with each call.
     """
     source, target = read_side(folder, "source"), read_side(folder, "target")
     stated = config(folder)
@@ -121,9 +117,6 @@ def tokenisers(
         words: the vocabularies of the folder.
         pieces: the SentencePiece model of both sides; None to look for it in the folder.
         spaced: texts are segmented already, whatever the folder contains.
-
-    Raises:
-        ModelError: the SentencePiece model is missing or damaged.
     """
     before, behind = words.before, words.behind
     models: list[SentencePieceModel | None]
@@ -180,9 +173,6 @@ def read_side(folder: Path, side: str) -> tuple[str, ...]:
     """Read the pieces of ``source`` or ``target``, or those of a decoder-only model.
 
     As in CTranslate2, a shared vocabulary is preferred, and the unknown token is appended if it is missing.
-
-    Raises:
-        ModelError: a file is missing or damaged.
     """
     names = [DECODER] if side == DECODER else ["shared_vocabulary", f"{side}_vocabulary"]
     for name in names:

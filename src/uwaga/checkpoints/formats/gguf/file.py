@@ -57,11 +57,7 @@ class Strings:
         self._content, self._ends = bytearray(), array("Q", (0,))
 
     def append(self, text: bytes) -> None:
-        """Add a string.
-
-        Raises:
-            UnicodeDecodeError: it is not UTF-8.
-        """
+        """Add a string."""
         text.decode("utf-8")
         self._content += text
         self._ends.append(len(self._content))
@@ -150,12 +146,7 @@ class GgufFile:
 
 
 def read_parts(path: Path) -> GgufFile:
-    """Read the headers of a GGUF file and, if it is the first part of a split model, of the other parts.
-
-    Raises:
-        ModelError: as by :func:`read_file`; a part is missing or belongs to another model; or the file is
-            a part that is not the first.
-    """
+    """Read the headers of a GGUF file and, if it is the first part of a split model, of the other parts."""
     first = read_file(path)
     count = first.whole("split.count", 1)
     if count < 2:
@@ -194,12 +185,7 @@ def read_parts(path: Path) -> GgufFile:
 
 
 def read_file(path: Path) -> GgufFile:
-    """Read the header of one GGUF file.
-
-    Raises:
-        ModelError: missing, truncated or damaged, or of a version, type or format that is not read. The
-            message names the file and the key or tensor.
-    """
+    """Read the header of one GGUF file."""
     file = PrivateFile(path)
     reader = _Reader(file)
     if reader.take(4, "the file") != MAGIC:

@@ -116,12 +116,6 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
     Args:
         path: the file; of a split model the first.
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
-
-    Raises:
-        ModelError: truncated or damaged, of an unknown architecture, with a feature or number format that
-            uwaga lacks, or a tensor is missing, unknown or of another shape. The message names the file and
-            the key or tensor.
-        MissingExtraError: its tokeniser needs ``tokenizers``, which is not installed.
     """
     file = read_parts(path)
     name = file.word("general.architecture")
@@ -175,9 +169,6 @@ def read_settings(file: GgufFile, name: str) -> DecoderOnlySettings:
     Args:
         file: its file.
         name: its architecture, one of :data:`ARCHITECTURES`.
-
-    Raises:
-        ModelError: a key is missing or invalid, or asks for a feature that uwaga lacks.
     """
     return _Settings(file, name, ARCHITECTURES[name]).read()
 

@@ -87,11 +87,6 @@ def read_tokeniser(file: GgufFile, vocabulary: int) -> FramedTokeniser:
     Args:
         file: the file.
         vocabulary: rows of the embeddings.
-
-    Raises:
-        ModelError: an unknown kind of tokeniser, or its tokens, types, scores or merges are missing, damaged
-            or inconsistent with each other or with the embeddings.
-        MissingExtraError: byte-level BPE needs ``tokenizers``, which is not installed.
     """
     tokens = file.words(f"{KEY}tokens")
     if not len(tokens) <= vocabulary < len(tokens) + PADDING:

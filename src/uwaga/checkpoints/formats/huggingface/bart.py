@@ -169,11 +169,7 @@ class Traits:
 
 
 def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
-    """Interpret a folder of such a family.
-
-    Raises:
-        ModelError: a feature that uwaga lacks, an impossible value, or a damaged tokeniser.
-    """
+    """Interpret a folder of such a family."""
     reader = folder.reader
     reader.refuse(traits.unsupported)
     size = reader.whole("vocab_size", least=4)

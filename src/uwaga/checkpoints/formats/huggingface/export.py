@@ -131,11 +131,6 @@ def write_hugging_face(
 
     Returns:
         What uwaga does differently from programs that load the folder, one sentence per difference.
-
-    Raises:
-        ModelError: the model has a feature that the format lacks, named in the message; or the folder
-            exists or cannot be written. In these cases nothing is written.
-        SettingsError: the format cannot express the search options.
     """
     transformer = _checked(folder, to, model)
     sides = (exported_vocabulary(source), exported_vocabulary(target))

@@ -109,11 +109,7 @@ class ExportedModel:
 
 
 def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
-    """Return the vocabulary of one side.
-
-    Raises:
-        ModelError: the tokeniser is not a SentencePiece model with a vocabulary.
-    """
+    """Return the vocabulary of one side."""
     if isinstance(tokeniser, Tokeniser):
         return ExportedVocabulary(tokeniser.model_bytes, tuple(tokeniser.pieces(range(tokeniser.size))))
     if isinstance(tokeniser, MarianTokeniser):
@@ -138,11 +134,7 @@ def _named(side: ExportedVocabulary, size: int, named: dict[int, str]) -> Export
 
 
 def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
-    """Convert a model to Pegasus' conventions: ids do not change, and the start symbol is its padding.
-
-    Raises:
-        ModelError: the model starts from its end symbol.
-    """
+    """Convert a model to Pegasus' conventions: ids do not change, and the start symbol is its padding."""
     symbols = model.symbols
     if symbols.start == symbols.end:
         raise ModelError(
@@ -226,9 +218,6 @@ def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: 
         model: the model that was converted.
         written: the converted weights.
         drop_sinusoids: omit position tables that are Marian's sinusoids, which its folders do not hold.
-
-    Raises:
-        ModelError: a weight has another shape than the settings say, or is not finite.
     """
     settings = _target_settings(model)
     with torch.device("meta"), SkipInit():

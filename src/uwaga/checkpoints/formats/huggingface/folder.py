@@ -61,9 +61,6 @@ def search_options(
         config: its ``config.json``.
         unstated: defaults for settings that the folder does not state.
         left_out: settings that are not read.
-
-    Raises:
-        ModelError: a default requires a feature that the search lacks.
     """
     path = folder / GENERATION
     values = dict(unstated or {}) | generation_settings(folder, config)
@@ -75,11 +72,7 @@ def search_options(
 
 
 def generation_settings(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a folder states about generation, without what it leaves open.
-
-    Raises:
-        ModelError: a file is damaged.
-    """
+    """Return what a folder states about generation, without what it leaves open."""
     path = folder / GENERATION
     stated = read_mapping(path) if path.exists() else config
     return {name: value for name, value in stated.items() if value is not None}
@@ -157,11 +150,7 @@ class ConfigReader:
                 raise ModelError(f"{self.path}: {name} is {token}, but the vocabulary has {size} tokens")
 
     def settings(self, kind: type[Group], values: Mapping[str, Any]) -> Group:
-        """Return the settings of a model after checking them together.
-
-        Raises:
-            ModelError: names the file and the setting.
-        """
+        """Return the settings of a model after checking them together."""
         return parse_stored(kind, values, str(self.path))
 
 
@@ -219,21 +208,12 @@ class HuggingFaceFolder:
 
     @cached_property
     def declared(self) -> Declared:
-        """The configuration of the tokeniser.
-
-        Raises:
-            ModelError: a file is not a JSON mapping.
-        """
+        """The configuration of the tokeniser."""
         return read_declared(self.path)
 
     @cached_property
     def tensors(self) -> Mapping[str, StoredTensor]:
-        """The weights in ``model.safetensors`` or else ``pytorch_model.bin``, whole or in shards.
-
-        Raises:
-            ModelError: no such file exists, or one is missing, truncated, damaged or not only tensors.
-            MissingExtraError: only torch can read the file, and it is not installed.
-        """
+        """The weights in ``model.safetensors`` or else ``pytorch_model.bin``, whole or in shards."""
         for name, read in (
             (SAFE, open_tensors),
             (SAFE_INDEX, open_shards),
@@ -261,9 +241,6 @@ class HuggingFaceFolder:
             kind: class of the settings.
             values: settings by name.
             vocabulary: tokens of the larger side.
-
-        Raises:
-            ModelError: names the file and the setting.
         """
         made = self.reader.settings(kind, values)
         if self.weighed or self.tensors:
@@ -273,11 +250,7 @@ class HuggingFaceFolder:
         return made
 
     def checkpoint(self, read: FamilyReader) -> Checkpoint:
-        """Return the model, as the reader of its family interprets the folder.
-
-        Raises:
-            ModelError, MissingExtraError: as :func:`uwaga.checkpoints.registry.read`.
-        """
+        """Return the model, as the reader of its family interprets the folder."""
         found, card = read(self), read_card(self.path)
         settings = found.settings
         if isinstance(settings, TransformerSettings) and settings.positions == "sinusoidal":

@@ -80,11 +80,7 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
-    """Return Marian's tokenisers with one vocabulary, for a folder of any family.
-
-    Raises:
-        ModelError: a file is missing or damaged, or a special token does not have the stated id.
-    """
+    """Return Marian's tokenisers with one vocabulary, for a folder of any family."""
     if ids.start is None or ids.end is None or ids.pad is None:
         raise ModelError(f"{folder / CONFIG}: the start, end or padding token is not stated")
     numbers = read_vocabulary(folder / VOCABULARY, ids.vocabulary)

@@ -39,22 +39,13 @@ def read_folder(path: Path, memory: Memory = "fast") -> Checkpoint:
     Args:
         path: the folder.
         memory: ``none`` opens no weights, see :class:`uwaga.checkpoints.registry.Format`.
-
-    Raises:
-        ModelError: an unknown family, a feature that uwaga lacks, a missing, damaged or unsafe file, a
-            weight that is missing, unknown or of another shape, a vocabulary of another size.
-        MissingExtraError: the weights need torch, or the tokeniser needs a library, that is not installed.
     """
     config = read_mapping(path / CONFIG)
     return HuggingFaceFolder(path, config, memory != "none").checkpoint(family_of(path, config))
 
 
 def family_of(path: Path, config: dict[str, object]) -> FamilyReader:
-    """Return the reader of the family that a folder's ``config.json`` names.
-
-    Raises:
-        ModelError: the family is unknown; the message lists the known ones.
-    """
+    """Return the reader of the family that a folder's ``config.json`` names."""
     name = config.get("model_type")
     if isinstance(name, str) and name in FAMILIES:
         return FAMILIES[name]

@@ -41,9 +41,6 @@ def read_rotary(reader: ConfigReader, head_width: int) -> dict[str, Any]:
     Args:
         reader: the configuration; its ``rope_theta`` is the default base.
         head_width: width of a head.
-
-    Raises:
-        ModelError: a type or parameter is unknown, or invalid.
     """
     name = SCALING if reader.values.get(SCALING) else PARAMETERS
     return _rotary(reader, name, _group(reader, name), reader.number("rope_theta", 10_000.0), head_width)
@@ -54,9 +51,6 @@ def read_layered_rotary(reader: ConfigReader, head_width: int) -> tuple[dict[str
 
     Since version 5 they are groups of ``rope_parameters``; before, ``rope_theta`` and ``rope_scaling`` were
     for the global layers and ``rope_local_base_freq`` for the local ones.
-
-    Raises:
-        ModelError: as :func:`read_rotary`.
     """
     made = []
     for kind, base, default in (

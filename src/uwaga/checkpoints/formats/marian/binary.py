@@ -81,9 +81,6 @@ def read_entries(path: Path, file: PrivateFile) -> list[Entry]:
     Args:
         path: the file, for messages.
         file: the open file.
-
-    Raises:
-        ModelError: it is truncated, its sizes contradict each other, or it is packed for one processor.
     """
     reader = _Reader(path, file.part(0, min(file.size, LARGEST_HEADERS)))
     version, count = reader.numbers(2, "<u8")
@@ -118,11 +115,7 @@ def read_entries(path: Path, file: PrivateFile) -> list[Entry]:
 
 
 def read_binary(path: Path) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights, and all other tensors by name, such as the settings.
-
-    Raises:
-        ModelError: see :func:`read_entries`; or a multiplier is missing or not positive.
-    """
+    """Return the weights, and all other tensors by name, such as the settings."""
     file = PrivateFile(path)
     weights: dict[str, StoredTensor] = {}
     others: dict[str, NDArray[Any]] = {}

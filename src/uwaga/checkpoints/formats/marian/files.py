@@ -57,11 +57,7 @@ class ModelFiles:
 
     @property
     def vocabularies(self) -> tuple[Path, Path]:
-        """The vocabulary files of source and target, which may be the same.
-
-        Raises:
-            ModelError: one is missing or ambiguous.
-        """
+        """The vocabulary files of source and target, which may be the same."""
         return _vocabularies(self.model.parent, self.decoder, self.settings)
 
 
@@ -70,9 +66,6 @@ def find_files(path: Path) -> ModelFiles:
 
     Args:
         path: the file of the weights, or a folder with one.
-
-    Raises:
-        ModelError: a file is missing, ambiguous or damaged.
     """
     if not path.is_dir() and not path.is_file():
         raise ModelError(f"{path}: no such file")
@@ -200,9 +193,6 @@ def read_texts(files: ModelFiles) -> Texts:
 
     A ``.yml`` vocabulary numbers the pieces of ``source.spm`` and ``target.spm``; a ``.spm`` vocabulary
     both segments text and numbers the pieces.
-
-    Raises:
-        ModelError: a file is missing or damaged.
     """
     source, target = files.vocabularies
     first = _Side.read(source, files.model.parent, SOURCE)
@@ -258,22 +248,14 @@ class _Side:
 
 
 def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]]:
-    """Read the vocabularies of source and target as ids by piece.
-
-    Raises:
-        ModelError: a file is missing or damaged.
-    """
+    """Read the vocabularies of source and target as ids by piece."""
     source, target = files.vocabularies
     ids = _vocabulary(source)
     return ids, ids if target == source else _vocabulary(target)
 
 
 def read_decoding(files: ModelFiles) -> SearchOptions:
-    """Read the search options in the settings next to a model; without settings, return Marian's defaults.
-
-    Raises:
-        ModelError: the file is damaged, or requires a feature that uwaga lacks.
-    """
+    """Read the search options in the settings next to a model; without settings, return Marian's defaults."""
     stated = files.settings if files.decoder is not None or files.shortlist is None else STUDENT
     return _options(files.decoder or files.model.parent / DECODER, stated)
 

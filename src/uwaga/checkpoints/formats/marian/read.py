@@ -49,9 +49,6 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
         sizes: pieces of the source and the target vocabulary as Marian counts them.
         padded: tokens of both sides including padding, which has no entries.
         shared: True if both sides have the same tokens; source tokens may then be copied.
-
-    Raises:
-        ModelError: truncated, damaged, or of other vocabularies.
     """
     content = read_private(path)
     if len(content) < 8 * HEAD:
@@ -104,10 +101,6 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
     Args:
         path: the ``.bin`` or ``.npz`` file, or a folder with one (of several, the one its settings name).
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
-
-    Raises:
-        ModelError: a missing or damaged file, a feature that uwaga lacks, a weight that is missing,
-            unknown or of another shape, a vocabulary of another size.
     """
     files = find_files(path)
     opened = memory != "none"
@@ -162,9 +155,5 @@ def _shortlist(files: ModelFiles, texts: Texts) -> Callable[[], Shortlist] | Non
 def read_tensors(
     path: Path, contents: bool = True
 ) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights of a file of either kind, and its other tensors by name.
-
-    Raises:
-        ModelError: it is damaged; see :mod:`uwaga.checkpoints.formats.marian.binary`.
-    """
+    """Return the weights of a file of either kind, and its other tensors by name."""
     return read_arrays(path, contents) if path.suffix == NPZ else read_binary(path)

@@ -56,9 +56,6 @@ def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, 
     Args:
         path: the file, for messages.
         content: the tensor, None where the file has none.
-
-    Raises:
-        ModelError: there are none, or they are not YAML.
     """
     if content is None or content.itemsize != 1 or content.size > LARGEST:
         raise ModelError(f"{path}: has no {SETTINGS!r}, so it was not saved by Marian")
@@ -72,11 +69,7 @@ def embedded_settings(path: Path, content: NDArray[Any] | None) -> Mapping[str, 
 
 
 def model_settings(path: Path, options: Mapping[str, Any]) -> TransformerSettings:
-    """Convert Marian's settings of a model.
-
-    Raises:
-        ModelError: a feature that uwaga lacks, by its name and value, or an impossible size.
-    """
+    """Convert Marian's settings of a model."""
 
     def stated(name: str, default: object) -> Any:
         value = options.get(name)
@@ -127,11 +120,7 @@ def model_settings(path: Path, options: Mapping[str, Any]) -> TransformerSetting
 
 
 def guided_head(path: Path, options: Mapping[str, Any], settings: TransformerSettings) -> AlignmentHead:
-    """Return the head that Marian aligns words with: the first of the layer that guided alignment trains.
-
-    Raises:
-        ModelError: the settings name a layer that the decoder does not have.
-    """
+    """Return the head that Marian aligns words with: the first of the layer that guided alignment trains."""
     layer = options.get("transformer-guided-alignment-layer")
     number = settings.decoder_layers if layer in (None, "last") else layer
     if isinstance(number, str) and number.isdecimal():
@@ -185,11 +174,7 @@ def _self_attention(path: Path, options: Mapping[str, Any]) -> dict[str, object]
 
 
 def read_arrays(path: Path, contents: bool = True) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights, and the settings by name.
-
-    Raises:
-        ModelError: missing or damaged, or a tensor is not numeric.
-    """
+    """Return the weights, and the settings by name."""
     arrays = read_npz(path, None if contents else SETTINGS)
     others = {SETTINGS: arrays.pop(SETTINGS)} if SETTINGS in arrays else {}
     return {name: _stored(path, name, array) for name, array in arrays.items()}, others
@@ -217,9 +202,6 @@ def weight_table(
         sizes: pieces of source and target as Marian counts them.
         settings: of the model.
         turned_output: True if the output matrix is stored (outputs, inputs).
-
-    Raises:
-        ModelError: vocabularies of different sizes share one embedding.
     """
     weights: dict[str, tuple[View, ...]] = {}
     before = settings.norm == "pre"

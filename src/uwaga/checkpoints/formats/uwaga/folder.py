@@ -67,10 +67,6 @@ def save_model(
         dtype: number format of the stored weights; ``int8`` rounds each row of a matrix to 255 steps.
         score_stats: statistics of its scores, if they have been measured.
         alignment_head: the attention head that aligns words, if one has been chosen.
-
-    Raises:
-        ModelError: the parts do not match, the folder holds something that is not a uwaga model, or it cannot
-            be written. Nothing has changed then.
     """
     folder = Path(folder)
     _check_replaceable(folder)
@@ -146,11 +142,7 @@ def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
 
 
 def weight_bytes(model: torch.nn.Module, dtype: StoredDtype) -> bytes:
-    """Return the weights as a safetensors file, floating-point ones in ``dtype``.
-
-    Raises:
-        ModelError: a weight is not finite, or overflows ``dtype``.
-    """
+    """Return the weights as a safetensors file, floating-point ones in ``dtype``."""
     stored: dict[str, torch.Tensor] = {}
     for name, tensor in distinct_tensors(model).items():
         value = tensor.detach().cpu()

@@ -63,11 +63,7 @@ TOKENISER_FILES = frozenset({SOURCE, TARGET, TOKENIZER, *VOCABULARIES})
 
 
 def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
-    """Return the files of the tokenisers by their names in the folder.
-
-    Raises:
-        ModelError: the format cannot store this kind of tokeniser.
-    """
+    """Return the files of the tokenisers by their names in the folder."""
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         files = {SOURCE: source.model_bytes}
         return files if source.model_bytes == target.model_bytes else files | {TARGET: target.model_bytes}
@@ -120,11 +116,7 @@ def _codec(tokeniser: Subwords) -> TokenizersCodec | SentencePieceCodec | None:
 
 
 def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Subwords]:
-    """Read the tokenisers of a folder, source and target.
-
-    Raises:
-        ModelError: one is missing, damaged, or does not match ``config``.
-    """
+    """Read the tokenisers of a folder, source and target."""
     sizes, wanted = config.vocabulary, config.symbols.symbols()
     if config.tokenisers == "marian":
         sides = [
@@ -190,10 +182,6 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
         checkpoint: the model.
         packed: its weights in int8 or int4.
         card: the model card in Markdown.
-
-    Raises:
-        ModelError: the format cannot store this kind of tokeniser, ``folder`` holds something else, or it
-            cannot be written. Nothing has changed then.
     """
     _check_replaceable(folder)
     settings, source, target = checkpoint.settings, checkpoint.source, checkpoint.target
@@ -251,10 +239,6 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
         folder: a folder written by :func:`write_quantised`.
         memory: ``shared`` maps the weights instead of copying them; ``none`` opens
             no weights, see :class:`uwaga.checkpoints.registry.Format`.
-
-    Raises:
-        ModelError: a file is missing, cut short, damaged or of another model, or the format is newer. The
-            message names the file.
     """
     config = read_quantised_config(folder)
     source, target = read_tokenisers(folder, config)

@@ -142,11 +142,7 @@ class QuantisedConfig(StrictModel):
 
 
 def read_quantised_config(folder: Path) -> QuantisedConfig:
-    """Read ``config.json`` of an int8 or int4 folder.
-
-    Raises:
-        ModelError: it is not that of a quantised folder, of a newer version, or damaged.
-    """
+    """Read ``config.json`` of an int8 or int4 folder."""
     path = folder / CONFIG
     values = read_mapping(path)
     stated, version = values.get("format"), values.get("version")
@@ -164,29 +160,17 @@ def read_quantised_config(folder: Path) -> QuantisedConfig:
 
 
 def check_quantised_config(values: object, where: str) -> QuantisedConfig:
-    """Check raw values against the schema.
-
-    Raises:
-        ModelError: names ``where``, the key and what is wrong.
-    """
+    """Check raw values against the schema."""
     return parse_stored(QuantisedConfig, values, where)
 
 
 def check_layers(path: Path, config: QuantisedConfig) -> None:
-    """Check the number of layers against the size of the weight file, before their weights are listed.
-
-    Raises:
-        ModelError: the file is missing, not of the stated size, or too small for so many layers.
-    """
+    """Check the number of layers against the size of the weight file, before their weights are listed."""
     check_size(path, config, layer_count(config.model) * max(LEAST_LAYER, 4 * layer_width(config.model)))
 
 
 def check_size(path: Path, config: QuantisedConfig, least: int) -> None:
-    """Compare the size of the weight file with the stated and the required size.
-
-    Raises:
-        ModelError: the file is missing or of another size.
-    """
+    """Compare the size of the weight file with the stated and the required size."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
     size = path.stat().st_size
@@ -198,11 +182,7 @@ def check_size(path: Path, config: QuantisedConfig, least: int) -> None:
 
 
 def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, TextOptions]:
-    """Return the default options of a model with this configuration.
-
-    Raises:
-        ModelError: a value is unknown or impossible; the message names ``path``.
-    """
+    """Return the default options of a model with this configuration."""
     try:
         if config.decoding is not None:
             return from_settings(config.decoding)

@@ -71,11 +71,7 @@ class SymbolIds(StrictModel):
         return Symbols(self.start, self.end, self.pad, self.unknown, tuple(self.other_ends or ()))
 
     def check(self, vocabulary: int) -> None:
-        """Check that the ids are within a vocabulary.
-
-        Raises:
-            ValueError: one is not.
-        """
+        """Check that the ids are within a vocabulary."""
         for name, value in self.model_dump().items():
             for token in value if isinstance(value, list) else [value]:
                 if token is not None and token >= vocabulary:
@@ -129,12 +125,7 @@ class FolderConfig(StrictModel):
 
 
 def read_config(folder: Path) -> FolderConfig:
-    """Read and check ``folder/config.json``.
-
-    Raises:
-        ModelError: missing, unreadable, not this format, a newer version, an unknown family or setting,
-            an impossible value. The message names the file, the key and the way out.
-    """
+    """Read and check ``folder/config.json``."""
     path = folder / CONFIG
     values = _read_json(path)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
@@ -155,11 +146,7 @@ def read_config(folder: Path) -> FolderConfig:
 
 
 def check_config(values: object, where: str) -> FolderConfig:
-    """Check raw values against the schema.
-
-    Raises:
-        ModelError: names ``where``, the key and what is wrong.
-    """
+    """Check raw values against the schema."""
     return parse_stored(FolderConfig, values, where)
 
 
@@ -227,22 +214,14 @@ def _foreign(values: object) -> str:
 
 
 def read_tokeniser(path: Path) -> Tokeniser:
-    """Read a tokeniser of a model folder.
-
-    Raises:
-        ModelError: it is missing, too large or damaged.
-    """
+    """Read a tokeniser of a model folder."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
     return Tokeniser.load(path)
 
 
 def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, target: Tokeniser) -> None:
-    """Check the tokenisers against ``config.json``.
-
-    Raises:
-        ModelError: one has another size, other special symbols or another normalisation.
-    """
+    """Check the tokenisers against ``config.json``."""
     wanted = config.symbols.symbols()
     sides = ((SOURCE, source, config.vocabulary.source), (TARGET, target, config.vocabulary.target))
     for name, tokeniser, size in sides:
@@ -321,10 +300,6 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
     Args:
         folder: the folder.
         memory: ``none`` opens no weights, see :class:`uwaga.checkpoints.registry.Format`.
-
-    Raises:
-        ModelError: a file is missing, truncated or damaged; a key, shape, number format, vocabulary or
-            setting does not match; the format or family is unknown. The message names the file.
     """
     folder = Path(folder)
     config = read_config(folder)

@@ -40,11 +40,7 @@ class ShortlistCard(StrictModel):
 def write_shortlist(
     path: Path, shortlist: Shortlist, source: Subwords, target: Subwords, pairs: int = 0
 ) -> None:
-    """Write a shortlist atomically, replacing an older file of the same name.
-
-    Raises:
-        ModelError: the file cannot be written; nothing has changed then.
-    """
+    """Write a shortlist atomically, replacing an older file of the same name."""
     card = {
         "format": FORMAT,
         "version": VERSION,
@@ -74,10 +70,6 @@ def read_shortlist(
         target: the model's target tokeniser.
         source_vocabulary: number of source tokens.
         target_vocabulary: number of target tokens.
-
-    Raises:
-        ModelError: the file is missing, truncated, damaged, not a shortlist or another model's, or the
-            format is newer. The message names the file.
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file; `uwaga shortlist` makes one")

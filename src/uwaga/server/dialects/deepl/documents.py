@@ -116,11 +116,7 @@ def _seconds_left(document: DocumentStatus) -> int:
 async def _store(
     context: ServerContext, client: Client, fields: DocumentParameters, file: UploadFile, key: str
 ) -> str:
-    """Store a document, and return its id.
-
-    Raises:
-        ApiError: its format or its languages are not supported, or a glossary does not exist.
-    """
+    """Store a document, and return its id."""
     name = fields.filename or file.filename or ""
     output_format = fields.output_format
     if output_format is not None and not name.lower().endswith(f".{output_format.lower()}"):

@@ -213,11 +213,7 @@ def _add_dictionaries(routes: Routes, context: ServerContext) -> None:
 
 
 def _dictionary(context: ServerContext, fields: DictionaryParameters) -> Dictionary:
-    """Return a dictionary from the parameters of a request.
-
-    Raises:
-        ApiError: no model translates the languages, or an entry is invalid.
-    """
+    """Return a dictionary from the parameters of a request."""
     pair = base_language(fields.source_lang), base_language(fields.target_lang)
     if pair not in {tuple(map(base_language, served)) for served in glossary_pairs(context.service)}:
         message = "Unsupported glossary source and target language pair"

@@ -132,11 +132,7 @@ def add_translate(routes: Routes, context: ServerContext) -> None:
 
 
 def text_requests(fields: TranslateParameters, glossary: Glossary | None) -> list[TextRequest]:
-    """Return the requests to the service.
-
-    Raises:
-        ApiError: a tag both splits and does not.
-    """
+    """Return the requests to the service."""
     tags = fields.tag_handling
     newlines = fields.split_sentences in (None, "1") and tags != "html"
     options: SearchOverrides = {}
@@ -166,9 +162,6 @@ def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> No
     Args:
         formality: the formality of the request.
         named: further parameters, None if not given.
-
-    Raises:
-        ApiError: one is given.
     """
     if formality in ("more", "less"):
         message = "Target language does not support 'formality'; prefer_more and prefer_less are accepted."
@@ -181,11 +174,7 @@ def refuse_unsupported(formality: str | None, named: Mapping[str, object]) -> No
 def checked_glossaries(
     glossary_id: str | None, glossary_ids: list[str], source: str | None
 ) -> tuple[str, ...]:
-    """Return the ids of a request's glossaries.
-
-    Raises:
-        ApiError: it has both parameters, or no source language.
-    """
+    """Return the ids of a request's glossaries."""
     if glossary_id is not None and glossary_ids:
         message = "Parameters 'glossary_id' and 'glossary_ids' cannot be used together."
         raise ApiError(400, "invalid_request", message, "glossary_ids")
