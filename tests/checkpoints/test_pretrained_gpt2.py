@@ -7,9 +7,9 @@ import numbered_tokens
 import numpy as np
 import pytest
 import torch
-from gpt2_folders import BAD, END, PROMPTS, VERSIONS, make
-from loaded import edit, load_torch
-from precision import EXACT, close_for, doubled
+from gpt2_folders import UNSUPPORTED, EOS, PROMPTS, VARIANTS, make
+from loaded import edit_config, load_torch
+from precision import EXACT, tolerance, to_double
 from safetensors.torch import load_file, save_file
 from sampled_pairs import total_variation
 
@@ -36,19 +36,19 @@ def folder(tmp_path_factory):
 
 def padded(rows, left):
     longest = max(map(len, rows))
-    fill = [[END] * (longest - len(row)) for row in rows]
+    fill = [[EOS] * (longest - len(row)) for row in rows]
     ids = [[*pad, *row] if left else [*row, *pad] for pad, row in zip(fill, rows, strict=True)]
     mask = [[0] * len(pad) + [1] * len(row) for pad, row in zip(fill, rows, strict=True)]
     return torch.tensor(ids), torch.tensor(mask)
 
 
 @pytest.mark.numerical
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", VARIANTS)
 def test_M18_outputs_equal_transformers(tmp_path, version):
-    theirs = make(tmp_path / "m", **VERSIONS[version])
+    theirs = make(tmp_path / "m", **VARIANTS[version])
     ours = load_torch(tmp_path / "m")
     text = torch.randint(0, 37, (3, 40), generator=torch.manual_seed(0))
-    double = doubled(theirs, ours.model)
+    double = to_double(theirs, ours.model)
     with torch.no_grad(), double:
         torch.testing.assert_close(ours.model.logits(ours.model.read(text)), theirs(text).logits, **EXACT)
     ids, mask = padded(PROMPTS, left=True)
@@ -58,8 +58,8 @@ def test_M18_outputs_equal_transformers(tmp_path, version):
             rows = theirs.generate(input_ids=ids, attention_mask=mask, num_beams=beam)[:, ids.shape[1] :]
         found = search(ours.model, PROMPTS, ours.options.changed({"beam": beam}))
         for (one,), row in zip(found, rows.tolist(), strict=True):
-            made = (*one.tokens, *([] if one.truncated else [END]))
-            assert tuple(row[: row.index(END) + 1] if END in row else row) == made
+            made = (*one.tokens, *([] if one.truncated else [EOS]))
+            assert tuple(row[: row.index(EOS) + 1] if EOS in row else row) == made
             outputs.add(made)
     assert len(outputs) > len(PROMPTS) and len({len(made) for made in outputs}) > 1
 
@@ -69,7 +69,7 @@ def test_M18_M20_steps_equal_teacher_forcing(folder):
     model = load_torch(folder).model.double()
     beams, length = 2, 6
     targets = torch.randint(0, 36, (len(PROMPTS), length), generator=torch.manual_seed(3))
-    shifted = torch.cat([torch.full((len(PROMPTS), 1), END), targets[:, :-1]], dim=1)
+    shifted = torch.cat([torch.full((len(PROMPTS), 1), EOS), targets[:, :-1]], dim=1)
     source, _ = padded(PROMPTS, left=False)
     whole = torch.tensor(
         [[*prompt, *row.tolist()] for prompt, row in zip(PROMPTS, targets, strict=True)][2:3]
@@ -95,11 +95,11 @@ def test_M21_a_prompt_is_the_same_alone_and_in_any_batch(folder):
         [alone] = search(loaded.model, [prompt], options)
         assert [one.tokens for one in alone] == [one.tokens for one in found]
         scores = [one.score for one in found]
-        np.testing.assert_allclose([one.score for one in alone], scores, **close_for(scores))
+        np.testing.assert_allclose([one.score for one in alone], scores, **tolerance(scores))
 
 
 @pytest.mark.numerical
-def test_M21_reorder_and_select_follow_their_rows(folder):
+def test_M21_reorder_and_select(folder):
     model = load_torch(folder).model
     state = model.start(model.encode(PROMPTS), 2)
     state = model.step(np.zeros(10, dtype=np.int64), state, Choice(1)).state
@@ -109,7 +109,7 @@ def test_M21_reorder_and_select_follow_their_rows(folder):
     moved = state.reorder(np.array([1, 0, 3, 2, 5, 4, 7, 6, 9, 8])).select(np.array([2, 0]))
     found = model.step(np.arange(10, 20)[rows], moved, Choice(5))
     np.testing.assert_array_equal(found.tokens, expected.tokens[rows])
-    np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], **close_for(expected.log_probs))
+    np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], **tolerance(expected.log_probs))
 
 
 def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
@@ -170,10 +170,10 @@ def test_fused_weights_are_not_copied(folder):
         assert np.shares_memory(layer.weight.numpy(), stored)
 
 
-@pytest.mark.parametrize("message", BAD)
+@pytest.mark.parametrize("message", UNSUPPORTED)
 def test_bad_folders_are_refused(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
-    edit(tmp_path / "bad", **BAD[message])
+    edit_config(tmp_path / "bad", **UNSUPPORTED[message])
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "bad")
 

@@ -6,8 +6,8 @@ import shutil
 import numbered_tokens
 import pytest
 import torch
-from loaded import edit, load_torch
-from precision import EXACT, doubled
+from loaded import edit_config, load_torch
+from precision import EXACT, to_double
 from sampled_pairs import total_variation
 
 from uwaga.checkpoints.formats.huggingface import t5
@@ -97,7 +97,7 @@ def test_M19_outputs_equal_transformers(tmp_path, version):
     ids, mask = real(SOURCES)
     target = torch.randint(2, 40, (len(SOURCES), 13), generator=torch.manual_seed(1))
     target[:, 0] = 0
-    double = doubled(theirs, ours.model)
+    double = to_double(theirs, ours.model)
     with torch.no_grad(), double:
         wanted = theirs(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
         encodings, _ = ours.model.encode_ids(ids)
@@ -145,13 +145,13 @@ def test_M19_there_is_no_longest_source(tmp_path):
 @pytest.mark.numerical
 def test_M19_buckets_of_distances_by_hand():
     # 32 buckets to distance 128, both ways: 16 a side, 8 of them exact, then 8 + 8 ln(d/8) / ln(16)
-    both = RelativePositions(1, 32, 128, both_ways=True)
+    both = RelativePositions(1, 32, 128, bidirectional=True)
     away = torch.tensor([0, 1, 7, 8, 11, 12, 16, 32, 64, 90, 91, 127, 128, 5000])
     sided = [0, 1, 7, 8, 8, 9, 10, 12, 14, 14, 15, 15, 15, 15]
     assert both.bucket(-away).tolist() == sided
     assert both.bucket(away[1:]).tolist() == [16 + number for number in sided[1:]]
     # one way: 16 exact, then 16 + 16 ln(d/16) / ln(8); later keys are all in bucket 0
-    before = RelativePositions(1, 32, 128, both_ways=False)
+    before = RelativePositions(1, 32, 128, bidirectional=False)
     away = torch.tensor([0, 1, 15, 16, 18, 19, 32, 64, 128, 5000])
     assert before.bucket(-away).tolist() == [0, 1, 15, 16, 16, 17, 21, 26, 31, 31]
     assert before.bucket(away).tolist() == [0] * len(away)
@@ -185,14 +185,14 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("message", BAD)
 def test_bad_folders_are_refused(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
-    edit(tmp_path / "bad", **BAD[message])
+    edit_config(tmp_path / "bad", **BAD[message])
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "bad")
 
 
 def test_what_the_first_checkpoints_hold_besides_is_read(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "old")
-    edit(tmp_path / "old", n_positions=512, task_specific_params={"summarization": {"num_beams": 4}})
+    edit_config(tmp_path / "old", n_positions=512, task_specific_params={"summarization": {"num_beams": 4}})
     weights = transformers.T5ForConditionalGeneration.from_pretrained(folder).state_dict()
     (tmp_path / "old/model.safetensors").unlink()
     (tmp_path / "old/generation_config.json").unlink()

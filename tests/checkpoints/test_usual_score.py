@@ -13,7 +13,7 @@ from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.conversion.quantise import quantise
 from uwaga.data.corpus import Pair
 from uwaga.errors import ModelError
-from uwaga.models.adapters import adapters_of, add_adapters
+from uwaga.models.adapters import adapted_layers, add_adapters
 from uwaga.settings import LoraSettings, TrainingSettings
 from uwaga.training.validation import validate
 from uwaga.translator import Model, Translator
@@ -66,7 +66,7 @@ def test_validation_decodes_on_the_engine_with_the_scores_of_torch(lora, monkeyp
     model = tiny.transformer(tiny.TINY, joint, joint)
     if lora:
         add_adapters(model, LoraSettings(targets=("decoder.*",)))
-        for layer in adapters_of(model).values():
+        for layer in adapted_layers(model).values():
             torch.nn.init.normal_(layer.lora_b, generator=torch.Generator().manual_seed(1))
     pairs = [Pair(line, (line,), 1) for line in tiny.ENGLISH if len(line) < 40]
     arguments = [], pairs, joint, joint, TrainingSettings(steps=1, validation_beam=3), tiny.SEARCH

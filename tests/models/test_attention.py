@@ -1,4 +1,4 @@
-"""Laws of scores, attention and multi-head attention (M1, M3, M4, M7, M8, M10; E1, E2)."""
+"""Properties of scores, attention and multi-head attention (M1, M3, M4, M7, M8, M10; E1, E2)."""
 
 import math
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from precision import close_for
+from precision import tolerance
 
 from uwaga.errors import SettingsError
 from uwaga.models.layers.attention import attend, causal_mask, masked_softmax
@@ -37,8 +37,8 @@ def test_E2_look_ahead_mask() -> None:
     weights = masked_softmax(scores, mask)
     assert (weights.triu(1) == 0).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(4))
-    by_hand = [math.exp(0.1), math.exp(0.6)]  # row 2 sees 0.1 and 0.6
-    torch.testing.assert_close(weights[1, :2], torch.tensor([x / sum(by_hand) for x in by_hand]))
+    exponentials = [math.exp(0.1), math.exp(0.6)]  # row 2 sees 0.1 and 0.6
+    torch.testing.assert_close(weights[1, :2], torch.tensor([x / sum(exponentials) for x in exponentials]))
 
 
 def test_M7_scaling_keeps_variance_one() -> None:
@@ -52,7 +52,7 @@ def test_M7_scaling_keeps_variance_one() -> None:
         assert abs(plain / width - 1) < 0.06
 
 
-def test_M4_general_is_dot_where_its_matrix_is_the_identity() -> None:
+def test_M4_general_with_identity_matrix_is_dot() -> None:
     score = GeneralScore(3, 3)
     torch.nn.init.eye_(score.weight.weight)
     query, keys = torch.randn(2, 5, 3), torch.randn(2, 4, 3)
@@ -62,7 +62,7 @@ def test_M4_general_is_dot_where_its_matrix_is_the_identity() -> None:
 
 @pytest.mark.parametrize("name", sorted(SCORES))
 @pytest.mark.parametrize("fused", [False, True])
-def test_M1_M8_every_score_obeys_the_laws_of_attention(name: str, fused: bool) -> None:
+def test_M1_M8_properties_of_attention(name: str, fused: bool) -> None:
     torch.manual_seed(1)
     score = make_score(name, 6, 6)
     query, keys, values = torch.randn(2, 3, 6), torch.randn(2, 5, 6), torch.randn(2, 5, 4)
@@ -77,7 +77,7 @@ def test_M1_M8_every_score_obeys_the_laws_of_attention(name: str, fused: bool) -
 
     order = torch.randperm(5)
     if score.reads_keys:  # the order of keys and values does not matter
-        moved, _ = attend(
+        permuted, _ = attend(
             query,
             score.prepare(keys[:, order]),
             values[:, order],
@@ -85,15 +85,17 @@ def test_M1_M8_every_score_obeys_the_laws_of_attention(name: str, fused: bool) -
             mask[..., order],
             need_weights=not fused,
         )
-    else:  # a score of positions sees nothing but the order: other keys change nothing
-        moved, _ = attend(query, score.prepare(keys[:, order]), values, score, mask, need_weights=not fused)
-    torch.testing.assert_close(moved, context)
+    else:  # a score of positions depends only on the order: other keys change nothing
+        permuted, _ = attend(
+            query, score.prepare(keys[:, order]), values, score, mask, need_weights=not fused
+        )
+    torch.testing.assert_close(permuted, context)
 
-    # What stands in masked places is never seen.
+    # Masked values have no influence.
     changed = values.clone()
     changed[0, 3:] = 1e6
-    again, _ = attend(query, score.prepare(keys), changed, score, mask, need_weights=not fused)
-    torch.testing.assert_close(again, context)
+    unchanged, _ = attend(query, score.prepare(keys), changed, score, mask, need_weights=not fused)
+    torch.testing.assert_close(unchanged, context)
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
@@ -127,16 +129,16 @@ def test_M8_fused_path_equals_explicit_path(
     values = torch.randn(batch, heads, source, width, generator=generator)
     mask = torch.rand(batch, 1, target, source, generator=generator) < 0.6
     score = ScaledDotScore(width, width)
-    fused, none = attend(query, keys, values, score, mask)
+    fused, fused_weights = attend(query, keys, values, score, mask)
     explicit, weights = attend(query, keys, values, score, mask, need_weights=True)
-    assert none is None and weights is not None
-    torch.testing.assert_close(fused, explicit, **close_for(explicit))
-    blind = ~mask.any(-1, keepdim=True).expand_as(fused)
-    assert (fused[blind] == 0).all() and (explicit[blind] == 0).all()
+    assert fused_weights is None and weights is not None
+    torch.testing.assert_close(fused, explicit, **tolerance(explicit))
+    fully_masked = ~mask.any(-1, keepdim=True).expand_as(fused)
+    assert (fused[fully_masked] == 0).all() and (explicit[fully_masked] == 0).all()
 
 
 @pytest.mark.parametrize("need_weights", [False, True])
-def test_M8_a_blind_row_gives_zeros_and_finite_gradients(need_weights: bool) -> None:
+def test_M8_fully_masked_row_gives_zeros_and_finite_gradients(need_weights: bool) -> None:
     query, keys, values = (torch.randn(1, 1, 2, 4, requires_grad=True) for _ in range(3))
     mask = torch.tensor([[True, True], [False, False]])
     context, _ = attend(query, keys, values, ScaledDotScore(4, 4), mask, need_weights=need_weights)
@@ -173,7 +175,7 @@ def test_M10_heads_are_concatenated_in_order() -> None:
     torch.testing.assert_close(out, torch.cat(heads, -1) @ attention.output.weight.T)
 
 
-def test_unknown_and_unfit_scores_are_refused_by_name() -> None:
+def test_invalid_scores_are_rejected() -> None:
     with pytest.raises(SettingsError, match=r"'cosine'.*scaled_dot"):
         make_score("cosine", 4, 4)
     with pytest.raises(SettingsError, match="one width, not 4 and 5"):

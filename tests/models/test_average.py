@@ -1,4 +1,4 @@
-"""The average attention network: Marian's equations in numpy, and its steps."""
+"""The average attention network: Marian's equations in numpy, and steps."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ SHAPES = [
     {},
     {"aan_layers": 1},
     {"aan_layers": 3, "aan_feed_forward": 7},
-    {"aan_feed_forward": WIDTH},  # the width already: no last product
+    {"aan_feed_forward": WIDTH},  # equal to the width: no output layer
     {"aan_gate": False, "aan_activation": "relu"},
 ]
 
 
-def layer(shape: dict) -> AverageAttention:
+def make_layer(shape: dict) -> AverageAttention:
     torch.manual_seed(7)
     settings = TransformerSettings(
         width=WIDTH, heads=1, feed_forward=9, positions="learned", self_attention="aan", **shape
     )
-    made = AverageAttention(
+    layer = AverageAttention(
         WIDTH, settings.aan_sizes, settings.aan_layers - 1, "silu", settings.aan_gate, 0.0
     ).double()
-    for parameter in made.parameters():
+    for parameter in layer.parameters():
         torch.nn.init.normal_(parameter)
-    return made.eval()
+    return layer.eval()
 
 
-def in_numpy(made: AverageAttention, shape: dict, x: np.ndarray) -> np.ndarray:
-    """Marian's LayerAAN between the mean and the residual, of (time, width) vectors, step by step."""
-    weights = {name: tensor.numpy() for name, tensor in made.state_dict().items()}
+def numpy_average(layer: AverageAttention, shape: dict, x: np.ndarray) -> np.ndarray:
+    """Apply Marian's LayerAAN, without the residual, to (time, width) vectors step by step."""
+    weights = {name: tensor.numpy() for name, tensor in layer.state_dict().items()}
 
     def affine(vector: np.ndarray, name: str) -> np.ndarray:
         return weights[f"{name}.weight"] @ vector + weights[f"{name}.bias"]
@@ -45,7 +45,7 @@ def in_numpy(made: AverageAttention, shape: dict, x: np.ndarray) -> np.ndarray:
     def sigmoid(vector: np.ndarray) -> np.ndarray:
         return 1 / (1 + np.exp(-vector))
 
-    depth, found, mean = shape.get("aan_layers", 2), [], np.zeros(x.shape[1])
+    depth, outputs, mean = shape.get("aan_layers", 2), [], np.zeros(x.shape[1])
     for position, vector in enumerate(x):
         mean = (mean * position + vector) / (position + 1)
         y = mean
@@ -56,42 +56,44 @@ def in_numpy(made: AverageAttention, shape: dict, x: np.ndarray) -> np.ndarray:
             y = affine(y, f"layers.{depth - 1}")
         if shape.get("aan_gate", True):
             y = sigmoid(affine(vector, "input_gate")) * vector + sigmoid(affine(y, "forget_gate")) * y
-        found.append(y)
-    return np.array(found)
+        outputs.append(y)
+    return np.array(outputs)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_M35_average_attention_is_marians(shape: dict) -> None:
-    made, x = layer(shape), torch.randn(ROWS, TIME, WIDTH, dtype=torch.float64)
+def test_M35_average_attention_matches_marian(shape: dict) -> None:
+    layer, x = make_layer(shape), torch.randn(ROWS, TIME, WIDTH, dtype=torch.float64)
     mean, _ = running_mean(x, None)
-    out = made(x, mean)
+    out = layer(x, mean)
     for row in range(ROWS):
-        np.testing.assert_allclose(out[row].detach().numpy(), in_numpy(made, shape, x[row].numpy()), **EXACT)
+        np.testing.assert_allclose(
+            out[row].detach().numpy(), numpy_average(layer, shape, x[row].numpy()), **EXACT
+        )
 
 
-def test_M35_the_running_mean_by_hand() -> None:
+def test_M35_running_mean_by_hand() -> None:
     mean, state = running_mean(torch.tensor([[[2.0], [4.0], [-3.0]]]), None)
     assert mean.flatten().tolist() == [2.0, 3.0, 1.0]
-    assert (state.total.tolist(), state.seen.tolist()) == ([[3.0]], [[3.0]])
+    assert (state.total.tolist(), state.count.tolist()) == ([[3.0]], [[3.0]])
 
 
-@pytest.mark.parametrize("cuts", [[1] * TIME, [2, 4], [5, 1]], ids=str)
-def test_M35_parts_one_after_the_other_are_the_whole(cuts: list[int]) -> None:
+@pytest.mark.parametrize("lengths", [[1] * TIME, [2, 4], [5, 1]], ids=str)
+def test_M35_parts_match_full_pass(lengths: list[int]) -> None:
     x = torch.randn(ROWS, TIME, WIDTH, dtype=torch.float64)
-    whole, end = running_mean(x, None)
+    expected, end = running_mean(x, None)
     state: AverageState | None = None
-    found = []
-    for part in x.split(cuts, dim=1):
+    means = []
+    for part in x.split(lengths, dim=1):
         mean, state = running_mean(part, state)
-        found.append(mean)
+        means.append(mean)
     assert state is not None
-    torch.testing.assert_close(torch.cat(found, dim=1), whole, **EXACT)
+    torch.testing.assert_close(torch.cat(means, dim=1), expected, **EXACT)
     torch.testing.assert_close(tuple(state), tuple(end), **EXACT)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_M35_the_sum_is_float32_whatever_the_vectors_are(dtype: torch.dtype) -> None:
-    """The mean of ones stays one where a sum of few bits would stop growing at 256 or 2048."""
+def test_M35_sum_is_float32_for_16_bit_vectors(dtype: torch.dtype) -> None:
+    """The mean of ones is exact; a 16-bit sum would stop growing at 256 or 2048."""
     mean, state = running_mean(torch.ones(1, 3000, 1, dtype=dtype), None)
     assert state.total.dtype == torch.float32
     assert (mean == 1).all()

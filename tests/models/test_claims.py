@@ -1,4 +1,4 @@
-"""What the experiments rest on, as laws: the softmax's gradient, the missing mask, evidence in attention."""
+"""Properties that the experiments rely on: softmax gradient, look-ahead mask, evidence in attention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uwaga.settings import TransformerSettings
 
 
 @pytest.mark.numerical
-def test_M7_the_gradient_of_scaled_scores_does_not_depend_on_the_width() -> None:
+def test_M7_gradient_of_scaled_scores_does_not_depend_on_width() -> None:
     measure = experiment("softmax_gradient").measure
     scaled = [measure("scaled_dot", width)[1] for width in (16, 256, 1024)]
     plain = [measure("dot", width)[1] for width in (16, 256, 1024)]
@@ -24,49 +24,56 @@ def test_M7_the_gradient_of_scaled_scores_does_not_depend_on_the_width() -> None
 
 
 @pytest.mark.numerical
-def test_M7_the_softmaxs_jacobian_is_the_one_that_the_experiment_takes() -> None:
+def test_M7_softmax_jacobian_matches_experiment() -> None:
     """``∂w_i / ∂f_j = w_i ([i = j] - w_j)``, which is 0 where one weight is 1."""
     scores = torch.randn(5, dtype=torch.float64)
     weights = masked_softmax(scores, None)
-    found = torch.autograd.functional.jacobian(lambda one: masked_softmax(one, None), scores)
-    torch.testing.assert_close(found, torch.diag(weights) - torch.outer(weights, weights))
+    jacobian = torch.autograd.functional.jacobian(lambda x: masked_softmax(x, None), scores)
+    torch.testing.assert_close(jacobian, torch.diag(weights) - torch.outer(weights, weights))
 
 
-def test_M8_without_the_look_ahead_mask_a_position_sees_its_answer() -> None:
+def test_M8_missing_look_ahead_mask_leaks_the_answer() -> None:
     script = experiment("no_look_ahead")
     torch.manual_seed(1)
     small = {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feed_forward": 16}
     model = Transformer(TransformerSettings(**small), script.SYMBOLS, 24, 24).eval()
     source = torch.tensor([[5, 6, 7, 2]])
-    one, other = torch.tensor([[1, 11, 12, 13]]), torch.tensor([[1, 11, 12, 14]])
+    target, changed_target = torch.tensor([[1, 11, 12, 13]]), torch.tensor([[1, 11, 12, 14]])
 
-    def changed() -> list[bool]:
-        away = (model.features(source, one) - model.features(source, other)).abs().amax(-1)[0]
-        return (away > 0).tolist()
+    def changed_positions() -> list[bool]:
+        difference = (
+            (model.features(source, target) - model.features(source, changed_target)).abs().amax(-1)[0]
+        )
+        return (difference > 0).tolist()
 
-    assert changed() == [False, False, False, True]
+    assert changed_positions() == [False, False, False, True]
     with patch("uwaga.models.transformer.causal_mask", script.everything):
-        assert changed() == [True, True, True, True]  # position 2 is to say 13 or 14, and reads which
+        assert changed_positions() == [
+            True,
+            True,
+            True,
+            True,
+        ]  # position 2 reads the token that it should predict
 
 
 @pytest.mark.numerical
-def test_M30_a_documents_share_grows_with_its_similarity() -> None:
-    """Its weights are those of ordinary attention over all documents, times ``exp(β f)``, summing to 1."""
+def test_M30_weight_of_document_grows_with_similarity() -> None:
+    """The weights are those of attention over all documents times ``exp(β f)``, normalised."""
     attend_evidence = experiment("marge").attend_evidence
     torch.manual_seed(2)
     query = torch.randn(2, 3, 8, dtype=torch.float64)
     keys = torch.randn(2, 4, 5, 8, dtype=torch.float64)
     similarity = torch.rand(2, 4, dtype=torch.float64)
     _, plain = attend_evidence(query, keys, keys, torch.zeros_like(similarity), 1.0)
-    _, alike = attend_evidence(query, keys, keys, torch.full_like(similarity, 0.7), 5.0)
-    torch.testing.assert_close(alike, plain)  # all equally similar: as if nothing were known
-    _, found = attend_evidence(query, keys, keys, similarity, 3.0)
-    raised = plain * torch.exp(3.0 * similarity)[:, None, :, None]
-    torch.testing.assert_close(found, raised / raised.sum(dim=(-1, -2), keepdim=True))
+    _, equal_similarity = attend_evidence(query, keys, keys, torch.full_like(similarity, 0.7), 5.0)
+    torch.testing.assert_close(equal_similarity, plain)  # equal similarities have no effect
+    _, weights = attend_evidence(query, keys, keys, similarity, 3.0)
+    scaled = plain * torch.exp(3.0 * similarity)[:, None, :, None]
+    torch.testing.assert_close(weights, scaled / scaled.sum(dim=(-1, -2), keepdim=True))
 
 
-def test_M30_what_helps_to_write_the_target_is_found_more_similar() -> None:
-    """The loss falls when the similarity of the one document that holds the answer rises."""
+def test_M30_similarity_of_useful_document_rises() -> None:
+    """The loss falls when the similarity of the document that contains the answer rises."""
     attend_evidence = experiment("marge").attend_evidence
     answer = torch.tensor([[[1.0, 0.0]]])
     values = torch.tensor([[[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 1.0]]]])  # (targets, documents, source, width)
@@ -77,23 +84,23 @@ def test_M30_what_helps_to_write_the_target_is_found_more_similar() -> None:
 
 
 @pytest.mark.slow
-def test_M30_retrieval_is_learned_from_writing_alone() -> None:
+def test_M30_retrieval_is_learned_from_generation_alone() -> None:
     _, before = experiment("marge").learn(0)
     loss, after = experiment("marge").learn(160)
     assert before < 0.4
     assert after > 0.9, loss
 
 
-def test_the_other_experiments_run() -> None:
-    (share,) = experiment("dot_additive").learned("additive", 8, 1, (2,))
-    assert 0.0 <= share <= 1.0
-    losses, (whole, places) = experiment("reversal").run(True, 1, steps=2)
+def test_other_experiments_run() -> None:
+    (accuracy,) = experiment("dot_additive").learned("additive", 8, 1, (2,))
+    assert 0.0 <= accuracy <= 1.0
+    losses, (sentence_accuracy, token_accuracy) = experiment("reversal").run(True, 1, steps=2)
     assert len(losses) == 2
-    assert 0.0 <= whole <= places <= 1.0
+    assert 0.0 <= sentence_accuracy <= token_accuracy <= 1.0
 
 
-def test_M3_a_longer_key_gets_more_at_the_same_angle() -> None:
-    """A dot product is no cosine similarity, which knows angles alone."""
+def test_M3_longer_key_gets_higher_score_at_same_angle() -> None:
+    """A dot product, unlike cosine similarity, depends on lengths."""
     query = torch.tensor([[2.0, 1.0]])
     keys = torch.tensor([[2.0, 1.0], [4.0, 2.0]])
     scores = make_score("dot", 2, 2)(query, keys)

@@ -1,4 +1,4 @@
-"""Where residuals and norms of a decoder layer without self-attention are, as Marian has them (M26, M35)."""
+"""Residuals and norms of decoder layers without self-attention, as in Marian (M26, M35)."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ WIDTH, TIME, EPSILON = 6, 5, 1e-5
 Array = NDArray[np.float64]
 
 
-def block(norm: str, kind: str) -> DecoderBlock:
-    """A layer of random weights whose cross-attention and feed-forward add nothing."""
+def make_block(norm: str, kind: str) -> DecoderBlock:
+    """Return a block with random weights whose cross-attention and feed-forward add nothing."""
     torch.manual_seed(3)
     settings = TransformerSettings(
         width=WIDTH, heads=2, feed_forward=7, norm=norm, self_attention=kind, norm_epsilon=EPSILON
     )
-    made = DecoderBlock(settings).double().eval()
-    for name, parameter in made.named_parameters():
+    block = DecoderBlock(settings).double().eval()
+    for name, parameter in block.named_parameters():
         if name.startswith(("ssru", "aan", "self_attention_norm")):
             torch.nn.init.normal_(parameter)
-    for layer in (made.cross_attention.output, made.feed_forward.outer):
+    for layer in (block.cross_attention.output, block.feed_forward.outer):
         torch.nn.init.zeros_(layer.weight)
-    return made
+    return block
 
 
-def in_numpy(made: DecoderBlock, norm: str, kind: str, x: Array) -> Array:
-    weights = {name: tensor.numpy() for name, tensor in made.state_dict().items()}
+def numpy_block(block: DecoderBlock, norm: str, kind: str, x: Array) -> Array:
+    weights = {name: tensor.numpy() for name, tensor in block.state_dict().items()}
 
-    def normed(values: Array, plain: bool = False) -> Array:
+    def layer_norm(values: Array, plain: bool = False) -> Array:
         centred = values - values.mean(-1, keepdims=True)
         scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + EPSILON)
         if plain:
@@ -58,25 +58,25 @@ def in_numpy(made: DecoderBlock, norm: str, kind: str, x: Array) -> Array:
 
     def average(values: Array) -> Array:
         mean = np.cumsum(values, axis=0) / np.arange(1, len(values) + 1)[:, None]
-        mean = normed(mean) if norm == "pre" else mean
+        mean = layer_norm(mean) if norm == "pre" else mean
         mean = affine(np.maximum(affine(mean, "aan.layers.0"), 0), "aan.layers.1")
         gates = sigmoid(affine(values, "aan.input_gate")), sigmoid(affine(mean, "aan.forget_gate"))
         return gates[0] * values + gates[1] * mean
 
     if norm == "pre":
-        return x + (ssru(normed(x)) if kind == "ssru" else average(x))
-    whole = normed(x + (ssru(x) if kind == "ssru" else average(x)))
-    return normed(normed(whole, plain=True), plain=True)  # the norms of the other two blocks
+        return x + (ssru(layer_norm(x)) if kind == "ssru" else average(x))
+    output = layer_norm(x + (ssru(x) if kind == "ssru" else average(x)))
+    return layer_norm(layer_norm(output, plain=True), plain=True)  # the norms of the other two blocks
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("kind", ["ssru", "aan"])
-def test_M26_M35_residuals_and_norms_stand_where_marian_has_them(norm: str, kind: str) -> None:
-    made, x = block(norm, kind), torch.randn(2, TIME, WIDTH, dtype=torch.float64)
-    memory = made.cross_attention.project(torch.randn(2, 3, WIDTH, dtype=torch.float64))
+def test_M26_M35_residuals_and_norms_match_marian(norm: str, kind: str) -> None:
+    block, x = make_block(norm, kind), torch.randn(2, TIME, WIDTH, dtype=torch.float64)
+    memory = block.cross_attention.project(torch.randn(2, 3, WIDTH, dtype=torch.float64))
     with torch.no_grad():
-        out, _, weights = made(x, None, None, memory, None, need_weights=True)
+        out, _, weights = block(x, None, None, memory, None, need_weights=True)
     assert weights is not None
     assert weights.shape == (2, TIME, 3)
     for row in range(2):
-        np.testing.assert_allclose(out[row].numpy(), in_numpy(made, norm, kind, x[row].numpy()), **EXACT)
+        np.testing.assert_allclose(out[row].numpy(), numpy_block(block, norm, kind, x[row].numpy()), **EXACT)

@@ -1,4 +1,4 @@
-"""Ensembles, and recurrent models through folder, Translator, command line and trainer."""
+"""Ensembles, and recurrent models in folders, the Translator, the command line and training."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import tiny_models as tiny
 import torch
 from loaded import load_torch
-from precision import close_for
+from precision import tolerance
 from recurrent_variants import VARIANTS, make
 from toy import toy_values, write_reversal_corpus
 from typer.testing import CliRunner
@@ -43,7 +43,7 @@ def transformer(vocabulary: int = 23) -> Transformer:
 
 
 @pytest.mark.numerical
-def test_whole_is_every_log_probability_in_order() -> None:
+def test_all_tokens_returns_all_log_probs_in_order() -> None:
     logits = torch.randn(3, 7)
     expected = torch.log_softmax(logits, dim=1).numpy()
     for tokens, log_probs in (
@@ -51,11 +51,11 @@ def test_whole_is_every_log_probability_in_order() -> None:
         torch_choose(logits.clone(), Choice(1, all_tokens=True)),
     ):
         assert (tokens == np.arange(7)).all() and tokens.shape == (3, 7)
-        np.testing.assert_allclose(log_probs, expected, **close_for(expected))
+        np.testing.assert_allclose(log_probs, expected, **tolerance(expected))
 
 
 @pytest.mark.numerical
-def test_an_ensemble_averages_probabilities_at_every_step() -> None:
+def test_ensemble_averages_probabilities_at_every_step() -> None:
     members = [make(VARIANTS["bahdanau"]), transformer(), make(VARIANTS["sutskever"])]
     target = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 16]])
     padded = torch.tensor([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
@@ -65,25 +65,29 @@ def test_an_ensemble_averages_probabilities_at_every_step() -> None:
     state = ensemble.start(ensemble.encode(SOURCES), 2)
     for position in range(4):
         step = ensemble.step(np.repeat(target[:, position].numpy(), 2), state, Choice(23, attention=True))
-        found = np.empty_like(step.log_probs)
-        np.put_along_axis(found, step.tokens, step.log_probs, axis=1)
+        log_probs = np.empty_like(step.log_probs)
+        np.put_along_axis(log_probs, step.tokens, step.log_probs, axis=1)
         expected = mean[:, position].repeat_interleave(2, 0).numpy()
-        np.testing.assert_allclose(found, expected, **close_for(expected))
-        assert step.attention is not None  # of the two that have any
-        np.testing.assert_allclose(step.attention.sum(1), 1.0, **close_for(1.0))
+        np.testing.assert_allclose(log_probs, expected, **tolerance(expected))
+        assert step.attention is not None  # of the two that have attention
+        np.testing.assert_allclose(step.attention.sum(1), 1.0, **tolerance(1.0))
         state = step.state
     assert (ensemble.max_source, ensemble.max_target) == (32, 32)
 
 
 @pytest.mark.numerical
-def test_a_model_twice_is_the_model() -> None:
+def test_ensemble_of_identical_members_matches_model() -> None:
     model = make(VARIANTS["luong"])
     options = SearchOptions(beam=4, nbest=4, max_length=6, max_ratio=math.inf)
     expected = search(model, SOURCES, options)
-    found = search(Ensemble([model, model]), SOURCES, options)
-    for one, other in zip(expected, found, strict=True):
-        assert [hypothesis.tokens for hypothesis in one] == [hypothesis.tokens for hypothesis in other]
-        assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
+    actual = search(Ensemble([model, model]), SOURCES, options)
+    for expected_hypotheses, hypotheses in zip(expected, actual, strict=True):
+        assert [hypothesis.tokens for hypothesis in expected_hypotheses] == [
+            hypothesis.tokens for hypothesis in hypotheses
+        ]
+        assert [h.score for h in expected_hypotheses] == pytest.approx(
+            [h.score for h in hypotheses], abs=1e-5
+        )
 
 
 def test_members_must_share_their_vocabulary() -> None:
@@ -95,7 +99,7 @@ def test_members_must_share_their_vocabulary() -> None:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Model folders of an RNN and a Transformer of the same tokeniser, and an RNN of another."""
+    """Model folders: an RNN and a Transformer with the same tokeniser, and an RNN with another."""
     root = tmp_path_factory.mktemp("ensemble")
     other = tiny.tokeniser(size=330)
     for name, settings, tokeniser in (
@@ -109,32 +113,35 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: root / name for name in ("rnn", "transformer", "alien")}
 
 
-def test_translator_and_command_line_take_several_models(folders: dict[str, Path]) -> None:
+def test_translator_and_command_line_accept_several_models(folders: dict[str, Path]) -> None:
     names = [folders["rnn"], folders["transformer"]]
-    together = Translator.load(names, device="cpu")
-    assert isinstance(together.decoder, Ensemble)
-    text, known = "The dog.", "Der Hund."
-    found = together.translate(text, attention=True)
-    assert found.attention is not None and len(found.source_tokens) + 1 == found.attention.shape[1]
-    (scored,) = together.score([(text, known)])
-    alone = [Translator.load(name, device="cpu").score([(text, known)])[0] for name in names]
-    mixed = np.logaddexp(alone[0].token_scores, alone[1].token_scores) - math.log(2)
-    np.testing.assert_allclose(scored.token_scores, mixed, atol=1e-4)
-    words = [part for name in names for part in ("--model", str(name))]
-    done = CliRunner().invoke(app, ["translate", *words, "--json", "--device", "cpu", text])
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["text"] == found.text
+    ensemble = Translator.load(names, device="cpu")
+    assert isinstance(ensemble.decoder, Ensemble)
+    text, reference = "The dog.", "Der Hund."
+    translation = ensemble.translate(text, attention=True)
+    assert (
+        translation.attention is not None
+        and len(translation.source_tokens) + 1 == translation.attention.shape[1]
+    )
+    (scored,) = ensemble.score([(text, reference)])
+    member_scores = [Translator.load(name, device="cpu").score([(text, reference)])[0] for name in names]
+    expected = np.logaddexp(member_scores[0].token_scores, member_scores[1].token_scores) - math.log(2)
+    np.testing.assert_allclose(scored.token_scores, expected, atol=1e-4)
+    flags = [part for name in names for part in ("--model", str(name))]
+    result = CliRunner().invoke(app, ["translate", *flags, "--json", "--device", "cpu", text])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["text"] == translation.text
     single = Translator.load([folders["rnn"]], device="cpu")
     assert not isinstance(single.decoder, Ensemble)
 
 
-def test_other_tokenisers_are_refused(folders: dict[str, Path]) -> None:
+def test_different_tokenisers_are_rejected(folders: dict[str, Path]) -> None:
     with pytest.raises(SettingsError, match=r"alien: its source tokeniser is not that of .*rnn"):
         Translator.load([folders["rnn"], folders["alien"]], device="cpu")
 
 
 @pytest.mark.parametrize("name", list(VARIANTS))
-def test_every_family_survives_its_folder(name: str, tmp_path: Path) -> None:
+def test_families_round_trip_through_folders(name: str, tmp_path: Path) -> None:
     settings = VARIANTS[name]
     model = build_model(settings, JOINT.symbols, JOINT.size, JOINT.size).eval()
     save_model(tmp_path / "m", model, settings, tiny.DECODING, JOINT, JOINT, ("en", "de"), "card")
@@ -145,7 +152,7 @@ def test_every_family_survives_its_folder(name: str, tmp_path: Path) -> None:
         assert loaded.model(source, target).equal(model(source, target))
 
 
-def test_a_config_of_another_size_is_refused(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_config_with_other_sizes_is_rejected(folders: dict[str, Path], tmp_path: Path) -> None:
     for key, value in (("hidden", 5000), ("hidden", 17), ("embedding", 100_000)):
         folder = tmp_path / f"{key}{value}"
         folder.mkdir()
@@ -158,7 +165,7 @@ def test_a_config_of_another_size_is_refused(folders: dict[str, Path], tmp_path:
             load_torch(folder)
 
 
-def test_one_line_of_the_settings_changes_the_paper(tmp_path: Path) -> None:
+def test_model_family_setting(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=100)
     text = tmp_path / "train.tsv"
     for name, precision in (("bahdanau", "float32"), ("luong", "bfloat16")):
@@ -171,7 +178,7 @@ def test_one_line_of_the_settings_changes_the_paper(tmp_path: Path) -> None:
         folder = train(settings)
         assert folder is not None
         before = (folder / "model.safetensors").read_bytes()
-        assert train(settings) == folder  # resumes at its end and averages the same checkpoints
+        assert train(settings) == folder  # resumes at the end and averages the same checkpoints
         assert (folder / "model.safetensors").read_bytes() == before
         translation = Translator.load(folder, device="cpu").translate(text.read_text().split("\t")[0])
         assert np.isfinite(translation.score)

@@ -1,4 +1,4 @@
-"""Low-rank adapters (M34): nothing at first, the merged matrix afterwards, and only they train."""
+"""Low-rank adapters (M34): initial output, merged matrix, and trained parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from native_models import random_model
 
 from uwaga.errors import SettingsError
-from uwaga.models.adapters import adapters_of, add_adapters
+from uwaga.models.adapters import adapted_layers, add_adapters
 from uwaga.models.build import build_model
 from uwaga.models.layers.lora import LoraLinear
 from uwaga.settings import LoraSettings, LuongSettings, TransformerSettings
@@ -30,22 +30,22 @@ def test_M34_by_hand() -> None:
     torch.testing.assert_close(layer.merged(), torch.tensor([[7.0, -4.0], [3.0, 4.0]]))
 
 
-def test_M34_starts_as_the_model_and_ends_as_the_merged_one() -> None:
+def test_M34_initial_output_and_merged_matrix() -> None:
     plain = random_model(TINY)
     model = copy.deepcopy(plain)
     add_adapters(model, LoraSettings(rank=2, targets=["*attention.query", "decoder.*.feed_forward.*"]))
     source, target = torch.randint(4, 23, (3, 5)), torch.randint(4, 23, (3, 4))
     assert torch.equal(model.features(source, target), plain.features(source, target))
-    chosen = adapters_of(model)
-    assert set(chosen) == {
+    adapted = adapted_layers(model)
+    assert set(adapted) == {
         *(f"encoder.{layer}.attention.query" for layer in (0, 1)),
         *(f"decoder.0.{kind}_attention.query" for kind in ("self", "cross")),
         *(f"decoder.0.feed_forward.{kind}" for kind in ("inner", "outer")),
     }
     trained = {name for name, p in model.named_parameters() if p.requires_grad}
-    assert trained == {f"{name}.lora_{side}" for name in chosen for side in "ab"}
+    assert trained == {f"{name}.lora_{side}" for name in adapted for side in "ab"}
     with torch.no_grad():
-        for name, layer in chosen.items():
+        for name, layer in adapted.items():
             layer.lora_b.normal_()
             plain.get_submodule(name).weight.copy_(layer.merged())
     torch.testing.assert_close(
@@ -53,7 +53,7 @@ def test_M34_starts_as_the_model_and_ends_as_the_merged_one() -> None:
     )
 
 
-def test_M34_wrong_targets_are_named() -> None:
+def test_M34_invalid_targets_are_rejected() -> None:
     with pytest.raises(
         SettingsError, match=r"adapt\.lora\.targets: 'q_proj' matches no linear layer .* choose"
     ):

@@ -1,4 +1,4 @@
-"""What lies between two words of a sentence: operations and gradient, RNN against attention (E7)."""
+"""Path length between two words in RNNs and attention: operations and gradients (E7)."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ pytestmark = pytest.mark.numerical
 DISTANCES = (1, 2, 3, 8, 21)
 
 
-def test_E7_d_recurrent_steps_against_one_attention() -> None:
+def test_E7_operations_between_words() -> None:
     script = experiment("path_length")
     recurrent = [script.recurrent_operations(distance) for distance in DISTANCES]
     assert [count - recurrent[0] for count in recurrent] == [distance - 1 for distance in DISTANCES]
     assert len({script.attention_operations(distance) for distance in DISTANCES}) == 1
 
 
-def test_E7_the_gradient_fades_with_the_distance_in_a_recurrent_network_alone() -> None:
+def test_E7_gradient_fades_with_distance_only_in_recurrent_networks() -> None:
     script = experiment("path_length")
     near, middle, far = script.gradients("gru", (1, 8, 32), draws=4)
     assert near > 5 * middle > 500 * far
-    found = script.gradients("transformer", (1, 8, 32), draws=4)
-    assert max(found) < 3 * min(found)
+    gradients = script.gradients("transformer", (1, 8, 32), draws=4)
+    assert max(gradients) < 3 * min(gradients)
 
 
-def test_E7_attention_without_positions_knows_no_distance() -> None:
-    """Two words that change places change gradients too, and nothing else changes."""
+def test_E7_attention_without_positions_ignores_distance() -> None:
+    """Swapping two words swaps their gradients and changes nothing else."""
     torch.manual_seed(1)
     layer = MultiHeadAttention(16, 4).double()
     x = torch.randn(1, 12, 16, dtype=torch.float64)
     order = torch.arange(12)
     order[[1, 9]] = order[[9, 1]]
 
-    def gradient(given: torch.Tensor) -> torch.Tensor:
-        given = given.clone().requires_grad_()
-        output, _ = layer(given[:, -1:], layer.project(given))
-        (found,) = torch.autograd.grad(output.sum(), given)
-        return found
+    def gradient(inputs: torch.Tensor) -> torch.Tensor:
+        inputs = inputs.clone().requires_grad_()
+        output, _ = layer(inputs[:, -1:], layer.project(inputs))
+        (gradient_,) = torch.autograd.grad(output.sum(), inputs)
+        return gradient_
 
     torch.testing.assert_close(gradient(x[:, order]), gradient(x)[:, order])

@@ -17,8 +17,8 @@ def test_M16_by_hand() -> None:
     torch.testing.assert_close(table[2], torch.tensor(expected))
 
 
-def test_M16_a_shift_is_a_rotation() -> None:
-    # sin and cos of p + d are a rotation of those of p that depends on d alone.
+def test_M16_shift_is_a_rotation() -> None:
+    # sin and cos of p + d are a rotation of those of p that depends only on d.
     table = sinusoids(40, 8).double()
     for pair in range(4):
         columns = table[:, 2 * pair : 2 * pair + 2]  # (positions, 2)
@@ -27,10 +27,10 @@ def test_M16_a_shift_is_a_rotation() -> None:
         torch.testing.assert_close(dots, dots[:1].expand_as(dots), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("both_ways", [True, False])
+@pytest.mark.parametrize("bidirectional", [True, False])
 @pytest.mark.parametrize(("buckets", "distance"), [(32, 128), (8, 20), (10, 11)])
-def test_relative_buckets_equal_transformers(both_ways: bool, buckets: int, distance: int) -> None:
+def test_relative_buckets_equal_transformers(bidirectional: bool, buckets: int, distance: int) -> None:
     peer = pytest.importorskip("transformers.models.t5.modeling_t5").T5Attention
-    away = torch.arange(-300, 300)
-    ours = RelativePositions(2, buckets, distance, both_ways).bucket(away)
-    assert torch.equal(ours, peer._relative_position_bucket(away, both_ways, buckets, distance))
+    distances = torch.arange(-300, 300)
+    actual = RelativePositions(2, buckets, distance, bidirectional).bucket(distances)
+    assert torch.equal(actual, peer._relative_position_bucket(distances, bidirectional, buckets, distance))

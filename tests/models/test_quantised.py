@@ -1,4 +1,4 @@
-"""Rounding while training (M36): what the int8 engine computes, and a gradient that goes straight through."""
+"""Quantisation-aware training (M36): agreement with the int8 engine, and straight-through gradients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
-from native_models import WHOLE, native, random_model, sentences
+from native_models import ALL_TOKENS, native_model, random_model, sentences
 
 from uwaga.errors import SettingsError
 from uwaga.models.adapters import round_as_int8
@@ -16,13 +16,13 @@ from uwaga.models.layers.quantised import fake_quantise
 from uwaga.settings import LuongSettings, TransformerSettings
 
 
-def test_M36_a_row_becomes_whole_numbers_up_to_127() -> None:
+def test_M36_rows_are_rounded_to_127_levels() -> None:
     x = torch.tensor([[1.0, -0.5, 0.004, 0.0], [0.0, 0.0, 0.0, 0.0], [-254.0, 3.0, 5.0, 1.0]])
-    wanted = [[1.0, -64 / 127, 1 / 127, 0.0], [0.0] * 4, [-254.0, 4.0, 4.0, 0.0]]  # ties to even
-    torch.testing.assert_close(fake_quantise(x), torch.tensor(wanted))
+    expected = [[1.0, -64 / 127, 1 / 127, 0.0], [0.0] * 4, [-254.0, 4.0, 4.0, 0.0]]  # ties to even
+    torch.testing.assert_close(fake_quantise(x), torch.tensor(expected))
 
 
-def test_M36_gradients_go_straight_through() -> None:
+def test_M36_straight_through_gradients() -> None:
     x = torch.randn(3, 5, requires_grad=True)
     weights = torch.randn(3, 5)
     (fake_quantise(x) * weights).sum().backward()
@@ -30,40 +30,42 @@ def test_M36_gradients_go_straight_through() -> None:
     torch.testing.assert_close(x.grad, weights)
 
 
-def compared(shape: TransformerSettings) -> tuple[bool, float, float]:
-    """Whether rounded torch is the engine, and how far from it rounded and exact torch are in the mean."""
+def compare_engine(shape: TransformerSettings) -> tuple[bool, float, float]:
+    """Return whether rounded torch matches the engine, and the mean errors of rounded and exact torch."""
     model = random_model(shape)
-    engine = native(model, "int8")
+    engine = native_model(model, "int8")
     rounded = copy.deepcopy(model)
     round_as_int8(rounded)
-    given_sources = sentences(4)
+    sources = sentences(4)
     start = np.full(4, model.symbols.start)
-    found = []
-    for one in (engine, rounded, model):
-        step = one.step(start, one.start(one.encode(given_sources), 1), WHOLE)
-        found.append(step.log_probs)  # (sentences, vocabulary)
-    near, away = np.abs(found[0] - found[1]), np.abs(found[0] - found[2])
-    same = bool(np.median(near) <= 1e-4 * max(1.0, float(np.abs(found[0]).max())))
-    return same, float(near.mean()), float(away.mean())
+    log_probs = []
+    for decoder in (engine, rounded, model):
+        step = decoder.step(start, decoder.start(decoder.encode(sources), 1), ALL_TOKENS)
+        log_probs.append(step.log_probs)  # (sentences, vocabulary)
+    rounded_error, exact_error = np.abs(log_probs[0] - log_probs[1]), np.abs(log_probs[0] - log_probs[2])
+    same = bool(np.median(rounded_error) <= 1e-4 * max(1.0, float(np.abs(log_probs[0]).max())))
+    return same, float(rounded_error.mean()), float(exact_error.mean())
 
 
 @pytest.mark.numerical
-def test_M36_the_rounded_model_is_the_int8_engine() -> None:
-    """Sums in another order may put a number on the other side of the edge between two whole ones, seldom.
+def test_M36_rounded_model_matches_int8_engine() -> None:
+    """A different order of summation may, rarely, round a number to another integer.
 
-    In a narrow model there are few such numbers, so that most of its log-probabilities are the engine's.
+    In a narrow model this is rare enough that most log-probabilities equal the engine's.
     """
-    narrow = [compared(shape) for shape in of_every_kind(8, heads=2)]
+    narrow = [compare_engine(shape) for shape in all_variants(8, heads=2)]
     wider = [
-        compared(shape)
+        compare_engine(shape)
         for width, heads in ((16, 2), (24, 3), (32, 4))
-        for shape in of_every_kind(width, heads)
+        for shape in all_variants(width, heads)
     ]
     assert sum(same for same, _, _ in narrow) >= len(narrow) / 2
-    assert sum(near for _, near, _ in narrow + wider) < 0.7 * sum(away for _, _, away in narrow + wider)
+    assert sum(rounded for _, rounded, _ in narrow + wider) < 0.7 * sum(
+        exact for _, _, exact in narrow + wider
+    )
 
 
-def of_every_kind(width: int, heads: int) -> list[TransformerSettings]:
+def all_variants(width: int, heads: int) -> list[TransformerSettings]:
     return [
         TransformerSettings(
             encoder_layers=1,
@@ -72,14 +74,14 @@ def of_every_kind(width: int, heads: int) -> list[TransformerSettings]:
             heads=heads,
             feed_forward=2 * width,
             norm=norm,
-            self_attention=earlier,
+            self_attention=self_attention,
         )
         for norm in ("pre", "post")
-        for earlier in ("attention", "ssru")
+        for self_attention in ("attention", "ssru")
     ]
 
 
-def test_M36_only_what_the_engine_runs_is_rounded() -> None:
+def test_M36_models_without_int8_engine_are_rejected() -> None:
     recurrent = build_model(
         LuongSettings(embedding=8, hidden=8),
         random_model(

@@ -1,4 +1,4 @@
-"""GRU and LSTM layers: steps equal runs, padding changes nothing, torch's layers are the peer."""
+"""GRU and LSTM layers: steps, padding, and equality with torch's layers."""
 
 import pytest
 import torch
@@ -11,8 +11,8 @@ from uwaga.models.layers.recurrent import (
     LstmStack,
     LstmState,
     LstmSteps,
-    at_end,
-    backwards,
+    last_states,
+    reverse_padded,
 )
 
 pytestmark = pytest.mark.numerical
@@ -22,20 +22,20 @@ LENGTHS = torch.tensor([5, 2, 3])
 
 
 @pytest.mark.parametrize("form", ["paper", "fused"])
-def test_gru_steps_equal_its_run(form: str) -> None:
+def test_gru_steps_match_run(form: str) -> None:
     torch.manual_seed(1)
     layer = Gru(4, 6, form)
     torch.nn.init.normal_(layer.weights.recurrent_bias)
     hidden = torch.randn(3, 6)
     states = layer.run(X, hidden)
-    beside = layer.beside(layer.project(X[..., :3]), 3)  # the last input comes step by step
+    inputs = layer.input_product(layer.project(X[..., :3]), 3)  # the last input comes step by step
     steps = GruSteps(layer, 3, 5)
     for time in range(5):
-        hidden = steps(beside(X[:, time, 3:]), hidden)
+        hidden = steps(inputs(X[:, time, 3:]), hidden)
         torch.testing.assert_close(states[:, time], hidden)
 
 
-def test_the_two_gru_forms_differ_only_under_the_reset_gate() -> None:
+def test_gru_forms_differ_only_under_reset_gate() -> None:
     torch.manual_seed(2)
     paper, fused = Gru(4, 6, "paper"), Gru(4, 6, "fused")
     fused.load_state_dict(paper.state_dict())
@@ -46,7 +46,7 @@ def test_the_two_gru_forms_differ_only_under_the_reset_gate() -> None:
     torch.testing.assert_close(paper.run(X), fused.run(X))
 
 
-def test_lstm_steps_equal_its_run() -> None:
+def test_lstm_steps_match_run() -> None:
     torch.manual_seed(3)
     layer = Lstm(4, 6)
     state = LstmState(torch.randn(3, 6), torch.randn(3, 6))
@@ -58,7 +58,7 @@ def test_lstm_steps_equal_its_run() -> None:
     torch.testing.assert_close(end, state)
 
 
-def test_a_stack_is_torchs_deep_lstm() -> None:
+def test_stack_matches_torch_lstm() -> None:
     torch.manual_seed(4)
     stack, peer = LstmStack(4, 6, 3, SequenceDropout(0.0, False)), torch.nn.LSTM(4, 6, 3, batch_first=True)
     for number, layer in enumerate(stack.layers):
@@ -71,51 +71,53 @@ def test_a_stack_is_torchs_deep_lstm() -> None:
     torch.testing.assert_close(torch.stack([end.cell for end in ends]), cell)
 
 
-def test_M15_residuals_add_a_layers_input_to_its_output() -> None:
+def test_M15_residual_connections() -> None:
     torch.manual_seed(5)
     stack = LstmStack(6, 6, 2, SequenceDropout(0.0, False), residual_from=1, extra=2)
-    x, beside = torch.randn(3, 5, 6), torch.randn(3, 5, 2)
+    x, extra = torch.randn(3, 5, 6), torch.randn(3, 5, 2)
     first, second = stack.layers
-    below, _ = first.run(torch.cat([x, beside], dim=-1))
-    above, _ = second.run(torch.cat([below, beside], dim=-1))
-    torch.testing.assert_close(stack.run(x, beside=beside)[0], below + above)
+    hidden, _ = first.run(torch.cat([x, extra], dim=-1))
+    output, _ = second.run(torch.cat([hidden, extra], dim=-1))
+    torch.testing.assert_close(stack.run(x, extra=extra)[0], hidden + output)
 
 
-@pytest.mark.parametrize("kind", [Gru, Lstm])
-def test_a_state_behind_padding_is_that_of_the_sentence_alone(kind: type) -> None:
+@pytest.mark.parametrize("layer_class", [Gru, Lstm])
+def test_padding_does_not_change_last_states(layer_class: type) -> None:
     torch.manual_seed(6)
-    layer = kind(4, 6)
-    if kind is Gru:
-        ends = at_end(layer.run(X), LENGTHS)
-        alone = [layer.run(X[row : row + 1, :length])[0, -1] for row, length in enumerate(LENGTHS.tolist())]
+    layer = layer_class(4, 6)
+    if layer_class is Gru:
+        actual = last_states(layer.run(X), LENGTHS)
+        expected = [
+            layer.run(X[row : row + 1, :length])[0, -1] for row, length in enumerate(LENGTHS.tolist())
+        ]
     else:
         _, state = layer.run(X, lengths=LENGTHS)
-        ends = torch.cat(state, dim=-1)
-        alone = [
+        actual = torch.cat(state, dim=-1)
+        expected = [
             torch.cat(layer.run(X[row : row + 1, :length])[1], dim=-1)[0]
             for row, length in enumerate(LENGTHS.tolist())
         ]
-    torch.testing.assert_close(ends, torch.stack(alone))
+    torch.testing.assert_close(actual, torch.stack(expected))
 
 
-def test_M12_reversal_by_hand_and_twice_is_nothing() -> None:
+def test_M12_reversal_is_its_own_inverse() -> None:
     ids = torch.tensor([[11, 12, 13, 3], [14, 15, 3, 0], [3, 0, 0, 0]])
     lengths = torch.tensor([4, 3, 1])
-    turned = backwards(ids, lengths, keep_last=True)
-    assert turned.tolist() == [[13, 12, 11, 3], [15, 14, 3, 0], [3, 0, 0, 0]]
-    assert backwards(ids, lengths).tolist() == [[3, 13, 12, 11], [3, 15, 14, 0], [3, 0, 0, 0]]
-    for keep in (False, True):
-        assert backwards(backwards(ids, lengths, keep), lengths, keep).equal(ids)
+    reversed_ids = reverse_padded(ids, lengths, keep_last=True)
+    assert reversed_ids.tolist() == [[13, 12, 11, 3], [15, 14, 3, 0], [3, 0, 0, 0]]
+    assert reverse_padded(ids, lengths).tolist() == [[3, 13, 12, 11], [3, 15, 14, 0], [3, 0, 0, 0]]
+    for keep_last in (False, True):
+        assert reverse_padded(reverse_padded(ids, lengths, keep_last), lengths, keep_last).equal(ids)
 
 
-def test_variational_dropout_draws_one_mask_for_all_positions() -> None:
+def test_variational_dropout_shares_mask_across_positions() -> None:
     torch.manual_seed(7)
     ones = torch.ones(4, 6, 50)
     shared = SequenceDropout(0.4, True)(ones)
     assert (shared == shared[:, :1]).all() and not (shared[0] == shared[1]).all()
-    apart = SequenceDropout(0.4, False)(ones)
-    assert not (apart == apart[:, :1]).all()
-    for found in (shared, apart):
-        assert found.unique().tolist() == pytest.approx([0.0, 1 / 0.6], abs=1e-4)
-        assert abs(float((found == 0).float().mean()) - 0.4) < 0.12
+    separate = SequenceDropout(0.4, False)(ones)
+    assert not (separate == separate[:, :1]).all()
+    for values in (shared, separate):
+        assert values.unique().tolist() == pytest.approx([0.0, 1 / 0.6], abs=1e-4)
+        assert abs(float((values == 0).float().mean()) - 0.4) < 0.12
     assert SequenceDropout(0.4, True).eval()(ones) is ones

@@ -1,4 +1,4 @@
-"""Laws of the recurrent models (M11 to M15, M20, M21, M24; E3 to E6), over every family and variant."""
+"""Properties of the recurrent models (M11 to M15, M20, M21, M24; E3 to E6) of all families and variants."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import random
 import numpy as np
 import pytest
 import torch
-from precision import EXACT, close_for
-from recurrent_variants import SMALL, SYMBOLS, VARIANTS, make
+from precision import EXACT, tolerance
+from recurrent_variants import SMALL_SIZES, SYMBOLS, VARIANTS, make
 
 from uwaga.decoder import Choice
 from uwaga.errors import SettingsError
@@ -19,92 +19,94 @@ from uwaga.search import SearchOptions, search
 from uwaga.settings.recurrent import PRESETS, BahdanauSettings, RecurrentSettings
 from uwaga.training.loss import cross_entropy
 
-EVERY = pytest.mark.parametrize("name", list(VARIANTS))
+each_variant = pytest.mark.parametrize("name", list(VARIANTS))
 SOURCES = [[5, 6, 7, 8, 2], [9, 10, 2]]
 PADDED = torch.tensor([[5, 6, 7, 8, 2], [9, 10, 2, 0, 0]])
 TARGET = torch.tensor([[1, 11, 12, 13], [1, 14, 15, 16]])
 
 
 @pytest.mark.numerical
-@EVERY
-def test_M20_steps_equal_teacher_forcing(name: str) -> None:
+@each_variant
+def test_M20_steps_match_teacher_forcing(name: str) -> None:
     model = make(VARIANTS[name]).double()
     with torch.no_grad():
-        together = model(PADDED, TARGET)  # (2, 4, vocabulary)
+        log_probs = model(PADDED, TARGET)  # (2, 4, vocabulary)
     beams = 3
     state = model.start(model.encode(SOURCES), beams)
     for position in range(4):
         tokens = np.repeat(TARGET[:, position].numpy(), beams)
         step = model.step(tokens, state, Choice(model.vocabulary))
-        stepped = np.empty_like(step.log_probs)
-        np.put_along_axis(stepped, step.tokens, step.log_probs, axis=1)  # by token id
-        expected = together[:, position].repeat_interleave(beams, 0).numpy()
-        np.testing.assert_allclose(stepped, expected, **EXACT)
+        step_log_probs = np.empty_like(step.log_probs)
+        np.put_along_axis(step_log_probs, step.tokens, step.log_probs, axis=1)  # by token id
+        expected = log_probs[:, position].repeat_interleave(beams, 0).numpy()
+        np.testing.assert_allclose(step_log_probs, expected, **EXACT)
         state = step.state
 
 
 @pytest.mark.numerical
-@EVERY
-def test_alone_equals_batch(name: str) -> None:
+@each_variant
+def test_results_do_not_depend_on_batch(name: str) -> None:
     model = make(VARIANTS[name]).double()
     with torch.no_grad():
-        alone = model(torch.tensor([[9, 10, 2]]), TARGET[1:, :3])
+        expected = model(torch.tensor([[9, 10, 2]]), TARGET[1:, :3])
         padded = model(PADDED, TARGET)
-    torch.testing.assert_close(padded[1:, :3], alone, **EXACT)
+    torch.testing.assert_close(padded[1:, :3], expected, **EXACT)
     options = SearchOptions(beam=3, max_length=6)
-    together = search(model, SOURCES, options)
-    for source, found in zip(SOURCES, together, strict=True):
+    batch_results = search(model, SOURCES, options)
+    for source, hypotheses in zip(SOURCES, batch_results, strict=True):
         (single,) = search(model, [source], options)
-        assert single[0].tokens == found[0].tokens
-        assert single[0].score == pytest.approx(found[0].score, abs=1e-9)
+        assert single[0].tokens == hypotheses[0].tokens
+        assert single[0].score == pytest.approx(hypotheses[0].score, abs=1e-9)
 
 
 @pytest.mark.numerical
-@EVERY
-def test_M24_a_wide_beam_is_brute_force(name: str) -> None:
+@each_variant
+def test_M24_wide_beam_matches_brute_force(name: str) -> None:
     model = make(VARIANTS[name], target=6 if VARIANTS[name].tie != "all" else 23)
     content, limit = (3, 4, 5), 3
-    if model.vocabulary > 6:  # one table for both sides: only the tokens of the small vocabulary are left
+    if model.vocabulary > 6:  # a shared table: mask the tokens outside the small vocabulary
         with torch.no_grad():
             model.output_bias[6:] = -1e9
     source = [7, 8, 9, 2]
     best = []
     for length in range(limit + 1):
         targets = list(itertools.product(content, repeat=length))
-        ended = length < limit
-        fed = torch.tensor([[1, *target] for target in targets])  # one input more than content
+        has_end = length < limit
+        target_in = torch.tensor([[1, *target] for target in targets])  # one more input than content tokens
         with torch.no_grad():
-            log_probs = model(torch.tensor([source] * len(targets)), fed)  # (targets, length + 1, vocabulary)
+            log_probs = model(
+                torch.tensor([source] * len(targets)), target_in
+            )  # (targets, length + 1, vocabulary)
         for row, target in enumerate(targets):
-            wanted = [*target, 2] if ended else list(target)
-            total = sum(float(log_probs[row, at, token]) for at, token in enumerate(wanted))
-            best.append((total / len(wanted), target))
+            tokens = [*target, 2] if has_end else list(target)
+            total = sum(float(log_probs[row, position, token]) for position, token in enumerate(tokens))
+            best.append((total / len(tokens), target))
     best.sort(key=lambda entry: -entry[0])
     options = SearchOptions(
         beam=40, nbest=40, early_stopping=False, length_penalty=1.0, max_length=limit, max_ratio=math.inf
     )
-    (found,) = search(model, [source], options)
-    assert [hypothesis.score for hypothesis in found] == pytest.approx([s for s, _ in best], abs=1e-4)
-    assert found[0].tokens == best[0][1]
+    (hypotheses,) = search(model, [source], options)
+    assert [hypothesis.score for hypothesis in hypotheses] == pytest.approx([s for s, _ in best], abs=1e-4)
+    assert hypotheses[0].tokens == best[0][1]
 
 
 @pytest.mark.numerical
-@EVERY
-def test_M21_reorder_and_select_follow_their_rows(name: str) -> None:
+@each_variant
+def test_M21_reorder_and_select(name: str) -> None:
     model = make(VARIANTS[name])
     sources = [[5, 6, 7, 2], [9, 2], [12, 13, 2]]
     state = model.start(model.encode(sources), 2)
     state = model.step(np.array([1, 1, 1, 1, 1, 1]), state, Choice(1)).state
     state = model.step(np.array([4, 5, 6, 7, 8, 9]), state, Choice(1)).state
     expected = model.step(np.array([10, 11, 12, 13, 14, 15]), state, Choice(5))
-    swapped = state.reorder(np.array([1, 0, 3, 2, 5, 4])).select(np.array([2, 0]))
-    found = model.step(np.array([15, 14, 11, 10]), swapped, Choice(5))
+    selected = state.reorder(np.array([1, 0, 3, 2, 5, 4])).select(np.array([2, 0]))
+    actual = model.step(np.array([15, 14, 11, 10]), selected, Choice(5))
     rows = [5, 4, 1, 0]
-    np.testing.assert_array_equal(found.tokens, expected.tokens[rows])
-    np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], **close_for(expected.log_probs))
+    np.testing.assert_array_equal(actual.tokens, expected.tokens[rows])
+    np.testing.assert_allclose(actual.log_probs, expected.log_probs[rows], **tolerance(expected.log_probs))
 
 
-@EVERY
+@each_variant
 def test_attention_is_zero_on_padding(name: str) -> None:
     model = make(VARIANTS[name])
     state = model.start(model.encode(SOURCES), 1)
@@ -114,11 +116,11 @@ def test_attention_is_zero_on_padding(name: str) -> None:
         return
     assert attention is not None and attention.shape == (2, 5)
     assert (attention[1, 3:] == 0).all()
-    if "local-p" not in name:  # its Gaussian comes behind the softmax
-        np.testing.assert_allclose(attention.sum(1), 1.0, **close_for(1.0))
+    if "local-p" not in name:  # its Gaussian is applied after the softmax
+        np.testing.assert_allclose(attention.sum(1), 1.0, **tolerance(1.0))
 
 
-def test_E3_without_attention_a_sentence_is_one_vector() -> None:
+def test_E3_sentence_is_one_vector_without_attention() -> None:
     for name in ("cho", "sutskever"):
         memory = make(VARIANTS[name]).encode([[5, 6, 7, 8, 2]])
         assert memory.values is None
@@ -129,38 +131,38 @@ def test_E3_without_attention_a_sentence_is_one_vector() -> None:
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "gnmt", "luong-concat-bidirectional"])
-def test_E4_changing_the_last_source_word_changes_the_first_encoding(name: str) -> None:
+def test_E4_first_encoding_depends_on_last_source_word(name: str) -> None:
     model = make(VARIANTS[name])
-    one, two = (model.encode([[5, 6, last, 2]]).values for last in (7, 8))
-    assert float((one[0, 0] - two[0, 0]).abs().max()) > 1e-4
+    encodings, changed = (model.encode([[5, 6, last, 2]]).values for last in (7, 8))
+    assert float((encodings[0, 0] - changed[0, 0]).abs().max()) > 1e-4
 
 
-@EVERY
-def test_E5_changing_a_later_target_word_leaves_earlier_logits(name: str) -> None:
+@each_variant
+def test_E5_earlier_logits_do_not_depend_on_later_target_words(name: str) -> None:
     model = make(VARIANTS[name])
     with torch.no_grad():
-        one, two = (model(PADDED[:1], torch.tensor([[1, 4, 5, last]])) for last in (6, 9))
-    torch.testing.assert_close(one[0, :3], two[0, :3], **close_for(two[0, :3]))
-    assert float((one[0, 3] - two[0, 3]).abs().max()) > 1e-4
+        log_probs, changed = (model(PADDED[:1], torch.tensor([[1, 4, 5, last]])) for last in (6, 9))
+    torch.testing.assert_close(log_probs[0, :3], changed[0, :3], **tolerance(changed[0, :3]))
+    assert float((log_probs[0, 3] - changed[0, 3]).abs().max()) > 1e-4
 
 
-def test_M14_a_window_over_everything_is_global_attention() -> None:
+def test_M14_full_width_window_is_global_attention() -> None:
     settings = VARIANTS["luong"]
     wide = settings.model_copy(update={"attention": "local-m", "window": 30})
     torch.testing.assert_close(make(wide)(PADDED, TARGET), make(settings)(PADDED, TARGET))
 
 
-def test_tied_embeddings_need_one_vocabulary() -> None:
-    settings = BahdanauSettings(**SMALL, read_out=8, tie="all")
+def test_tied_embeddings_need_joint_vocabulary() -> None:
+    settings = BahdanauSettings(**SMALL_SIZES, read_out=8, tie="all")
     with pytest.raises(SettingsError, match="vocabularies of 20 and 21"):
         build_model(settings, SYMBOLS, 20, 21)
 
 
 LEARNERS: dict[str, RecurrentSettings] = {
-    name.removesuffix("-small"): type(made := PRESETS[name]()).model_validate(
-        made.model_dump()
+    name.removesuffix("-small"): type(preset := PRESETS[name]()).model_validate(
+        preset.model_dump()
         | {"embedding": 48, "hidden": 48, "dropout": 0.0}
-        | ({"read_out": 48} if "read_out" in type(made).model_fields else {})
+        | ({"read_out": 48} if "read_out" in type(preset).model_fields else {})
     )
     for name in PRESETS
     if name.endswith("-small")
@@ -171,16 +173,16 @@ LEARNERS: dict[str, RecurrentSettings] = {
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_learns_to_reverse(name: str) -> None:
     torch.manual_seed(0)
-    draw = random.Random(0)
+    rng = random.Random(0)
     words = [list(word) for size in (1, 2, 3) for word in itertools.product(range(4, 9), repeat=size)]
     model = build_model(LEARNERS[name], SYMBOLS, 9, 9).train()
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
-    steps = 280 if name in ("gnmt", "luong-stacked") else 140  # of several layers
+    steps = 280 if name in ("gnmt", "luong-stacked") else 140  # several layers
     for step in range(steps):
         for group in optimiser.param_groups:
             group["lr"] = 0.01 * (1 - step / steps)
         size = 1 + step % 3
-        batch = draw.choices([word for word in words if len(word) == size], k=64)
+        batch = rng.choices([word for word in words if len(word) == size], k=64)
         source = torch.tensor([[*word, 2] for word in batch])
         target = torch.tensor([[1, *reversed(word), 2] for word in batch])
         features = model.features(source, target[:, :-1])
@@ -189,22 +191,22 @@ def test_learns_to_reverse(name: str) -> None:
         (loss / target[:, 1:].numel()).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
-    tested = words[::3]
-    found = search(model.eval(), [[*word, 2] for word in tested], SearchOptions(beam=1, max_length=8))
-    right = sum(
-        list(hypotheses[0].tokens) == word[::-1] for hypotheses, word in zip(found, tested, strict=True)
+    test_words = words[::3]
+    results = search(model.eval(), [[*word, 2] for word in test_words], SearchOptions(beam=1, max_length=8))
+    correct = sum(
+        list(hypotheses[0].tokens) == word[::-1] for hypotheses, word in zip(results, test_words, strict=True)
     )
-    assert right / len(tested) > 0.9
+    assert correct / len(test_words) > 0.9
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(LEARNERS))
-def test_a_seed_gives_the_same_weights(name: str) -> None:
-    """Wherever in memory they lie: drawn in the order of a set of tensors, they once changed places."""
+def test_seed_determines_weights(name: str) -> None:
+    """The order of initialisation does not depend on memory addresses (once it followed a set of tensors)."""
     untied = LEARNERS[name].model_copy(update={"tie": "none"})
-    models = []  # all kept, so that each lies elsewhere
+    models = []  # keep all, so that their addresses differ
     for _ in range(12):
         torch.manual_seed(3)
         models.append(build_model(untied, SYMBOLS, 9, 11).state_dict())
-    for other in models[1:]:
-        assert all(torch.equal(tensor, other[key]) for key, tensor in models[0].items())
+    for weights in models[1:]:
+        assert all(torch.equal(tensor, weights[key]) for key, tensor in models[0].items())

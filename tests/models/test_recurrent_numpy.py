@@ -1,4 +1,4 @@
-"""Every recurrent model against plain numpy, written from the papers alone (M11 to M15)."""
+"""Recurrent models against numpy, written from the papers' equations (M11 to M15)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
 
 
-def weights_of(name: str) -> tuple[torch.nn.Module, dict[str, np.ndarray]]:
+def model_and_weights(name: str) -> tuple[torch.nn.Module, dict[str, np.ndarray]]:
     model = make(VARIANTS[name], sharp=1.0).double()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -59,25 +59,25 @@ def lstm(w: dict, name: str, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tup
 
 def check(model: torch.nn.Module, features: list[np.ndarray]) -> None:
     with torch.no_grad():
-        found = model.features(torch.tensor([SOURCE]), torch.tensor([TARGET]))[0].numpy()
-    np.testing.assert_allclose(found, np.stack(features), atol=1e-9, rtol=0)
+        actual = model.features(torch.tensor([SOURCE]), torch.tensor([TARGET]))[0].numpy()
+    np.testing.assert_allclose(actual, np.stack(features), atol=1e-9, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "bahdanau-conditional"])
-def test_M13_bahdanau_is_its_equations(name: str) -> None:
-    model, w = weights_of(name)
+def test_M13_bahdanau_matches_numpy(name: str) -> None:
+    model, w = model_and_weights(name)
     form, conditional = VARIANTS[name].gru, VARIANTS[name].decoder == "conditional"
     x = [w["source_embedding.weight"][token] for token in SOURCE]
-    ahead, s = [], np.zeros(8)
+    forward_states, s = [], np.zeros(8)
     for word in x:
         s = gru(w, "forward_encoder", word, s, form)
-        ahead.append(s)
-    back, s = [], np.zeros(8)
+        forward_states.append(s)
+    backward_states, s = [], np.zeros(8)
     for word in x[::-1]:
         s = gru(w, "backward_encoder", word, s, form)
-        back.insert(0, s)
-    h = [np.concatenate(pair) for pair in zip(ahead, back, strict=True)]
-    s = np.tanh(w["bridge.weight"] @ back[0] + w["bridge.bias"])  # s_0 = tanh(W_s ←h_1)
+        backward_states.insert(0, s)
+    h = [np.concatenate(pair) for pair in zip(forward_states, backward_states, strict=True)]
+    s = np.tanh(w["bridge.weight"] @ backward_states[0] + w["bridge.bias"])  # s_0 = tanh(W_s ←h_1)
     features = []
     for token in TARGET:
         y = w["target_embedding.weight"][token]
@@ -94,21 +94,21 @@ def test_M13_bahdanau_is_its_equations(name: str) -> None:
     check(model, features)
 
 
-@pytest.mark.parametrize(("preset", "asks_before"), [("bahdanau-published", True), ("bahdanau", False)])
-def test_M13_the_published_decoder_asks_before_it_reads_the_last_word(preset: str, asks_before: bool) -> None:
-    """α_i comes from s_{i-1}: y_{i-1} changes what follows, but not where step i looks."""
+@pytest.mark.parametrize(("preset", "attends_first"), [("bahdanau-published", True), ("bahdanau", False)])
+def test_M13_published_decoder_attends_before_reading_last_word(preset: str, attends_first: bool) -> None:
+    """α_i depends on s_{i-1}: y_{i-1} changes later steps, but not the attention of step i."""
     settings = PRESETS[f"{preset}-small"]().model_copy(update={"hidden": 8, "embedding": 8, "read_out": 8})
     model = make(settings)
     state = model.start(model.encode([SOURCE]), 1)
-    one, other = (model.step(np.array([token]), state, Choice(1, attention=True)) for token in (11, 12))
-    assert (one.attention == other.attention).all() == asks_before
-    later = [model.step(np.array([13]), step.state, Choice(1, attention=True)) for step in (one, other)]
+    first, second = (model.step(np.array([token]), state, Choice(1, attention=True)) for token in (11, 12))
+    assert (first.attention == second.attention).all() == attends_first
+    later = [model.step(np.array([13]), step.state, Choice(1, attention=True)) for step in (first, second)]
     assert (later[0].attention != later[1].attention).any()
 
 
 @pytest.mark.parametrize("name", ["cho", "cho-fused-reversed"])
-def test_M11_cho_is_its_equations(name: str) -> None:
-    model, w = weights_of(name)
+def test_M11_cho_matches_numpy(name: str) -> None:
+    model, w = model_and_weights(name)
     settings = VARIANTS[name]
     words = [*SOURCE[-2::-1], SOURCE[-1]] if settings.reverse else SOURCE
     h = np.zeros(8)
@@ -137,20 +137,22 @@ def test_M11_cho_is_its_equations(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["luong", "luong-local-p", "luong-dot-unfed"])
-def test_M14_luong_is_its_equations(name: str) -> None:
-    model, w = weights_of(name)
+def test_M14_luong_matches_numpy(name: str) -> None:
+    model, w = model_and_weights(name)
     settings = VARIANTS[name]
-    below = [w["source_embedding.weight"][token] for token in [*SOURCE[-2::-1], SOURCE[-1]]]  # reversed words
+    inputs = [
+        w["source_embedding.weight"][token] for token in [*SOURCE[-2::-1], SOURCE[-1]]
+    ]  # reversed words
     state = []
     for layer in range(settings.layers):
         h, c = np.zeros(8), np.zeros(8)
-        above = []
-        for x in below:
+        outputs = []
+        for x in inputs:
             h, c = lstm(w, f"encoder.layers.{layer}", x, h, c)
-            above.append(h)
-        below = above
+            outputs.append(h)
+        inputs = outputs
         state.append((h, c))
-    annotations = [*below[-2::-1], below[-1]]  # in the order of the source
+    annotations = [*inputs[-2::-1], inputs[-1]]  # in the order of the source
     S = len(SOURCE)
     attentional = np.zeros(8)
     features = []
@@ -165,9 +167,9 @@ def test_M14_luong_is_its_equations(name: str) -> None:
         scores = np.array([x @ W_a @ h_s for h_s in annotations])  # eq. 8
         if settings.attention == "local-p":
             p = S * sigmoid(w["window.vector"] @ np.tanh(w["window.inner.weight"] @ x))  # eq. 9
-            place, D = np.arange(S), settings.window
-            scores = np.where(np.abs(place - p) <= D, scores, -np.inf)
-            a = softmax(scores) * np.exp(-((place - p) ** 2) / (2 * (D / 2) ** 2))  # eq. 10
+            positions, D = np.arange(S), settings.window
+            scores = np.where(np.abs(positions - p) <= D, scores, -np.inf)
+            a = softmax(scores) * np.exp(-((positions - p) ** 2) / (2 * (D / 2) ** 2))  # eq. 10
         else:
             a = softmax(scores)
         context = sum(weight * h_s for weight, h_s in zip(a, annotations, strict=True))
@@ -176,9 +178,9 @@ def test_M14_luong_is_its_equations(name: str) -> None:
     check(model, features)
 
 
-def test_M12_sutskever_is_its_equations() -> None:
-    """Words reversed, deep LSTMs, every layer's last state handed over; nothing else of the source (§3)."""
-    model, w = weights_of("sutskever")
+def test_M12_sutskever_matches_numpy() -> None:
+    """Reversed words and deep LSTMs; the decoder reads only the final state of each encoder layer (§3)."""
+    model, w = model_and_weights("sutskever")
     layers = VARIANTS["sutskever"].layers
     state = [(np.zeros(8), np.zeros(8))] * layers
     for token in [*SOURCE[-2::-1], SOURCE[-1]]:
@@ -197,30 +199,30 @@ def test_M12_sutskever_is_its_equations() -> None:
 
 
 def lstm_run(w: dict, name: str, xs: list[np.ndarray]) -> list[np.ndarray]:
-    h, c, found = np.zeros(8), np.zeros(8), []
+    h, c, states = np.zeros(8), np.zeros(8), []
     for x in xs:
         h, c = lstm(w, name, x, h, c)
-        found.append(h)
-    return found
+        states.append(h)
+    return states
 
 
-def test_M15_gnmt_is_its_equations() -> None:
-    """Two directions below, residuals from layer 3 on, attention from layer 1's last output (Wu 2016 §3)."""
-    model, w = weights_of("gnmt")
+def test_M15_gnmt_matches_numpy() -> None:
+    """Bidirectional layer 1, residuals from layer 3, attention from its previous output (Wu 2016 §3)."""
+    model, w = model_and_weights("gnmt")
     settings = VARIANTS["gnmt"]
     words = [w["source_embedding.weight"][token] for token in SOURCE]
-    ahead, back = lstm_run(w, "ahead", words), lstm_run(w, "back", words[::-1])[::-1]
-    x = [np.concatenate(pair) for pair in zip(ahead, back, strict=True)]
+    forward_states, backward_states = lstm_run(w, "ahead", words), lstm_run(w, "back", words[::-1])[::-1]
+    x = [np.concatenate(pair) for pair in zip(forward_states, backward_states, strict=True)]
     for layer in range(settings.encoder_layers - 1):  # layers 2, 3, ... of the encoder
         out = lstm_run(w, f"encoder.layers.{layer}", x)
-        x = out if layer == 0 else [one + below for one, below in zip(out, x, strict=True)]
+        x = out if layer == 0 else [output + residual for output, residual in zip(out, x, strict=True)]
     bottom, upper = (np.zeros(8), np.zeros(8)), [(np.zeros(8), np.zeros(8))] * (settings.decoder_layers - 1)
     features = []
     for token in TARGET:
         scores = [
             w["score.vector"] @ np.tanh(w["score.query.weight"] @ bottom[0] + w["score.key.weight"] @ x_t)
             for x_t in x
-        ]  # eq. 4, with the first layer's last output
+        ]  # eq. 4, with the first layer's previous output
         a = sum(weight * x_t for weight, x_t in zip(softmax(np.array(scores)), x, strict=True))
         bottom = lstm(w, "bottom", np.concatenate([w["target_embedding.weight"][token], a]), *bottom)
         y = bottom[0]

@@ -1,4 +1,4 @@
-"""Every score by hand (M2 to M7), and what it refuses."""
+"""Attention scores by hand (M2 to M7), and their errors."""
 
 import math
 
@@ -57,7 +57,7 @@ BY_HAND = {
     "additive": TANH,
     "additive_joint": TANH,
     "concat": TANH,
-    "location": [1.0, 2.0],  # the rows (1, 0) and (0, 1) of W_a, whatever the keys
+    "location": [1.0, 2.0],  # the rows (1, 0) and (0, 1) of W_a, for any keys
 }
 
 
@@ -65,13 +65,13 @@ BY_HAND = {
 def test_M2_to_M7_by_hand(name: str) -> None:
     score = make_score(name, 2, 2)
     set_weights(score)
-    found = score(QUERY, score.prepare(KEYS))
-    torch.testing.assert_close(found, torch.tensor([BY_HAND[name]]))
+    scores = score(QUERY, score.prepare(KEYS))
+    torch.testing.assert_close(scores, torch.tensor([BY_HAND[name]]))
 
 
 @pytest.mark.parametrize("other", ["additive_joint", "concat"])
-def test_M2_additive_two_forms(other: str) -> None:
-    """``vᵀ tanh(W [h; s])`` is ``vᵀ tanh(W1 h + W2 s)`` where W = [W1 W2], of any widths and batch."""
+def test_M2_joint_forms_match_additive(other: str) -> None:
+    """``vᵀ tanh(W [h; s])`` is ``vᵀ tanh(W1 h + W2 s)`` where W = [W1 W2]."""
     torch.manual_seed(0)
     additive, joined = AdditiveScore(4, 3), make_score(other, 4, 3)
     halves = [additive.key.weight, additive.query.weight]
@@ -85,7 +85,7 @@ def test_M2_additive_two_forms(other: str) -> None:
     torch.testing.assert_close(joined(query, joined.prepare(keys)), expected)
 
 
-def test_M6_location_refuses_more_positions_than_it_has() -> None:
+def test_M6_location_rejects_long_sources() -> None:
     score = make_score("location", 2, 2, positions=3)
     assert score(QUERY, torch.randn(3, 2)).shape == (1, 3)
     with pytest.raises(TextTooLongError, match=r"4 tokens.*3 positions"):
@@ -93,8 +93,8 @@ def test_M6_location_refuses_more_positions_than_it_has() -> None:
 
 
 @pytest.fixture
-def made_up(monkeypatch: pytest.MonkeyPatch) -> str:
-    """A new score, as CONTRIBUTING has it: one class, registered."""
+def new_score(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Register a new score, as described in CONTRIBUTING."""
     monkeypatch.setattr("uwaga.models.layers.scores.SCORES", dict(SCORES))
 
     @register("negative_distance")
@@ -105,25 +105,25 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> str:
     return "negative_distance"
 
 
-def settings_of(model: dict[str, object]) -> ModelSettings:
-    """The model of a settings file."""
+def model_settings(model: dict[str, object]) -> ModelSettings:
+    """Parse the model section of a settings file."""
     return parse(
         Settings, {"run": "r", "data": {"train": ["a"], "dev": ["b"]}, "model": model}, "my.yaml"
     ).model
 
 
 @pytest.mark.parametrize("family", ["luong", "gnmt"])
-def test_a_new_score_is_one_class(family: str, made_up: str) -> None:
-    """Settings name it, the model is built with it, and an update lowers the loss."""
-    settings = settings_of({"family": family, "embedding": 8, "hidden": 8, "score": made_up})
+def test_new_score_needs_one_class(family: str, new_score: str) -> None:
+    """A registered score works in settings, models and training."""
+    settings = model_settings({"family": family, "embedding": 8, "hidden": 8, "score": new_score})
     torch.manual_seed(0)
     model = build_model(settings, Symbols(2, 3, 0, 1), 12, 12).eval()
     assert type(model.score).__name__ == "NegativeDistanceScore"
-    source, given, target = (torch.tensor([row]) for row in ([5, 6, 3], [2, 7, 8], [7, 8, 3]))
+    source, target_in, target = (torch.tensor([row]) for row in ([5, 6, 3], [2, 7, 8], [7, 8, 3]))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.05)
     losses = []
     for _ in range(2):
-        loss = torch.nn.functional.nll_loss(model(source, given).transpose(1, 2), target)
+        loss = torch.nn.functional.nll_loss(model(source, target_in).transpose(1, 2), target)
         losses.append(loss.item())
         optimiser.zero_grad()
         loss.backward()
@@ -131,8 +131,8 @@ def test_a_new_score_is_one_class(family: str, made_up: str) -> None:
     assert losses[1] < losses[0]
 
 
-def test_a_name_that_no_score_has_is_told_with_the_nearest(made_up: str) -> None:
-    settings = settings_of({"family": "luong", "score": "negative_distanse"})
+def test_unknown_score_suggests_nearest_name(new_score: str) -> None:
+    settings = model_settings({"family": "luong", "score": "negative_distanse"})
     message = r"model\.score: .*'negative_distanse'; did you mean 'negative_distance'\? .*, scaled_dot"
     for build in (check_model, lambda settings: build_model(settings, Symbols(2, 3, 0, 1), 12, 12)):
         with pytest.raises(SettingsError, match=message):

@@ -16,7 +16,7 @@ def draw() -> Drawing:
         "Buckets of distances, 32 of them: one for each near distance, wider ones for far distances",
     )
     left, bottom, step, rise = 60, 270, 5, 7
-    buckets = relative_bucket(torch.arange(-FARTHEST, FARTHEST + 1), 32, 128, both_ways=True).tolist()
+    buckets = relative_bucket(torch.arange(-FARTHEST, FARTHEST + 1), 32, 128, bidirectional=True).tolist()
     for bucket in (0, 8, 16, 24, 31):
         y = bottom - rise * bucket
         figure.line((left, y), (left + step * (2 * FARTHEST + 1), y), look="grid")

@@ -19,43 +19,43 @@ from uwaga.settings import LoraSettings
 
 
 def replace_layers(model: nn.Module, names: Collection[str], make: Callable[[nn.Module], nn.Module]) -> None:
-    """Replace each named layer by the result of ``make``.
+    """Replace each named layer with the result of ``make``.
 
     Args:
-        model: changed in place.
+        model: model, changed in place.
         names: dotted names of layers.
-        make: returns the replacement of a layer, with the same interface; tied weights stay tied if it shares
-            them. A layer used in two places is replaced by one.
+        make: function from a layer to its replacement, with the same interface; tied weights stay tied if
+            it shares them. A layer with two names gets one replacement.
     """
     replacements: dict[int, nn.Module] = {}
     layers = {name: model.get_submodule(name) for name in names}
-    for name, old in layers.items():
-        if id(old) not in replacements:
-            replacements[id(old)] = make(old)
+    for name, layer in layers.items():
+        if id(layer) not in replacements:
+            replacements[id(layer)] = make(layer)
         owner, _, leaf = name.rpartition(".")
-        setattr(model.get_submodule(owner), leaf, replacements[id(old)])
+        setattr(model.get_submodule(owner), leaf, replacements[id(layer)])
 
 
-NEAR = 3
+SUGGESTIONS = 3
 
 
-def names_matching(pattern: str, names: Sequence[str], key: str, what: str) -> list[str]:
+def names_matching(pattern: str, names: Sequence[str], key: str, noun: str) -> list[str]:
     """Return the names that match a pattern.
 
     Args:
-        pattern: with ``*`` and ``?``, as ``encoder.*``.
+        pattern: pattern with ``*`` and ``?``, such as ``encoder.*``.
         names: all names.
-        key: the setting that holds the pattern, for the message.
-        what: kind of object that the names belong to, for the message.
+        key: name of the setting, for the message.
+        noun: kind of the named objects, for the message.
     """
     matching = [name for name in names if fnmatchcase(name, pattern)]
     if matching:
         return matching
-    near = difflib.get_close_matches(pattern.replace("*", ""), names, n=NEAR, cutoff=0.3)
-    near = near or [*names[:NEAR]]
-    examples = ", ".join(near) if near else "none"
+    suggestions = difflib.get_close_matches(pattern.replace("*", ""), names, n=SUGGESTIONS, cutoff=0.3)
+    suggestions = suggestions or [*names[:SUGGESTIONS]]
+    examples = ", ".join(suggestions) if suggestions else "none"
     raise SettingsError(
-        f"{key}: {shown(pattern)} matches no {what} of the model; choose for example from {examples}"
+        f"{key}: {shown(pattern)} matches no {noun} of the model; choose for example from {examples}"
     )
 
 
@@ -66,8 +66,8 @@ def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
             f"adapt.lora: only Transformers support adapters, not {type(model).__name__}; "
             "omit lora to train all weights"
         )
-    names = _linear(model)
-    chosen = {
+    names = _linear_layers(model)
+    selected = {
         name
         for pattern in settings.targets
         for name in names_matching(pattern, names, "adapt.lora.targets", "linear layer")
@@ -75,26 +75,26 @@ def add_adapters(model: Seq2Seq, settings: LoraSettings) -> None:
     model.requires_grad_(False)
     replace_layers(
         model,
-        [name for name in names if name in chosen],
+        [name for name in names if name in selected],
         lambda layer: LoraLinear(cast(nn.Linear, layer), settings.rank, settings.alpha, settings.dropout),
     )
 
 
-def adapters_of(model: nn.Module) -> dict[str, LoraLinear]:
-    """Return the layers with an adapter by name."""
+def adapted_layers(model: nn.Module) -> dict[str, LoraLinear]:
+    """Return the layers that have an adapter, by name."""
     return {name: layer for name, layer in model.named_modules() if isinstance(layer, LoraLinear)}
 
 
 def round_as_int8(model: Seq2Seq) -> None:
-    """Make a Transformer compute as the int8 engine does, in place; its weights are not changed."""
+    """Make a Transformer compute like the int8 engine, in place; its weights are not changed."""
     if not isinstance(model, Transformer) or model.settings.self_attention == "aan":
-        what = "self_attention: aan" if isinstance(model, Transformer) else type(model).__name__
+        unsupported = "self_attention: aan" if isinstance(model, Transformer) else type(model).__name__
         raise SettingsError(
-            f"training.quantisation: the native engine supports int8 for Transformers, not for {what}"
+            f"training.quantisation: the native engine supports int8 for Transformers, not for {unsupported}"
         )
     for cached in (False, True):
-        names = [name for name in _linear(model) if name.endswith("key_value") == cached]
-        replace_layers(model, names, partial(_rounded, cached=cached))
+        names = [name for name in _linear_layers(model) if name.endswith("key_value") == cached]
+        replace_layers(model, names, partial(_quantised, cached=cached))
     replace_layers(
         model,
         ("source_embedding", "target_embedding"),
@@ -103,10 +103,10 @@ def round_as_int8(model: Seq2Seq) -> None:
     model.rounded = True
 
 
-def _rounded(layer: nn.Module, cached: bool) -> QuantisedLinear:
+def _quantised(layer: nn.Module, cached: bool) -> QuantisedLinear:
     return QuantisedLinear(cast(nn.Linear, layer), cached)
 
 
-def _linear(model: nn.Module) -> list[str]:
+def _linear_layers(model: nn.Module) -> list[str]:
     """Return the names of the linear layers."""
     return [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]

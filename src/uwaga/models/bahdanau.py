@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.decoder import Symbols
-from uwaga.models.layers.recurrent import Gru, GruSteps, backwards
+from uwaga.models.layers.recurrent import Gru, GruSteps, reverse_padded
 from uwaga.models.layers.scores import make_score
 from uwaga.models.recurrent import (
     Maxout,
@@ -28,7 +28,7 @@ class Bahdanau(Recurrent):
       ``c_i = attention(s', h)``, ``s_i = GRU2(s', c_i)``.
 
     The read-out is ``maxout(U_o s_i + V_o E y_{i-1} + C_o c_i)``, with s_i as in eq. 4 of the paper (its
-    appendix writes s_{i-1} there).
+    appendix has s_{i-1}).
     """
 
     def __init__(
@@ -50,10 +50,12 @@ class Bahdanau(Recurrent):
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
         embedded = self._embed_source(source)
-        ahead = self.forward_encoder.run(embedded)  # (sentences, source, units)
-        back = backwards(self.backward_encoder.run(backwards(embedded, lengths)), lengths)
-        values = self.dropout(torch.cat([ahead, back], dim=-1))
-        first = torch.tanh(self.bridge(back[:, 0]))  # (sentences, units): s_0
+        forward_states = self.forward_encoder.run(embedded)  # (sentences, source, units)
+        backward_states = reverse_padded(
+            self.backward_encoder.run(reverse_padded(embedded, lengths)), lengths
+        )
+        values = self.dropout(torch.cat([forward_states, backward_states], dim=-1))
+        first = torch.tanh(self.bridge(backward_states[:, 0]))  # (sentences, units): s_0
         return with_annotations(self.score, values, lengths, (first,))
 
     def unroll(
@@ -70,17 +72,17 @@ class Bahdanau(Recurrent):
         attention = StepAttention(self.score, memory, rows, time)
         steps = GruSteps(self.decoder, rows, time)
         inner = None if self.inner is None else GruSteps(self.inner, rows, time)
-        beside = (
-            self.decoder.beside(projected, words)
+        add_context = (
+            self.decoder.input_product(projected, words)
             if inner is None
-            else self.decoder.beside(self.decoder.nothing_known(rows, time), 0)
+            else self.decoder.input_product(self.decoder.bias_only(rows, time), 0)
         )
         states, contexts = [], []
         for word in projected.unbind(1):
             if inner is not None:
                 state = inner(word, state)
             context = attention(state)
-            state = steps(beside(context), state)
+            state = steps(add_context(context), state)
             states.append(state)
             contexts.append(context)
         joined = torch.cat([torch.stack(states, dim=1), embedded, torch.stack(contexts, dim=1)], dim=-1)

@@ -17,7 +17,7 @@ from uwaga.results.attention import Attentions, Floats, require_cross_attention,
 from uwaga.search.length_batching import map_batches
 
 RECORDED_TOKENS = 256
-"""Tokens of the longer side, padding included, whose attention is recorded at once."""
+"""Tokens of a batch, counted on its longer side with padding, whose attention is recorded at once."""
 
 
 class OutputLayer(NamedTuple):
@@ -53,7 +53,7 @@ class Seq2Seq(nn.Module):
 
     @abstractmethod
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
-        """Return decoder outputs (sentences, target, width) for whole targets (teacher forcing).
+        """Return decoder outputs (sentences, target, width) for complete targets (teacher forcing).
 
         Args:
             source: (sentences, source) ids, padded, each with its end symbol.
@@ -63,7 +63,7 @@ class Seq2Seq(nn.Module):
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`features` and the attention (sentences, target, source) trained to align.
 
-        In a Transformer it is that of the head selected by :func:`uwaga.models.blocks.watch_head`.
+        In a Transformer, it is that of the head selected by :func:`uwaga.models.blocks.watch_head`.
 
         Raises:
             SettingsError: the model has no such attention.
@@ -74,10 +74,9 @@ class Seq2Seq(nn.Module):
         )
 
     def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
-        """Return the outputs that the loss is computed from, each with its weight in the loss.
+        """Return the outputs for the loss, each with its weight.
 
-        The first are those of :meth:`features`; models that predict more than the next token have further
-        ones.
+        The first are those of :meth:`features`; models that predict more than the next token add more.
         """
         return ((self.features(source, target_in), 1.0),)
 
@@ -104,10 +103,10 @@ class Seq2Seq(nn.Module):
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Attentions]:
         """See :attr:`uwaga.decoder.Decoder.attentions`; sentences are batched by length."""
-        lengths = [max(len(source), len(fed)) for source, fed in zip(sources, targets, strict=True)]
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
 
         def record(indices: list[int]) -> list[Attentions]:
-            return self.record([sources[at] for at in indices], [targets[at] for at in indices])
+            return self.record([sources[index] for index in indices], [targets[index] for index in indices])
 
         return map_batches(record, lengths, RECORDED_TOKENS)
 
@@ -129,11 +128,11 @@ class Seq2Seq(nn.Module):
         Raises:
             SettingsError: the model has no cross-attention.
         """
-        return [require_cross_attention(each.cross) for each in self.attentions(sources, targets)]
+        return [require_cross_attention(attentions.cross) for attentions in self.attentions(sources, targets)]
 
     @abstractmethod
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
-        """Return the :meth:`attentions` of one padded batch, by the training path."""
+        """Return the :meth:`attentions` of a padded batch, computed as in training."""
 
     def forward(self, source: Tensor, target_in: Tensor) -> Tensor:
         """Return log-probabilities (sentences, target, vocabulary) of every next token (M20)."""
@@ -145,8 +144,8 @@ class Seq2Seq(nn.Module):
 
     @property
     def described(self) -> str:
-        """Description: class, engine, number format, device and threads of a call."""
-        return on_torch(self)
+        """Class, engine, number format, device and threads of a call, for display."""
+        return describe_model(self)
 
     @property
     def device(self) -> torch.device:
@@ -154,12 +153,18 @@ class Seq2Seq(nn.Module):
         return next(self.parameters()).device
 
 
-def on_torch(model: nn.Module) -> str:
-    """Return a description of a torch model in one line."""
+def describe_model(model: nn.Module) -> str:
+    """Return a one-line description of a torch model."""
     weight = next(model.parameters())
     threads = getattr(model, "threads", 0) or torch.get_num_threads()
-    line = f"{type(model).__name__}, torch {str(weight.dtype).removeprefix('torch.')} on {weight.device}"
-    return f"{line}, {threads} thread{'s' if threads > 1 else ''}" if weight.device.type == "cpu" else line
+    description = (
+        f"{type(model).__name__}, torch {str(weight.dtype).removeprefix('torch.')} on {weight.device}"
+    )
+    return (
+        f"{description}, {threads} thread{'s' if threads > 1 else ''}"
+        if weight.device.type == "cpu"
+        else description
+    )
 
 
 def pad(rows: Sequence[Sequence[int]], filler: int, device: torch.device) -> Tensor:

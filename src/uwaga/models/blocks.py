@@ -1,4 +1,4 @@
-"""The blocks of every Transformer (Vaswani 2017 §3.1): sublayers, each with a residual and a norm."""
+"""Transformer blocks (Vaswani 2017 §3.1): sublayers, each with a residual connection and a norm."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from uwaga.settings import BlockSettings, DecoderOnlySettings, TransformerSettin
 class Recording:
     """Attention weights (sentences, heads, query, key) of each layer of a forward pass, lowest first.
 
-    A forward pass fills the record given to it.
+    A forward pass appends to the recording passed to it.
     """
 
     encoder: list[Tensor] = field(default_factory=list)
@@ -38,23 +38,23 @@ class Recording:
             sources: (sentences,) number of tokens of each source.
             targets: (sentences,) number of decoder steps of each target.
         """
-        encoder, decoder, cross = map(_table, (self.encoder, self.decoder, self.cross))
+        encoder, decoder, cross = map(_stack_layers, (self.encoder, self.decoder, self.cross))
         return [
             Attentions(
-                _cut(encoder, row, source, source),
-                _cut(decoder, row, target, target),
-                _cut(cross, row, target, source),
+                _crop(encoder, row, source, source),
+                _crop(decoder, row, target, target),
+                _crop(cross, row, target, source),
             )
             for row, (source, target) in enumerate(zip(sources, targets, strict=True))
         ]
 
 
-def _table(layers: Sequence[Tensor]) -> Floats | None:
-    """Return (layers, sentences, heads, query, key), None without layers."""
+def _stack_layers(layers: Sequence[Tensor]) -> Floats | None:
+    """Return (layers, sentences, heads, query, key), or None if there are no layers."""
     return torch.stack(list(layers)).float().cpu().numpy() if layers else None
 
 
-def _cut(table: Floats | None, row: int, queries: int, keys: int) -> Floats | None:
+def _crop(table: Floats | None, row: int, queries: int, keys: int) -> Floats | None:
     return None if table is None else np.ascontiguousarray(table[:, row, :, :queries, :keys])
 
 
@@ -83,7 +83,7 @@ class ResidualBlock(nn.Module):
 
 
 class EncoderBlock(ResidualBlock):
-    """Self-attention and feed-forward, each with a residual and a layer norm."""
+    """Self-attention and feed-forward, each with a residual connection and a layer norm."""
 
     def __init__(self, settings: BlockSettings) -> None:
         super().__init__(settings)
@@ -97,17 +97,17 @@ class EncoderBlock(ResidualBlock):
         x: Tensor,
         mask: Tensor | None,
         bias: Tensor | None = None,
-        seen: list[Tensor] | None = None,
+        recorded: list[Tensor] | None = None,
     ) -> Tensor:
         """Map (sentences, source, width) to the same; ``mask`` (sentences, 1, 1, source), ``bias`` of scores.
 
-        ``seen`` is a list to append the weights (sentences, heads, source, source) to.
+        The weights (sentences, heads, source, source) are appended to ``recorded``.
         """
         inner = self.before(x, self.attention_norm)
         projected = self.attention.project(inner)
-        context, weights = self.attention(inner, projected, mask, seen is not None, bias)
-        if seen is not None:
-            seen.append(weights)
+        context, weights = self.attention(inner, projected, mask, recorded is not None, bias)
+        if recorded is not None:
+            recorded.append(weights)
         x = self.after(x, context, self.attention_norm)
         branch = self.feed_forward(self.before(x, self.feed_forward_norm))
         return self.after(x, branch, self.feed_forward_norm)
@@ -138,9 +138,9 @@ class CausalBlock(ResidualBlock):
         self.attention_norm = norm(settings)
         self.feed_forward = _feed_forward(settings, settings.feed_forward)
         self.feed_forward_norm = norm(settings)
-        both = settings.norm == "both"
-        self.attention_after_norm = norm(settings) if both else nn.Identity()
-        self.feed_forward_after_norm = norm(settings) if both else nn.Identity()
+        norm_outputs = settings.norm == "both"
+        self.attention_after_norm = norm(settings) if norm_outputs else nn.Identity()
+        self.feed_forward_after_norm = norm(settings) if norm_outputs else nn.Identity()
 
     def forward(
         self,
@@ -148,7 +148,7 @@ class CausalBlock(ResidualBlock):
         past: KeysValues | None,
         mask: Tensor | None,
         rotation: Rotation | None = None,
-        seen: list[Tensor] | None = None,
+        recorded: list[Tensor] | None = None,
     ) -> tuple[Tensor, KeysValues]:
         """Run the block over new positions after cached ones.
 
@@ -156,24 +156,24 @@ class CausalBlock(ResidualBlock):
             x: (rows, new, width).
             past: cached keys and values, (rows, groups, past, head width).
             mask: broadcasts to (rows, heads, new, past + new); True where a position may attend.
-            rotation: of the new positions.
-            seen: list to append the weights (rows, heads, new, past + new) to.
+            rotation: rotation of the new positions.
+            recorded: list to which the weights (rows, heads, new, past + new) are appended.
 
         Returns:
             x of the same shape and the longer cache.
         """
         inner = self.before(x, self.attention_norm)
         cache = extend(past, self.attention.project(inner, rotation))
-        context, weights = self.attention(inner, cache, mask, seen is not None, rotation=rotation)
-        if seen is not None:
-            seen.append(weights)
+        context, weights = self.attention(inner, cache, mask, recorded is not None, rotation=rotation)
+        if recorded is not None:
+            recorded.append(weights)
         x = self.after(x, self.attention_after_norm(context), self.attention_norm)
         branch = self.feed_forward(self.before(x, self.feed_forward_norm))
         return self.after(x, self.feed_forward_after_norm(branch), self.feed_forward_norm), cache
 
 
 class DecoderBlock(ResidualBlock):
-    """Causal self-attention, cross-attention and feed-forward, each with a residual and a layer norm.
+    """Causal self-attention, cross-attention and feed-forward, each with a residual connection and a norm.
 
     Self-attention may be replaced by an :class:`Ssru` (M26) or :class:`AverageAttention` (M35).
     """
@@ -199,7 +199,7 @@ class DecoderBlock(ResidualBlock):
         memory_mask: Tensor | None,
         need_weights: bool = False,
         bias: Tensor | None = None,
-        seen: Recording | None = None,
+        recording: Recording | None = None,
     ) -> tuple[Tensor, LayerState, Tensor | None]:
         """Run the block over all target positions, or over new ones after earlier ones.
 
@@ -211,42 +211,42 @@ class DecoderBlock(ResidualBlock):
             memory: (sentences, heads, source, head width).
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.
-            bias: the bias of the self-attention's scores, (heads, target, past + target), or None.
-            seen: record of the weights of both attentions, for each head.
+            bias: bias of the self-attention scores, (heads, target, past + target), or None.
+            recording: recording to which the weights of both attentions are appended, per head.
 
         Returns:
             x of the same shape, the new state, and weights (sentences * beams, target, source),
             the mean over heads, or None.
         """
-        branch, kept = self._earlier(x, past, causal, bias, seen)
+        branch, state = self._attend_to_target(x, past, causal, bias, recording)
         x = self.after(x, branch, self.self_attention_norm)
 
         inner = self.before(x, self.cross_attention_norm)
         rows, target, width = x.shape
         sentences = memory.keys.shape[0]
         # The beams of a sentence become its queries, so its memory is not copied.
-        side_by_side = inner.reshape(sentences, rows // sentences * target, width)
-        looking = need_weights or seen is not None
-        context, weights = self.cross_attention(side_by_side, memory, memory_mask, looking)
-        if seen is not None:
-            seen.cross.append(weights)
+        queries = inner.reshape(sentences, rows // sentences * target, width)
+        return_weights = need_weights or recording is not None
+        context, weights = self.cross_attention(queries, memory, memory_mask, return_weights)
+        if recording is not None:
+            recording.cross.append(weights)
         x = self.after(x, context.reshape(rows, target, width), self.cross_attention_norm)
 
         branch = self.feed_forward(self.before(x, self.feed_forward_norm))
         x = self.after(x, branch, self.feed_forward_norm)
         if weights is not None:
             weights = weights.mean(dim=1).reshape(rows, target, -1)  # heads averaged
-        return x, kept, weights
+        return x, state, weights
 
-    def _earlier(
+    def _attend_to_target(
         self,
         x: Tensor,
         past: LayerState | None,
         causal: Tensor | None,
         bias: Tensor | None,
-        seen: Recording | None,
+        recording: Recording | None,
     ) -> tuple[Tensor, LayerState]:
-        """Return what replaces or is self-attention (rows, target, width), and the new state."""
+        """Return the output of self-attention or its replacement (rows, target, width) and the new state."""
         if self.aan is not None:
             assert past is None or isinstance(past, AverageState)
             mean, total = running_mean(x, past)
@@ -258,16 +258,16 @@ class DecoderBlock(ResidualBlock):
         assert self.self_attention is not None
         assert past is None or isinstance(past, KeysValues)
         cache = extend(past, self.self_attention.project(inner))
-        context, weights = self.self_attention(inner, cache, causal, seen is not None, bias)
-        if seen is not None:
-            seen.decoder.append(weights)
+        context, weights = self.self_attention(inner, cache, causal, recording is not None, bias)
+        if recording is not None:
+            recording.decoder.append(weights)
         return context, cache
 
 
 def norm(settings: BlockSettings) -> nn.Module:
-    """Return the norm of these settings: layer norm (Ba 2016), or RMS norm (Zhang 2019), without bias."""
-    kind = nn.LayerNorm if settings.norm_kind == "layer" else nn.RMSNorm
-    return kind(settings.width, eps=settings.norm_epsilon)
+    """Return a layer norm (Ba 2016) or an RMS norm without bias (Zhang 2019), as configured."""
+    norm_class = nn.LayerNorm if settings.norm_kind == "layer" else nn.RMSNorm
+    return norm_class(settings.width, eps=settings.norm_epsilon)
 
 
 def _attention(settings: BlockSettings, heads: int) -> MultiHeadAttention:
@@ -304,21 +304,21 @@ def _average(settings: TransformerSettings) -> AverageAttention:
 
 
 def watch_head(decoder: nn.ModuleList, layer: int | None, head: int | None) -> None:
-    """Keep the attention of a head in training, for :func:`watched_weights` (Garg 2019 §4).
+    """Record the attention of a head in training, for :func:`watched_weights` (Garg 2019 §4).
 
     Args:
-        decoder: decoder blocks of a Transformer; one is changed.
-        layer: number of the decoder layer, from 1; None for the penultimate, or the only one.
+        decoder: decoder blocks of a Transformer; the selected block is changed.
+        layer: number of the decoder layer, from 1; None for the penultimate layer, or the only layer.
         head: number of the head in the layer, from 1; None for the first.
 
     Raises:
         SettingsError: there is no such layer or head.
     """
     layers = len(decoder)
-    chosen = max(1, layers - 1) if layer is None else layer
-    if chosen > layers:
-        raise SettingsError(f"training.guided_alignment.layer: {chosen}, but the decoder has {layers}")
-    block = decoder[chosen - 1]
+    number = max(1, layers - 1) if layer is None else layer
+    if number > layers:
+        raise SettingsError(f"training.guided_alignment.layer: {number}, but the decoder has {layers}")
+    block = decoder[number - 1]
     assert isinstance(block, DecoderBlock)
     if (head or 1) > block.cross_attention.heads:
         raise SettingsError(

@@ -25,7 +25,7 @@ from uwaga.settings.recurrent import (
 
 
 def check_model(settings: ModelSettings) -> None:
-    """Check names in settings that refer to a registry, which needs torch."""
+    """Check the names in settings that refer to a registry; this needs torch."""
     if isinstance(settings, (BahdanauSettings, LuongSettings, GnmtSettings)):
         try:
             score_class(settings.score)
@@ -36,13 +36,13 @@ def check_model(settings: ModelSettings) -> None:
 def build_model(
     settings: ModelSettings, symbols: Symbols, source_vocabulary: int, target_vocabulary: int
 ) -> Seq2Seq:
-    """Return the model of these settings, with random weights.
+    """Return a model with random weights.
 
     Args:
         settings: settings of any family.
-        symbols: the target side's special tokens.
-        source_vocabulary: source tokens.
-        target_vocabulary: target tokens.
+        symbols: special tokens of the target side.
+        source_vocabulary: number of source tokens.
+        target_vocabulary: number of target tokens.
     """
     check_model(settings)
     sizes = (symbols, source_vocabulary, target_vocabulary)

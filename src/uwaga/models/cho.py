@@ -1,4 +1,4 @@
-"""The RNN encoder-decoder of Cho 2014 (M11): the whole sentence in one vector."""
+"""The RNN encoder-decoder of Cho 2014 (M11), which encodes a sentence as one vector."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from torch.nn import functional
 
 from uwaga.decoder import Symbols
 from uwaga.models.layers.kernels import StepProduct, gru_cell
-from uwaga.models.layers.recurrent import Gru, at_end, backwards
-from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, Unrolled, beams_of
+from uwaga.models.layers.recurrent import Gru, last_states, reverse_padded
+from uwaga.models.recurrent import Maxout, Recurrent, RecurrentMemory, Tensors, Unrolled, repeat_for_beams
 from uwaga.settings.recurrent import ChoSettings
 
 
@@ -19,7 +19,7 @@ class Cho(Recurrent):
     Cho 2014 §A.1. In both gates of the decoder's GRU ``c`` is part of the input, with the word. In the
     candidate, with ``gru: paper``, it is added to the state under the reset gate, ``n = tanh(W' e(y) + r (U'
     h' + C c))`` (§A.1.2; the encoder has ``U (r h)``). With ``gru: fused`` it is part of the input there too,
-    and a whole target is one call.
+    and a target is processed in one call.
     """
 
     def __init__(
@@ -40,8 +40,8 @@ class Cho(Recurrent):
 
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
-        ids = backwards(source, lengths, keep_last=True) if self.reverse else source
-        last = at_end(self.encoder.run(self._embed_source(ids)), lengths)
+        ids = reverse_padded(source, lengths, keep_last=True) if self.reverse else source
+        last = last_states(self.encoder.run(self._embed_source(ids)), lengths)
         summary = torch.tanh(self.summary(last))  # (sentences, units): c
         return RecurrentMemory(lengths, (torch.tanh(self.bridge(summary)), summary))
 
@@ -55,27 +55,27 @@ class Cho(Recurrent):
     ) -> Unrolled:
         rows, time, _ = embedded.shape
         hidden, _ = parts
-        summary = beams_of(memory, memory.first[1], rows)  # (rows, units)
-        everywhere = summary[:, None].expand(rows, time, -1)
+        summary = repeat_for_beams(memory, memory.first[1], rows)  # (rows, units)
+        repeated = summary[:, None].expand(rows, time, -1)
         if self.under_reset:
             states = self._states(embedded, summary, hidden)
         else:
-            states = self.decoder.run(torch.cat([embedded, everywhere], dim=-1), hidden)
-        joined = torch.cat([states, embedded, everywhere], dim=-1)
+            states = self.decoder.run(torch.cat([embedded, repeated], dim=-1), hidden)
+        joined = torch.cat([states, embedded, repeated], dim=-1)
         return Unrolled(self.dropout(self.read_out(joined)), (states[:, -1], summary), None)
 
     def _states(self, embedded: Tensor, summary: Tensor, hidden: Tensor) -> Tensor:
         """Return (rows, time, units), with the contribution of words computed for all steps at once."""
         _, time, words = embedded.shape
         units = hidden.shape[1]
-        known = self.decoder.project(embedded)  # (rows, time, 3 units)
-        beside = self.decoder.project(summary, words)  # (rows, 3 units): C_r c, C_z c, C c
-        in_gates = functional.pad(beside[:, : 2 * units], (0, units))
-        under_reset = functional.pad(beside[:, 2 * units :], (2 * units, 0))
+        word_gates = self.decoder.project(embedded)  # (rows, time, 3 units)
+        summary_gates = self.decoder.project(summary, words)  # (rows, 3 units): C_r c, C_z c, C c
+        in_gates = functional.pad(summary_gates[:, : 2 * units], (0, units))
+        under_reset = functional.pad(summary_gates[:, 2 * units :], (2 * units, 0))
         _, matrix, _, bias = self.decoder.weights
         recurrent = StepProduct((bias + under_reset)[:, None].expand(-1, time, -1), matrix)
         states = []
-        for word in (known + in_gates[:, None]).unbind(1):
+        for word in (word_gates + in_gates[:, None]).unbind(1):
             hidden = gru_cell(word, recurrent(hidden), hidden)
             states.append(hidden)
         return torch.stack(states, dim=1)

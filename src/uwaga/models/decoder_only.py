@@ -14,25 +14,25 @@ from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import CausalBlock, Recording, norm
-from uwaga.models.layers.attention import needed
+from uwaga.models.layers.attention import mask_unless_full
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
-from uwaga.models.layers.multihead import KeysValues, packed
+from uwaga.models.layers.multihead import KeysValues, pack_caches
 from uwaga.models.layers.positions import LearnedPositions
 from uwaga.models.layers.rotary import RotaryPositions, Rotation
 from uwaga.results.attention import Attentions, Floats
 from uwaga.settings import DecoderOnlySettings
 
-NOWHERE = torch.iinfo(torch.int64).max // 2
-"""Position of padding: after all tokens, so that none attends to it."""
+PADDING_POSITION = torch.iinfo(torch.int64).max // 2
+"""Position of padding, after all tokens, so that no token attends to it."""
 
 
 @dataclass(frozen=True)
 class PromptMemory:
     """Encoded prompts: keys and values of all tokens except the last (M21).
 
-    ``last`` (sentences,) the last token, which the first step feeds; ``mask`` (sentences, read) bool, True
-    on tokens; ``layers`` (sentences, groups, read, head width), none where all prompts are of one token.
+    ``last`` (sentences,) is the last token, which the first step feeds; ``mask`` (sentences, read) bool is
+    True on tokens; ``layers`` (sentences, groups, read, head width) is empty if all prompts have one token.
     """
 
     last: Tensor
@@ -52,10 +52,10 @@ class PromptMemory:
 class PromptState:
     """The cache of each row: ``mask`` (rows, past) bool and ``layers`` (rows, groups, past, head width).
 
-    ``first`` (rows,) the tokens that the first step feeds, None after it; ``positions`` (rows,) the positions
-    of the next tokens, ``furthest`` the largest of them. Between a prompt and its continuation there may be
-    padding, which ``mask`` hides. After a draft is read (M42), rows share caches until some are selected:
-    ``of`` (rows,) is the row of ``layers`` of each, None if each has its own.
+    ``first`` (rows,) holds the tokens that the first step feeds, None after it; ``positions`` (rows,) the
+    positions of the next tokens, ``furthest`` the largest of them. Padding between a prompt and its
+    continuation is masked. After a draft is read (M42), rows share caches until some are selected:
+    ``cache_rows`` (rows,) is the row of ``layers`` for each row, None if rows share nothing.
     """
 
     beams: int
@@ -64,7 +64,7 @@ class PromptState:
     furthest: int
     mask: Tensor
     layers: tuple[KeysValues, ...]
-    of: Tensor | None = None
+    cache_rows: Tensor | None = None
 
     def reorder(self, rows: Ids) -> PromptState:
         """See :meth:`uwaga.decoder.State.reorder`."""
@@ -75,22 +75,26 @@ class PromptState:
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         return self.reorder(rows)
 
-    def own_rows(self) -> PromptState:
-        """Return the state with caches of its own for each row."""
-        return self if self.of is None else self._rows(torch.arange(len(self.of), device=self.of.device))
+    def unshared(self) -> PromptState:
+        """Return the state with separate caches for each row."""
+        return (
+            self
+            if self.cache_rows is None
+            else self._rows(torch.arange(len(self.cache_rows), device=self.cache_rows.device))
+        )
 
     def _rows(self, rows: Tensor) -> PromptState:
-        cached = rows if self.of is None else self.of[rows]
+        cached = rows if self.cache_rows is None else self.cache_rows[rows]
         layers = tuple(
             KeysValues(layer.keys.index_select(0, cached), layer.values.index_select(0, cached))
             for layer in self.layers
         )
         mask, positions = self.mask[rows], self.positions[rows]
         furthest = self.furthest
-        if len(rows) < len(self.positions):  # the furthest row may be gone
+        if len(rows) < len(self.positions):  # the furthest row may have been dropped
             furthest = int(positions.max())
-        if self.of is not None:
-            layers, mask = packed(layers, mask)
+        if self.cache_rows is not None:
+            layers, mask = pack_caches(layers, mask)
         first = None if self.first is None else self.first[rows]
         return PromptState(self.beams, first, positions, furthest, mask, layers)
 
@@ -98,8 +102,8 @@ class PromptState:
 class DecoderOnly(Seq2Seq):
     """Token embeddings, and blocks of causal self-attention with learned or rotary positions (M18, M37).
 
-    A source is a prompt, of one token at least and without an end symbol; a target is its continuation,
-    and the start symbol stands for the prompt's last token.
+    A source is a prompt of at least one token without an end symbol; a target is its continuation, whose
+    start symbol represents the prompt's last token.
     """
 
     def __init__(self, settings: DecoderOnlySettings, symbols: Symbols, vocabulary: int) -> None:
@@ -137,7 +141,7 @@ class DecoderOnly(Seq2Seq):
         return OutputLayer(self.output_weight, self.output_bias, self.settings.logit_cap)
 
     def read(self, tokens: Tensor) -> Tensor:
-        """Return features (sentences, length, width) of whole texts (sentences, length), right-padded."""
+        """Return features (sentences, length, width) of right-padded texts (sentences, length)."""
         positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         return self._run(tokens, positions, None, positions)[0]
 
@@ -149,27 +153,29 @@ class DecoderOnly(Seq2Seq):
         memory = self._read_prompts(source, lengths)
         tokens = torch.cat([memory.last[:, None], target_in[:, 1:]], dim=1)  # (sentences, target)
         positions = lengths[:, None] - 1 + torch.arange(tokens.shape[1], device=tokens.device)
-        keys = torch.cat([places(memory.mask), positions], dim=1)  # (sentences, read + target)
+        keys = torch.cat([key_positions(memory.mask), positions], dim=1)  # (sentences, read + target)
         return self._run(tokens, positions, memory.layers, keys)[0]
 
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
-        texts = [[*source, *fed[1:]] for source, fed in zip(sources, targets, strict=True)]
-        lengths, seen = [len(text) for text in texts], Recording()
+        texts = [[*source, *target[1:]] for source, target in zip(sources, targets, strict=True)]
+        lengths, recording = [len(text) for text in texts], Recording()
         longest = max(lengths)
         if longest > self.settings.max_length:
             raise _too_long(longest, self.settings.max_length)
         positions = torch.arange(longest, device=self.device)[None]
-        tokens = pad(texts, self.symbols.pad, self.device)  # right-padded, where no real token attends
-        self._run(tokens, positions, None, positions, seen.decoder)
-        return seen.sentences(lengths, lengths)
+        tokens = pad(texts, self.symbols.pad, self.device)  # right-padded: no real token attends to it
+        self._run(tokens, positions, None, positions, recording.decoder)
+        return recording.sentences(lengths, lengths)
 
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
         """Return the attention to the prompts; see :attr:`uwaga.decoder.Decoder.cross_attentions`."""
-        seen = self.attentions(sources, targets)
-        return [each.to_prompt(len(source)) for source, each in zip(sources, seen, strict=True)]
+        attentions = self.attentions(sources, targets)
+        return [
+            attention.to_prompt(len(source)) for source, attention in zip(sources, attentions, strict=True)
+        ]
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> PromptMemory:
@@ -184,18 +190,20 @@ class DecoderOnly(Seq2Seq):
         each = [tensor.repeat_interleave(beams, 0) for tensor in (memory.last, memory.mask)]
         layers = memory.layers
         if beams > 1:
-            layers = tuple(KeysValues(*(part.repeat_interleave(beams, 0) for part in one)) for one in layers)
+            layers = tuple(
+                KeysValues(*(part.repeat_interleave(beams, 0) for part in layer)) for layer in layers
+            )
         positions = each[1].sum(-1)  # (rows,)
         return PromptState(beams, each[0], positions, memory.mask.shape[1], each[1], layers)
 
     @torch.inference_mode()
     def step(self, tokens: Ids, state: PromptState, choice: Choice) -> Step:  # type: ignore[override]
-        state = state.own_rows()
+        state = state.unshared()
         if state.furthest >= self.settings.max_length:
             raise _too_long(state.furthest + 1, self.settings.max_length)
         ids = torch.from_numpy(tokens).to(self.device) if state.first is None else state.first  # (rows,)
         mask = torch.cat([state.mask, torch.ones_like(state.mask[:, :1])], dim=1)  # (rows, past + 1)
-        x, layers = self._run(ids[:, None], state.positions[:, None], state.layers, places(mask))
+        x, layers = self._run(ids[:, None], state.positions[:, None], state.layers, key_positions(mask))
         candidates, log_probs = choose(self.logits(x[:, 0]), choice)
         following = replace(
             state,
@@ -215,24 +223,27 @@ class DecoderOnly(Seq2Seq):
     @torch.inference_mode()
     def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
         assert isinstance(state, PromptState)
-        state = state.own_rows()
+        state = state.unshared()
         ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
         if state.first is not None:
             ids[:, 0] = state.first
         columns = torch.arange(ids.shape[1], device=self.device)
-        read = columns < torch.tensor([[len(fed)] for fed in tokens], device=self.device)  # (sentences, new)
-        mask = torch.cat([state.mask, read], dim=1)  # (sentences, past + new)
-        keys = places(mask)
-        furthest = int((state.positions + read.sum(dim=1)).max())
+        # (sentences, new)
+        token_mask = columns < torch.tensor([[len(sentence)] for sentence in tokens], device=self.device)
+        mask = torch.cat([state.mask, token_mask], dim=1)  # (sentences, past + new)
+        keys = key_positions(mask)
+        furthest = int((state.positions + token_mask.sum(dim=1)).max())
         if furthest > self.settings.max_length:
             raise _too_long(furthest, self.settings.max_length)
         # Padding follows all tokens of its row, which don't attend to it.
         positions = (state.positions[:, None] + columns).clamp_max(self.settings.max_length - 1)
         x, layers = self._run(ids, positions, state.layers, keys)
-        of, ahead = read.nonzero(as_tuple=True)  # (fed tokens,)
-        candidates, log_probs = choose(self.logits(x[of, ahead]), choice)
-        own = torch.cat([state.mask[of], columns <= ahead[:, None]], dim=1)
-        following = PromptState(1, None, state.positions[of] + ahead + 1, furthest, own, layers, of)
+        row_indices, last_columns = token_mask.nonzero(as_tuple=True)  # (tokens,)
+        candidates, log_probs = choose(self.logits(x[row_indices, last_columns]), choice)
+        row_mask = torch.cat([state.mask[row_indices], columns <= last_columns[:, None]], dim=1)
+        following = PromptState(
+            1, None, state.positions[row_indices] + last_columns + 1, furthest, row_mask, layers, row_indices
+        )
         return Step(candidates, log_probs, following)
 
     def _read_prompts(self, prompts: Tensor, lengths: Tensor) -> PromptMemory:
@@ -243,7 +254,7 @@ class DecoderOnly(Seq2Seq):
         mask = positions < lengths[:, None] - 1  # (sentences, read)
         if read == 0:
             return PromptMemory(last, mask, ())
-        # Right-padded, where causal attention of real tokens does not reach.
+        # Right-padded, so causal attention of real tokens does not reach the padding.
         _, layers = self._run(prompts[:, :read], positions[None], None, positions[None])
         return PromptMemory(last, mask, layers)
 
@@ -253,16 +264,16 @@ class DecoderOnly(Seq2Seq):
         positions: Tensor,
         past: tuple[KeysValues, ...] | None,
         keys: Tensor,
-        seen: list[Tensor] | None = None,
+        recorded: list[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
         """Return features of new tokens and the extended caches.
 
         Args:
             tokens: (rows, new).
             positions: (rows or 1, new) their positions.
-            past: the caches of earlier tokens.
-            keys: (rows or 1, past + new) the positions of all tokens, ``NOWHERE`` for padding.
-            seen: list to append each layer's weights to.
+            past: caches of earlier tokens.
+            keys: (rows or 1, past + new) positions of all tokens, ``PADDING_POSITION`` for padding.
+            recorded: list to which each layer's weights are appended.
         """
         x = self.embedding(tokens)  # (rows, new, width)
         if self.settings.embedding_scale:
@@ -277,24 +288,24 @@ class DecoderOnly(Seq2Seq):
             kind = self.settings.rotary_of(layer)
             rotation: Rotation | None = None if kind is None else rotations[kind]
             mask = masks[self.settings.local(layer)]
-            x, cache = block(x, past[layer] if past else None, mask, rotation, seen)
+            x, cache = block(x, past[layer] if past else None, mask, rotation, recorded)
             caches.append(cache)
         return self.decoder_norm(x), tuple(caches)
 
     def _masks(self, positions: Tensor, keys: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """Return the masks (rows or 1, 1, new, past + new) of global and of local layers (M8, M41)."""
-        back = (positions[:, :, None] - keys[:, None, :])[:, None]  # (rows or 1, 1, new, past + new)
-        visible = back >= 0
+        distance = (positions[:, :, None] - keys[:, None, :])[:, None]  # (rows or 1, 1, new, past + new)
+        visible = distance >= 0
         window = self.settings.window
-        near = visible if window is None else visible & (back < window)
-        if positions.shape[1] > 1:  # some token is after another
-            return visible, near
-        return needed(visible), needed(near)
+        in_window = visible if window is None else visible & (distance < window)
+        if positions.shape[1] > 1:  # some token follows another
+            return visible, in_window
+        return mask_unless_full(visible), mask_unless_full(in_window)
 
 
-def places(mask: Tensor) -> Tensor:
+def key_positions(mask: Tensor) -> Tensor:
     """Return the positions (rows, past) of cached tokens, in order where ``mask`` (rows, past) is True."""
-    return torch.where(mask, mask.cumsum(dim=1) - 1, NOWHERE)
+    return torch.where(mask, mask.cumsum(dim=1) - 1, PADDING_POSITION)
 
 
 def _real_lengths(source: Tensor, filler: int) -> Tensor:

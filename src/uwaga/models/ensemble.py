@@ -70,7 +70,7 @@ class Ensemble:
     join: None = None
     beam_search: None = None
     attentions: None = None
-    """Ask the members."""
+    """Use those of the members."""
     recording: None = None
 
     @property
@@ -86,24 +86,24 @@ class Ensemble:
         return self.members[0].cross_attentions
 
     def __init__(self, members: Sequence[Decoder], names: Sequence[str] | None = None) -> None:
-        called = list(names or (f"member {number}" for number in range(1, len(members) + 1)))
+        labels = list(names or (f"member {number}" for number in range(1, len(members) + 1)))
         if len(members) < 2:
             raise SettingsError(f"an ensemble needs two models or more, not {len(members)}")
         first = members[0]
-        for name, member in zip(called[1:], members[1:], strict=True):
+        for name, member in zip(labels[1:], members[1:], strict=True):
             if member.vocabulary != first.vocabulary or member.symbols != first.symbols:
                 raise SettingsError(
                     f"{name} has a vocabulary of {member.vocabulary} tokens with {member.symbols}, "
-                    f"{called[0]} one of {first.vocabulary} with {first.symbols}; "
+                    f"{labels[0]} one of {first.vocabulary} with {first.symbols}; "
                     "the models of an ensemble must share their vocabularies"
                 )
         self.members = tuple(members)
 
     @property
     def described(self) -> str:
-        """Description: the number of models, and the description of each."""
-        lines = [getattr(member, "described", type(member).__name__) for member in self.members]
-        return f"ensemble of {len(lines)}: {'; '.join(dict.fromkeys(lines))}"
+        """Number of members and their descriptions, for display."""
+        descriptions = [getattr(member, "described", type(member).__name__) for member in self.members]
+        return f"ensemble of {len(descriptions)}: {'; '.join(dict.fromkeys(descriptions))}"
 
     @property
     def symbols(self) -> Symbols:
@@ -115,16 +115,16 @@ class Ensemble:
 
     @property
     def max_source(self) -> int | None:
-        return _strictest([member.max_source for member in self.members])
+        return _minimum([member.max_source for member in self.members])
 
     @property
     def shared_positions(self) -> int | None:
-        """The fewest positions of the members that read prompts."""
-        return _strictest(list(map(shared_positions, self.members)))
+        """The minimum over the members that read prompts."""
+        return _minimum(list(map(shared_positions, self.members)))
 
     @property
     def max_target(self) -> int | None:
-        return _strictest([member.max_target for member in self.members])
+        return _minimum([member.max_target for member in self.members])
 
     def encode(self, sources: Sequence[Sequence[int]]) -> EnsembleMemory:
         """Encode sentences with every member."""
@@ -134,14 +134,16 @@ class Ensemble:
         """Return the state before the first token."""
         assert isinstance(memory, EnsembleMemory)
         pairs = zip(self.members, memory.members, strict=True)
-        return EnsembleState(tuple(member.start(part, beams) for member, part in pairs))
+        return EnsembleState(tuple(member.start(member_memory, beams) for member, member_memory in pairs))
 
     def step(self, tokens: Ids, state: State, choice: Choice) -> Step:
         """Average the distributions of all members and choose from the mixture."""
         assert isinstance(state, EnsembleState)
-        wanted = self._wanted(choice)
+        full_choice = self._all_tokens(choice)
         pairs = zip(self.members, state.members, strict=True)
-        return _mixed([member.step(tokens, part, wanted) for member, part in pairs], choice)
+        return _average_steps(
+            [member.step(tokens, member_state, full_choice) for member, member_state in pairs], choice
+        )
 
     @property
     def verify(self) -> Verify | None:
@@ -150,20 +152,20 @@ class Ensemble:
 
     def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
         assert isinstance(state, EnsembleState)
-        steps, wanted = [], self._wanted(choice)
-        for member, part in zip(self.members, state.members, strict=True):
+        steps, full_choice = [], self._all_tokens(choice)
+        for member, member_state in zip(self.members, state.members, strict=True):
             assert member.verify is not None
-            steps.append(member.verify(tokens, part, wanted))
-        return _mixed(steps, choice)
+            steps.append(member.verify(tokens, member_state, full_choice))
+        return _average_steps(steps, choice)
 
-    def _wanted(self, choice: Choice) -> Choice:
-        """Return the choice of every token, for which the members are asked."""
+    def _all_tokens(self, choice: Choice) -> Choice:
+        """Return the choice for the members: every token."""
         return Choice(
             self.vocabulary, attention=choice.attention, all_tokens=True, extra_tokens=choice.extra_tokens
         )
 
 
-def _mixed(steps: Sequence[Step], choice: Choice) -> Step:
+def _average_steps(steps: Sequence[Step], choice: Choice) -> Step:
     """Return the candidates of the mean distribution of the members' steps."""
     mixed = steps[0].log_probs.astype(np.float64)  # (rows, vocabulary)
     for step in steps[1:]:
@@ -173,11 +175,11 @@ def _mixed(steps: Sequence[Step], choice: Choice) -> Step:
     return Step(candidates, log_probs, following, _mean([step.attention for step in steps]))
 
 
-def _strictest(limits: Sequence[int | None]) -> int | None:
+def _minimum(limits: Sequence[int | None]) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _mean(parts: Sequence[Floats | None]) -> Floats | None:
+def _mean(attentions: Sequence[Floats | None]) -> Floats | None:
     """Return the mean (rows, source) of the attention of the members that have it."""
-    present = [part for part in parts if part is not None]
+    present = [attention for attention in attentions if attention is not None]
     return np.mean(present, axis=0, dtype=np.float32) if present else None

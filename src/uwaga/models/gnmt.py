@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from uwaga.decoder import Symbols
-from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
+from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, reverse_padded
 from uwaga.models.layers.scores import make_score
 from uwaga.models.recurrent import (
     Recurrent,
@@ -14,20 +14,20 @@ from uwaga.models.recurrent import (
     StepAttention,
     Tensors,
     Unrolled,
-    flat,
-    stacked,
+    flatten_states,
+    unflatten_states,
     with_annotations,
 )
 from uwaga.settings.recurrent import GnmtSettings
 
 
 class Gnmt(Recurrent):
-    """Attention asks with the first decoder layer's last output, and every layer reads its context.
+    """The first decoder layer's previous output is the query of attention; every layer reads the context.
 
     ``a_i = attention(h^1_{i-1}, x)`` (Wu 2016 eq. 4); layer 1 reads ``[E y_{i-1}; a_i]``, layer l
     ``[h^{l-1}_i; a_i]``. From the third layer on, the input of a layer is added to its output (§3.1);
-    the encoder's first layer has two directions (§3.2). Only the first decoder layer runs step by step:
-    those above it know all contexts by then and are fused calls.
+    the encoder's first layer is bidirectional (§3.2). Only the first decoder layer runs step by step; the
+    layers above it read all contexts in one fused call each.
     """
 
     def __init__(
@@ -47,9 +47,10 @@ class Gnmt(Recurrent):
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
         embedded = self._embed_source(source)
-        ahead, _ = self.ahead.run(embedded)
-        back, _ = self.back.run(backwards(embedded, lengths))
-        joined = torch.cat([ahead, backwards(back, lengths)], dim=-1)  # (sentences, source, 2 units)
+        forward_states, _ = self.ahead.run(embedded)
+        backward_states, _ = self.back.run(reverse_padded(embedded, lengths))
+        # (sentences, source, 2 units)
+        joined = torch.cat([forward_states, reverse_padded(backward_states, lengths)], dim=-1)
         values, _ = self.encoder.run(self.dropout(joined))
         zeros = values.new_zeros(values.shape[0], values.shape[2])
         return with_annotations(self.score, self.dropout(values), lengths, (zeros,) * (2 * self.states))
@@ -75,6 +76,8 @@ class Gnmt(Recurrent):
         x = torch.stack(states, dim=1)  # (rows, time, units)
         ends: tuple[LstmState, ...] = ()
         if len(self.upper.layers):
-            x, ends = self.upper.run(self.dropout(x), stacked(parts[2:]), beside=torch.stack(contexts, dim=1))
+            x, ends = self.upper.run(
+                self.dropout(x), unflatten_states(parts[2:]), extra=torch.stack(contexts, dim=1)
+            )
         weights = torch.stack(attention.weights, dim=1) if need_weights else None
-        return Unrolled(self.dropout(x), (*state, *flat(ends)), weights)
+        return Unrolled(self.dropout(x), (*state, *flatten_states(ends)), weights)

@@ -1,4 +1,4 @@
-"""Interventions in models in torch: :mod:`uwaga.engine.interventions` says what they change."""
+"""Interventions in torch models; :mod:`uwaga.engine.interventions` describes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.decoder import Choice, Ids, Step
 from uwaga.engine.interventions import Heads, Intervention, Positions
 from uwaga.errors import SettingsError
 from uwaga.models.blocks import CausalBlock, DecoderBlock, EncoderBlock
-from uwaga.models.decoder_only import NOWHERE, DecoderOnly
+from uwaga.models.decoder_only import PADDING_POSITION, DecoderOnly
 from uwaga.models.layers.multihead import EditedAttention, KeysValues, MultiHeadAttention
 from uwaga.models.layers.positions import LearnedPositions, RelativePositions
 from uwaga.models.layers.rotary import RotaryPositions, Rotation
@@ -24,7 +24,7 @@ from uwaga.models.transformer import Transformer, TransformerState
 
 
 class Intervened(Transformer):
-    """A Transformer with edited attention, made by :func:`with_interventions`."""
+    """A Transformer with edited attention, created by :func:`with_interventions`."""
 
     first: int | None
     verify = None
@@ -41,9 +41,9 @@ class Intervened(Transformer):
             self.first = None
 
     def axes(self, kind: str, target: int, source: int) -> tuple[Tensor, Tensor]:
-        """Return the positions of the queries (1, target) and of the keys (1, source) of an attention.
+        """Return the positions of the queries (1, target) and keys (1, source) of an attention.
 
-        In a step of search, all queries of the decoder have one position.
+        In a search step, all queries of the decoder have the same position.
         """
         rows = torch.arange(target)
         if self.first is not None and kind != "encoder":
@@ -52,9 +52,9 @@ class Intervened(Transformer):
 
 
 class IntervenedDecoder(DecoderOnly):
-    """A decoder-only model with edited attention, made by :func:`with_interventions`."""
+    """A decoder-only model with edited attention, created by :func:`with_interventions`."""
 
-    at: tuple[Tensor, Tensor]
+    call_positions: tuple[Tensor, Tensor]
     verify = None
 
     def _run(
@@ -63,137 +63,143 @@ class IntervenedDecoder(DecoderOnly):
         positions: Tensor,
         past: tuple[KeysValues, ...] | None,
         keys: Tensor,
-        seen: list[Tensor] | None = None,
+        recorded: list[Tensor] | None = None,
     ) -> tuple[Tensor, tuple[KeysValues, ...]]:
-        self.at = positions, keys
-        return super()._run(tokens, positions, past, keys, seen)
+        self.call_positions = positions, keys
+        return super()._run(tokens, positions, past, keys, recorded)
 
     def axes(self, kind: str, target: int, source: int) -> tuple[Tensor, Tensor]:
-        """Return the positions of the tokens of this call (rows or 1, target), and of all (rows or 1,
-        source).
+        """Return the positions of the tokens of this call, (rows or 1, target), and of all tokens, (rows or
+        1, source).
         """
-        return self.at
+        return self.call_positions
 
 
 Model = TypeVar("Model", Transformer, DecoderOnly)
 
 
 def with_interventions(model: Model, interventions: Sequence[Intervention]) -> Model:
-    """Return a copy of a model with interventions, which shares the weights; the model is not changed.
+    """Return a copy of a model with interventions; it shares the weights, and the model is not changed.
 
-    The edits follow each other in their order. Several threads must not use it at the same time.
+    Edits are applied in order. The copy is not thread-safe.
     """
-    shared = {id(each): each for each in chain(model.parameters(), model.buffers())}
-    copied = copy.deepcopy(model, shared)
-    for name in [name for name in vars(copied) if callable(getattr(type(copied), name, None))]:
-        delattr(copied, name)  # wrapped methods would call the given model
-    if isinstance(copied, Transformer):
-        copied.__class__ = Intervened
-        cast(Intervened, copied).first = None
+    shared = {id(tensor): tensor for tensor in chain(model.parameters(), model.buffers())}
+    model_copy = copy.deepcopy(model, shared)
+    for name in [name for name in vars(model_copy) if callable(getattr(type(model_copy), name, None))]:
+        delattr(model_copy, name)  # wrapped methods would call the original model
+    if isinstance(model_copy, Transformer):
+        model_copy.__class__ = Intervened
+        cast(Intervened, model_copy).first = None
     else:
-        copied.__class__ = IntervenedDecoder
-    for each in interventions:
-        if isinstance(each, Heads):
-            for attention in _chosen(copied, each):
-                attention.edits.append(_Edit(each, cast(Intervened | IntervenedDecoder, copied)))
-                if each.scale is not None:
-                    attention.scales.append((_slice(each), each.scale))
-        elif isinstance(copied, DecoderOnly):
-            _move(copied, each)
+        model_copy.__class__ = IntervenedDecoder
+    for intervention in interventions:
+        if isinstance(intervention, Heads):
+            for attention in _attention_layers(model_copy, intervention):
+                attention.edits.append(_Edit(intervention, cast(Intervened | IntervenedDecoder, model_copy)))
+                if intervention.scale is not None:
+                    attention.scales.append((_slice(intervention), intervention.scale))
+        elif isinstance(model_copy, DecoderOnly):
+            _replace_positions(model_copy, intervention)
         else:
-            name = f"{each.side}_positions"
-            table = getattr(copied, name)
-            each.check(isinstance(table, RelativePositions), model.settings.max_length)
-            setattr(copied, name, _Replaced(table, each.places))
-    return copied.eval()
+            name = f"{intervention.side}_positions"
+            table = getattr(model_copy, name)
+            intervention.check(isinstance(table, RelativePositions), model.settings.max_length)
+            setattr(model_copy, name, _RemappedTable(table, intervention.places))
+    return model_copy.eval()
 
 
-def _move(model: DecoderOnly, moved: Positions) -> None:
-    """Replace the positions of a decoder-only model in place, in its table and in its rotations."""
-    moved.check(False, model.settings.max_length)
-    if moved.side == "source":
+def _replace_positions(model: DecoderOnly, replacement: Positions) -> None:
+    """Replace the positions of a decoder-only model in place, in its table and its rotations."""
+    replacement.check(False, model.settings.max_length)
+    if replacement.side == "source":
         raise SettingsError("side source: a decoder-only model has the side target alone")
     if model.positions is not None:
-        model.positions = cast(LearnedPositions, _Moved(model.positions.at, moved.places))
+        model.positions = cast(LearnedPositions, _RemappedFunction(model.positions.at, replacement.places))
     model.rotary = {
-        kind: cast(RotaryPositions, _Moved(rotary, moved.places)) for kind, rotary in model.rotary.items()
+        kind: cast(RotaryPositions, _RemappedFunction(rotary, replacement.places))
+        for kind, rotary in model.rotary.items()
     }
 
 
-class _Moved(nn.Module):
-    """A function of positions with replaced positions."""
+class _RemappedFunction(nn.Module):
+    """A function of positions whose arguments are remapped."""
 
-    def __init__(self, function: Any, places: tuple[int, ...]) -> None:
+    def __init__(self, function: Any, replacements: tuple[int, ...]) -> None:
         super().__init__()
-        self.function, self.places = function, places
+        self.function, self.replacements = function, replacements
 
-    def forward(self, positions: Tensor, *more: Any) -> Rotation | Tensor:
-        wanted = torch.tensor(self.places, dtype=positions.dtype, device=positions.device)
-        inside = positions < len(self.places)
-        moved = torch.where(inside, wanted[positions.clamp_max(len(self.places) - 1)], positions)
-        found: Rotation | Tensor = self.function(moved if self.places else positions, *more)
-        return found
+    def forward(self, positions: Tensor, *args: Any) -> Rotation | Tensor:
+        replacements = torch.tensor(self.replacements, dtype=positions.dtype, device=positions.device)
+        in_range = positions < len(self.replacements)
+        remapped = torch.where(
+            in_range, replacements[positions.clamp_max(len(self.replacements) - 1)], positions
+        )
+        result: Rotation | Tensor = self.function(remapped if self.replacements else positions, *args)
+        return result
 
     def at(self, positions: Tensor) -> Tensor:
-        """Return the vectors of ``positions``, as a table of positions does."""
+        """Return the vectors of ``positions``."""
         return cast(Tensor, self(positions))
 
 
-class _Replaced(nn.Module):
-    """A table of positions with replaced indices."""
+class _RemappedTable(nn.Module):
+    """A table of positions whose indices are remapped."""
 
-    def __init__(self, table: nn.Module, places: tuple[int, ...]) -> None:
+    def __init__(self, table: nn.Module, replacements: tuple[int, ...]) -> None:
         super().__init__()
-        self.table, self.places = table, places
+        self.table, self.replacements = table, replacements
 
     def forward(self, start: int, length: int) -> Tensor:
-        wanted = [self.places[at] if at < len(self.places) else at for at in range(start, start + length)]
-        rows = [self.table(at, 1) for at in wanted]
+        indices = [
+            self.replacements[index] if index < len(self.replacements) else index
+            for index in range(start, start + length)
+        ]
+        rows = [self.table(index, 1) for index in indices]
         return torch.cat(rows, dim=-2)
 
 
 class _Edit:
-    """One intervention on one layer's attention."""
+    """An intervention in the attention of a layer."""
 
     def __init__(self, heads: Heads, model: Intervened | IntervenedDecoder) -> None:
         self.heads = heads
-        self._axes = model.axes  # not the model: an edit belongs to a layer of it
+        self._axes = model.axes  # not the model, which contains the edit: no reference cycle
 
     def __call__(self, weights: Tensor, mask: Tensor | None) -> Tensor:
-        chosen = _slice(self.heads)
+        selected = _slice(self.heads)
         edited = weights.clone()  # (batch, heads, target, source)
-        alone = isinstance(self.heads.weights, str) and self.heads.weights == "alone"
-        if alone:
-            others = [head for head in range(weights.shape[1]) if head != chosen.start]
-            edited[:, others] = 0.0
-        part = edited[:, chosen]
+        only_head = isinstance(self.heads.weights, str) and self.heads.weights == "alone"
+        if only_head:
+            other_heads = [head for head in range(weights.shape[1]) if head != selected.start]
+            edited[:, other_heads] = 0.0
+        part = edited[:, selected]
         allowed = torch.ones_like(weights, dtype=torch.bool) if mask is None else mask.expand_as(weights)
-        allowed = allowed[:, chosen]
+        allowed = allowed[:, selected]
         rows, keys = self._axes(self.heads.kind, weights.shape[2], weights.shape[3])
-        if self.heads.weights is not None and not alone:
-            part = self._replaced(part, allowed, rows, keys)
+        if self.heads.weights is not None and not only_head:
+            part = self._replacement_weights(part, allowed, rows, keys)
         if self.heads.mask is not None:
-            part = part * self._of_sentence(self.heads.mask, part, rows, keys).to(part)
+            part = part * self._table_rows(self.heads.mask, part, rows, keys).to(part)
             part = part / part.sum(-1, keepdim=True).clamp_min(torch.finfo(part.dtype).tiny)
-        edited[:, chosen] = part
+        edited[:, selected] = part
         return edited
 
-    def _replaced(self, part: Tensor, allowed: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
-        given = self.heads.weights
-        if isinstance(given, np.ndarray):
-            return self._of_sentence(given, part, rows, keys).to(part).expand_as(part)
-        if given == "silent":
+    def _replacement_weights(self, part: Tensor, allowed: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
+        replacement = self.heads.weights
+        if isinstance(replacement, np.ndarray):
+            return self._table_rows(replacement, part, rows, keys).to(part).expand_as(part)
+        if replacement == "silent":
             return torch.zeros_like(part)
-        if given == "uniform":
+        if replacement == "uniform":
             return allowed / allowed.sum(-1, keepdim=True).clamp_min(1).to(part)
         columns = keys.to(part.device)[:, None, None, :]  # (batch or 1, 1, 1, source)
-        last = torch.where(allowed, columns, -1).amax(-1, keepdim=True)  # the last that may be seen
-        places = torch.minimum(rows.to(last.device)[:, None, :, None], last).clamp_min(0)
-        return (columns == places).to(part)
+        last = torch.where(allowed, columns, -1).amax(-1, keepdim=True)  # the last visible key
+        diagonal = torch.minimum(rows.to(last.device)[:, None, :, None], last).clamp_min(0)
+        return (columns == diagonal).to(part)
 
-    def _of_sentence(self, table: NDArray[Any], part: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
-        """Return the requested rows (batch or 1, heads or 1, target, source) of a table of one sentence."""
-        real = keys < NOWHERE
+    def _table_rows(self, table: NDArray[Any], part: Tensor, rows: Tensor, keys: Tensor) -> Tensor:
+        """Return the requested rows (batch or 1, heads or 1, target, source) of a sentence's table."""
+        real = keys < PADDING_POSITION
         needed, width = int(rows.max()) + 1, int(keys[real].max()) + 1
         growing = self.heads.kind == "decoder"
         if table.shape[-2] < needed or (table.shape[-1] < width if growing else table.shape[-1] != width):
@@ -203,17 +209,17 @@ class _Edit:
             )
         columns = torch.where(real, keys, 0)[:, None, :]  # (batch or 1, 1, source)
         stored = torch.from_numpy(np.ascontiguousarray(table))
-        found = stored[..., rows.cpu()[:, :, None], columns.cpu()]  # (heads, batch or 1, target, source)
-        found = found[:, None] if table.ndim == 2 else found.transpose(0, 1)
-        return (found * real.cpu()[:, None, None, :].to(found)).to(part.device)
+        weights = stored[..., rows.cpu()[:, :, None], columns.cpu()]  # (heads, batch or 1, target, source)
+        weights = weights[:, None] if table.ndim == 2 else weights.transpose(0, 1)
+        return (weights * real.cpu()[:, None, None, :].to(weights)).to(part.device)
 
 
 def _slice(heads: Heads) -> slice:
     return slice(None) if heads.head is None else slice(heads.head - 1, heads.head)
 
 
-def _chosen(model: Transformer | DecoderOnly, heads: Heads) -> Iterator[EditedAttention]:
-    """Return the attention layers of an intervention, prepared for edits."""
+def _attention_layers(model: Transformer | DecoderOnly, heads: Heads) -> Iterator[EditedAttention]:
+    """Yield the attention layers of an intervention, prepared for edits."""
     if isinstance(model, DecoderOnly):
         blocks, name = list(model.decoder), "attention"
         heads.check(len(blocks), model.settings.heads)
@@ -235,8 +241,8 @@ def _chosen(model: Transformer | DecoderOnly, heads: Heads) -> Iterator[EditedAt
         yield attention
 
 
-class GivenVectors(nn.Module):
-    """An embedding layer that returns given ``vectors`` (sentences, source, width)."""
+class FixedEmbedding(nn.Module):
+    """An embedding layer that returns fixed ``vectors`` (sentences, source, width)."""
 
     def __init__(self, vectors: Tensor) -> None:
         super().__init__()
@@ -249,6 +255,6 @@ class GivenVectors(nn.Module):
 
 def with_source_vectors(model: Transformer, vectors: Tensor) -> Transformer:
     """Return a copy of a model that reads ``vectors`` (sentences, source, width) instead of embeddings."""
-    copied = with_interventions(model, [])
-    copied.source_embedding = GivenVectors(vectors)  # type: ignore[assignment]  # of the same face
-    return copied
+    model_copy = with_interventions(model, [])
+    model_copy.source_embedding = FixedEmbedding(vectors)  # type: ignore[assignment]  # same interface
+    return model_copy

@@ -9,7 +9,7 @@ from uwaga.decoder import Symbols
 from uwaga.models.layers.dropout import SequenceDropout
 from uwaga.models.layers.kernels import StepProduct
 from uwaga.models.layers.local import MonotonicWindow, PredictiveWindow
-from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, backwards
+from uwaga.models.layers.recurrent import Lstm, LstmStack, LstmState, LstmSteps, reverse_padded
 from uwaga.models.layers.scores import make_score
 from uwaga.models.recurrent import (
     Recurrent,
@@ -18,8 +18,8 @@ from uwaga.models.recurrent import (
     Tensors,
     Unrolled,
     attend_memory,
-    flat,
-    stacked,
+    flatten_states,
+    unflatten_states,
     with_annotations,
 )
 from uwaga.settings.recurrent import LuongSettings
@@ -28,9 +28,9 @@ from uwaga.settings.recurrent import LuongSettings
 class Luong(Recurrent):
     """``h̃_t = tanh(W_c [c_t; h_t])`` (eq. 5), with ``c_t`` from attention of ``h_t`` over the encoder.
 
-    With input feeding the first layer reads ``[E y_{t-1}; h̃_{t-1}]`` (§3.3), so steps are sequential;
-    without, a whole target is one fused call per layer and one attention. The source may be read backwards
-    (a setting); annotations are in the order of the source anyway.
+    With input feeding, the first layer reads ``[E y_{t-1}; h̃_{t-1}]`` (§3.3), so steps are sequential;
+    without it, a target is one fused call per layer and one attention. If the source is reversed (a setting),
+    annotations are still in the order of the source.
     """
 
     def __init__(
@@ -39,8 +39,10 @@ class Luong(Recurrent):
         super().__init__(settings, symbols, source_vocabulary, target_vocabulary)
         units = settings.hidden
         self.reverse, self.feeding = settings.reverse, settings.input_feeding
-        both = settings.bidirectional
-        self.encoder = _BothWays(settings, self.dropout) if both else _stack(settings, self.dropout)
+        bidirectional = settings.bidirectional
+        self.encoder = (
+            _BidirectionalStack(settings, self.dropout) if bidirectional else _stack(settings, self.dropout)
+        )
         self.decoder = LstmStack(
             settings.embedding + (units if self.feeding else 0), units, settings.layers, self.dropout
         )
@@ -56,11 +58,11 @@ class Luong(Recurrent):
 
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
-        ids = backwards(source, lengths, keep_last=True) if self.reverse else source
+        ids = reverse_padded(source, lengths, keep_last=True) if self.reverse else source
         values, ends = self.encoder.run(self._embed_source(ids), lengths=lengths)
         if self.reverse:
-            values = backwards(values, lengths, keep_last=True)
-        first = flat(ends)
+            values = reverse_padded(values, lengths, keep_last=True)
+        first = flatten_states(ends)
         if self.feeding:
             first = (torch.zeros_like(first[0]), *first)  # h̃_0
         return with_annotations(self.score, self.dropout(values), lengths, first)
@@ -74,47 +76,51 @@ class Luong(Recurrent):
         need_weights: bool = False,
     ) -> Unrolled:
         if self.feeding:
-            return self._unroll_fed(embedded, memory, parts, position, need_weights)
-        states, ends = self.decoder.run(embedded, stacked(parts))
+            return self._unroll_with_feeding(embedded, memory, parts, position, need_weights)
+        states, ends = self.decoder.run(embedded, unflatten_states(parts))
         features, weights = self._attentional(states, memory, position)
-        return Unrolled(self.dropout(features), flat(ends), weights if need_weights else None)
+        return Unrolled(self.dropout(features), flatten_states(ends), weights if need_weights else None)
 
-    def _unroll_fed(
+    def _unroll_with_feeding(
         self, embedded: Tensor, memory: RecurrentMemory, parts: Tensors, position: int, need_weights: bool
     ) -> Unrolled:
         rows, time, words = embedded.shape
-        feed, states = parts[0], list(stacked(parts[1:]))
+        feed, states = parts[0], list(unflatten_states(parts[1:]))
         layers = [layer for layer in self.decoder.layers if isinstance(layer, Lstm)]
         steps = [LstmSteps(layers[0], layers[0].project(embedded), words)]
-        steps += [LstmSteps(layer, layer.nothing_known(rows, time), 0) for layer in layers[1:]]
+        steps += [LstmSteps(layer, layer.bias_only(rows, time), 0) for layer in layers[1:]]
         attention = StepAttention(self.score, memory, rows, time, position, self.window)
         combine = StepProduct(feed.new_zeros(()).expand(rows, time, feed.shape[1]), self.combine.weight)
         masks = [self._step_masks(rows, time, feed) for _ in layers]
-        found = []
-        for at in range(time):
-            below = feed
+        features_by_step = []
+        for index in range(time):
+            layer_input = feed
             for number, step in enumerate(steps):
-                below = below if number == 0 else _dropped(below, masks[number], at)
-                states[number] = step(below, states[number])
-                below = states[number].hidden
-            features = torch.tanh(combine(torch.cat([attention(below), below], dim=-1)))  # h̃: (rows, units)
-            feed = _dropped(features, masks[0], at)
-            found.append(feed)
+                layer_input = (
+                    layer_input if number == 0 else _apply_dropout(layer_input, masks[number], index)
+                )
+                states[number] = step(layer_input, states[number])
+                layer_input = states[number].hidden
+            features = torch.tanh(
+                combine(torch.cat([attention(layer_input), layer_input], dim=-1))
+            )  # h̃: (rows, units)
+            feed = _apply_dropout(features, masks[0], index)
+            features_by_step.append(feed)
         weights = torch.stack(attention.weights, dim=1) if need_weights else None
-        return Unrolled(torch.stack(found, dim=1), (feed, *flat(states)), weights)
+        return Unrolled(torch.stack(features_by_step, dim=1), (feed, *flatten_states(states)), weights)
 
     def _step_masks(self, rows: int, time: int, like: Tensor) -> tuple[Tensor, ...] | None:
         mask = self.dropout.mask(rows, time, like.shape[1], like)
         return None if mask is None else mask.unbind(1)
 
     def _attentional(self, states: Tensor, memory: RecurrentMemory, position: int) -> tuple[Tensor, Tensor]:
-        """Return ``h̃`` (rows, time, units) of decoder states (rows, time, units), and the weights."""
+        """Return ``h̃`` (rows, time, units) of decoder states (rows, time, units) and the weights."""
         context, weights = attend_memory(self.score, states, memory, position, self.window)
         return torch.tanh(self.combine(torch.cat([context, states], dim=-1))), weights
 
 
-class _BothWays(nn.Module):
-    """Bidirectional LSTM layers, each direction half as wide, whose last states are concatenated."""
+class _BidirectionalStack(nn.Module):
+    """Bidirectional LSTM layers, half as wide per direction, with concatenated final states."""
 
     def __init__(self, settings: LuongSettings, dropout: SequenceDropout) -> None:
         super().__init__()
@@ -126,27 +132,31 @@ class _BothWays(nn.Module):
 
     def run(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[LstmState, ...]]:
         """See :meth:`LstmStack.run`."""
-        ends = []
-        for number, (ahead, back) in enumerate(zip(self.ahead, self.back, strict=True)):
-            assert isinstance(ahead, Lstm)
-            assert isinstance(back, Lstm)
-            below = x if number == 0 else self.dropout(x)
-            one, end = ahead.run(below, lengths=lengths)
-            other, other_end = back.run(backwards(below, lengths), lengths=lengths)
-            x = torch.cat([one, backwards(other, lengths)], dim=-1)  # (sentences, source, units)
-            ends.append(
+        final_states = []
+        for number, (forward_layer, backward_layer) in enumerate(zip(self.ahead, self.back, strict=True)):
+            assert isinstance(forward_layer, Lstm)
+            assert isinstance(backward_layer, Lstm)
+            layer_input = x if number == 0 else self.dropout(x)
+            forward_states, forward_end = forward_layer.run(layer_input, lengths=lengths)
+            backward_states, backward_end = backward_layer.run(
+                reverse_padded(layer_input, lengths), lengths=lengths
+            )
+            x = torch.cat(
+                [forward_states, reverse_padded(backward_states, lengths)], dim=-1
+            )  # (sentences, source, units)
+            final_states.append(
                 LstmState(
-                    torch.cat([end.hidden, other_end.hidden], dim=-1),
-                    torch.cat([end.cell, other_end.cell], dim=-1),
+                    torch.cat([forward_end.hidden, backward_end.hidden], dim=-1),
+                    torch.cat([forward_end.cell, backward_end.cell], dim=-1),
                 )
             )
-        return x, tuple(ends)
+        return x, tuple(final_states)
 
 
 def _stack(settings: LuongSettings, dropout: SequenceDropout) -> LstmStack:
     return LstmStack(settings.embedding, settings.hidden, settings.layers, dropout)
 
 
-def _dropped(x: Tensor, masks: tuple[Tensor, ...] | None, at: int) -> Tensor:
-    """Apply the dropout mask of step ``at`` to (rows, units)."""
-    return x if masks is None else x * masks[at]
+def _apply_dropout(x: Tensor, masks: tuple[Tensor, ...] | None, step: int) -> Tensor:
+    """Apply the dropout mask of a step to (rows, units)."""
+    return x if masks is None else x * masks[step]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from uwaga.errors import TextTooLongError
-from uwaga.models.base import OutputLayer, on_torch, pad
+from uwaga.models.base import OutputLayer, describe_model, pad
 from uwaga.models.blocks import EncoderBlock, Recording, norm
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import ACTIVATIONS
@@ -16,8 +16,8 @@ from uwaga.models.layers.positions import LearnedPositions
 from uwaga.results.attention import Attentions
 from uwaga.settings import EncoderOnlySettings
 
-FILLER = 0
-"""Padding token; it is masked, so any token would do."""
+PADDING_TOKEN = 0
+"""Token used for padding; it is masked, so any token works."""
 
 
 class MaskedHead(nn.Module):
@@ -35,7 +35,7 @@ class MaskedHead(nn.Module):
 
     @property
     def output(self) -> OutputLayer:
-        """Output layer, from transformed states to logits."""
+        """The layer from transformed states to logits."""
         return OutputLayer(self.weight, self.bias)
 
     def forward(self, states: Tensor) -> Tensor:
@@ -48,8 +48,8 @@ class MaskedEncoder(nn.Module):
     """Embeddings of tokens, positions and token types, a norm, and bidirectional blocks (M17).
 
     Args:
-        settings: the settings of the encoder and its head.
-        vocabulary: tokens.
+        settings: settings of the encoder and its head.
+        vocabulary: number of tokens.
     """
 
     def __init__(self, settings: EncoderOnlySettings, vocabulary: int) -> None:
@@ -67,8 +67,8 @@ class MaskedEncoder(nn.Module):
 
     @property
     def described(self) -> str:
-        """Description: class, engine, number format, device and threads of a call."""
-        return on_torch(self)
+        """Class, engine, number format, device and threads of a call, for display."""
+        return describe_model(self)
 
     @property
     def device(self) -> torch.device:
@@ -80,23 +80,24 @@ class MaskedEncoder(nn.Module):
         tokens: Tensor,
         mask: Tensor | None = None,
         types: Tensor | None = None,
-        seen: list[Tensor] | None = None,
+        recorded: list[Tensor] | None = None,
     ) -> Tensor:
         """Return states (texts, length, width) of padded texts.
 
         Args:
-            tokens: (texts, length) ids, each text framed as the model expects.
+            tokens: (texts, length) ids, with the special tokens that the model expects.
             mask: (texts, length) bool, True on tokens; None where there is no padding.
-            types: (texts, length) token types; all of the first where None.
-            seen: where each layer's weights (texts, heads, length, length) are put, the lowest's first.
+            types: (texts, length) token types; all 0 if None.
+            recorded: list to which each layer's weights (texts, heads, length, length) are appended, lowest
+                first.
         """
         x: Tensor = self.embedding(tokens)  # (texts, length, width)
-        kinds = torch.zeros_like(tokens) if types is None else types
-        x = x + self.types(kinds) + self.positions(0, tokens.shape[1])
+        token_types = torch.zeros_like(tokens) if types is None else types
+        x = x + self.types(token_types) + self.positions(0, tokens.shape[1])
         x = self.dropout(self.embedding_norm(x))  # (texts, length, width)
         visible = None if mask is None or bool(mask.all()) else mask[:, None, None, :]
         for block in self.encoder:
-            x = block(x, visible, seen=seen)
+            x = block(x, visible, recorded=recorded)
         return x
 
     @torch.inference_mode()
@@ -106,13 +107,13 @@ class MaskedEncoder(nn.Module):
         """Return the states (tokens, width) of each text, independent of the others.
 
         Args:
-            texts: token ids, each text framed as the model expects.
-            types: the type of each token.
+            texts: token ids, with the special tokens that the model expects.
+            types: type of each token.
 
         Raises:
             TextTooLongError: a text has more tokens than the model has positions.
         """
-        states = self._read(texts, types, None)
+        states = self._run(texts, types, None)
         return [states[row, : len(text)] for row, text in enumerate(texts)]
 
     @torch.inference_mode()
@@ -123,17 +124,17 @@ class MaskedEncoder(nn.Module):
 
         Arguments and errors are those of :meth:`encode`.
         """
-        seen, lengths = Recording(), [len(text) for text in texts]
-        self._read(texts, types, seen.encoder)
-        return seen.sentences(lengths, lengths)
+        recording, lengths = Recording(), [len(text) for text in texts]
+        self._run(texts, types, recording.encoder)
+        return recording.sentences(lengths, lengths)
 
-    def _read(
+    def _run(
         self,
         texts: Sequence[Sequence[int]],
         types: Sequence[Sequence[int]] | None,
-        seen: list[Tensor] | None,
+        recorded: list[Tensor] | None,
     ) -> Tensor:
-        """Return states (texts, length, width) of texts of any length, right-padded."""
+        """Return states (texts, length, width) of right-padded texts of different lengths."""
         limit = self.settings.max_length
         for number, text in enumerate(texts, start=1):
             if len(text) > limit:
@@ -143,9 +144,9 @@ class MaskedEncoder(nn.Module):
                 )
         if not texts:
             return torch.zeros(0, 0, self.settings.width, device=self.device)
-        tokens = pad(texts, FILLER, self.device)
+        tokens = pad(texts, PADDING_TOKEN, self.device)
         lengths = torch.tensor([len(text) for text in texts], device=self.device)
         mask = torch.arange(tokens.shape[1], device=self.device) < lengths[:, None]  # (texts, length)
-        kinds = None if types is None else pad(types, 0, self.device)
-        out: Tensor = self(tokens, mask, kinds, seen)
+        token_types = None if types is None else pad(types, 0, self.device)
+        out: Tensor = self(tokens, mask, token_types, recorded)
         return out

@@ -13,7 +13,7 @@ from uwaga.decoder import Choice, Ids, Memory, Step, Symbols
 from uwaga.errors import SettingsError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import EncoderBlock, Recording, ResidualBlock, norm
-from uwaga.models.layers.attention import needed
+from uwaga.models.layers.attention import mask_unless_full
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
 from uwaga.models.layers.feedforward import FeedForward
@@ -26,7 +26,7 @@ from uwaga.settings import ProphetNetSettings
 
 
 class StreamBlock(ResidualBlock):
-    """Self-attention of all streams, cross-attention and feed-forward, each with a residual and a norm."""
+    """Self-attention of all streams, cross-attention and feed-forward, each with a residual connection."""
 
     def __init__(self, settings: ProphetNetSettings) -> None:
         super().__init__(settings)
@@ -53,32 +53,32 @@ class StreamBlock(ResidualBlock):
         memory: KeysValues,
         memory_mask: Tensor | None,
         need_weights: bool = False,
-        seen: Recording | None = None,
+        recording: Recording | None = None,
     ) -> tuple[Tensor, KeysValues, Tensor | None]:
         """Run the block over all target positions, or over new ones after earlier ones.
 
         Args:
             x: (sentences * beams, streams, target, width).
-            past: the past of stream 0, (sentences * beams, heads, past, head width).
+            past: cached keys and values of stream 0, (sentences * beams, heads, past, head width).
             memory: (sentences, heads, source, head width).
             memory_mask: (sentences, 1, 1, source) bool.
             need_weights: return the cross-attention weights.
-            seen: where each head's weights are put, those with which stream 0 reads the target and those
-                of stream 1 to the source.
+            recording: recording to which each head's weights are appended: self-attention of stream 0 and
+                cross-attention of stream 1.
 
         Returns:
-            x of the same shape, the longer cache, and the weights of stream 1, which predicts the next token,
-            (sentences * beams, target, source), the mean over heads, or None.
+            x of the same shape, the longer cache, and the cross-attention weights of stream 1, which
+            predicts the next token: (sentences * beams, target, source), the mean over heads, or None.
         """
-        branch, cache = self.self_attention(x, past, None if seen is None else seen.decoder)
+        branch, cache = self.self_attention(x, past, None if recording is None else recording.decoder)
         x = self.after(x, branch, self.self_attention_norm)
         rows, streams, target, width = x.shape
         sentences = memory.keys.shape[0]
-        side_by_side = x.reshape(sentences, rows // sentences * streams * target, width)
-        looking = need_weights or seen is not None
-        context, weights = self.cross_attention(side_by_side, memory, memory_mask, looking)
-        if seen is not None and weights is not None:
-            seen.cross.append(weights.unflatten(2, (streams, target))[:, :, 1])
+        queries = x.reshape(sentences, rows // sentences * streams * target, width)
+        return_weights = need_weights or recording is not None
+        context, weights = self.cross_attention(queries, memory, memory_mask, return_weights)
+        if recording is not None and weights is not None:
+            recording.cross.append(weights.unflatten(2, (streams, target))[:, :, 1])
         x = self.after(x, context.reshape(x.shape), self.cross_attention_norm)
         x = self.after(x, self.feed_forward(x), self.feed_forward_norm)
         if weights is not None:
@@ -87,14 +87,14 @@ class StreamBlock(ResidualBlock):
 
 
 class ProphetNet(Seq2Seq):
-    """A Transformer's encoder, and a decoder of ``1 + ngram`` streams.
+    """A Transformer encoder and a decoder of ``1 + ngram`` streams.
 
-    Stream 0 reads the target so far. Stream s > 0 has a vector of its own instead of a token at each
-    position, and predicts the next token without the last ``s - 1`` tokens before. Stream 1 is the decoder
-    that search uses; the others train it to plan ahead and are not needed afterwards.
+    Stream 0 reads the target prefix. Stream s > 0 has a learned vector instead of a token at each position,
+    and predicts the next token without the last ``s - 1`` tokens before it. Search uses stream 1; the later
+    streams train it to plan ahead and are not used afterwards.
 
     Raises:
-        SettingsError: the vocabularies of both sides differ; one table serves both and the output.
+        SettingsError: the vocabularies differ; source, target and output share one table.
     """
 
     def __init__(
@@ -128,37 +128,41 @@ class ProphetNet(Seq2Seq):
     def output(self) -> OutputLayer:
         return OutputLayer(self.embedding.weight, None)
 
-    def encode_ids(self, source: Tensor, seen: Recording | None = None) -> tuple[Tensor, Tensor]:
+    def encode_ids(self, source: Tensor, recording: Recording | None = None) -> tuple[Tensor, Tensor]:
         """Return encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         x = self.embedding(source) + self.source_positions(0, source.shape[1])
         x = self.dropout(self.source_norm(x))
         for block in self.encoder:
-            x = block(x, needed(mask), seen=None if seen is None else seen.encoder)
+            x = block(x, mask_unless_full(mask), recorded=None if recording is None else recording.encoder)
         return x, mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
         return self.future_features(source, target_in, 1)[:, 0]
 
     def future_features(
-        self, source: Tensor, target_in: Tensor, ngram: int, seen: Recording | None = None
+        self, source: Tensor, target_in: Tensor, ngram: int, recording: Recording | None = None
     ) -> Tensor:
         """Return outputs (sentences, ngram, target, width) of the first predicting streams, next token first.
 
         Stream j at position t reads the target up to t - j, and predicts the same token as the first stream.
         """
-        encodings, mask = self.encode_ids(source, seen)
+        encodings, mask = self.encode_ids(source, recording)
         x = self._embed(target_in, 0, ngram)
         for block in self._blocks():
             # Padding is after the target, where no real token attends.
-            x, _, _ = block(x, None, block.cross_attention.project(encodings), needed(mask), seen=seen)
+            x, _, _ = block(
+                x, None, block.cross_attention.project(encodings), mask_unless_full(mask), recording=recording
+            )
         return x[:, 1:]
 
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
-        seen, filler = Recording(), self.symbols.pad
-        self.future_features(pad(sources, filler, self.device), pad(targets, filler, self.device), 1, seen)
-        return seen.sentences(list(map(len, sources)), list(map(len, targets)))
+        recording, filler = Recording(), self.symbols.pad
+        self.future_features(
+            pad(sources, filler, self.device), pad(targets, filler, self.device), 1, recording
+        )
+        return recording.sentences(list(map(len, sources)), list(map(len, targets)))
 
     def training_features(self, source: Tensor, target_in: Tensor) -> Sequence[tuple[Tensor, float]]:
         if not self.training:
@@ -179,13 +183,13 @@ class ProphetNet(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
-        x, mask = self._embed(ids, state.position, 1), needed(state.memory.mask)
+        x, mask = self._embed(ids, state.position, 1), mask_unless_full(state.memory.mask)
         caches: list[KeysValues] = []
         weights = None
         for index, block in enumerate(self._blocks()):
             past = cast(KeysValues, state.layers[index]) if state.layers else None
-            need = choice.attention and index == len(self.decoder) - 1
-            x, cache, weights = block(x, past, state.memory.layers[index], mask, need)
+            need_weights = choice.attention and index == len(self.decoder) - 1
+            x, cache, weights = block(x, past, state.memory.layers[index], mask, need_weights)
             caches.append(cache)
         candidates, log_probs = choose(self.logits(x[:, 1, 0]), choice)
         attention = None if weights is None else weights[:, 0].float().cpu().numpy()  # (rows, source)

@@ -1,8 +1,8 @@
-"""Base of the recurrent models: embeddings, unrolling, memory, state, attention over a memory.
+"""Base of the recurrent models: embeddings, unrolling, memory, state and attention over a memory.
 
 A model implements encoding (:meth:`Recurrent.encode_ids`) and unrolling its decoder over any number of inputs
-from any state (:meth:`Recurrent.unroll`). Training unrolls a whole target, search one token at a time, with
-the same code.
+from any state (:meth:`Recurrent.unroll`). Training unrolls a complete target, search one token at a time,
+with the same code.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class RecurrentMemory:
     ``tokens`` (sentences,) source lengths; ``first`` the decoder's state before the first token, each part
     (sentences, units). With attention, ``values`` (sentences, source, width) are the annotations,
     ``prepared`` the result of ``score.prepare`` (M21), and ``mask`` (sentences, 1, source) is True on
-    tokens, None if all are. Without attention the state is the whole memory (E3).
+    tokens, None if all are. Without attention, the state is the only memory (E3).
     """
 
     tokens: Tensor
@@ -62,17 +62,17 @@ class RecurrentMemory:
         tokens = self.tokens[sentences]
         used = int(tokens.max())
 
-        def kept(table: Tensor | None) -> Tensor | None:
+        def crop(table: Tensor | None) -> Tensor | None:
             return None if table is None else table[sentences, :used]
 
         mask = None if self.mask is None else self.mask[sentences, :, :used]
         first = tuple(part[sentences] for part in self.first)
-        return RecurrentMemory(tokens, first, kept(self.values), kept(self.prepared), mask)
+        return RecurrentMemory(tokens, first, crop(self.values), crop(self.prepared), mask)
 
 
 @dataclass(frozen=True)
 class RecurrentState:
-    """The decoder's state: each of ``parts`` is (rows, units)."""
+    """State of the decoder; each of ``parts`` is (rows, units)."""
 
     memory: RecurrentMemory
     beams: int
@@ -86,8 +86,8 @@ class RecurrentState:
     def select(self, sentences: Ids) -> RecurrentState:
         """See :meth:`uwaga.decoder.State.select`."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
-        kept = torch.from_numpy(sentences).to(self.memory.tokens.device)
-        return replace(self, memory=self.memory.select(kept), parts=self._rows(rows))
+        indices = torch.from_numpy(sentences).to(self.memory.tokens.device)
+        return replace(self, memory=self.memory.select(indices), parts=self._rows(rows))
 
     def _rows(self, rows: Ids) -> Tensors:
         index = torch.from_numpy(rows).to(self.memory.tokens.device)
@@ -155,14 +155,14 @@ class Recurrent(Seq2Seq):
         position: int = 0,
         need_weights: bool = False,
     ) -> Unrolled:
-        """Run the decoder over known inputs.
+        """Run the decoder over a sequence of inputs.
 
         Args:
-            embedded: (rows, time, embedding) the inputs, ``rows`` a multiple of the memory's sentences.
-            memory: the encoded sources, one row per sentence.
-            parts: the state before the first of them.
+            embedded: (rows, time, embedding) inputs; ``rows`` is a multiple of the number of sentences.
+            memory: encoded sources, one row per sentence.
+            parts: state before the first input.
             position: number of earlier inputs.
-            need_weights: return the attention.
+            need_weights: whether to return the attention weights.
         """
 
     @property
@@ -170,7 +170,8 @@ class Recurrent(Seq2Seq):
         return OutputLayer(self.output_weight, self.output_bias)
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
-        # In 16 bits the rounding of each step would enter all later ones: only the output layer is cast.
+        # In 16 bits, the rounding errors of each step would propagate to later steps: only the output layer
+        # is cast.
         with torch.autocast(source.device.type, enabled=False):
             memory = self.encode_ids(source)
             return self.unroll(self._embed_target(target_in), memory, memory.first).features
@@ -186,12 +187,12 @@ class Recurrent(Seq2Seq):
 
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
-        seen, memory = Recording(), self.encode(sources)
-        fed = self._embed_target(pad(targets, self.symbols.pad, self.device))
-        weights = self.unroll(fed, memory, memory.first, need_weights=True).weights
+        recording, memory = Recording(), self.encode(sources)
+        embedded = self._embed_target(pad(targets, self.symbols.pad, self.device))
+        weights = self.unroll(embedded, memory, memory.first, need_weights=True).weights
         if weights is not None:
-            seen.cross.append(weights[:, None])  # one head
-        return seen.sentences(list(map(len, sources)), list(map(len, targets)))
+            recording.cross.append(weights[:, None])  # one head
+        return recording.sentences(list(map(len, sources)), list(map(len, targets)))
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> RecurrentMemory:
@@ -229,8 +230,8 @@ def with_annotations(
     """Return the memory of a model that attends to ``values`` (sentences, source, width)."""
     mask = torch.arange(values.shape[1], device=values.device) < lengths[:, None]
     values = values.masked_fill(~mask[..., None], 0.0)
-    needed = None if bool(mask.all()) else mask[:, None]
-    return RecurrentMemory(lengths, first, values, score.prepare(values), needed)
+    memory_mask = None if bool(mask.all()) else mask[:, None]
+    return RecurrentMemory(lengths, first, values, score.prepare(values), memory_mask)
 
 
 def attend_memory(
@@ -263,8 +264,8 @@ def attend_memory(
 class StepAttention:
     """Attention of successive decoder states over the same memory.
 
-    ``weights`` collects the weights of the steps, (rows, source) each. If each sentence has one row, as in
-    training, the gradients of all steps are computed together
+    ``weights`` holds the weights of each step, (rows, source). If each sentence has one row, as in training,
+    the gradients of all steps are computed together
     (:class:`uwaga.models.layers.kernels.StepProduct`).
     """
 
@@ -281,8 +282,8 @@ class StepAttention:
         assert memory.prepared is not None
         self.score, self.memory, self.position, self.window = score, memory, position, window
         self.weights: list[Tensor] = []
-        self.alone = rows == memory.sentences
-        if self.alone:
+        self.single_row = rows == memory.sentences
+        if self.single_row:
             self.source = memory.values.shape[1]
             self.scores = score.steps(memory.prepared, time)
             zeros = memory.values.new_zeros(()).expand(rows, time, memory.values.shape[2])
@@ -290,33 +291,33 @@ class StepAttention:
 
     def __call__(self, query: Tensor) -> Tensor:
         """Return the context (rows, width) of the next query (rows, units)."""
-        at = self.position + len(self.weights)
-        if not self.alone:
-            context, weights = attend_memory(self.score, query[:, None], self.memory, at, self.window)
+        position = self.position + len(self.weights)
+        if not self.single_row:
+            context, weights = attend_memory(self.score, query[:, None], self.memory, position, self.window)
             self.weights.append(weights[:, 0])
             return context[:, 0]
         mask, gain = self.memory.mask, None
         if self.window is not None:
-            steps = torch.full((1,), at, device=query.device)
+            steps = torch.full((1,), position, device=query.device)
             mask, gain = self.window(query[:, None], steps, self.memory.tokens, self.source)
         weights = attention_weights(self.scores(query)[:, None], mask, gain)[:, 0]  # (rows, source)
         self.weights.append(weights)
         return self.sums(weights)
 
 
-def beams_of(memory: RecurrentMemory, part: Tensor, rows: int) -> Tensor:
+def repeat_for_beams(memory: RecurrentMemory, part: Tensor, rows: int) -> Tensor:
     """Repeat (sentences, width) to one row for each hypothesis."""
     return part if rows == memory.sentences else part.repeat_interleave(rows // memory.sentences, dim=0)
 
 
-def flat(states: Sequence[LstmState]) -> Tensors:
+def flatten_states(states: Sequence[LstmState]) -> Tensors:
     """Flatten the states of a stack to the parts of a :class:`RecurrentState`."""
     return tuple(part for state in states for part in state)
 
 
-def stacked(parts: Tensors) -> tuple[LstmState, ...]:
+def unflatten_states(parts: Tensors) -> tuple[LstmState, ...]:
     """Invert :func:`flat`."""
-    return tuple(LstmState(parts[at], parts[at + 1]) for at in range(0, len(parts), 2))
+    return tuple(LstmState(parts[i], parts[i + 1]) for i in range(0, len(parts), 2))
 
 
 class Maxout(nn.Module):
@@ -329,5 +330,5 @@ class Maxout(nn.Module):
         nn.init.zeros_(self.inner.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., inputs) to (..., units)."""
+        """Map (..., inputs) to (..., units)."""
         return self.inner(x).unflatten(-1, (-1, 2)).amax(dim=-1)  # type: ignore[no-any-return]

@@ -5,15 +5,22 @@ from __future__ import annotations
 from torch import Tensor
 
 from uwaga.decoder import Symbols
-from uwaga.models.layers.recurrent import LstmStack, backwards
-from uwaga.models.recurrent import Recurrent, RecurrentMemory, Tensors, Unrolled, flat, stacked
+from uwaga.models.layers.recurrent import LstmStack, reverse_padded
+from uwaga.models.recurrent import (
+    Recurrent,
+    RecurrentMemory,
+    Tensors,
+    Unrolled,
+    flatten_states,
+    unflatten_states,
+)
 from uwaga.settings.recurrent import SutskeverSettings
 
 
 class Sutskever(Recurrent):
-    """The encoder's last states are the decoder's first; the source is read backwards, its end symbol last.
+    """The encoder's final states initialise the decoder; the source is reversed except for its end symbol.
 
-    Both sides run as fused calls, one per layer.
+    Encoder and decoder run as fused calls, one per layer.
     """
 
     def __init__(
@@ -26,9 +33,9 @@ class Sutskever(Recurrent):
 
     def encode_ids(self, source: Tensor) -> RecurrentMemory:
         lengths = self._lengths(source)
-        ids = backwards(source, lengths, keep_last=True) if self.reverse else source
+        ids = reverse_padded(source, lengths, keep_last=True) if self.reverse else source
         _, ends = self.encoder.run(self._embed_source(ids), lengths=lengths)
-        return RecurrentMemory(lengths, flat(ends))
+        return RecurrentMemory(lengths, flatten_states(ends))
 
     def unroll(
         self,
@@ -38,5 +45,5 @@ class Sutskever(Recurrent):
         position: int = 0,
         need_weights: bool = False,
     ) -> Unrolled:
-        states, ends = self.decoder.run(embedded, stacked(parts))
-        return Unrolled(self.dropout(states), flat(ends), None)
+        states, ends = self.decoder.run(embedded, unflatten_states(parts))
+        return Unrolled(self.dropout(states), flatten_states(ends), None)

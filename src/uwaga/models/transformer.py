@@ -14,10 +14,10 @@ from uwaga.decoder import Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.errors import TextTooLongError
 from uwaga.models.base import OutputLayer, Seq2Seq, pad
 from uwaga.models.blocks import DecoderBlock, EncoderBlock, LayerState, Recording, norm, watched_weights
-from uwaga.models.layers.attention import causal_mask, needed
+from uwaga.models.layers.attention import causal_mask, mask_unless_full
 from uwaga.models.layers.choose import choose
 from uwaga.models.layers.dropout import Dropout
-from uwaga.models.layers.multihead import KeysValues, packed
+from uwaga.models.layers.multihead import KeysValues, pack_caches
 from uwaga.models.layers.positions import LearnedPositions, RelativePositions, SinusoidalPositions
 from uwaga.models.layers.quantised import fake_quantise
 from uwaga.results.attention import Attentions
@@ -60,12 +60,12 @@ class TransformerMemory:
 class TransformerState:
     """The state of each decoder layer: caches (rows, heads, position, head width) of self-attention.
 
-    For M26 and M35 it is :class:`~uwaga.models.layers.ssru.SsruState` or
+    For M26 and M35, it is :class:`~uwaga.models.layers.ssru.SsruState` or
     :class:`~uwaga.models.layers.average.AverageState`.
 
     ``position`` is the number of cached positions. Rows that use fewer, after a draft (M42), have a ``mask``
     (rows, past) bool, True where they use one. After a draft is read, rows share caches and memory until some
-    are selected: ``of`` (rows,) is the sentence of each, None if each has its own.
+    are selected: ``row_sentences`` (rows,) is the sentence of each row, None if rows share nothing.
     """
 
     memory: TransformerMemory
@@ -73,51 +73,51 @@ class TransformerState:
     position: int
     layers: tuple[LayerState, ...] | None
     mask: Tensor | None = None
-    of: Tensor | None = None
+    row_sentences: Tensor | None = None
 
     def reorder(self, rows: Ids) -> TransformerState:
         """See :meth:`uwaga.decoder.State.reorder`."""
-        whole = self.own_rows()
-        return whole._rows(torch.from_numpy(rows).to(self.memory.mask.device), self.memory)
+        state = self.unshared()
+        return state._rows(torch.from_numpy(rows).to(self.memory.mask.device), self.memory)
 
     def select(self, sentences: Ids) -> TransformerState:
         """See :meth:`uwaga.decoder.State.select`."""
         rows = (sentences[:, None] * self.beams + np.arange(self.beams)).reshape(-1)
         device = self.memory.mask.device
-        kept = torch.from_numpy(sentences).to(device)
-        memory = self.memory.select(kept if self.of is None else self.of[kept])
+        indices = torch.from_numpy(sentences).to(device)
+        memory = self.memory.select(indices if self.row_sentences is None else self.row_sentences[indices])
         return self._rows(torch.from_numpy(rows).to(device), memory)
 
-    def own_rows(self) -> TransformerState:
-        """Return the state with caches and memory of its own for each row."""
-        return self if self.of is None else self.select(np.arange(len(self.of)))
+    def unshared(self) -> TransformerState:
+        """Return the state with separate caches and memory for each row."""
+        return self if self.row_sentences is None else self.select(np.arange(len(self.row_sentences)))
 
     def _rows(self, rows: Tensor, memory: TransformerMemory) -> TransformerState:
         if self.layers is None:
             return replace(self, memory=memory)
-        cached = rows if self.of is None else self.of[rows]
+        cached = rows if self.row_sentences is None else self.row_sentences[rows]
         layers = tuple(
-            type(layer)(*(kept.index_select(0, cached) for kept in layer)) for layer in self.layers
+            type(layer)(*(tensor.index_select(0, cached) for tensor in layer)) for layer in self.layers
         )
         if self.mask is None:
             return replace(self, memory=memory, layers=layers)
-        caches, mask = packed(cast(tuple[KeysValues, ...], layers), self.mask[rows])
-        alike = bool(mask.all())
+        caches, mask = pack_caches(cast(tuple[KeysValues, ...], layers), self.mask[rows])
+        unmasked = bool(mask.all())
         return replace(
             self,
             memory=memory,
             position=mask.shape[1],
             layers=caches,
-            mask=None if alike else mask,
-            of=None,
+            mask=None if unmasked else mask,
+            row_sentences=None,
         )
 
 
 class Transformer(Seq2Seq):
     """Embeddings, followed by stacks of encoder and decoder blocks (M16).
 
-    Attention on request is that of the last decoder layer, averaged over heads. ``rounded``: the output layer
-    is computed as in int8 (M36), like the other layers then.
+    The attention returned on request is that of the last decoder layer, averaged over heads. ``rounded``: the
+    output layer, like the others, is computed as in int8 (M36).
     """
 
     rounded = False
@@ -166,35 +166,35 @@ class Transformer(Seq2Seq):
         weight: Tensor = fake_quantise(self.output_weight) if self.rounded else self.output_weight
         return OutputLayer(weight, self.output_bias)
 
-    def encode_ids(self, source: Tensor, seen: Recording | None = None) -> tuple[Tensor, Tensor]:
+    def encode_ids(self, source: Tensor, recording: Recording | None = None) -> tuple[Tensor, Tensor]:
         """Return encodings (sentences, source, width) of padded ids (sentences, source) and their mask."""
         mask = (source != self.symbols.pad)[:, None, None, :]  # (sentences, 1, 1, source)
         x = self._embed(self.source_embedding, self.source_positions, self.source_norm, source, 0)
         bias = _bias(self.source_positions, 0, source.shape[1])
         for block in self.encoder:
-            x = block(x, needed(mask), bias, None if seen is None else seen.encoder)
+            x = block(x, mask_unless_full(mask), bias, None if recording is None else recording.encoder)
         return self.encoder_norm(x), mask
 
     def features(self, source: Tensor, target_in: Tensor) -> Tensor:
-        return self._read(source, target_in, None)
+        return self._run(source, target_in, None)
 
     @torch.inference_mode()
     def record(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[Attentions]:
-        seen, filler = Recording(), self.symbols.pad
-        self._read(pad(sources, filler, self.device), pad(targets, filler, self.device), seen)
-        return seen.sentences(list(map(len, sources)), list(map(len, targets)))
+        recording, filler = Recording(), self.symbols.pad
+        self._run(pad(sources, filler, self.device), pad(targets, filler, self.device), recording)
+        return recording.sentences(list(map(len, sources)), list(map(len, targets)))
 
-    def _read(self, source: Tensor, target_in: Tensor, seen: Recording | None) -> Tensor:
-        """Return the features of whole targets; fill ``seen`` with the attention of all layers."""
-        encodings, mask = self.encode_ids(source, seen)
+    def _run(self, source: Tensor, target_in: Tensor, recording: Recording | None) -> Tensor:
+        """Return the features of complete targets; append the attention of all layers to ``recording``."""
+        encodings, mask = self.encode_ids(source, recording)
         causal = causal_mask(target_in.shape[1], target_in.shape[1], target_in.device)
         x = self._embed(self.target_embedding, self.target_positions, self.target_norm, target_in, 0)
         bias = _bias(self.target_positions, 0, target_in.shape[1])
         for block in self._decoder_blocks():
-            # Padding is after the target, where causal attention of real tokens does not reach.
+            # Padding follows the target, so causal attention of real tokens does not reach it.
             memory = block.cross_attention.project(encodings)
-            x, _, _ = block(x, None, causal, memory, needed(mask), bias=bias, seen=seen)
-        return self._finished(x)
+            x, _, _ = block(x, None, causal, memory, mask_unless_full(mask), bias=bias, recording=recording)
+        return self._output_features(x)
 
     def guided_features(self, source: Tensor, target_in: Tensor) -> tuple[Tensor, Tensor]:
         features = self.features(source, target_in)
@@ -213,9 +213,9 @@ class Transformer(Seq2Seq):
     @torch.inference_mode()
     def step(self, tokens: Ids, state: TransformerState, choice: Choice) -> Step:  # type: ignore[override]
         ids = torch.from_numpy(tokens).to(self.device)[:, None]  # (rows, 1)
-        state = state.own_rows()
+        state = state.unshared()
         if state.mask is not None:
-            return self._after_drafts(ids, torch.ones_like(ids, dtype=torch.bool), state, choice)
+            return self._step_ragged(ids, torch.ones_like(ids, dtype=torch.bool), state, choice)
         x = self._embed(self.target_embedding, self.target_positions, self.target_norm, ids, state.position)
         bias = _bias(self.target_positions, state.position, 1)
         x, layers, weights = self._decode(x, state, None, bias, choice.attention)
@@ -234,17 +234,17 @@ class Transformer(Seq2Seq):
     def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
         assert isinstance(state, TransformerState)
         ids = pad(tokens, self.symbols.pad, self.device)  # (sentences, new)
-        counts = torch.tensor([[len(fed)] for fed in tokens], device=self.device)
-        read = torch.arange(ids.shape[1], device=self.device) < counts  # (sentences, new)
-        return self._after_drafts(ids, read, state.own_rows(), choice)
+        counts = torch.tensor([[len(sentence)] for sentence in tokens], device=self.device)
+        token_mask = torch.arange(ids.shape[1], device=self.device) < counts  # (sentences, new)
+        return self._step_ragged(ids, token_mask, state.unshared(), choice)
 
-    def _after_drafts(self, ids: Tensor, read: Tensor, state: TransformerState, choice: Choice) -> Step:
-        """Feed ids (rows, new), those where ``read`` is True, to rows at different positions (M42)."""
+    def _step_ragged(self, ids: Tensor, token_mask: Tensor, state: TransformerState, choice: Choice) -> Step:
+        """Feed the ids (rows, new) where ``token_mask`` is True to rows at different positions (M42)."""
         past = state.mask
         if past is None:
             past = torch.ones(len(ids), state.position, dtype=torch.bool, device=self.device)
-        mask = torch.cat([past, read], dim=1)  # (rows, past + new)
-        keys = mask.cumsum(dim=1) - 1  # positions; those of padding are hidden
+        mask = torch.cat([past, token_mask], dim=1)  # (rows, past + new)
+        keys = mask.cumsum(dim=1) - 1  # positions; padding is masked
         queries = keys[:, state.position :]
         if self.max_target is not None and int(keys.max()) >= self.max_target:
             raise TextTooLongError(f"the target takes {int(keys.max()) + 1} of {self.max_target} positions")
@@ -253,21 +253,26 @@ class Transformer(Seq2Seq):
         bias = positions.between(queries, keys) if isinstance(positions, RelativePositions) else None
         x = self._embed(self.target_embedding, positions, self.target_norm, ids, queries)
         x, layers, weights = self._decode(x, state, visible[:, None], bias, choice.attention)
-        of, ahead = read.nonzero(as_tuple=True)  # (fed tokens,)
-        candidates, log_probs = choose(self.logits(x[of, ahead]), choice)
-        attention = None if weights is None else weights[of, ahead].float().cpu().numpy()
-        own = torch.cat([past[of], torch.arange(ids.shape[1], device=self.device) <= ahead[:, None]], dim=1)
+        sentence_indices, columns = token_mask.nonzero(as_tuple=True)  # (tokens,)
+        candidates, log_probs = choose(self.logits(x[sentence_indices, columns]), choice)
+        attention = None if weights is None else weights[sentence_indices, columns].float().cpu().numpy()
+        row_mask = torch.cat(
+            [past[sentence_indices], torch.arange(ids.shape[1], device=self.device) <= columns[:, None]],
+            dim=1,
+        )
         position = state.position + ids.shape[1]
-        following = replace(state, position=position, layers=layers, mask=own, of=of)
+        following = replace(
+            state, position=position, layers=layers, mask=row_mask, row_sentences=sentence_indices
+        )
         return Step(candidates, log_probs, following, attention)
 
     def _decode(
         self, x: Tensor, state: TransformerState, causal: Tensor | None, bias: Tensor | None, attention: bool
     ) -> tuple[Tensor, tuple[LayerState, ...], Tensor | None]:
-        """Return features (rows, new, width), the longer caches and, if asked for, the last layer's
-        attention (rows, new, source).
+        """Return features (rows, new, width), the longer caches and, on request, the last layer's attention
+        (rows, new, source).
         """
-        mask = needed(state.memory.mask)
+        mask = mask_unless_full(state.memory.mask)
         caches = []
         weights = None
         for index, block in enumerate(self._decoder_blocks()):
@@ -277,13 +282,13 @@ class Transformer(Seq2Seq):
                 x, past, causal, state.memory.layers[index], mask, attention and last, bias
             )
             caches.append(cache)
-        return self._finished(x), tuple(caches), weights
+        return self._output_features(x), tuple(caches), weights
 
     def _decoder_blocks(self) -> list[DecoderBlock]:
         return cast(list[DecoderBlock], list(self.decoder))
 
-    def _finished(self, x: Tensor) -> Tensor:
-        """Return the features (rows, target, width) for the output layer from the last block's output."""
+    def _output_features(self, x: Tensor) -> Tensor:
+        """Return the input of the output layer (rows, target, width) from the last block's output."""
         out: Tensor = self.decoder_norm(x)
         out = out * self.settings.width**-0.5 if self.settings.output_scale else out
         return fake_quantise(out) if self.rounded else out
@@ -292,23 +297,23 @@ class Transformer(Seq2Seq):
         self,
         embedding: nn.Embedding,
         positions: Positions,
-        after: nn.Module | None,
+        embedding_norm: nn.Module | None,
         ids: Tensor,
         start: int | Tensor,
     ) -> Tensor:
-        """Return (rows, position, width) of ids (rows, position), from ``start`` on, or at its positions."""
+        """Return (rows, position, width) of ids (rows, position), which start at ``start`` or are at it."""
         x = embedding(ids)  # (rows, position, width)
         if self.settings.embedding_scale:
             x = x * self.scale
         if not isinstance(positions, RelativePositions):
             x = x + (positions.at(start) if isinstance(start, Tensor) else positions(start, ids.shape[1]))
-        return self.dropout(x if after is None else after(x))  # type: ignore[no-any-return]
+        return self.dropout(x if embedding_norm is None else embedding_norm(x))  # type: ignore[no-any-return]
 
 
-def _positions(settings: TransformerSettings, heads: int, both_ways: bool) -> Positions:
+def _positions(settings: TransformerSettings, heads: int, bidirectional: bool) -> Positions:
     length, width, offset = settings.max_length, settings.width, settings.position_offset
     if settings.positions == "relative":
-        return RelativePositions(heads, settings.relative_buckets, settings.relative_distance, both_ways)
+        return RelativePositions(heads, settings.relative_buckets, settings.relative_distance, bidirectional)
     if settings.positions == "learned":
         return LearnedPositions(length, width, offset)
     return SinusoidalPositions(length, width, settings.sinusoids, offset)

@@ -9,9 +9,9 @@ from typing import cast
 
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.adapter import weights_checksum
-from uwaga.checkpoints.checkpoint import KINDS, Checkpoint
+from uwaga.checkpoints.checkpoint import MODEL_KINDS, Checkpoint
 from uwaga.checkpoints.formats.uwaga.read import decoding_settings, read_tokeniser
-from uwaga.checkpoints.languages import UNKNOWN, Languages
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.registry import UWAGA
 from uwaga.checkpoints.rewrite import can_rewrite
 from uwaga.checkpoints.storage.safetensors_files import open_tensors
@@ -129,7 +129,7 @@ def open_base(settings: Settings) -> tuple[Settings, Base | None]:
     checkpoint = _read(settings.init, keep=settings.adapt.vocabulary == "keep")
     languages = [
         None if name == unknown else name
-        for name, unknown in zip(settings.data.languages, UNKNOWN, strict=True)
+        for name, unknown in zip(settings.data.languages, UNSTATED_LANGUAGES, strict=True)
     ]
     try:
         direction = checkpoint.languages.direction(*languages)
@@ -158,7 +158,7 @@ def _read(name: str, keep: bool) -> Checkpoint:
     except ModelError as error:
         raise ModelError(f"init: {error}") from None
     if checkpoint.task != "translate":
-        raise SettingsError(f"init: {checkpoint.place}: {KINDS[checkpoint.task][0]}, not a translation model")
+        raise SettingsError(f"init: {checkpoint.place}: {MODEL_KINDS[checkpoint.task][0]}, not a translation model")
     if checkpoint.weights is None:
         raise SettingsError(
             f"init: {checkpoint.place}: int8 weights cannot be trained; name the model that was converted to "

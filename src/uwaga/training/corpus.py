@@ -188,7 +188,7 @@ def _stores(
         if guided is not None:
             links = corpus_links(corpus, guided, folder.with_name(f"{folder.name}.alignment"), say)
         reader = read_corpus(corpus, links=links)
-        stores.append(build_store(reader, *tokenisers, folder, data, keep_text, say=say))
+        stores.append(build_store(reader, *tokenisers, folder, data, keep_text, log=say))
         for line in reader.report.summary():
             say(f"{side} data: {line}")
     return stores

@@ -15,7 +15,7 @@ from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.rewrite import rewrite
 from uwaga.checkpoints.score_stats import ScoreStats
 from uwaga.errors import CheckpointError, SettingsError
-from uwaga.models.adapters import adapters_of
+from uwaga.models.adapters import adapted_layers
 from uwaga.models.base import Seq2Seq
 from uwaga.models.build import build_model
 from uwaga.results.attention import Floats
@@ -246,7 +246,7 @@ def _adapter(folder: Path, settings: Settings, base: Base, model: Seq2Seq) -> Ad
     assert settings.adapt.lora is not None
     sides = {
         name: (layer.lora_a.detach().cpu().numpy(), layer.lora_b.detach().cpu().numpy())
-        for name, layer in adapters_of(model).items()
+        for name, layer in adapted_layers(model).items()
     }
     lora = settings.adapt.lora
     return Adapter(folder, base.name, base.sha256, lora.rank, lora.alpha, sides)

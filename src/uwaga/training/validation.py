@@ -8,14 +8,14 @@ from typing import Any
 
 import torch
 
-from uwaga.checkpoints.score_stats import ScoreStats, measured_stats
+from uwaga.checkpoints.score_stats import ScoreStats, summarise_scores
 from uwaga.data.batches import Batch
 from uwaga.data.corpus import Pair
 from uwaga.engine import NativeModel, pack
 from uwaga.engine.layout import engine_refusal
 from uwaga.errors import ModelError
 from uwaga.evaluation import MetricScore, evaluate
-from uwaga.models.adapters import adapters_of
+from uwaga.models.adapters import adapted_layers
 from uwaga.models.base import Seq2Seq
 from uwaga.models.decoder_only import DecoderOnly
 from uwaga.models.recurrent import Recurrent
@@ -158,7 +158,7 @@ def validate(
             loss,
             report["bleu"],
             report["chrf"],
-            measured_stats([hypotheses[0] for hypotheses in results]),
+            summarise_scores([hypotheses[0] for hypotheses in results]),
             choose_samples(pairs, texts),
             scores_by_length(pairs, texts, training.bleu_tokenise),
         )
@@ -178,7 +178,7 @@ def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
         return model
     if engine_refusal(model.settings) or (isinstance(model, Transformer) and model.rounded):
         return model
-    state.update((f"{name}.weight", layer.merged()) for name, layer in adapters_of(model).items())
+    state.update((f"{name}.weight", layer.merged()) for name, layer in adapted_layers(model).items())
     source = model.embedding if isinstance(model, DecoderOnly) else model.source_embedding
     sizes = source.num_embeddings, model.vocabulary
     try:

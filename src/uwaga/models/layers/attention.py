@@ -32,7 +32,7 @@ def attend(
         mask: bool, broadcasts to (..., target, source); True where a query may attend. A masked position
             gets weight exactly 0; a query with all positions masked gets zeros (M8).
         drop: probability of dropping a weight.
-        need_weights: return the weights, computed without fused kernels.
+        need_weights: whether to return the weights, computed without fused kernels.
         bias: added to the scores, broadcasts to (..., target, source); for example relative positions.
         gain: (..., target, source), multiplied with the weights after the softmax (M9).
 
@@ -60,7 +60,7 @@ def attention_weights(scores: Tensor, mask: Tensor | None, gain: Tensor | None =
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the softmax over the last axis: exactly 0 where ``mask`` is False, also for whole rows (M8)."""
+    """Return the softmax over the last axis, exactly 0 where ``mask`` is False, even in entire rows (M8)."""
     if mask is None:
         return torch.softmax(scores, dim=-1)
     lowest = torch.finfo(scores.dtype).min
@@ -78,7 +78,7 @@ def causal_mask(target: int, source: int, device: torch.device | str | None = No
 def _fused_is_faster(query: Tensor, drop: float) -> bool:
     if query.device.type != "cpu":
         return drop == 0.0
-    # torch's CPU kernel is fast forward, but its 16-bit backward was measured nine times slower.
+    # torch's CPU kernel has a fast forward pass, but its 16-bit backward was measured nine times slower.
     return drop == 0.0 and not (query.dtype != torch.float32 and torch.is_grad_enabled())
 
 
@@ -86,11 +86,11 @@ def _fused(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> 
     if mask is None:
         return functional.scaled_dot_product_attention(query, keys, values)
     # A row with all positions masked attends to all, to avoid NaN, and is zeroed afterwards.
-    sighted = mask.any(dim=-1, keepdim=True)  # (..., target, 1)
-    context = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask | ~sighted)
-    return context.masked_fill(~sighted, 0.0)
+    has_keys = mask.any(dim=-1, keepdim=True)  # (..., target, 1)
+    context = functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask | ~has_keys)
+    return context.masked_fill(~has_keys, 0.0)
 
 
-def needed(mask: Tensor) -> Tensor | None:
+def mask_unless_full(mask: Tensor) -> Tensor | None:
     """Return the mask, or None if nothing is masked: attention without a mask is faster."""
     return None if bool(mask.all()) else mask

@@ -1,4 +1,4 @@
-"""The average attention network (M35), a replacement for the decoder's self-attention."""
+"""The average attention network (M35), which replaces the decoder's self-attention."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from uwaga.models.layers.feedforward import ACTIVATIONS
 
 
 class AverageState(NamedTuple):
-    """The sum of the inputs so far, ``total`` (rows, width), and their number, ``seen`` (rows, 1).
+    """The sum of the inputs so far, ``total`` (rows, width), and their number, ``count`` (rows, 1).
 
-    Both are in float32 at least.
+    Both have at least float32 precision.
     """
 
     total: Tensor
-    seen: Tensor
+    count: Tensor
 
 
 def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageState]:
@@ -28,7 +28,7 @@ def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageS
 
     Args:
         x: (rows, new, width).
-        past: the state after the earlier positions, or None if there are none.
+        past: state after the earlier positions, or None if there are none.
 
     Returns:
         (rows, new, width), and the state after the last position.
@@ -36,24 +36,24 @@ def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageS
     totals = torch.cumsum(at_least_float32(x), dim=1)
     counts = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=totals.dtype)[:, None]  # (new, 1)
     if past is not None:
-        totals, counts = totals + past.total[:, None], counts + past.seen[:, None]  # (rows, new, ...)
+        totals, counts = totals + past.total[:, None], counts + past.count[:, None]  # (rows, new, ...)
     state = AverageState(totals[:, -1], counts[..., -1, :].expand(x.shape[0], 1))
     return (totals / counts).to(x.dtype), state
 
 
 class AverageAttention(nn.Module):
-    """``i_t ⊙ x_t + f_t ⊙ g_t`` of an input and of ``g_t``, the feed-forward of the mean so far (Zhang 2018).
+    """``i_t ⊙ x_t + f_t ⊙ g_t`` of an input and ``g_t``, the feed-forward of the running mean (Zhang 2018).
 
-    As Marian has it: ``i_t = σ(W_i x_t + b_i)`` and ``f_t = σ(W_f g_t + b_f)``, where Zhang 2018 eq. 3 gives
-    both gates both vectors.
+    As in Marian, ``i_t = σ(W_i x_t + b_i)`` and ``f_t = σ(W_f g_t + b_f)``; in Zhang 2018 eq. 3, both gates
+    read both vectors.
 
     Args:
-        width: the width of the vectors.
-        sizes: inputs and outputs of each product of the feed-forward.
-        activated: how many of them an activation follows.
-        activation: its name in the settings.
-        gated: without gates the output is ``g_t``.
-        dropout: after each activation.
+        width: width of the vectors.
+        sizes: inputs and outputs of each layer of the feed-forward.
+        activated: number of layers that are followed by an activation.
+        activation: name of the activation in the settings.
+        gated: whether there are gates; without them, the output is ``g_t``.
+        dropout: dropout after each activation.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Choosing candidates where the logits are: the torch twin of :mod:`uwaga.search.choose`."""
+"""Choice of candidates on the device of the logits: the torch version of :mod:`uwaga.search.choose`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from uwaga.decoder import Choice, Ids, LogProbs, Sampling
-from uwaga.search.choose import every_token, pick
+from uwaga.search.choose import pick, vocabulary_ids
 
 
 def at_least_float32(x: Tensor) -> Tensor:
@@ -17,10 +17,10 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 
 CHUNK = 2**20
-"""Logits taken together on a CPU, so that they stay in its cache."""
+"""Number of logits processed at a time on a CPU, so that they stay in its cache."""
 
-HEAD = 256
-"""Most probable tokens that a draw is first looked for among."""
+INITIAL_CANDIDATES = 256
+"""Number of the most probable tokens in which a sample is first looked up."""
 
 
 def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
@@ -29,21 +29,21 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
     Only the candidates leave the device.
 
     Args:
-        logits: (rows, vocabulary) of any floating type; float32 and float64 logits are used up: banned
-            entries are overwritten.
+        logits: (rows, vocabulary) of any floating type; banned entries of float32 and float64 logits are
+            overwritten.
         choice: what to return; see :class:`uwaga.decoder.Choice`.
 
     Returns:
-        ``tokens`` (rows, k) and the model's own natural ``log_probs`` (rows, k), falling, ties by the
-        lower id; in float64 where the logits are, else in float32. A candidate at -inf means that there was
-        no further one; its token is arbitrary. Extra tokens follow.
+        ``tokens`` (rows, k) and the model's natural ``log_probs`` (rows, k), descending, ties by lower id; in
+        float64 if the logits are, else in float32. A candidate at -inf means that there are no more; its
+        token is arbitrary. Extra tokens follow.
     """
     table = at_least_float32(logits.detach())  # (rows, vocabulary)
     rows, vocabulary = table.shape
     if choice.all_tokens:
-        return every_token(rows, vocabulary), torch.log_softmax(table, dim=1).cpu().numpy()
+        return vocabulary_ids(rows, vocabulary), torch.log_softmax(table, dim=1).cpu().numpy()
     size = max(rows, 1) if table.is_cuda else max(1, CHUNK // vocabulary)
-    banned = _by_row(choice.banned)
+    banned = _sort_by_row(choice.banned)
     parts = []
     with torch.inference_mode():
         for start in range(0, rows, size):
@@ -55,13 +55,13 @@ def choose(logits: Tensor, choice: Choice) -> tuple[Ids, LogProbs]:
 
 
 def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: int) -> tuple[Ids, LogProbs]:
-    """Choose for rows ``start`` to ``stop``; ``table`` (rows, vocabulary) holds only these."""
+    """Choose for rows ``start`` to ``stop``; ``table`` (rows, vocabulary) holds only these rows."""
     log_probs = torch.log_softmax(table, dim=1)  # (rows, vocabulary)
     forced = None if choice.forced is None else choice.forced[start:stop]
-    kept = None if forced is None else _at(log_probs, np.maximum(forced, 0)[:, None])
-    banned_here = banned[slice(*np.searchsorted(banned[:, 0], [start, stop]))]
-    if len(banned_here):
-        pairs = torch.from_numpy(banned_here).to(table.device)
+    forced_log_probs = None if forced is None else _gather(log_probs, np.maximum(forced, 0)[:, None])
+    chunk_banned = banned[slice(*np.searchsorted(banned[:, 0], [start, stop]))]
+    if len(chunk_banned):
+        pairs = torch.from_numpy(chunk_banned).to(table.device)
         table[pairs[:, 0] - start, pairs[:, 1]] = -torch.inf
         if choice.renormalise:
             log_probs = torch.log_softmax(table, dim=1)
@@ -70,72 +70,74 @@ def _choose_rows(table: Tensor, choice: Choice, banned: Ids, start: int, stop: i
     else:
         tokens, values = _best(table, min(choice.count, table.shape[1]))
     if choice.extra_tokens is not None:
-        extra_tokens = choice.extra_tokens[start:stop]  # (rows, wanted)
+        extra_tokens = choice.extra_tokens[start:stop]  # (rows, extra)
         tokens = np.concatenate([tokens, np.maximum(extra_tokens, 0)], axis=1)
-        extra_values = np.where(extra_tokens < 0, -np.inf, _at(table, np.maximum(extra_tokens, 0)))
+        extra_values = np.where(extra_tokens < 0, -np.inf, _gather(table, np.maximum(extra_tokens, 0)))
         values = np.concatenate([values, extra_values.astype(values.dtype)], axis=1)
-    chosen: LogProbs = np.where(np.isneginf(values), -np.inf, _at(log_probs, tokens)).astype(values.dtype)
-    if forced is not None and kept is not None:
-        bound = forced >= 0  # (rows,)
-        tokens[bound, 0] = forced[bound]
-        chosen[bound] = -np.inf
-        chosen[bound, 0] = kept[bound, 0]
-    return tokens, chosen
+    chosen_log_probs: LogProbs = np.where(np.isneginf(values), -np.inf, _gather(log_probs, tokens)).astype(
+        values.dtype
+    )
+    if forced is not None and forced_log_probs is not None:
+        is_forced = forced >= 0  # (rows,)
+        tokens[is_forced, 0] = forced[is_forced]
+        chosen_log_probs[is_forced] = -np.inf
+        chosen_log_probs[is_forced, 0] = forced_log_probs[is_forced, 0]
+    return tokens, chosen_log_probs
 
 
 def _best(table: Tensor, count: int) -> tuple[Ids, LogProbs]:
     """Return the ``count`` largest of each row and their indices, descending, ties by the lower index."""
     if count == 1:
-        greatest, index = table.max(dim=1, keepdim=True)  # of equals torch returns the first
-        return index.cpu().numpy(), greatest.cpu().numpy()
-    one_more = min(count + 1, table.shape[1])
-    top, index = torch.topk(table, one_more, dim=1)  # (rows, count + 1)
+        maximum, index = table.max(dim=1, keepdim=True)  # torch returns the first maximum
+        return index.cpu().numpy(), maximum.cpu().numpy()
+    top_count = min(count + 1, table.shape[1])
+    top, index = torch.topk(table, top_count, dim=1)  # (rows, count + 1)
     values, tokens = top.cpu().numpy(), index.cpu().numpy()
-    alike = (values[:, :-1] == values[:, 1:]) & (values[:, 1:] > -np.inf)  # (rows, count)
-    if one_more > count:
-        _settle_last(table, values, tokens, np.nonzero(alike[:, -1])[0], count)
-    if alike.any():
+    ties = (values[:, :-1] == values[:, 1:]) & (values[:, 1:] > -np.inf)  # (rows, count)
+    if top_count > count:
+        _resolve_last_ties(table, values, tokens, np.nonzero(ties[:, -1])[0], count)
+    if ties.any():
         order = np.lexsort((tokens[:, :count], -values[:, :count]), axis=1)
         tokens[:, :count] = np.take_along_axis(tokens[:, :count], order, axis=1)
     return tokens[:, :count], values[:, :count]
 
 
-def _settle_last(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, count: int) -> None:
-    """Take the lowest ids on ties at the last place, of which torch takes any."""
+def _resolve_last_ties(table: Tensor, values: LogProbs, tokens: Ids, rows: Ids, count: int) -> None:
+    """Take the lowest ids on ties at the last rank, where torch takes any."""
     if not len(rows):
         return
     last = values[rows, count - 1]
-    which = torch.from_numpy(rows).to(table.device)
-    equals = table[which] == torch.from_numpy(last).to(table.device)[:, None]  # (tied, vocabulary)
+    row_indices = torch.from_numpy(rows).to(table.device)
+    equals = table[row_indices] == torch.from_numpy(last).to(table.device)[:, None]  # (tied, vocabulary)
     row, column = (part.cpu().numpy() for part in torch.nonzero(equals, as_tuple=True))
     starts = np.searchsorted(row, np.arange(len(rows)))
     for number, (tied, start) in enumerate(zip(rows.tolist(), starts.tolist(), strict=True)):
-        above = int((values[tied, :count] > last[number]).sum())
-        tokens[tied, above:count] = column[start : start + count - above]
+        greater = int((values[tied, :count] > last[number]).sum())
+        tokens[tied, greater:count] = column[start : start + count - greater]
 
 
 def _draw(table: Tensor, sampling: Sampling, uniform: NDArray[np.float64]) -> tuple[Ids, LogProbs]:
     """Sample a token for each row (rows, 1) from the shaped distribution; return it with its logit.
 
-    Descending order of probability is needed only as far as the draw reaches: the most probable tokens
-    are tried first, and more of them only if some row's draw lies beyond.
+    Tokens need to be sorted by probability only up to the sampled token: the most probable tokens are tried
+    first, and more of them only if a row's sample is not among them.
     """
     vocabulary = table.shape[1]
-    whole = _mass(table, sampling.temperature) if not sampling.top_k else None
-    size = min(sampling.top_k or HEAD, vocabulary)
+    total_mass = _mass(table, sampling.temperature) if not sampling.top_k else None
+    size = min(sampling.top_k or INITIAL_CANDIDATES, vocabulary)
     while True:
         tokens, values = _best(table, size)  # (rows, size)
         top = np.where(np.isneginf(values[:, :1]), 0.0, values[:, :1]).astype(np.float64)
         weights = np.exp((values - top) / sampling.temperature)
-        mass = weights.sum(axis=1) if whole is None else whole
+        mass = weights.sum(axis=1) if total_mass is None else total_mass
         needed = sampling.top_p if sampling.top_p < 1.0 else uniform
-        if whole is None or size == vocabulary or not (weights.sum(axis=1) <= needed * mass).any():
+        if total_mass is None or size == vocabulary or not (weights.sum(axis=1) <= needed * mass).any():
             break
         size = min(size * 8, vocabulary)
     shape = Sampling(uniform, sampling.temperature, sampling.top_k, sampling.top_p)
     column = pick(weights, mass, shape)[:, None]  # (rows, 1)
-    drawn: LogProbs = np.take_along_axis(values, column, axis=1)
-    return np.take_along_axis(tokens, column, axis=1), drawn
+    sampled: LogProbs = np.take_along_axis(values, column, axis=1)
+    return np.take_along_axis(tokens, column, axis=1), sampled
 
 
 def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
@@ -147,13 +149,13 @@ def _mass(table: Tensor, temperature: float) -> NDArray[np.float64]:
     return mass
 
 
-def _at(table: Tensor, tokens: Ids) -> LogProbs:
+def _gather(table: Tensor, tokens: Ids) -> LogProbs:
     """Return (rows, k) the entries of ``table`` (rows, vocabulary) at ``tokens`` (rows, k)."""
-    picked: LogProbs = table.gather(1, torch.from_numpy(tokens).to(table.device)).cpu().numpy()
-    return picked
+    entries: LogProbs = table.gather(1, torch.from_numpy(tokens).to(table.device)).cpu().numpy()
+    return entries
 
 
-def _by_row(banned: Ids | None) -> Ids:
+def _sort_by_row(banned: Ids | None) -> Ids:
     """Return the banned pairs sorted by row."""
     if banned is None:
         return np.zeros((0, 2), dtype=np.int64)

@@ -17,7 +17,7 @@ _generator: ContextVar[torch.Generator | None] = ContextVar("dropout generator",
 
 @contextmanager
 def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
-    """Make this thread's dropout depend on the seed alone, independent of other threads on a CPU."""
+    """Make this thread's dropout depend only on the seed; on a CPU, also independent of other threads."""
     if device.type != "cpu":
         torch.manual_seed(seed)
         yield
@@ -30,7 +30,7 @@ def seeded_dropout(seed: int, device: torch.device) -> Iterator[None]:
 
 
 class _BitDropout(torch.autograd.Function):
-    """torch draws one 64-bit number per element on the CPU, one at a time; this uses 16 bits of it each."""
+    """Dropout from 16 random bits per element; on the CPU, torch draws 64 bits for each."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
@@ -54,7 +54,7 @@ class _BitDropout(torch.autograd.Function):
 def dropout(x: Tensor, probability: float) -> Tensor:
     """Zero each element with this probability and scale the rest by ``1 / (1 - probability)``.
 
-    On the CPU the probability is rounded to a multiple of 2**-16 and the scale fits the rounded one.
+    On the CPU, the probability is rounded to a multiple of 2**-16, and the scale matches the rounded value.
     """
     if probability == 0.0:
         return x
@@ -64,7 +64,7 @@ def dropout(x: Tensor, probability: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """:func:`dropout` while training, nothing otherwise."""
+    """:func:`dropout` in training, the identity otherwise."""
 
     def __init__(self, probability: float) -> None:
         super().__init__()
@@ -75,21 +75,21 @@ class Dropout(nn.Module):
 
 
 class SequenceDropout(nn.Module):
-    """Dropout on vectors along a sentence; ``shared``: one mask for all positions (Gal 2016)."""
+    """Dropout on the vectors of a sentence; ``shared``: one mask for all positions (Gal 2016)."""
 
     def __init__(self, probability: float, shared: bool) -> None:
         super().__init__()
         self.probability, self.shared = probability, shared
 
     def forward(self, x: Tensor) -> Tensor:
-        """(rows, time, width) to the same."""
+        """Map (rows, time, width) to the same shape."""
         mask = self.mask(x.shape[0], x.shape[1], x.shape[2], x)
         return x if mask is None else x * mask
 
     def mask(self, rows: int, time: int, width: int, like: Tensor) -> Tensor | None:
-        """(rows, time, width) factors, 0 or ``1 / (1 - probability)``, or None where there is no dropout.
+        """Return factors (rows, time, width), 0 or ``1 / (1 - probability)``, or None without dropout.
 
-        A loop over time draws them before it begins.
+        A loop over time draws the mask before it starts.
         """
         if not self.training or self.probability == 0.0:
             return None

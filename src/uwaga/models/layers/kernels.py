@@ -1,7 +1,7 @@
 """Operations with hand-written gradients: GRU and LSTM cells, additive scores, products of recurrent steps.
 
-Autograd makes a table for each operation and joins the gradients of gates from pieces; at the sizes of a
-single step that costs as much as the matrix products (Cho 2014; Gers 2000).
+Autograd allocates a tensor for each operation and concatenates the gradients of the gates; at the sizes of a
+single step, that costs as much as the matrix products (Cho 2014; Gers 2000).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-_of_sigmoid = torch.ops.aten.sigmoid_backward.default
-_of_tanh = torch.ops.aten.tanh_backward.default
+_sigmoid_backward = torch.ops.aten.sigmoid_backward.default
+_tanh_backward = torch.ops.aten.tanh_backward.default
 
 
 def gru_cell(inputs: Tensor, states: Tensor, hidden: Tensor) -> Tensor:
@@ -22,7 +22,7 @@ def gru_cell(inputs: Tensor, states: Tensor, hidden: Tensor) -> Tensor:
 
     Args:
         inputs: a, (rows, 3 units), contribution of the input to the gates r, z, n.
-        states: b, (rows, 3 units), contribution of the last state.
+        states: b, (rows, 3 units), contribution of the previous state.
         hidden: h, (rows, units).
     """
     return cast(Tensor, _GruCell.apply(inputs, states, hidden))  # type: ignore[no-untyped-call]
@@ -54,42 +54,51 @@ class _GruCell(torch.autograd.Function):
         gates, candidate, states, hidden = ctx.saved_tensors
         units = hidden.shape[1]
         reset, update = gates.chunk(2, dim=1)
-        kept = grad * update
-        new = _of_tanh(grad - kept, candidate)  # (rows, units): of what is under the candidate's tanh
-        outer = torch.cat([new * states[:, 2 * units :], grad * (hidden - candidate)], dim=1)
-        outer = _of_sigmoid(outer, gates)  # (rows, 2 units)
-        return torch.cat([outer, new], dim=1), torch.cat([outer, new * reset], dim=1), kept
+        grad_hidden = grad * update
+        grad_new = _tanh_backward(grad - grad_hidden, candidate)  # (rows, units): before tanh
+        grad_gates = torch.cat([grad_new * states[:, 2 * units :], grad * (hidden - candidate)], dim=1)
+        grad_gates = _sigmoid_backward(grad_gates, gates)  # (rows, 2 units)
+        return (
+            torch.cat([grad_gates, grad_new], dim=1),
+            torch.cat([grad_gates, grad_new * reset], dim=1),
+            grad_hidden,
+        )
 
 
 class _LstmCell(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
         units = cell.shape[1]
-        write_keep = torch.sigmoid(gates[:, : 2 * units])  # (rows, 2 units)
-        new = tanh_in_place(gates[:, 2 * units : 3 * units].clone())
-        show = torch.sigmoid(gates[:, 3 * units :])
-        write, keep = write_keep.chunk(2, dim=1)
-        after = torch.addcmul(keep * cell, write, new)
-        shown = tanh_in_place(after.clone())
-        ctx.save_for_backward(write_keep, new, show, cell, shown)
-        return show * shown, after
+        input_forget = torch.sigmoid(gates[:, : 2 * units])  # (rows, 2 units)
+        candidate = tanh_in_place(gates[:, 2 * units : 3 * units].clone())
+        output_gate = torch.sigmoid(gates[:, 3 * units :])
+        input_gate, forget_gate = input_forget.chunk(2, dim=1)
+        next_cell = torch.addcmul(forget_gate * cell, input_gate, candidate)
+        cell_tanh = tanh_in_place(next_cell.clone())
+        ctx.save_for_backward(input_forget, candidate, output_gate, cell, cell_tanh)
+        return output_gate * cell_tanh, next_cell
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
-        write_keep, new, show, cell, shown = ctx.saved_tensors
-        of_hidden, of_cell = grads
-        write, keep = write_keep.chunk(2, dim=1)
-        through = of_cell + _of_tanh(of_hidden * show, shown)  # (rows, units): of c'
-        early = _of_sigmoid(torch.cat([through * new, through * cell], dim=1), write_keep)
-        late = _of_sigmoid(of_hidden * shown, show)
-        return torch.cat([early, _of_tanh(through * write, new), late], dim=1), through * keep
+        input_forget, candidate, output_gate, cell, cell_tanh = ctx.saved_tensors
+        grad_hidden, grad_cell = grads
+        input_gate, forget_gate = input_forget.chunk(2, dim=1)
+        grad_next = grad_cell + _tanh_backward(grad_hidden * output_gate, cell_tanh)  # (rows, units): of c'
+        grad_input_forget = _sigmoid_backward(
+            torch.cat([grad_next * candidate, grad_next * cell], dim=1), input_forget
+        )
+        grad_output_gate = _sigmoid_backward(grad_hidden * cell_tanh, output_gate)
+        return torch.cat(
+            [grad_input_forget, _tanh_backward(grad_next * input_gate, candidate), grad_output_gate],
+            dim=1,
+        ), grad_next * forget_gate
 
 
 def energies(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
     """Return scores ``vᵀ tanh(s + h)`` (..., target, source) of every query with every key (M2, M5).
 
-    It makes one table of (..., target, source, hidden); autograd would keep another.
+    It allocates one tensor of (..., target, source, hidden); autograd would store another.
 
     Args:
         query: (..., target, hidden).
@@ -102,7 +111,7 @@ def energies(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
 def tanh_in_place(x: Tensor) -> Tensor:
     """Compute tanh in place, with an absolute error of a few units in the last place of 1.
 
-    On a CPU as ``2 σ(2 x) - 1``: torch's sigmoid was measured six times as fast as its tanh there.
+    On a CPU, compute ``2 σ(2 x) - 1``: torch's sigmoid was measured six times as fast as its tanh.
     """
     if x.device.type != "cpu":
         return x.tanh_()
@@ -122,22 +131,21 @@ class _Energies(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         hidden, vector = ctx.saved_tensors
         query, keys = ctx.shapes
-        inner = _of_tanh(grad.unsqueeze(-1) * vector, hidden)  # (..., target, source, hidden)
-        # as a matrix product: torch's product of a transposed matrix and a vector is slow
-        of_vector = torch.mm(grad.reshape(1, -1), hidden.reshape(-1, vector.shape[0]))[0]
-        return inner.sum(-2).sum_to_size(query), inner.sum(-3).sum_to_size(keys), of_vector
+        grad_inner = _tanh_backward(grad.unsqueeze(-1) * vector, hidden)  # (..., target, source, hidden)
+        # A matrix product: torch's product of a transposed matrix and a vector is slow.
+        grad_vector = torch.mm(grad.reshape(1, -1), hidden.reshape(-1, vector.shape[0]))[0]
+        return grad_inner.sum(-2).sum_to_size(query), grad_inner.sum(-3).sum_to_size(keys), grad_vector
 
 
 class StepProduct:
     """``y_t = b_t + W x_t`` for t = 0, 1, ..., where ``x_t`` may depend on the ``y`` before it.
 
-    Called with x_0, x_1, ... in order. Autograd alone would compute the gradient ``dy_t x_tᵀ`` of W at each
-    step and add them up; here it is computed once, after the last step, as one product over all steps, with
-    the same sums.
+    Call it with x_0, x_1, ... in order. Autograd alone would compute the gradient ``dy_t x_tᵀ`` of W at each
+    step and add up the steps; here the same sum is computed once, after the last step, as one product.
 
     Args:
         base: (rows, time, out), all b_t.
-        matrix: W, (out, in), or (rows, out, in) where each row has its own.
+        matrix: W, (out, in), or (rows, out, in) with one matrix per row.
     """
 
     def __init__(self, base: Tensor, matrix: Tensor) -> None:
@@ -145,7 +153,7 @@ class StepProduct:
         if torch.is_grad_enabled() and matrix.requires_grad:
             base = _Collect.apply(base, matrix, self._inputs)  # type: ignore[no-untyped-call]
             matrix = matrix.detach()
-        self._base = base.unbind(1)  # one gradient table; indexing would make one for each step
+        self._base = base.unbind(1)  # one gradient tensor; indexing would allocate one per step
         self._matrix = matrix.transpose(-1, -2)  # (..., in, out)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -162,14 +170,14 @@ class _Collect(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, base: Tensor, matrix: Tensor, inputs: list[Tensor]) -> Tensor:
-        ctx.inputs, ctx.own = inputs, matrix.dim() == 3
+        ctx.inputs, ctx.batched = inputs, matrix.dim() == 3
         return base.view_as(base)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         inputs = torch.stack(ctx.inputs, dim=1)  # (rows, time, in)
-        seen = grad[:, : inputs.shape[1]]  # (rows, time, out)
-        if ctx.own:
-            return grad, torch.matmul(seen.transpose(1, 2), inputs), None
-        return grad, torch.mm(seen.flatten(0, 1).t(), inputs.flatten(0, 1)), None
+        step_grads = grad[:, : inputs.shape[1]]  # (rows, time, out)
+        if ctx.batched:
+            return grad, torch.matmul(step_grads.transpose(1, 2), inputs), None
+        return grad, torch.mm(step_grads.flatten(0, 1).t(), inputs.flatten(0, 1)), None

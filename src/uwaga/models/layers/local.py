@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Window(NamedTuple):
-    """The window of each query: mask, and weights that decrease from its centre.
+    """The window of each query: a mask, and weights that decrease from its centre.
 
     ``mask`` (sentences, target, source) bool; ``gain`` of the same shape, or None for a flat window.
     """
@@ -36,16 +36,16 @@ class MonotonicWindow(nn.Module):
             query: (sentences, target, width).
             steps: (target,) t of each query, from 0.
             lengths: (sentences,) source tokens of each sentence.
-            source: tokens of the longest.
+            source: tokens of the longest sentence.
         """
         centre = torch.minimum(steps[None, :], lengths[:, None] - 1)  # (sentences, target)
-        return Window(_inside(centre, self.reach, lengths, source), None)
+        return Window(_window_mask(centre, self.reach, lengths, source), None)
 
 
 class PredictiveWindow(nn.Module):
     """local-p: ``p_t = S · sigmoid(v_pᵀ tanh(W_p h_t))``, S the length of the source (eq. 9).
 
-    Weights are multiplied by ``exp(-(s - p_t)² / (2 σ²))`` with ``σ = D / 2`` (eq. 10), so that p_t learns.
+    Weights are multiplied by ``exp(-(s - p_t)² / (2 σ²))`` with ``σ = D / 2`` (eq. 10): p_t gets a gradient.
     """
 
     def __init__(self, width: int, reach: int) -> None:
@@ -64,11 +64,11 @@ class PredictiveWindow(nn.Module):
         distance = positions - centre[..., None]  # (sentences, target, source)
         deviation = self.reach / 2
         gain = torch.exp(-(distance**2) / (2 * deviation**2))
-        return Window(_inside(centre.detach(), self.reach, lengths, source), gain)
+        return Window(_window_mask(centre.detach(), self.reach, lengths, source), gain)
 
 
-def _inside(centre: Tensor, reach: int, lengths: Tensor, source: int) -> Tensor:
+def _window_mask(centre: Tensor, reach: int, lengths: Tensor, source: int) -> Tensor:
     """Return (sentences, target, source) True for positions at most ``reach`` from ``centre``."""
     positions = torch.arange(source, device=centre.device)
-    near = (positions - centre[..., None]).abs() <= reach
-    return near & (positions < lengths[:, None, None])
+    within_reach = (positions - centre[..., None]).abs() <= reach
+    return within_reach & (positions < lengths[:, None, None])

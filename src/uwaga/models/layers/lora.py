@@ -14,18 +14,18 @@ class LoraLinear(nn.Linear):
     """``h = W x + b + α/r · B A x`` (Hu 2021 eq. 3), ``W`` and ``b`` frozen.
 
     Attributes:
-        lora_a: (rank, inputs), drawn at random.
-        lora_b: (outputs, rank), zero at first, so that training begins with the model as it was (§4.1).
+        lora_a: (rank, inputs), initialised randomly.
+        lora_b: (outputs, rank), initialised to zero, so that training starts from the original model (§4.1).
     """
 
     def __init__(self, frozen: nn.Linear, rank: int, alpha: float, dropout: float) -> None:
         """Wrap the layer ``frozen``, whose weights are shared.
 
         Args:
-            frozen: a linear layer, which is not changed but for its gradients.
-            rank: the rank of the update.
+            frozen: linear layer; only its gradients are disabled.
+            rank: rank of the update.
             alpha: the update is multiplied by ``alpha / rank``.
-            dropout: on what the adapter reads.
+            dropout: dropout on the adapter's input.
         """
         with torch.device("meta"):
             super().__init__(frozen.in_features, frozen.out_features, bias=frozen.bias is not None)

@@ -17,7 +17,7 @@ from uwaga.models.layers.scores import AttentionScore, CappedScore, DotScore, Sc
 class KeysValues(NamedTuple):
     """Projected keys and values, each (batch, groups, source, head width), computed once (M21).
 
-    There are as many groups as heads, but in grouped-query attention.
+    There are as many groups as heads, except in grouped-query attention.
     """
 
     keys: Tensor
@@ -28,19 +28,19 @@ class MultiHeadAttention(nn.Module):
     """``head_i = attention(Q W_i^Q, K W_i^K, V W_i^V)``, joined, times ``W^O`` (Vaswani 2017 §3.2.2).
 
     Args:
-        width: of the vectors that attend and are attended to.
+        width: width of the inputs and outputs.
         heads: number of query heads.
-        dropout: of the weights, in training.
-        head_width: ``width / heads`` if not given.
+        dropout: dropout of the weights in training.
+        head_width: width of a head; ``width / heads`` by default.
         bias: whether the projections have biases.
-        scaled: divide the scores by the root of the head width.
-        groups: key and value heads, each for ``heads / groups`` successive query heads (M38; Ainslie 2023
-            §2.2); one is multi-query attention (Shazeer 2019). ``heads`` if not given.
-        output_bias: whether the last projection has a bias; ``bias`` if not given.
-        score_scale: factor of the scores in place of that root.
+        scaled: whether to divide the scores by the square root of the head width.
+        groups: number of key and value heads, each for ``heads / groups`` successive query heads (M38;
+            Ainslie 2023 §2.2); 1 is multi-query attention (Shazeer 2019). ``heads`` by default.
+        output_bias: whether the last projection has a bias; ``bias`` by default.
+        score_scale: factor of the scores instead of the inverse of that root.
         score_cap: scores become ``cap tanh(score / cap)`` (M41).
         query_key_norm: RMS norm of each head's query and key, before or after their rotation (M41).
-        epsilon: of these norms.
+        epsilon: epsilon of these norms.
     """
 
     def __init__(
@@ -66,16 +66,16 @@ class MultiHeadAttention(nn.Module):
         self.query = nn.Linear(width, inner, bias=bias)
         self.key_value = nn.Linear(width, 2 * groups * head_width, bias=bias)
         self.output = nn.Linear(inner, width, bias=bias if output_bias is None else output_bias)
-        own = head_width**-0.5 if scaled else 1.0
-        self.scale = own if score_scale is None else score_scale
-        # A query times this factor has the scale's scores by the scaled dot product, for fused kernels.
-        self.factor = self.scale / own
+        default_scale = head_width**-0.5 if scaled else 1.0
+        self.scale = default_scale if score_scale is None else score_scale
+        # Multiplied into the query, so that fused kernels of the scaled dot product apply the scale.
+        self.factor = self.scale / default_scale
         score: AttentionScore = (ScaledDotScore if scaled else DotScore)(head_width, head_width)
         self.score = score if score_cap is None else CappedScore(score, score_cap)
-        self.norm_at = query_key_norm
-        normed = query_key_norm != "none"
-        self.query_norm = nn.RMSNorm(head_width, eps=epsilon) if normed else None
-        self.key_norm = nn.RMSNorm(head_width, eps=epsilon) if normed else None
+        self.norm_position = query_key_norm
+        has_norm = query_key_norm != "none"
+        self.query_norm = nn.RMSNorm(head_width, eps=epsilon) if has_norm else None
+        self.key_norm = nn.RMSNorm(head_width, eps=epsilon) if has_norm else None
         self.reset()
 
     def reset(self) -> None:
@@ -91,31 +91,31 @@ class MultiHeadAttention(nn.Module):
     def project(self, source: Tensor, rotation: Rotation | None = None) -> KeysValues:
         """Return keys, at the positions of ``rotation``, and values of (batch, source, width) vectors."""
         batch, length, _ = source.shape
-        both = self.key_value(source).view(batch, length, 2, self.groups, -1)
-        keys, values = both.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, groups, source, head width)
-        return KeysValues(self._placed(keys, self.key_norm, rotation), values)
+        projected = self.key_value(source).view(batch, length, 2, self.groups, -1)
+        keys, values = projected.permute(2, 0, 3, 1, 4).unbind(0)  # (batch, groups, source, head width)
+        return KeysValues(self._normalise_and_rotate(keys, self.key_norm, rotation), values)
 
     def queries(self, x: Tensor, rotation: Rotation | None = None) -> Tensor:
         """Return the queries (batch, heads, target, head width) of (batch, target, width) vectors."""
         batch, target, _ = x.shape
         query = self.query(x).view(batch, target, self.heads, -1).transpose(1, 2)
-        query = self._placed(query, self.query_norm, rotation)
+        query = self._normalise_and_rotate(query, self.query_norm, rotation)
         return query if self.factor == 1.0 else query * self.factor
 
-    def of_heads(self, memory: KeysValues) -> KeysValues:
-        """Return the keys and values of each head from those of its group."""
-        each = self.heads // self.groups
-        if each == 1:
+    def expand_groups(self, memory: KeysValues) -> KeysValues:
+        """Return the keys and values repeated for each head of a group."""
+        group_size = self.heads // self.groups
+        if group_size == 1:
             return memory
-        return KeysValues(*(part.repeat_interleave(each, dim=1) for part in memory))
+        return KeysValues(*(part.repeat_interleave(group_size, dim=1) for part in memory))
 
-    def _placed(self, x: Tensor, norm: nn.Module | None, rotation: Rotation | None) -> Tensor:
-        """Return queries or keys (batch, heads, positions, head width), normed and turned."""
-        if norm is not None and self.norm_at == "before":
+    def _normalise_and_rotate(self, x: Tensor, norm: nn.Module | None, rotation: Rotation | None) -> Tensor:
+        """Return queries or keys (batch, heads, positions, head width), normalised and rotated."""
+        if norm is not None and self.norm_position == "before":
             x = norm(x)
         if rotation is not None:
             x = rotate(x, rotation)
-        if norm is not None and self.norm_at == "after":
+        if norm is not None and self.norm_position == "after":
             x = norm(x)
         return x
 
@@ -133,16 +133,16 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: queries before their projection.
             memory: from :meth:`project`.
-            mask: bool, broadcasts to (batch, heads, target, source); True where a query may look.
-            need_weights: return the weights too.
+            mask: bool, broadcasts to (batch, heads, target, source); True where a query may attend.
+            need_weights: whether to return the weights.
             bias: added to the scores, broadcasts to (batch, heads, target, source).
-            rotation: of the positions of ``x``.
+            rotation: rotation of the positions of ``x``.
 
         Returns:
             (batch, target, width) and weights (batch, heads, target, source) or None.
         """
         batch, target, _ = x.shape
-        keys, values = self.of_heads(memory)
+        keys, values = self.expand_groups(memory)
         context, weights = attend(
             self.queries(x, rotation),
             self.score.prepare(keys),
@@ -159,14 +159,18 @@ class MultiHeadAttention(nn.Module):
 
 
 class SharedAttention(MultiHeadAttention):
-    """Multi-head attention that shares the layers of another, for variants."""
+    """Base of variants of multi-head attention that share the layers of another."""
 
-    def __init__(self, plain: MultiHeadAttention) -> None:
+    def __init__(self, base: MultiHeadAttention) -> None:
         nn.Module.__init__(self)
-        self.heads, self.groups, self.dropout = plain.heads, plain.groups, plain.dropout
-        self.query, self.key_value, self.output = plain.query, plain.key_value, plain.output
-        self.scale, self.factor, self.score = plain.scale, plain.factor, plain.score
-        self.norm_at, self.query_norm, self.key_norm = plain.norm_at, plain.query_norm, plain.key_norm
+        self.heads, self.groups, self.dropout = base.heads, base.groups, base.dropout
+        self.query, self.key_value, self.output = base.query, base.key_value, base.output
+        self.scale, self.factor, self.score = base.scale, base.factor, base.score
+        self.norm_position, self.query_norm, self.key_norm = (
+            base.norm_position,
+            base.query_norm,
+            base.key_norm,
+        )
 
 
 def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
@@ -176,8 +180,8 @@ def extend(past: KeysValues | None, new: KeysValues) -> KeysValues:
     return KeysValues(torch.cat([past.keys, new.keys], dim=2), torch.cat([past.values, new.values], dim=2))
 
 
-def packed(layers: tuple[KeysValues, ...], mask: Tensor) -> tuple[tuple[KeysValues, ...], Tensor]:
-    """Return caches and their mask with the used positions of each row first, and no more than the most.
+def pack_caches(layers: tuple[KeysValues, ...], mask: Tensor) -> tuple[tuple[KeysValues, ...], Tensor]:
+    """Return caches and their mask with the used positions of each row first, cropped to the longest row.
 
     Args:
         layers: (rows, groups, past, head width).
@@ -185,17 +189,17 @@ def packed(layers: tuple[KeysValues, ...], mask: Tensor) -> tuple[tuple[KeysValu
     """
     used = mask.sum(dim=1)
     longest = int(used.max())
-    shorter = mask[:, :longest]
-    if bool((shorter.sum(dim=1) == used).all()):
-        cut = (KeysValues(one.keys[:, :, :longest], one.values[:, :, :longest]) for one in layers)
-        return tuple(cut), shorter
+    cropped_mask = mask[:, :longest]
+    if bool((cropped_mask.sum(dim=1) == used).all()):
+        cropped = (KeysValues(layer.keys[:, :, :longest], layer.values[:, :, :longest]) for layer in layers)
+        return tuple(cropped), cropped_mask
     order = (~mask).byte().argsort(dim=1, stable=True)[:, :longest]  # (rows, longest)
 
-    def moved(part: Tensor) -> Tensor:
+    def pack(part: Tensor) -> Tensor:
         rows, groups, _, width = part.shape
         return part.gather(2, order[:, None, :, None].expand(rows, groups, longest, width))
 
-    return tuple(KeysValues(moved(one.keys), moved(one.values)) for one in layers), mask.gather(1, order)
+    return tuple(KeysValues(pack(layer.keys), pack(layer.values)) for layer in layers), mask.gather(1, order)
 
 
 Edit = Callable[[Tensor, Tensor | None], Tensor]
@@ -203,14 +207,14 @@ Edit = Callable[[Tensor, Tensor | None], Tensor]
 
 
 class EditedAttention(SharedAttention):
-    """Multi-head attention with edits of its weights; shares the layers of the given one.
+    """Multi-head attention with edited weights; it shares the layers of another.
 
-    It never uses fused kernels; without edits it equals them up to rounding. ``edits`` change the weights;
-    ``scales`` are factors of the scores of some heads in place of their own.
+    It never uses fused kernels; without edits, it equals them up to rounding. ``edits`` change the weights;
+    ``scales`` are factors of the scores of some heads that replace ``scale``.
     """
 
-    def __init__(self, plain: MultiHeadAttention) -> None:
-        super().__init__(plain)
+    def __init__(self, base: MultiHeadAttention) -> None:
+        super().__init__(base)
         self.edits: list[Edit] = []
         self.scales: list[tuple[slice, float]] = []
 
@@ -225,11 +229,11 @@ class EditedAttention(SharedAttention):
     ) -> tuple[Tensor, Tensor | None]:
         batch, target, _ = x.shape
         query = self.queries(x, rotation)
-        keys, values = self.of_heads(memory)
+        keys, values = self.expand_groups(memory)
         if self.scales:
             factors = query.new_ones(self.heads, 1, 1)
-            for heads, given in self.scales:
-                factors[heads] = given / self.scale
+            for heads, scale in self.scales:
+                factors[heads] = scale / self.scale
             query = query * factors
         scores = self.score(query, self.score.prepare(keys))  # (batch, heads, target, source)
         weights = attention_weights(scores if bias is None else scores + bias, mask)
@@ -241,13 +245,13 @@ class EditedAttention(SharedAttention):
 
 
 class WatchedAttention(SharedAttention):
-    """Multi-head attention that keeps the weights of a head in training; shares the layers of the given one.
+    """Multi-head attention that records the weights of a head in training; it shares another's layers.
 
-    The weights are kept for each thread, since threads share a model in training.
+    The weights are recorded per thread, because threads share a model in training.
     """
 
-    def __init__(self, plain: MultiHeadAttention, head: int) -> None:
-        super().__init__(plain)
+    def __init__(self, base: MultiHeadAttention, head: int) -> None:
+        super().__init__(base)
         self.head = head
         self._latest = local()
 

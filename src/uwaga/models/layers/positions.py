@@ -13,7 +13,7 @@ Sinusoids = Literal["interleaved", "halves", "tensor2tensor"]
 
 def sinusoids(positions: int, width: int, order: Sinusoids = "interleaved") -> Tensor:
     """Return (positions, width) with ``sin(p / 10000^(2i/width))`` in even columns and the cosine in odd
-    ones.
+    columns.
 
     ``halves``: all sines, then all cosines (Marian). ``tensor2tensor``: the same with the rates of that
     library, ``10000^(-i / (width/2 - 1))`` (M2M100).
@@ -41,11 +41,11 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table", table, persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Return (length, width) the vectors of positions start to start + length - 1."""
+        """Return the vectors (length, width) of positions start to start + length - 1."""
         return self.table[start : start + length]
 
     def at(self, positions: Tensor) -> Tensor:
-        """Return (..., width) the vectors of ``positions`` (...)."""
+        """Return the vectors (..., width) of ``positions`` (...)."""
         return self.table[positions]
 
 
@@ -59,20 +59,20 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.weight, std=width**-0.5)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Return (length, width) the vectors of positions start to start + length - 1."""
+        """Return the vectors (length, width) of positions start to start + length - 1."""
         return self.weight[self.offset + start : self.offset + start + length]
 
     def at(self, positions: Tensor) -> Tensor:
-        """Return (..., width) the vectors of ``positions`` (...)."""
+        """Return the vectors (..., width) of ``positions`` (...)."""
         return self.weight[self.offset + positions]
 
 
 class RelativePositions(nn.Module):
     """A bias of scores for each bucket of distances and each head (Raffel 2020 §2.1)."""
 
-    def __init__(self, heads: int, buckets: int, distance: int, both_ways: bool) -> None:
+    def __init__(self, heads: int, buckets: int, distance: int, bidirectional: bool) -> None:
         super().__init__()
-        self.buckets, self.distance, self.both_ways = buckets, distance, both_ways
+        self.buckets, self.distance, self.bidirectional = buckets, distance, bidirectional
         self.weight = nn.Parameter(torch.empty(buckets, heads))
         nn.init.normal_(self.weight, std=heads**-0.5)
 
@@ -93,26 +93,26 @@ class RelativePositions(nn.Module):
         return self.weight[bucket].permute(0, 3, 1, 2)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """:func:`relative_bucket` of ``key position - query position``."""
-        return relative_bucket(distance, self.buckets, self.distance, self.both_ways)
+        """Return the :func:`relative_bucket` of ``key position - query position``."""
+        return relative_bucket(distance, self.buckets, self.distance, self.bidirectional)
 
 
-def relative_bucket(distance: Tensor, buckets: int, farthest: int, both_ways: bool) -> Tensor:
-    """The bucket of ``key position - query position`` (Raffel 2020 §2.1).
+def relative_bucket(distance: Tensor, buckets: int, max_distance: int, bidirectional: bool) -> Tensor:
+    """Return the bucket of ``key position - query position`` (Raffel 2020 §2.1).
 
-    Half of a direction's buckets hold one distance each, the others logarithmically more, up to
-    the farthest. One-way buckets put every later key into bucket 0.
+    Half of a direction's buckets hold one distance each, the others logarithmically increasing ranges up to
+    ``max_distance``. Unidirectional buckets put all later keys into bucket 0.
 
     Args:
         distance: (...).
-        buckets: the number of buckets of both directions together.
-        farthest: distances from here share a bucket.
-        both_ways: True if later keys have buckets of their own.
+        buckets: number of buckets of both directions together.
+        max_distance: larger distances share a bucket with it.
+        bidirectional: whether later keys have separate buckets.
     """
-    count = buckets // 2 if both_ways else buckets
-    side = (distance > 0).long() * count if both_ways else torch.zeros_like(distance)
-    away = distance.abs() if both_ways else (-distance).clamp_min(0)
+    count = buckets // 2 if bidirectional else buckets
+    direction_offset = (distance > 0).long() * count if bidirectional else torch.zeros_like(distance)
+    magnitude = distance.abs() if bidirectional else (-distance).clamp_min(0)
     exact = count // 2
-    spread = torch.log(away.clamp_min(1).float() / exact) / math.log(farthest / exact)
-    far = (exact + (spread * (count - exact)).long()).clamp_max(count - 1)
-    return side + torch.where(away < exact, away, far)
+    log_ratio = torch.log(magnitude.clamp_min(1).float() / exact) / math.log(max_distance / exact)
+    logarithmic = (exact + (log_ratio * (count - exact)).long()).clamp_max(count - 1)
+    return direction_offset + torch.where(magnitude < exact, magnitude, logarithmic)

@@ -1,8 +1,8 @@
 """Quantisation-aware training (M36): rounding in the forward pass, straight-through gradients.
 
-The engine rounds each row of a matrix to whole numbers up to 127, and so each vector that a matrix multiplies
-(:mod:`uwaga.engine.packing`); keys and values it keeps in float16. Quantisation-aware training (Jacob 2018
-§3.1) does the same in its forward pass. The rounding's gradient is taken for that of the identity: the
+The engine rounds each row of a matrix, and each vector that a matrix multiplies, to integers up to 127
+(:mod:`uwaga.engine.packing`); it stores keys and values in float16. Quantisation-aware training (Jacob 2018
+§3.1) does the same in its forward pass. The gradient of rounding is approximated by that of the identity: the
 straight-through estimator of Bengio 2013 §4.
 """
 
@@ -17,10 +17,10 @@ from uwaga.engine.packing import LEVELS, SMALLEST
 
 
 def fake_quantise(x: Tensor) -> Tensor:
-    """``s · round(x / s)`` with ``s = max |x| / 127`` of each row: what int8 leaves of (..., numbers)."""
-    largest = x.detach().abs().amax(dim=-1, keepdim=True).clamp_min(SMALLEST)
-    # As the kernels do: times the inverse of the scale, ties to even.
-    return _straight_through(x, (x.detach() * (LEVELS / largest)).round_().mul_(largest / LEVELS))
+    """Round (..., numbers) as in int8: ``s · round(x / s)`` with ``s = max |x| / 127`` of each row."""
+    max_magnitude = x.detach().abs().amax(dim=-1, keepdim=True).clamp_min(SMALLEST)
+    # As in the kernels: multiply by the inverse of the scale, ties to even.
+    return _straight_through(x, (x.detach() * (LEVELS / max_magnitude)).round_().mul_(max_magnitude / LEVELS))
 
 
 def fake_float16(x: Tensor) -> Tensor:
@@ -45,10 +45,10 @@ class _StraightThrough(torch.autograd.Function):
 
 
 class QuantisedLinear(nn.Linear):
-    """A linear layer with rounded inputs and weights; shares the weights of the given one."""
+    """A linear layer with rounded inputs and weights; it shares the weights of another."""
 
     def __init__(self, exact: nn.Linear, cached: bool = False) -> None:
-        """Wrap ``exact``; ``cached``: its outputs are keys and values, which the engine stores in float16."""
+        """Wrap ``exact``; ``cached``: the outputs are keys and values, which the engine stores in float16."""
         with torch.device("meta"):
             super().__init__(exact.in_features, exact.out_features, bias=exact.bias is not None)
         self.weight, self.bias = exact.weight, exact.bias
@@ -61,7 +61,7 @@ class QuantisedLinear(nn.Linear):
 
 
 class QuantisedEmbedding(nn.Embedding):
-    """An embedding with rounded rows; shares the table of the given one."""
+    """An embedding with rounded rows; it shares the table of another."""
 
     def __init__(self, exact: nn.Embedding) -> None:
         with torch.device("meta"):

@@ -1,7 +1,7 @@
-"""Recurrent layers: GRU and LSTM, whole sentences in one call or one step at a time (M11 to M15).
+"""Recurrent layers: GRU and LSTM, for sentences in one call or one step at a time (M11 to M15).
 
-Axes: ``rows`` are sentences or hypotheses, ``time`` runs along the sentence. Padding is after a
-sentence and never changes a state of it: a sentence of a batch gives what it gives alone.
+Axes: ``rows`` are sentences or hypotheses, ``time`` runs along the sentence. Padding follows a sentence and
+never changes its states: results do not depend on the other sentences of a batch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LstmState(NamedTuple):
 
 
 class _Weights(NamedTuple):
-    """Matrices and biases (gates * units, ...) of inputs and of the last state."""
+    """Matrices and biases (gates * units, ...) of the inputs and the previous state."""
 
     inputs: Tensor
     recurrent: Tensor
@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 
 
 class _GatedLayer(nn.Module):
-    """Base of GRU and LSTM: torch's layer holds the weights, for whole sentences and for single steps."""
+    """Base of GRU and LSTM: torch's layer holds the weights, for sentences and single steps."""
 
     layer: nn.RNNBase
 
@@ -48,27 +48,28 @@ class _GatedLayer(nn.Module):
         """Return the contribution of (..., part of the inputs) to the gates, (..., gates * units).
 
         Args:
-            x: inputs from number ``first``; the bias is added if that is 0.
-            first: number of the first input in ``x``.
+            x: inputs from index ``first``; the bias is added if ``first`` is 0.
+            first: index of the first input in ``x``.
         """
         weights = self.weights
         matrix = weights.inputs[:, first : first + x.shape[-1]]
         return linear(x, matrix, weights.input_bias if first == 0 else None)
 
-    def beside(self, projected: Tensor, first: int) -> StepProduct:
-        """Return the product for :meth:`project` of all inputs, given those from ``first`` step by step.
+    def input_product(self, projected: Tensor, first: int) -> StepProduct:
+        """Return a product that maps the inputs from index ``first``, step by step, to the projection of all.
 
-        ``projected`` (rows, time, gates * units) is the projection of the inputs before, with the bias.
+        ``projected`` (rows, time, gates * units) is the projection of the inputs before ``first``, with the
+        bias.
         """
         return StepProduct(projected, self.weights.inputs[:, first:])
 
-    def nothing_known(self, rows: int, time: int) -> Tensor:
-        """Return the projection of no inputs for :meth:`beside`, with ``first`` 0: the bias."""
+    def bias_only(self, rows: int, time: int) -> Tensor:
+        """Return the bias as the ``projected`` of :meth:`input_product` with ``first`` 0."""
         return self.weights.input_bias.expand(rows, time, -1)
 
     def reset(self) -> None:
-        """Initialise: Glorot for each gate's input matrix, variance-preserving recurrent ones, zero
-        biases.
+        """Initialise input matrices (Glorot, per gate), recurrent matrices (variance-preserving) and biases
+        (zero).
         """
         weights, units = self.weights, self.layer.hidden_size
         bound = (6.0 / (self.layer.input_size + units)) ** 0.5
@@ -79,14 +80,14 @@ class _GatedLayer(nn.Module):
 
 
 class Gru(_GatedLayer):
-    """One GRU layer of one direction (Cho 2014 eq. 5 to 8).
+    """A unidirectional GRU layer (Cho 2014 eq. 5 to 8).
 
     With ``r`` and ``z`` the reset and update gates, ``h' = z h + (1 - z) n`` and
 
     - ``paper``: ``n = tanh(W x + U (r h) + b)``;
-    - ``fused``: ``n = tanh(W x + b + r (U h + b'))``, torch's own, which runs a sentence in one call.
+    - ``fused``: ``n = tanh(W x + b + r (U h + b'))``, torch's form, which processes a sentence in one call.
 
-    Bahdanau 2014 names the update gate the other way round, ``1 - z``: the same functions.
+    Bahdanau 2014 defines the update gate as ``1 - z``: the functions are the same.
     """
 
     def __init__(self, inputs: int, units: int, form: Literal["paper", "fused"] = "fused") -> None:
@@ -96,22 +97,22 @@ class Gru(_GatedLayer):
         self.reset()
 
     def run(self, x: Tensor, start: Tensor | None = None) -> Tensor:
-        """States (rows, time, units) after each of the vectors (rows, time, inputs)."""
+        """Return the states (rows, time, units) after each of the vectors (rows, time, inputs)."""
         if start is None:
             start = x.new_zeros(x.shape[0], self.units)
         if self.form == "fused":
             states: Tensor = self.layer(x, start[None].contiguous())[0]
             return states
         steps = GruSteps(self, x.shape[0], x.shape[1])
-        hidden, found = start, []
+        hidden, states_by_step = start, []
         for projected in self.project(x).unbind(1):
             hidden = steps(projected, hidden)
-            found.append(hidden)
-        return torch.stack(found, dim=1)
+            states_by_step.append(hidden)
+        return torch.stack(states_by_step, dim=1)
 
 
 class GruSteps:
-    """A GRU over ``time`` steps with inputs given step by step."""
+    """A GRU over ``time`` steps whose inputs are passed step by step."""
 
     def __init__(self, layer: Gru, rows: int, time: int) -> None:
         _, matrix, _, bias = layer.weights
@@ -126,7 +127,7 @@ class GruSteps:
         )
 
     def __call__(self, projected: Tensor, hidden: Tensor) -> Tensor:
-        """The next state (rows, units).
+        """Return the next state (rows, units).
 
         Args:
             projected: (rows, 3 units): :meth:`Gru.project` of the input, for the gates r, z, n.
@@ -142,7 +143,7 @@ class GruSteps:
 
 
 class Lstm(_GatedLayer):
-    """One LSTM layer of one direction (Hochreiter 1997, with the forget gate of Gers 2000)."""
+    """A unidirectional LSTM layer (Hochreiter 1997, with the forget gate of Gers 2000)."""
 
     def __init__(self, inputs: int, units: int) -> None:
         super().__init__()
@@ -150,17 +151,17 @@ class Lstm(_GatedLayer):
         self.layer = nn.LSTM(inputs, units, batch_first=True)
         self.reset()
         with torch.no_grad():
-            nn.init.ones_(self.weights.input_bias[units : 2 * units])  # begin by remembering
+            nn.init.ones_(self.weights.input_bias[units : 2 * units])  # start with open forget gates
 
     def run(
         self, x: Tensor, start: LstmState | None = None, lengths: Tensor | None = None
     ) -> tuple[Tensor, LstmState]:
-        """A whole sentence in one call.
+        """Process a sentence in one call.
 
         Args:
             x: (rows, time, inputs).
-            start: zeros where None.
-            lengths: (rows,) how many of the vectors count; all where None.
+            start: initial state; zeros if None.
+            lengths: (rows,) number of vectors without padding; None if there is no padding.
 
         Returns:
             hidden states (rows, time, units), undefined after the length of a row, and the state after its
@@ -169,32 +170,32 @@ class Lstm(_GatedLayer):
         if start is None:
             zeros = x.new_zeros(x.shape[0], self.units)
             start = LstmState(zeros, zeros)
-        carried = (start.hidden[None].contiguous(), start.cell[None].contiguous())
+        initial = (start.hidden[None].contiguous(), start.cell[None].contiguous())
         if lengths is None or bool((lengths == x.shape[1]).all()):
-            states, (hidden, cell) = self.layer(x, carried)
+            states, (hidden, cell) = self.layer(x, initial)
             return states, LstmState(hidden[0], cell[0])
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        packed, (hidden, cell) = self.layer(packed, carried)
+        packed, (hidden, cell) = self.layer(packed, initial)
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=x.shape[1])
         return states, LstmState(hidden[0], cell[0])
 
 
 class LstmSteps:
-    """An LSTM over several steps with inputs given step by step.
+    """An LSTM over several steps whose inputs are passed step by step.
 
     Args:
-        layer: the LSTM layer.
+        layer: LSTM layer.
         projected: (rows, time, 4 units), :meth:`Lstm.project` of the inputs known in advance, with the bias.
-        first: number of the first other input.
+        first: index of the first input that is passed step by step.
     """
 
     def __init__(self, layer: Lstm, projected: Tensor, first: int) -> None:
         _, matrix, _, bias = layer.weights
-        self.inputs = layer.beside(projected, first)
+        self.inputs = layer.input_product(projected, first)
         self.states = matrix_product(matrix, bias, projected.shape[0], projected.shape[1])
 
     def __call__(self, x: Tensor, state: LstmState) -> LstmState:
-        """The next state; ``x`` (rows, inputs) are the inputs from ``first`` on."""
+        """Return the next state; ``x`` (rows, inputs) are the inputs from index ``first``."""
         return LstmState(*lstm_cell(self.inputs(x) + self.states(state.hidden), state.cell))
 
 
@@ -207,7 +208,7 @@ class LstmStack(nn.Module):
     """A stack of LSTM layers, with dropout before each except the first, and optional residuals.
 
     ``residual_from``: the first layer (from 0) whose input is added to its output (Wu 2016 §3.1), or None.
-    ``extra``: width of a vector that every layer reads in addition to its input.
+    ``extra``: width of a vector that every layer reads besides its input.
     """
 
     def __init__(
@@ -230,27 +231,27 @@ class LstmStack(nn.Module):
         x: Tensor,
         start: tuple[LstmState, ...] | None = None,
         lengths: Tensor | None = None,
-        beside: Tensor | None = None,
+        extra: Tensor | None = None,
     ) -> tuple[Tensor, tuple[LstmState, ...]]:
-        """Outputs (rows, time, units) of the top layer and each layer's last state; see :meth:`Lstm.run`.
+        """Return the outputs (rows, time, units) of the top layer and each layer's final state.
 
-        ``beside`` is (rows, time, extra).
+        ``extra`` is (rows, time, extra); see :meth:`Lstm.run` for the other arguments.
         """
-        ends = []
+        final_states = []
         for number, layer in enumerate(self.layers):
             assert isinstance(layer, Lstm)
-            below = x if number == 0 else self.dropout(x)
-            inputs = below if beside is None else torch.cat([below, beside], dim=-1)
+            layer_input = x if number == 0 else self.dropout(x)
+            inputs = layer_input if extra is None else torch.cat([layer_input, extra], dim=-1)
             states, end = layer.run(inputs, start[number] if start else None, lengths)
-            x = states + below if number >= self.residual_from else states
-            ends.append(end)
-        return x, tuple(ends)
+            x = states + layer_input if number >= self.residual_from else states
+            final_states.append(end)
+        return x, tuple(final_states)
 
 
-def backwards(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
+def reverse_padded(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
     """Return (rows, time, ...) with each row reversed within its length; padding stays in place.
 
-    ``keep_last`` keeps the last entry of a row, the end symbol, in place. Applied twice, it returns ``x``.
+    ``keep_last`` keeps the last entry of a row, the end symbol, in place. The function is its own inverse.
     """
     positions = torch.arange(x.shape[1], device=x.device)  # (time,)
     reversed_positions = lengths[:, None] - (2 if keep_last else 1) - positions  # (rows, time)
@@ -258,6 +259,6 @@ def backwards(x: Tensor, lengths: Tensor, keep_last: bool = False) -> Tensor:
     return x[torch.arange(x.shape[0], device=x.device)[:, None], order]
 
 
-def at_end(states: Tensor, lengths: Tensor) -> Tensor:
+def last_states(states: Tensor, lengths: Tensor) -> Tensor:
     """Return (rows, units) the state after the last vector of each row of (rows, time, units)."""
     return states[torch.arange(states.shape[0], device=states.device), lengths - 1]

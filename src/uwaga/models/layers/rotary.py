@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys turned by an angle for each position (M37; Su 2021)."""
+"""Rotary positions: queries and keys rotated by an angle for each position (M37; Su 2021)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uwaga.settings import RotarySettings
 
 
 class Rotation(NamedTuple):
-    """Cosines and sines of the angles of some positions, each (rows or 1, 1, positions, head width / 2)."""
+    """Cosines and sines of the angles of positions, each (rows or 1, 1, positions, head width / 2)."""
 
     cosines: Tensor
     sines: Tensor
@@ -20,7 +20,7 @@ class Rotation(NamedTuple):
 class RotaryPositions:
     """The angles of positions: m θ_i for pair i at position m, without parameters.
 
-    Angles are computed in float64 for any model: in float32 those of far positions lose digits.
+    Angles are always computed in float64: in float32, those of distant positions lose precision.
     """
 
     def __init__(self, settings: RotarySettings, head_width: int, max_length: int) -> None:
@@ -35,14 +35,14 @@ class RotaryPositions:
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:
-    """Return heads ``x`` (rows, heads, positions, head width) turned to their positions.
+    """Return heads ``x`` (rows, heads, positions, head width) rotated according to their positions.
 
     The numbers i and i + d/2 of a head of width d are a pair: ``(a cos - b sin, b cos + a sin)`` (Su 2021
-    eq. 34). The product of a turned query and a turned key depends on the distance of their positions alone.
+    eq. 34). The product of a rotated query and a rotated key depends only on the distance of their positions.
     """
     first, second = x.chunk(2, dim=-1)
-    turned = (
+    rotated = (
         first * rotation.cosines - second * rotation.sines,
         second * rotation.cosines + first * rotation.sines,
     )
-    return torch.cat(turned, dim=-1)
+    return torch.cat(rotated, dim=-1)

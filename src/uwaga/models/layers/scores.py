@@ -1,9 +1,9 @@
-"""Attention scores: one class each, registered by name.
+"""Attention scores: classes registered by name.
 
-A score is the F of generalised attention, ``f_ij = F(s_i, h_j)`` (M1). ``prepare`` runs once per
-sentence on the keys; ``forward`` runs for every query. Adding a score means adding a class with the
-``@register`` line, here or in a file of its own: models are built from settings by the registered name, and
-the law tests go over the registry.
+A score is the F of generalised attention, ``f_ij = F(s_i, h_j)`` (M1). ``prepare`` runs once per sentence on
+the keys; ``forward`` runs for every query. To add a score, add a class decorated with ``@register``, here or
+in a separate file: models are built from settings by the registered name, and property tests cover all
+registered scores.
 """
 
 from __future__ import annotations
@@ -52,28 +52,28 @@ class AttentionScore(nn.Module):
     def steps(self, prepared: Tensor, time: int) -> Callable[[Tensor], Tensor]:
         """Return a function from successive queries (rows, query width) to scores (rows, source).
 
-        The function is called ``time`` times and gives what :meth:`forward` gives; a score overrides this
-        where gradients of many single queries can be had for less.
+        The function is called ``time`` times, with the results of :meth:`forward`; scores override it to make
+        the gradients of successive queries cheaper.
 
         Args:
             prepared: (rows, source, width).
-            time: how many queries will come.
+            time: number of queries.
         """
         return lambda query: self(query[:, None], prepared)[:, 0]
 
 
-Kind = TypeVar("Kind", bound=type[AttentionScore])
+ScoreClass = TypeVar("Kind", bound=type[AttentionScore])
 SCORES: dict[str, type[AttentionScore]] = {}
 
 
-def register(name: str) -> Callable[[Kind], Kind]:
+def register(name: str) -> Callable[[ScoreClass], ScoreClass]:
     """Register a score class under a name."""
 
-    def enter(kind: Kind) -> Kind:
-        SCORES[name] = kind
-        return kind
+    def decorate(cls: ScoreClass) -> ScoreClass:
+        SCORES[name] = cls
+        return cls
 
-    return enter
+    return decorate
 
 
 def score_class(name: str) -> type[AttentionScore]:
@@ -83,8 +83,8 @@ def score_class(name: str) -> type[AttentionScore]:
         SettingsError: unknown name; the message lists all scores and suggests the nearest.
     """
     if name not in SCORES:
-        near = difflib.get_close_matches(name, SCORES, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        suggestions = difflib.get_close_matches(name, SCORES, n=1, cutoff=0.5)
+        hint = f"did you mean {suggestions[0]!r}? " if suggestions else ""
         raise SettingsError(
             f"no attention score is called {name!r}; {hint}there are: {', '.join(sorted(SCORES))}"
         )
@@ -95,7 +95,7 @@ def make_score(name: str, query_width: int, key_width: int, positions: int = POS
     """Return a new score of a registered class.
 
     Raises:
-        SettingsError: as :func:`score_class`, or the score does not take these widths.
+        SettingsError: as for :func:`score_class`, or the score does not support these widths.
     """
     return score_class(name)(query_width, key_width, positions)
 
@@ -200,9 +200,9 @@ class AdditiveScore(AttentionScore):
 
 @register("additive_joint")
 class JointAdditiveScore(AttentionScore):
-    """``vᵀ tanh(W [h; s])`` (M2), the same function with one matrix over the joined vectors.
+    """``vᵀ tanh(W [h; s])`` (M2), the same function with one matrix over the concatenated vectors.
 
-    Computed literally, so nothing can be prepared: every pair of query and key is multiplied by W.
+    It is computed literally: every pair of query and key is multiplied by W, and nothing is prepared.
     """
 
     def __init__(self, query_width: int, key_width: int, positions: int = POSITIONS) -> None:
@@ -262,6 +262,6 @@ class LocationScore(AttentionScore):
 
 
 def _products(prepared: Tensor, time: int) -> StepProduct:
-    """``sᵀ h`` of one query after the other with the same keys (rows, source, width)."""
+    """Return the products ``sᵀ h`` of successive queries with the same keys (rows, source, width)."""
     rows, source, _ = prepared.shape
     return StepProduct(prepared.new_zeros(()).expand(rows, time, source), prepared)

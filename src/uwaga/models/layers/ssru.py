@@ -1,4 +1,4 @@
-"""The simpler simple recurrent unit (M26), a replacement for the decoder's self-attention."""
+"""The simpler simple recurrent unit (M26), which replaces the decoder's self-attention."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class SsruState(NamedTuple):
 class Ssru(nn.Module):
     """``f_t = σ(W_f x_t + b_f)``, ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ W x_t``, ``relu(c_t)`` (Kim 2019 §3.1).
 
-    The products don't depend on earlier positions, so they are computed for all at once; only elementwise
-    operations are sequential, as in the simple recurrent unit (Lei 2018 §3).
+    The products don't depend on earlier positions and are computed for all positions at once; only
+    elementwise operations are sequential, as in the simple recurrent unit (Lei 2018 §3).
     """
 
     def __init__(self, width: int) -> None:
@@ -37,7 +37,7 @@ class Ssru(nn.Module):
 
         Args:
             x: (rows, new, width).
-            past: the state after the earlier positions, or None if there are none: ``c_0 = 0``.
+            past: state after the earlier positions; None if there are none: ``c_0 = 0``.
 
         Returns:
             (rows, new, width), and the state after the last position.
@@ -49,10 +49,10 @@ class Ssru(nn.Module):
 
 
 def scan(gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
-    """``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ v_t`` with ``f_t = σ(a_t)``, for all t: (rows, time, width).
+    """Return ``c_t = f_t ⊙ c_{t-1} + (1 - f_t) ⊙ v_t`` with ``f_t = σ(a_t)`` for all t: (rows, time, width).
 
-    Autograd would keep a table per step and operation; the gradient is written by hand, and it is one
-    operation per step as the value is.
+    Autograd would store a tensor per step and operation; the hand-written gradient, like the forward pass,
+    takes one operation per step.
 
     Args:
         gates: a, (rows, time, width).
@@ -67,11 +67,11 @@ class _Scan(torch.autograd.Function):
     def forward(ctx: Any, gates: Tensor, new: Tensor, start: Tensor) -> Tensor:
         forget = torch.sigmoid(gates)
         cells = torch.empty_like(new)
-        before = start
+        previous = start
         for position in range(new.shape[1]):
             cell = cells[:, position]
-            torch.lerp(new[:, position], before, forget[:, position], out=cell)
-            before = cell
+            torch.lerp(new[:, position], previous, forget[:, position], out=cell)
+            previous = cell
         ctx.save_for_backward(forget, new, start, cells)
         return cells
 
@@ -79,11 +79,11 @@ class _Scan(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         forget, new, start, cells = ctx.saved_tensors
-        # d_t = g_t + f_{t+1} ⊙ d_{t+1}: what c_t does to the loss, here and through every later cell.
-        through = grad.clone(memory_format=torch.contiguous_format)
+        # d_t = g_t + f_{t+1} ⊙ d_{t+1}: the gradient of c_t, directly and through all later cells.
+        grad_cells = grad.clone(memory_format=torch.contiguous_format)
         for position in range(grad.shape[1] - 2, -1, -1):
-            through[:, position].addcmul_(forget[:, position + 1], through[:, position + 1])
-        before = torch.cat([start[:, None], cells[:, :-1]], dim=1)  # c_{t-1}
-        of_start = forget[:, 0] * through[:, 0]
-        of_gates = torch.ops.aten.sigmoid_backward.default(before.sub_(new).mul_(through), forget)
-        return of_gates, through.mul_(1.0 - forget), of_start
+            grad_cells[:, position].addcmul_(forget[:, position + 1], grad_cells[:, position + 1])
+        previous = torch.cat([start[:, None], cells[:, :-1]], dim=1)  # c_{t-1}
+        grad_start = forget[:, 0] * grad_cells[:, 0]
+        grad_gates = torch.ops.aten.sigmoid_backward.default(previous.sub_(new).mul_(grad_cells), forget)
+        return grad_gates, grad_cells.mul_(1.0 - forget), grad_start

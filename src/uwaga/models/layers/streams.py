@@ -12,7 +12,7 @@ from uwaga.models.layers.positions import relative_bucket
 
 
 class StreamAttention(nn.Module):
-    """Multi-stream attention: stream 0 attends to its own positions up to t, as in any decoder.
+    """Multi-stream attention: stream 0 attends to its positions up to t, as in any decoder.
 
     Stream s > 0 predicts the token after position t, s tokens ahead of its context: it attends to positions
     up to ``t - (s - 1)`` of stream 0, always to the first, and to its own position. The scores are
@@ -35,32 +35,31 @@ class StreamAttention(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(
-        self, x: Tensor, past: KeysValues | None = None, seen: list[Tensor] | None = None
+        self, x: Tensor, past: KeysValues | None = None, recorded: list[Tensor] | None = None
     ) -> tuple[Tensor, KeysValues]:
         """Attend over all positions, or over new ones after those of ``past``.
 
         Args:
             x: (rows, streams, target, width), stream 0 first.
             past: keys and values of stream 0's earlier positions, (rows, heads, past, head width).
-            seen: list to which the weights of stream 0 (rows, heads, target, source) are appended, after
-                lower layers.
+            recorded: list to which the weights of stream 0 (rows, heads, target, source) are appended.
 
         Returns:
-            the same shape, and the longer cache.
+            x of the same shape, and the longer cache.
         """
         rows, streams, target, width = x.shape
         query = self.query(x).view(rows, streams, target, self.heads, -1).transpose(2, 3)
-        both = self.key_value(x).view(rows, streams, target, 2, self.heads, -1)
-        keys, values = both.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (rows, streams, heads, target, head width)
+        kv = self.key_value(x).view(rows, streams, target, 2, self.heads, -1)
+        keys, values = kv.permute(3, 0, 1, 4, 2, 5).unbind(0)  # (rows, streams, heads, target, head width)
         cache = extend(past, KeysValues(keys[:, 0], values[:, 0]))
-        read = query @ cache.keys[:, None].transpose(-1, -2)  # (rows, streams, heads, target, source)
-        own = (query * keys).sum(dim=-1, keepdim=True)  # (rows, streams, heads, target, 1)
-        scores = torch.cat([read, own], dim=-1) * query.shape[-1] ** -0.5
+        past_scores = query @ cache.keys[:, None].transpose(-1, -2)  # (rows, streams, heads, target, source)
+        stream_scores = (query * keys).sum(dim=-1, keepdim=True)  # (rows, streams, heads, target, 1)
+        scores = torch.cat([past_scores, stream_scores], dim=-1) * query.shape[-1] ** -0.5
         source = cache.keys.shape[2]
         scores = scores + self.bias(x, source)
         weights = masked_softmax(scores, stream_mask(streams, target, source, x.device)[:, None])
-        if seen is not None:
-            seen.append(weights[:, 0, ..., :-1])
+        if recorded is not None:
+            recorded.append(weights[:, 0, ..., :-1])
         weights = dropout(weights, self.dropout if self.training else 0.0)
         context = weights[..., :-1] @ cache.values[:, None] + weights[..., -1:] * values
         out: Tensor = self.output(context.transpose(2, 3).reshape(rows, streams, target, width))
@@ -72,16 +71,16 @@ class StreamAttention(nn.Module):
         A predicting stream is one position further than the reading one, so its distances are one larger.
         """
         rows, streams, target, _ = x.shape
-        offered = self.relative(x).view(rows, streams, target, self.buckets, self.heads)
-        offered = offered.permute(0, 1, 4, 2, 3)  # (rows, streams, heads, target, buckets)
+        bucket_biases = self.relative(x).view(rows, streams, target, self.buckets, self.heads)
+        bucket_biases = bucket_biases.permute(0, 1, 4, 2, 3)  # (rows, streams, heads, target, buckets)
         keys = torch.arange(source, device=x.device)
-        away = keys - torch.arange(source - target, source, device=x.device)[:, None]  # (target, source)
-        reading = relative_bucket(away, self.buckets, self.distance, both_ways=False)
-        predicting = relative_bucket(away - 1, self.buckets, self.distance, both_ways=False)
+        distance = keys - torch.arange(source - target, source, device=x.device)[:, None]  # (target, source)
+        reading = relative_bucket(distance, self.buckets, self.distance, bidirectional=False)
+        predicting = relative_bucket(distance - 1, self.buckets, self.distance, bidirectional=False)
         index = torch.stack([reading, *[predicting] * (streams - 1)])  # (streams, target, source)
         index = torch.cat([index, torch.zeros_like(index[..., :1])], dim=-1)
-        found: Tensor = offered.gather(-1, index[:, None].expand(rows, -1, self.heads, -1, -1))
-        return found
+        biases: Tensor = bucket_biases.gather(-1, index[:, None].expand(rows, -1, self.heads, -1, -1))
+        return biases
 
 
 def stream_mask(streams: int, target: int, source: int, device: torch.device | str | None = None) -> Tensor:
@@ -93,7 +92,7 @@ def stream_mask(streams: int, target: int, source: int, device: torch.device | s
     queries = torch.arange(source - target, source, device=device)[:, None]
     masks = []
     for stream in range(streams):
-        seen = (keys <= queries - max(stream - 1, 0)) | (keys == 0) & (stream > 0)  # (target, source)
-        own = torch.full((target, 1), stream > 0, device=device)
-        masks.append(torch.cat([seen, own], dim=-1))
+        visible = (keys <= queries - max(stream - 1, 0)) | (keys == 0) & (stream > 0)  # (target, source)
+        own_position = torch.full((target, 1), stream > 0, device=device)
+        masks.append(torch.cat([visible, own_position], dim=-1))
     return torch.stack(masks)
