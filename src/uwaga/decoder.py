@@ -36,9 +36,9 @@ Sources = Sequence[Sequence[int]]
 class Symbols:
     """Ids of the special tokens.
 
-    ``start`` is the first decoder input (``<s>``, or ``<pad>`` for Marian); ``end`` ends a sentence, and so
-    does each of ``other_ends``, in language models with several such tokens. ``stops`` are further tokens
-    that end it, and are part of its text.
+    ``start`` is the first decoder input (``<s>``, or ``<pad>`` for Marian). ``end`` ends a sentence, as does
+    each of ``other_ends`` in language models with several such tokens. ``stops`` are further tokens that end
+    a sentence but are part of its text.
     """
 
     start: int
@@ -63,7 +63,7 @@ class Symbols:
 class Sampling:
     """How to sample a token from the distribution.
 
-    ``uniform`` (rows,) float64 in [0, 1): one draw for each row, made by the search from the seed, the
+    ``uniform`` (rows,) float64 in [0, 1): a draw for each row, which the search derives from the seed, the
     sentence and the step alone, so that samples don't depend on the batch. The sampled token is the first, in
     order of descending probability, at which the cumulative probability exceeds the draw.
     """
@@ -76,25 +76,25 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which candidates a decoder step returns.
+    """The candidates that a decoder step is to return.
 
     Attributes:
         count: candidates for each row, best first; ties go to the lower token id.
         banned: (pairs, 2) of (row, token): their log-probability becomes -inf; the others are not
             renormalised, unless ``renormalise`` is set.
         forced: (rows,) the only candidate of each row, or -1 for a free row. A forced row returns this token
-            first, with the model's log-probability, and -inf for the rest.
+            first, with the model's log-probability, and -inf for all others.
         sampling: sample one token for each row (``count`` is 1) instead of taking the best.
         attention: return cross-attention weights too.
-        renormalise: renormalise the distribution after banning tokens (for checkpoints whose own library does
-            so).
-        all_tokens: return the whole vocabulary in the order of ids, with the model's log-probabilities (for
-            ensembles and entropy); only ``attention`` and ``extra_tokens`` are considered then.
-        extra_tokens: (rows, extra) further tokens to return after the best, each once in a row, -1 for none:
-            the step then has (rows, k + extra) candidates. Their log-probabilities are -inf where banned or
-            none; a forced row has none. A token outside a shortlist gets the log-probability that it would
-            have if it alone were added to the list; with ``all_tokens`` it gets this in its place, and there
-            are no further columns.
+        renormalise: renormalise the distribution after banning tokens (for checkpoints whose original library
+            does so).
+        all_tokens: return the complete vocabulary in the order of ids, with the model's log-probabilities
+            (for ensembles and entropy); of the other fields only ``attention`` and ``extra_tokens`` apply.
+        extra_tokens: (rows, extra) further tokens to return after the best, without duplicates in a row, -1
+            for none: the step then has (rows, k + extra) candidates. Their log-probabilities are -inf for
+            banned tokens, for -1 and in forced rows. A token outside a shortlist gets the log-probability
+            that it would have if it alone were added to the list; with ``all_tokens`` this is returned in the
+            token's column, and there are no further columns.
     """
 
     count: int
@@ -108,7 +108,7 @@ class Choice:
 
 
 class Memory(Protocol):
-    """Encoded sources, one row for each sentence; not copied for beams."""
+    """Encoded sources, one row per sentence; not copied for beams."""
 
     @property
     def sentences(self) -> int:
@@ -122,14 +122,14 @@ class Memory(Protocol):
 
 
 class State(Protocol):
-    """The decoder's state between steps: an immutable value that is passed and returned."""
+    """The decoder's state between steps, an immutable value."""
 
     def reorder(self, rows: Ids) -> State:
         """Return the state whose row r is this state's row ``rows[r]``, of the same sentence."""
         ...
 
     def select(self, sentences: Ids) -> State:
-        """Return the state of these sentences, in this order, with their memory."""
+        """Return the state of the given sentences, in the given order, with their memory."""
         ...
 
 
@@ -162,17 +162,18 @@ class BeamRules:
 
     Attributes:
         beams: hypotheses of each sentence.
-        enough: finished hypotheses of a sentence that are kept and that ``early_stopping`` waits for; at most
-            ``beams``.
+        pool_size: number of finished hypotheses of a sentence that are retained, and at which
+            ``early_stopping`` stops; at most ``beams``.
         start: first decoder input.
         banned: (tokens,) ascending, never produced.
-        divisors: (longest + 2,) what the log-probability of a hypothesis is divided by, for each length.
-        inside: (vocabulary,) True for tokens that continue a word, for phrases; empty if no phrase needs it.
-        streams: each token is reported as soon as it is decided; for one beam only.
+        divisors: (longest + 2,) the divisor of a hypothesis's log-probability for each length.
+        continues_word: (vocabulary,) True for tokens that continue a word, for phrases; empty if no phrase
+            needs it.
+        streams: report each token as soon as it is decided; for one beam only.
     """
 
     beams: int
-    enough: int
+    pool_size: int
     nbest: int
     start: int
     banned: Ids
@@ -182,13 +183,13 @@ class BeamRules:
     score_forced: bool
     renormalise: bool
     divisors: NDArray[np.float64]
-    inside: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    continues_word: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     streams: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for rules whose sentences can be searched together; ``streams`` is left out."""
-        values = [getattr(self, each.name) for each in fields(self) if each.name != "streams"]
+        values = [getattr(self, rule.name) for rule in fields(self) if rule.name != "streams"]
         return tuple(value.tobytes() if isinstance(value, np.ndarray) else value for value in values)
 
 
@@ -201,7 +202,7 @@ class PhraseTables(NamedTuple):
 
     sizes: Ids
     times: Ids
-    whole: Ids
+    whole_word: Ids
     tokens: Ids
     first: Ids
     targets: Ids
@@ -212,21 +213,21 @@ class PhraseTables(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A target that the model would probably write, which a greedy search checks in few passes (M42).
+    """A probable target, which a greedy search verifies in few passes (M42).
 
-    ``tokens`` are without the end symbol. ``bias`` from 0 to below 0.5 is the weight of the first ``shown``
-    of them (None: of all) as long as the target is the draft: with 0 the result is that without a draft.
+    ``tokens`` exclude the end symbol. ``bias``, from 0 to below 0.5, favours the first ``biased`` of them
+    (None: all) for as long as the target equals the draft; with 0 the result is that without a draft.
     """
 
     tokens: Sequence[int]
     bias: float = 0.0
-    shown: int | None = None
+    biased: int | None = None
 
 
 class FinishedTarget(NamedTuple):
     """A finished hypothesis of a :class:`BeamSearch`; tokens and log-probabilities include the end symbol.
 
-    ``draft`` is None if there was none.
+    ``draft`` is None without a draft.
     """
 
     tokens: list[int]
@@ -237,7 +238,7 @@ class FinishedTarget(NamedTuple):
 
 
 class DecidedToken(NamedTuple):
-    """A token that a streaming search has decided, with the number of its sentence."""
+    """A token decided by a streaming search, with the index of its sentence."""
 
     sentence: int
     token: int
@@ -245,7 +246,7 @@ class DecidedToken(NamedTuple):
 
 
 class BeamSearch(Protocol):
-    """A beam search that a decoder runs by itself."""
+    """A beam search implemented by a decoder."""
 
     @property
     def running(self) -> Ids:
@@ -261,30 +262,30 @@ class BeamSearch(Protocol):
         phrases: Sequence[PhraseTables | None] = ...,
         drafts: Sequence[Draft | None] = ...,
     ) -> None:
-        """Add sentences to those being decoded.
+        """Add sentences to the batch.
 
         Args:
-            memory: their sources.
-            limits: (sentences,) maximum steps of each.
-            uncounted: (sentences,) first tokens that don't count in the length.
+            memory: the encoded sources.
+            limits: (sentences,) maximum steps.
+            uncounted: (sentences,) first tokens excluded from the length.
             forced: (sentences, width) the first tokens, -1 where they are free.
-            phrases: what the target of each must contain, None for nothing; empty if no sentence has phrases.
-            drafts: the draft of each, None for none; empty if no sentence has one. For one beam only.
+            phrases: the phrases of each sentence, None for none; empty if no sentence has phrases.
+            drafts: the draft of each sentence, None for none; empty if there are none. For one beam only.
         """
         ...
 
     def run(self, tokens: int) -> None:
-        """Make a step, then more until the unfinished sentences have at most ``tokens`` source tokens."""
+        """Run at least one step, until the unfinished sentences have at most ``tokens`` source tokens."""
 
     def finished(self) -> list[list[FinishedTarget]]:
         """Return the n-best list of each sentence in the order of entry; empty for unfinished ones."""
 
     def decided(self) -> list[DecidedToken]:
-        """Return the tokens decided since the last call, without end symbols; only if the rules stream."""
+        """Return the tokens decided since the last call, without end symbols; requires ``streams``."""
 
 
 class BatchTicket(Protocol):
-    """The part of one search in a running batch; its sentences are numbered in the order of submission."""
+    """The sentences of a search in a running batch, numbered in the order of submission."""
 
     def submit(
         self,
@@ -295,31 +296,31 @@ class BatchTicket(Protocol):
         phrases: Sequence[PhraseTables | None],
         drafts: Sequence[Draft | None] = ...,
     ) -> None:
-        """Add sentences; see :meth:`BeamSearch.enter`. They are decoded as soon as they can be encoded."""
+        """Add sentences, to be decoded as soon as possible; see :meth:`BeamSearch.enter`."""
         ...
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
-        """Return sentences finished and tokens decided since the last call, waiting for up to ``seconds``.
+        """Return sentences finished and tokens decided since the last call, waiting up to ``seconds``.
 
         Raises:
-            UwagaError: a sentence failed, and with it all sentences of the ticket.
+            UwagaError: a sentence failed, which ends all sentences of the ticket.
         """
         ...
 
     def leave(self) -> None:
-        """Drop the sentences of the ticket and wake a thread that waits in :meth:`collect`."""
+        """Remove the sentences of the ticket and wake a thread waiting in :meth:`collect`."""
         ...
 
 
 class RunningBatch(Protocol):
-    """Sentences of any number of searches decoded together; thread-safe."""
+    """A batch that decodes the sentences of any number of searches; thread-safe."""
 
     def ticket(self, rules: BeamRules) -> BatchTicket:
-        """Return a ticket for a search by these rules."""
+        """Return a ticket for a search with these rules."""
         ...
 
     def serve(self) -> None:
-        """Decode submitted sentences until :meth:`close`; runs in a thread of its own."""
+        """Decode submitted sentences until :meth:`close`; runs in a dedicated thread."""
         ...
 
     def close(self) -> None:
@@ -333,9 +334,9 @@ class RunningBatch(Protocol):
 
 
 def shared_positions(decoder: Decoder) -> int | None:
-    """Return the positions of source and target together; None for a model with an encoder.
+    """Return the number of positions shared by source and target; None for a model with an encoder.
 
-    A decoder with the attribute ``shared_positions`` reads a prompt, which its target continues (M18); the
+    A decoder with the attribute ``shared_positions`` reads a prompt, which its target continues (M18). The
     last target token needs no position.
     """
     positions: int | None = getattr(decoder, "shared_positions", None)
@@ -343,31 +344,31 @@ def shared_positions(decoder: Decoder) -> int | None:
 
 
 def target_limit(decoder: Decoder, source: int) -> int | None:
-    """Return the most target tokens after ``source`` tokens, end symbol included; None for no limit."""
+    """Return the maximum target tokens after ``source`` tokens, end symbol included; None for no limit."""
     shared = shared_positions(decoder)
-    room = None if shared is None else max(shared - source + 1, 1)
-    return min((limit for limit in (decoder.max_target, room) if limit is not None), default=None)
+    remaining = None if shared is None else max(shared - source + 1, 1)
+    return min((limit for limit in (decoder.max_target, remaining) if limit is not None), default=None)
 
 
 @runtime_checkable
 class Batching(Protocol):
-    """A decoder with a running batch of its own."""
+    """A decoder that can create running batches."""
 
     def running_batch(self) -> RunningBatch:
         """Return a new batch; its results are bit-identical to those of ``beam_search``."""
         ...
 
 
-EveryAttention = Callable[[Sources, Sources], list[Attentions]]
+AttentionRecorder = Callable[[Sources, Sources], list[Attentions]]
 Verify = Callable[[Sequence[Sequence[int]], State, Choice], Step]
 CrossAttentions = Callable[[Sources, Sources], "list[Floats]"]
 CrossAttention = Callable[[Sources, Sources, int, int | None], "list[Floats]"]
 
 
 class Decoder(Protocol):
-    """A model as search sees it: encode once, start, then step by step.
+    """The interface of a model to the search: encode, start, then step.
 
-    The optional capabilities are None for a decoder that lacks them.
+    Optional capabilities are None for a decoder that lacks them.
     """
 
     @property
@@ -406,10 +407,10 @@ class Decoder(Protocol):
     def verify(self) -> Verify | None:
         """Feed several tokens to each sentence in one pass (M42).
 
-        Arguments: the tokens of each sentence of the state, at least one each; the state, of one beam; the
-        choice. Returns the candidates after each token, the rows of a sentence adjacent; ``state`` of the
-        step has a sentence for each row, the state after its token, from which ``select`` takes the one with
-        which each sentence goes on. The results are those of steps that feed one token after the other.
+        Arguments: the tokens of each sentence of the state, at least one; the state, of one beam; the choice.
+        Returns the candidates after each token, the rows of a sentence adjacent. The ``state`` of the step
+        has a sentence for each row, the state after its token, from which ``select`` picks the one to
+        continue for each sentence. The results equal those of steps that feed one token at a time.
         """
         ...
 
@@ -417,7 +418,7 @@ class Decoder(Protocol):
     def join(self) -> Callable[[State, State], State] | None:
         """Concatenate the sentences of two states with the same number of beams.
 
-        None if all sentences of a state must be at the same target position. With it, the search replaces
+        None if all sentences of a state must be at the same target position. Otherwise the search replaces
         finished sentences with waiting ones (continuous batching).
         """
         ...
@@ -431,13 +432,12 @@ class Decoder(Protocol):
         ...
 
     @property
-    def attentions(self) -> EveryAttention | None:
+    def attentions(self) -> AttentionRecorder | None:
         """Return all attention matrices for given sources and targets.
 
-        The second argument holds the decoder inputs: the start symbol, then the target without the token that
-        the last step predicts. It is a separate pass with the arithmetic of the steps, and doesn't change the
-        results of a search. In a decoder-only model the query and key axes are the source followed by the
-        target.
+        The second argument contains the decoder inputs: the start symbol, then the target without its last
+        token. The call is a separate pass with the arithmetic of the steps and does not affect the results of
+        a search. In a decoder-only model the query and key axes are the source followed by the target.
         """
         ...
 
@@ -445,9 +445,9 @@ class Decoder(Protocol):
     def cross_attention(self) -> CrossAttention | None:
         """Return the cross-attention (target, source) of one head, or the mean of one layer.
 
-        That of a decoder-only model is the attention to its prompt. The first two arguments are those of
-        ``attentions``; then the layer, from 0 or negative from the last
-        (the first if there are fewer); then the head, or None for the mean of the layer's heads.
+        In a decoder-only model it is the attention to the prompt. The first two arguments are those of
+        ``attentions``; then the layer, from 0 or negative from the last (the first if there are fewer); then
+        the head, or None for the mean over the layer's heads.
         """
         ...
 
@@ -458,8 +458,8 @@ class Decoder(Protocol):
 
     @property
     def recording(self) -> Callable[[bool], Decoder] | None:
-        """Return the decoder for one call that will ask for ``attentions`` (True) or ``cross_attention``.
+        """Return a decoder for a call that will need ``attentions`` (True) or ``cross_attention``.
 
-        It keeps the encoded sources, so that they are encoded once; results are bit-identical.
+        It caches the encoded sources, so that they are encoded once; results are bit-identical.
         """
         ...

@@ -1,4 +1,4 @@
-"""Laws of the word aligner and of making two directions one."""
+"""Word aligner and symmetrisation of two directions."""
 
 from __future__ import annotations
 
@@ -11,91 +11,95 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uwaga.alignment import WordAligner, align_corpus, corpus_lexicon, grow_diagonal
-from uwaga.alignment.aligner import NULL, diagonal_prior, digamma, distances
+from uwaga.alignment.aligner import NULL_PROBABILITY, diagonal_prior, digamma, distances
 from uwaga.errors import DataError
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 5), st.integers(0, 5)))
 
 
-def made(
-    pairs: int, turned: bool
+def random_corpus(
+    pairs: int, swapped: bool
 ) -> tuple[list[list[str]], list[list[str]], list[frozenset[tuple[int, int]]]]:
-    """Words and their translations by a dictionary, neighbours sometimes swapped, and how they are linked."""
-    draw = random.Random(3)
+    """Return sources, their translations by a dictionary, optionally with swapped words, and the links."""
+    rng = random.Random(3)
     dictionary = {f"{letter}s": f"{letter}t" for letter in "abcdefghijklmnopqrstuvwxyz"}
     sources, targets, links = [], [], []
     for _ in range(pairs):
-        source = draw.sample(sorted(dictionary), draw.randint(3, 8))
+        source = rng.sample(sorted(dictionary), rng.randint(3, 8))
         order = list(range(len(source)))
-        if turned:
-            at = draw.randrange(len(order) - 1)
-            order[at], order[at + 1] = order[at + 1], order[at]
+        if swapped:
+            i = rng.randrange(len(order) - 1)
+            order[i], order[i + 1] = order[i + 1], order[i]
         sources.append(source)
-        targets.append([dictionary[source[place]] for place in order])
-        links.append(frozenset((place, number) for number, place in enumerate(order)))
+        targets.append([dictionary[source[position]] for position in order])
+        links.append(frozenset((position, index) for index, position in enumerate(order)))
     return sources, targets, links
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_dictionary_is_found(turned: bool) -> None:
-    sources, targets, links = made(400, turned)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_alignment_recovers_a_dictionary(swapped: bool) -> None:
+    sources, targets, links = random_corpus(400, swapped)
     assert align_corpus(sources, targets) == links
 
 
-def test_a_lexicon_has_what_the_words_were_made_by() -> None:
-    sources, targets, _ = made(400, True)
+def test_lexicon_recovers_a_dictionary() -> None:
+    sources, targets, _ = random_corpus(400, True)
     lexicon = corpus_lexicon(sources, targets)
     assert set(lexicon.partners) == {word for source in sources for word in source}
     for source, partners in lexicon.partners.items():
-        ahead, back = partners[f"{source[0]}t"]
-        assert ahead > 0.9 and back > 0.9
-        assert all(0 <= chance <= 1 for both in partners.values() for chance in both)
+        forward, backward = partners[f"{source[0]}t"]
+        assert forward > 0.9 and backward > 0.9
+        assert all(
+            0 <= probability <= 1 for probabilities in partners.values() for probability in probabilities
+        )
 
 
-def test_each_target_word_has_one_partner_at_most_and_pairs_do_not_matter_to_each_other() -> None:
-    sources, targets, _ = made(100, True)
+def test_target_words_have_at_most_one_link_in_any_order_of_pairs() -> None:
+    sources, targets, _ = random_corpus(100, True)
     links = WordAligner().fit(sources, targets)
-    for one, source, target in zip(links, sources, targets, strict=True):
-        assert len({word for _, word in one}) == len(one)
-        assert all(left < len(source) and right < len(target) for left, right in one)
+    for pair_links, source, target in zip(links, sources, targets, strict=True):
+        assert len({target_word for _, target_word in pair_links}) == len(pair_links)
+        assert all(
+            source_word < len(source) and target_word < len(target) for source_word, target_word in pair_links
+        )
     order = list(range(100))[::-1]
-    turned = WordAligner().fit([sources[at] for at in order], [targets[at] for at in order])
-    assert [turned[at] for at in order] == links
+    reversed_links = WordAligner().fit([sources[i] for i in order], [targets[i] for i in order])
+    assert [reversed_links[i] for i in order] == links
 
 
 def test_pairs_without_words_have_no_links() -> None:
-    sources, targets, links = made(200, False)
-    found = align_corpus([[], *sources, ["as"]], [["at"], *targets, []])
-    assert found == [frozenset(), *links, frozenset()]
+    sources, targets, links = random_corpus(200, False)
+    results = align_corpus([[], *sources, ["as"]], [["at"], *targets, []])
+    assert results == [frozenset(), *links, frozenset()]
     with pytest.raises(DataError, match="no sentence pair has words on both sides"):
         align_corpus([[]], [["a"]])
 
 
 @given(LINKS, LINKS)
-def test_symmetric_links_stand_between_intersection_and_union(one, other) -> None:
-    found = grow_diagonal(one, other)
-    assert one & other <= found <= one | other
-    assert grow_diagonal(one, one) == one
-    sources, targets = {link[0] for link in found}, {link[1] for link in found}
-    assert all(link[0] in sources or link[1] in targets for link in one | other)  # final-and
+def test_symmetrised_links_are_between_intersection_and_union(first, second) -> None:
+    links = grow_diagonal(first, second)
+    assert first & second <= links <= first | second
+    assert grow_diagonal(first, first) == first
+    sources, targets = {link[0] for link in links}, {link[1] for link in links}
+    assert all(link[0] in sources or link[1] in targets for link in first | second)  # final-and
 
 
-def test_grown_by_hand() -> None:
-    one, other = frozenset({(0, 0), (1, 1), (3, 5)}), frozenset({(0, 0), (0, 1), (2, 3)})
-    # (0, 1) touches (0, 0), and word 1 has none yet; (1, 1) touches too; the far ones join last.
-    assert grow_diagonal(one, other) == one | other
+def test_grow_diagonal_by_hand() -> None:
+    first, second = frozenset({(0, 0), (1, 1), (3, 5)}), frozenset({(0, 0), (0, 1), (2, 3)})
+    # (0, 1) is adjacent to (0, 0), and word 1 is unaligned; so is (1, 1); the distant links are added last.
+    assert grow_diagonal(first, second) == first | second
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.floats(0.1, 14.0))
-def test_the_prior_is_a_distribution_and_falls_with_the_distance(source, target, tension) -> None:
-    away = distances(source, target)
-    prior = diagonal_prior(away, tension)
+def test_prior_is_a_distribution_and_decreases_with_distance(source, target, tension) -> None:
+    deviations = distances(source, target)
+    prior = diagonal_prior(deviations, tension)
     np.testing.assert_allclose(prior.sum(axis=1), 1.0, rtol=1e-5)
-    np.testing.assert_allclose(prior[:, 0], NULL)
-    for row, far in zip(prior[:, 1:], away, strict=True):
-        assert (np.diff(row[np.argsort(far, kind="stable")]) <= 1e-6).all()
+    np.testing.assert_allclose(prior[:, 0], NULL_PROBABILITY)
+    for row, row_deviations in zip(prior[:, 1:], deviations, strict=True):
+        assert (np.diff(row[np.argsort(row_deviations, kind="stable")]) <= 1e-6).all()
 
 
-def test_digamma_is_torchs() -> None:
+def test_digamma_equals_torch() -> None:
     x = np.concatenate([np.linspace(0.005, 10.0, 300), [100.0, 1e6]])
     np.testing.assert_allclose(digamma(x), torch.digamma(torch.from_numpy(x)).numpy(), rtol=1e-6, atol=1e-7)

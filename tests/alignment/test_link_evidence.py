@@ -1,4 +1,4 @@
-"""What several heads say of a pair of words together: shapes, bounds and what counts."""
+"""Link probabilities from several attention heads: shapes, bounds and features."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from uwaga.alignment.link_evidence import (
-    FIRST_ALONE,
-    LEXICAL,
-    SECOND,
+    FIRST_WEIGHTS,
+    LEXICON_WEIGHTS,
+    SECOND_WEIGHTS,
     first_evidence,
     link_probabilities,
     second_evidence,
     word_maps,
 )
-from uwaga.alignment.piece_alignment import MIN_PROBABILITY, PieceAlignment, align_words, chained
+from uwaga.alignment.piece_alignment import MIN_PROBABILITY, PieceAlignment, align_words, compose_alignments
 from uwaga.alignment.words import word_spans
 from uwaga.errors import ModelError
 from uwaga.results.translation import WordAlignment, noisy_or
@@ -24,43 +24,45 @@ from uwaga.settings.alignment import LARGEST
 SOURCE, TARGET = ["Anna", "sees", "a", "dog", "."], ["Anna", "sieht", "Hunde", "."]
 
 
-def some_maps(heads: int = 2) -> np.ndarray:
+def random_maps(heads: int = 2) -> np.ndarray:
     maps = np.random.default_rng(3).random((heads, len(TARGET), len(SOURCE)))
     return maps / maps.sum(axis=2, keepdims=True)
 
 
-def model_of(heads: int, first: list[float], second: list[float]) -> LinkModel:
-    named = tuple((1, 1 + at, "reading") for at in range(heads))
-    return LinkModel(heads=named, first=tuple(first), second=tuple(second))
+def link_model(heads: int, first: list[float], second: list[float]) -> LinkModel:
+    head_keys = tuple((1, 1 + head, "reading") for head in range(heads))
+    return LinkModel(heads=head_keys, first=tuple(first), second=tuple(second))
 
 
-def test_a_target_word_gives_the_mean_of_its_pieces_and_a_source_word_gets_their_sum():
+def test_word_maps_average_target_pieces_and_sum_source_pieces():
     maps = np.array([[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]])
-    found = word_maps(maps, [range(1), range(1), range(1, 2)], [range(1), range(1)])
-    np.testing.assert_allclose(found, [[[0.5, 0.5]]])
-    ended = word_maps(maps, [range(1), range(1), range(0)], [range(1), range(0)])  # the end is no word
-    np.testing.assert_allclose(ended, [[[0.8]]])
+    word_level = word_maps(maps, [range(1), range(1), range(1, 2)], [range(1), range(1)])
+    np.testing.assert_allclose(word_level, [[[0.5, 0.5]]])
+    without_end = word_maps(
+        maps, [range(1), range(1), range(0)], [range(1), range(0)]
+    )  # the end symbol is not a word
+    np.testing.assert_allclose(without_end, [[[0.8]]])
 
 
 @pytest.mark.parametrize("heads", [1, 3])
-def test_each_weight_has_its_evidence(heads):
-    maps = some_maps(heads)
+def test_number_of_features_equals_number_of_weights(heads):
+    maps = random_maps(heads)
     first = first_evidence(maps, SOURCE, TARGET)
-    assert first.shape == (4, 5, 2 * heads + FIRST_ALONE - 1)
-    assert second_evidence(first[..., 0]).shape == (4, 5, SECOND - 1)
-    likely = link_probabilities(
-        model_of(heads, [0.5] * (2 * heads + FIRST_ALONE), [0.1] * SECOND), maps, SOURCE, TARGET
+    assert first.shape == (4, 5, 2 * heads + FIRST_WEIGHTS - 1)
+    assert second_evidence(first[..., 0]).shape == (4, 5, SECOND_WEIGHTS - 1)
+    probabilities = link_probabilities(
+        link_model(heads, [0.5] * (2 * heads + FIRST_WEIGHTS), [0.1] * SECOND_WEIGHTS), maps, SOURCE, TARGET
     )
-    assert likely.shape == (4, 5) and (likely >= 0).all() and (likely <= 1).all()
-    assert second_evidence(np.zeros((1, 1))).shape == (1, 1, SECOND - 1)
+    assert probabilities.shape == (4, 5) and (probabilities >= 0).all() and (probabilities <= 1).all()
+    assert second_evidence(np.zeros((1, 1))).shape == (1, 1, SECOND_WEIGHTS - 1)
 
 
-def test_words_that_are_spelt_alike_count():
+def test_spelling_features():
     first = first_evidence(np.zeros((1, 4, 5)), SOURCE, TARGET)
-    equal, begins, marks = first[..., 2], first[..., 3], first[..., 4]
+    equal, prefixes, punctuation = first[..., 2], first[..., 3], first[..., 4]
     assert set(map(tuple, np.argwhere(equal).tolist())) == {(0, 0), (3, 4)}
-    assert begins[0, 0] == 1.0 and begins[1, 1] == pytest.approx(1 / 5)
-    assert marks[3, 0] == marks[0, 4] == 1.0 and marks[3, 4] == 0.0
+    assert prefixes[0, 0] == 1.0 and prefixes[1, 1] == pytest.approx(1 / 5)
+    assert punctuation[3, 0] == punctuation[0, 4] == 1.0 and punctuation[3, 4] == 0.0
 
 
 LEXICON = WordLexicon.of(
@@ -68,19 +70,19 @@ LEXICON = WordLexicon.of(
 )
 
 
-def test_a_lexicon_counts_by_first_letters_and_against_the_likeliest_beside():
-    maps = some_maps()
+def test_lexicon_features():
+    maps = random_maps()
     plain, first = first_evidence(maps, SOURCE, TARGET), first_evidence(maps, SOURCE, TARGET, LEXICON)
     np.testing.assert_array_equal(first[..., : plain.shape[-1]], plain)
     lexical = first[..., plain.shape[-1] :]
-    assert lexical.shape == (4, 5, LEXICAL)
+    assert lexical.shape == (4, 5, LEXICON_WEIGHTS)
     np.testing.assert_allclose(lexical[1, 1, :3], [0.8, 0.6, 0.48**0.5])
-    assert not lexical[[0, 3]][..., :5].any()  # words that it does not know
+    assert not lexical[[0, 3]][..., :5].any()  # unknown words
     np.testing.assert_allclose(lexical[2, 2, :2], [0.01, 0.0])
     assert (lexical[..., 5:] <= 0).all() and not lexical[1, 1, 5:].any()
 
 
-def test_a_lexicon_is_read_as_it_was_made():
+def test_lexicon_round_trip():
     assert WordLexicon.model_validate_json(LEXICON.model_dump_json()).partners == {
         "see": {"sie": (0.8, 0.6)},
         "a": {"hun": (0.01, 0.0)},
@@ -89,46 +91,50 @@ def test_a_lexicon_is_read_as_it_was_made():
     assert WordLexicon.of(4, {("a", "b"): (0.001, 0.004)}).partners == {}
 
 
-FAR_TOO_LONG = WordLexicon.packed(3, "a b 1 2\n" * (LARGEST // 7)).words
+OVERSIZED_WORDS = WordLexicon.packed(3, "a b 1 2\n" * (LARGEST // 7)).words
 
 
 @pytest.mark.parametrize(
     "words",
     [
         *(WordLexicon.packed(3, line).words for line in ("see sie 80", "see sie 80 x", "see sie 80 60 er 1")),
-        *('no base "', "abcde", LEXICON.words[:-5], FAR_TOO_LONG),
+        *('no base "', "abcde", LEXICON.words[:-5], OVERSIZED_WORDS),
     ],
     ids=["two", "no number", "four", "no base", "not deflated", "cut", "a bomb"],
 )
-def test_a_damaged_lexicon_is_refused(words):
+def test_damaged_lexicon_raises(words):
     damaged = WordLexicon(letters=3, words=words)
-    model = model_of(2, [0.5] * (4 + FIRST_ALONE + LEXICAL), [0.1] * SECOND)
+    model = link_model(2, [0.5] * (4 + FIRST_WEIGHTS + LEXICON_WEIGHTS), [0.1] * SECOND_WEIGHTS)
     with pytest.raises(ModelError, match=r"lexicon .* is damaged .*--choose"):
-        link_probabilities(model.model_copy(update={"lexicon": damaged}), some_maps(), SOURCE, TARGET)
+        link_probabilities(model.model_copy(update={"lexicon": damaged}), random_maps(), SOURCE, TARGET)
 
 
-@pytest.mark.parametrize(("first", "second"), [(3, SECOND), (4 + FIRST_ALONE, SECOND + 1)])
-def test_a_model_with_another_number_of_weights_is_refused(first, second):
+@pytest.mark.parametrize(("first", "second"), [(3, SECOND_WEIGHTS), (4 + FIRST_WEIGHTS, SECOND_WEIGHTS + 1)])
+def test_wrong_number_of_weights_raises(first, second):
     with pytest.raises(ModelError, match="link weights"):
-        link_probabilities(model_of(2, [0.5] * first, [0.1] * second), some_maps(), SOURCE, TARGET)
+        link_probabilities(link_model(2, [0.5] * first, [0.1] * second), random_maps(), SOURCE, TARGET)
 
 
-def test_links_are_what_is_likelier_than_not_and_the_rest_is_remembered():
+def test_links_have_probabilities_above_one_half():
     text = "a b", "x y"
     maps = np.array([[[0.9, 0.1], [0.2, 0.8]]], np.float32)
     pieces = PieceAlignment(((0, 1), (2, 3)), ((0, 1), (2, 3)), maps[0], maps=maps)
-    alone = [10.0, *[0.0] * FIRST_ALONE, -5.0]
+    weights = [10.0, *[0.0] * FIRST_WEIGHTS, -5.0]
     spans = word_spans(text[0]), word_spans(text[1])
-    made = align_words([pieces], *spans, text, model_of(1, alone, [1.0, *[0.0] * (SECOND - 1)]))
-    assert made.links == ((0, 0), (1, 1))
-    assert {pair for pair, chance in made.chances.items() if chance > 0.5} == set(made.links)
-    assert all(chance >= MIN_PROBABILITY for chance in made.chances.values())
+    alignment = align_words(
+        [pieces], *spans, text, link_model(1, weights, [1.0, *[0.0] * (SECOND_WEIGHTS - 1)])
+    )
+    assert alignment.links == ((0, 0), (1, 1))
+    assert {pair for pair, probability in alignment.link_probabilities.items() if probability > 0.5} == set(
+        alignment.links
+    )
+    assert all(probability >= MIN_PROBABILITY for probability in alignment.link_probabilities.values())
     assert align_words([pieces], *spans).likely == ()
 
 
-def test_chances_go_through_a_text_between():
-    one = WordAlignment(((0, 1),), ((0, 1), (2, 3)), ((0, 0),), ((0, 0, 0.8), (0, 1, 0.4)))
-    two = WordAlignment(one.target, ((0, 1),), ((0, 0),), ((0, 0, 0.5), (1, 0, 0.5)))
-    made = chained([one, two])
-    assert made is not None and made.chances == {(0, 0): pytest.approx(1 - 0.6 * 0.8)}
+def test_probabilities_of_composed_alignments():
+    first = WordAlignment(((0, 1),), ((0, 1), (2, 3)), ((0, 0),), ((0, 0, 0.8), (0, 1, 0.4)))
+    second = WordAlignment(first.target, ((0, 1),), ((0, 0),), ((0, 0, 0.5), (1, 0, 0.5)))
+    composed = compose_alignments([first, second])
+    assert composed is not None and composed.link_probabilities == {(0, 0): pytest.approx(1 - 0.6 * 0.8)}
     assert noisy_or([((1, 1), 0.5), ((0, 0), 1.0), ((1, 1), 0.5)]) == ((0, 0, 1.0), (1, 1, 0.75))

@@ -1,4 +1,4 @@
-"""Candidates from logits: the numpy reference by definition, and the torch twin equal to it."""
+"""Candidates from logits: the numpy reference against its definition, and the torch twin against it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from uwaga.models.layers import choose as torch_choice
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
-def naive(logits: np.ndarray, choice: Choice) -> tuple[list[list[int]], list[list[float]]]:
-    """The candidates of a step without sampling, row by row from the contract's words."""
+def naive_choice(logits: np.ndarray, choice: Choice) -> tuple[list[list[int]], list[list[float]]]:
+    """Return the candidates of a step without sampling, row by row, by the definition in the contract."""
     tokens, log_probs = [], []
     for row, values in enumerate(logits.astype(np.float64)):
         total = np.log(np.exp(values - values.max()).sum()) + values.max()
-        barred = set() if choice.banned is None else {t for r, t in choice.banned.tolist() if r == row}
+        banned = set() if choice.banned is None else {t for r, t in choice.banned.tolist() if r == row}
         if choice.renormalise:
-            left = [v for t, v in enumerate(values) if t not in barred]
-            shared = np.log(np.exp(left).sum()) if left else 0.0
+            allowed = [v for t, v in enumerate(values) if t not in banned]
+            normaliser = np.log(np.exp(allowed).sum()) if allowed else 0.0
         else:
-            shared = total
+            normaliser = total
         forced = -1 if choice.forced is None else int(choice.forced[row])
         if forced >= 0:
             tokens.append([forced])
             log_probs.append([values[forced] - total])
             continue
-        free = [t for t in range(len(values)) if t not in barred]
-        order = sorted(free, key=lambda t: (-values[t], t))[: choice.count]
+        allowed = [t for t in range(len(values)) if t not in banned]
+        order = sorted(allowed, key=lambda t: (-values[t], t))[: choice.count]
         tokens.append(order)
-        log_probs.append([values[t] - shared for t in order])
+        log_probs.append([values[t] - normaliser for t in order])
     return tokens, log_probs
 
 
@@ -60,11 +60,11 @@ def steps(draw, sampling=st.just(None)):
         forced=None if forced is None else np.array(forced, dtype=np.int64),
         sampling=shape,
         renormalise=draw(st.booleans()),
-        extra_tokens=draw(wanted_by(rows, vocabulary)),
+        extra_tokens=draw(extra_token_lists(rows, vocabulary)),
     )
 
 
-def wanted_by(rows, vocabulary):
+def extra_token_lists(rows, vocabulary):
     tokens = st.lists(st.integers(-1, vocabulary - 1), min_size=2, max_size=2)
     return st.none() | st.lists(tokens, min_size=rows, max_size=rows).map(np.array)
 
@@ -80,57 +80,59 @@ shapes = st.builds(
 
 @settings(max_examples=80, deadline=None)
 @given(steps())
-def test_M24_candidates_are_the_definition(case):
+def test_M24_candidates_match_the_definition(case):
     logits, choice = case
     before = logits.copy()
     tokens, log_probs = choose(logits, choice)
     assert (logits == before).all()
     assert tokens.dtype == np.int64
     assert log_probs.dtype == np.float32
-    wanted = 0 if choice.extra_tokens is None else choice.extra_tokens.shape[1]
-    assert tokens.shape == log_probs.shape == (len(logits), min(choice.count, logits.shape[1]) + wanted)
+    extra = 0 if choice.extra_tokens is None else choice.extra_tokens.shape[1]
+    assert tokens.shape == log_probs.shape == (len(logits), min(choice.count, logits.shape[1]) + extra)
     if choice.extra_tokens is not None:
-        every = naive(logits, dataclasses.replace(choice, count=logits.shape[1]))
-        for row, asked in enumerate(choice.extra_tokens):
-            of_row = dict(zip(every[0][row], every[1][row], strict=True))
+        all_candidates = naive_choice(logits, dataclasses.replace(choice, count=logits.shape[1]))
+        for row, extra_tokens in enumerate(choice.extra_tokens):
+            row_log_probs = dict(zip(all_candidates[0][row], all_candidates[1][row], strict=True))
             forced = choice.forced is not None and choice.forced[row] >= 0
-            expected = [-np.inf if forced else of_row.get(token, -np.inf) for token in asked.tolist()]
-            assert log_probs[row, -wanted:] == pytest.approx(expected, abs=1e-5)
-        tokens, log_probs = tokens[:, :-wanted], log_probs[:, :-wanted]
-    for row, (expected, scores) in enumerate(zip(*naive(logits, choice), strict=True)):
-        known = len(expected)
-        assert tokens[row, :known].tolist() == expected
-        assert log_probs[row, :known] == pytest.approx(scores, abs=1e-5)
-        assert (log_probs[row, known:] == -np.inf).all()
+            expected = [
+                -np.inf if forced else row_log_probs.get(token, -np.inf) for token in extra_tokens.tolist()
+            ]
+            assert log_probs[row, -extra:] == pytest.approx(expected, abs=1e-5)
+        tokens, log_probs = tokens[:, :-extra], log_probs[:, :-extra]
+    for row, (expected, scores) in enumerate(zip(*naive_choice(logits, choice), strict=True)):
+        count = len(expected)
+        assert tokens[row, :count].tolist() == expected
+        assert log_probs[row, :count] == pytest.approx(scores, abs=1e-5)
+        assert (log_probs[row, count:] == -np.inf).all()
 
 
-def same(logits, choice, device):
+def assert_twin_equals(logits, choice, device):
     tokens, log_probs = choose(logits, choice)
-    twin, twin_log_probs = torch_choice.choose(torch.tensor(logits, device=device), choice)
-    assert twin.dtype == np.int64
+    twin_tokens, twin_log_probs = torch_choice.choose(torch.tensor(logits, device=device), choice)
+    assert twin_tokens.dtype == np.int64
     assert twin_log_probs.dtype == np.float32
-    real = log_probs > -np.inf
-    assert ((twin_log_probs > -np.inf) == real).all()
-    assert (twin[real] == tokens[real]).all()
-    assert twin_log_probs[real] == pytest.approx(log_probs[real], abs=2e-5)
+    finite = log_probs > -np.inf
+    assert ((twin_log_probs > -np.inf) == finite).all()
+    assert (twin_tokens[finite] == tokens[finite]).all()
+    assert twin_log_probs[finite] == pytest.approx(log_probs[finite], abs=2e-5)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @settings(max_examples=80, deadline=None)
 @given(case=steps(st.none() | shapes))
 def test_torch_twin_equals_the_reference(case, device):
-    same(*case, device)
+    assert_twin_equals(*case, device)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("chunk", [1, 70, 1000])
 @settings(max_examples=40, deadline=None)
 @given(case=steps(st.none() | shapes))
-def test_torch_twin_does_not_depend_on_how_rows_are_chunked(case, chunk, device):
+def test_torch_twin_is_independent_of_chunk_size(case, chunk, device):
     before = torch_choice.CHUNK
     torch_choice.CHUNK = chunk
     try:
-        same(*case, device)
+        assert_twin_equals(*case, device)
     finally:
         torch_choice.CHUNK = before
 
@@ -138,16 +140,16 @@ def test_torch_twin_does_not_depend_on_how_rows_are_chunked(case, chunk, device)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 8.0])
 @pytest.mark.parametrize(("top_k", "top_p"), [(0, 1.0), (0, 0.95), (700, 0.9), (500, 1.0)])
-def test_torch_twin_draws_far_down_a_large_vocabulary(scale, top_k, top_p, device):
-    """Flat distributions lead beyond the head that is tried first, with every logit tied at scale 0."""
+def test_torch_twin_samples_from_the_tail_of_a_large_vocabulary(scale, top_k, top_p, device):
+    """Flat distributions need more than the head that is tried first; at scale 0 all logits tie."""
     random = np.random.default_rng(7)
     logits = (random.normal(size=(50, 3000)) * scale).astype(np.float32)
-    same(logits, Choice(1, sampling=Sampling(random.random(50), 1.0, top_k, top_p)), device)
+    assert_twin_equals(logits, Choice(1, sampling=Sampling(random.random(50), 1.0, top_k, top_p)), device)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-def test_torch_twin_takes_other_precisions(dtype):
-    """Half-precision logits tie all the time; the lower id wins, as in the reference."""
+def test_torch_twin_accepts_other_precisions(dtype):
+    """Half-precision logits tie often; the lower id wins, as in the reference."""
     logits = torch.randn(20, 3000, generator=torch.Generator().manual_seed(1)).to(dtype)
     for count in (1, 8):
         choice = Choice(count, banned=np.array([[3, 5], [0, 2]]))
@@ -157,13 +159,13 @@ def test_torch_twin_takes_other_precisions(dtype):
         assert log_probs == pytest.approx(scores, abs=1e-4)
 
 
-def test_torch_twin_works_on_tensors_of_a_model_that_trains():
+def test_torch_twin_accepts_tensors_that_require_gradients():
     logits = torch.randn(2, 9, requires_grad=True)
     tokens, _ = torch_choice.choose(logits * 1.0, Choice(2, banned=np.array([[0, 1]])))
     assert tokens.shape == (2, 2)
 
 
-def test_numbers_that_are_not_stay_visible():
+def test_nan_logits_give_nan_log_probs():
     logits = np.array([[0.0, np.nan, 1.0]], dtype=np.float32)
     for count in (1, 2):
         assert np.isnan(choose(logits, Choice(count))[1]).all()

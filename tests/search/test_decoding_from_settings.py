@@ -1,4 +1,4 @@
-"""A model's stored settings as options."""
+"""Conversion of a model's stored settings to options."""
 
 from dataclasses import fields
 
@@ -14,34 +14,34 @@ from uwaga.settings import DecodingSettings, parse
 from uwaga.settings.text_options import TextOptions
 
 
-def test_every_setting_becomes_an_option_of_the_search_or_of_the_text() -> None:
-    known = [{one.name for one in fields(kind)} for kind in (SearchOptions, TextOptions)]
-    assert not known[0] & known[1]
-    assert set(DecodingSettings.model_fields) <= known[0] | known[1]
+def test_each_setting_is_a_search_or_text_option() -> None:
+    names = [{field.name for field in fields(kind)} for kind in (SearchOptions, TextOptions)]
+    assert not names[0] & names[1]
+    assert set(DecodingSettings.model_fields) <= names[0] | names[1]
 
 
 def test_defaults_agree() -> None:
     assert from_settings(DecodingSettings()) == (SearchOptions(), TextOptions())
 
 
-def test_values_go_over() -> None:
+def test_settings_are_copied_to_options() -> None:
     settings = DecodingSettings(beam=2, length_penalty=0.6, split_above=40, lower_capitals=True)
     search, text = from_settings(settings)
     assert search == SearchOptions(beam=2, length_penalty=0.6)
     assert text == TextOptions(split_above=40, lower_capitals=True)
 
 
-wholes = st.integers(-1, 2**32) | st.integers(0, 9)
+integers = st.integers(-1, 2**32) | st.integers(0, 9)
 numbers = st.floats() | st.floats(-12, 12)
 VALUES = {
-    "beam": wholes,
+    "beam": integers,
     "length_penalty": numbers,
-    "min_length": wholes,
-    "max_length": wholes,
+    "min_length": integers,
+    "max_length": integers,
     "max_ratio": numbers,
-    "max_extra": wholes,
-    "no_repeat_ngram": wholes,
-    "split_above": wholes,
+    "max_extra": integers,
+    "no_repeat_ngram": integers,
+    "split_above": integers,
 }
 
 
@@ -50,8 +50,8 @@ VALUES = {
 @example({"length_penalty": 31.0})
 @example({"max_extra": 2**31})
 @example({"min_length": 9, "max_length": 8})
-def test_settings_that_can_be_read_are_options_that_can_be(values: dict[str, float]) -> None:
-    """Or else the mistake would be found where the file's name is no longer known."""
+def test_valid_settings_are_valid_options(values: dict[str, float]) -> None:
+    """Otherwise the error would be raised without the file name."""
     try:
         settings = parse(DecodingSettings, values, "config.json")
     except SettingsError:
@@ -69,6 +69,6 @@ def test_settings_that_can_be_read_are_options_that_can_be(values: dict[str, flo
         ({"min_length": 9, "max_length": 8}, "my.yaml: .*min_length 9 is more than max_length 8"),
     ],
 )
-def test_what_cannot_be_is_refused_where_the_file_is_known(values: dict[str, float], message: str) -> None:
+def test_invalid_settings_are_rejected_with_the_file_name(values: dict[str, float], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         parse(DecodingSettings, values, "my.yaml")

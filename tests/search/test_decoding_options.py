@@ -1,4 +1,4 @@
-"""Options, ranking and constraints by themselves."""
+"""Options, ranking and constraints."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from uwaga.search.rank import FinishedHypotheses, Ranking
 from uwaga.settings.options import option, option_fields
 
 
-def test_overrides_replace_options_and_none_leaves_them():
-    own = SearchOptions(beam=4, no_repeat_ngram=3)
-    options = own.changed({"beam": None, "nbest": 2, "max_length": 9})
+def test_overrides_replace_options_unless_none():
+    defaults = SearchOptions(beam=4, no_repeat_ngram=3)
+    options = defaults.changed({"beam": None, "nbest": 2, "max_length": 9})
     assert options == SearchOptions(beam=4, no_repeat_ngram=3, nbest=2, max_length=9)
     with pytest.raises(SettingsError, match="unknown decoding option 'n_best'; did you mean 'nbest'"):
-        own.changed({"n_best": 2})
+        defaults.changed({"n_best": 2})
 
 
 @dataclasses.dataclass(frozen=True)
 class MoreOptions(SearchOptions):
-    """A search with an option more, for the law that a new option is one field."""
+    """Search options with an additional field."""
 
     patience: float = dataclasses.field(default=1.0, metadata=option("Beam patience", minimum=0.5))
 
 
-def test_a_new_option_is_one_field():
-    described = option_fields(MoreOptions)["patience"]
-    assert (described.option.help, described.kinds, described.default) == ("Beam patience", (float,), 1.0)
+def test_new_option_needs_one_field_only():
+    field = option_fields(MoreOptions)["patience"]
+    assert (field.option.help, field.kinds, field.default) == ("Beam patience", (float,), 1.0)
     assert MoreOptions(patience=2.0).patience == 2.0
     with pytest.raises(SettingsError, match="patience"):
         MoreOptions(patience=0.1)
 
 
-def test_types_say_which_values_there_are():
+def test_choices_and_kinds_follow_from_types():
     fields = option_fields(SearchOptions)
     assert fields["length_formula"].choices == ("average", "gnmt", "none")
     assert fields["early_stopping"].choices == (True, False, "estimate")
@@ -51,23 +51,23 @@ def test_types_say_which_values_there_are():
 
 
 SAMPLING = SearchOptions(beam=1, sample=True, top_k=50, temperature=0.7, top_p=0.9)
-UNSHAPED = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+DEFAULT_SAMPLING = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
 
 
-def test_a_model_that_samples_does_so_unless_the_best_is_asked_for():
-    for asked in (
+def test_sampling_model_samples_unless_overridden():
+    for overrides in (
         {},
         {"nbest": 3},
         {"top_k": 9},
         {"sample": True, "beam": 4},
         {"beam": None, "sample": None},
     ):
-        options = SAMPLING.changed({"seed": 5, **asked})
-        given = {name: value for name, value in asked.items() if value is not None}
-        assert options == dataclasses.replace(SAMPLING, seed=5, **given)
-    for asked in ({"beam": 1}, {"beam": 5, "nbest": 2}, {"sample": False}):
-        assert SAMPLING.changed(asked) == dataclasses.replace(
-            SAMPLING, **{"sample": False, **UNSHAPED, **asked}
+        options = SAMPLING.changed({"seed": 5, **overrides})
+        values = {name: value for name, value in overrides.items() if value is not None}
+        assert options == dataclasses.replace(SAMPLING, seed=5, **values)
+    for overrides in ({"beam": 1}, {"beam": 5, "nbest": 2}, {"sample": False}):
+        assert SAMPLING.changed(overrides) == dataclasses.replace(
+            SAMPLING, **{"sample": False, **DEFAULT_SAMPLING, **overrides}
         )
     with pytest.raises(
         SettingsError, match="temperature, top_k and top_p apply to sampling only: set sample"
@@ -75,7 +75,7 @@ def test_a_model_that_samples_does_so_unless_the_best_is_asked_for():
         SAMPLING.changed({"beam": 5, "top_k": 9})
 
 
-def test_draws_are_new_at_every_call_that_names_no_seed():
+def test_calls_without_seed_draw_new_seeds():
     seeds = {SAMPLING.changed({}).seed for _ in range(9)} | {SearchOptions().changed({"sample": True}).seed}
     assert len(seeds) > 5
     assert SearchOptions().changed({"beam": 2}).seed is None
@@ -83,21 +83,21 @@ def test_draws_are_new_at_every_call_that_names_no_seed():
 
 @unhurried(deadline=None)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(1, 9999))
-def test_a_seed_once_chosen_stays(seed, budget):
-    """Options that are made for one call may be changed again, and draw the same."""
+def test_seed_survives_further_changes(seed, budget):
+    """Options of a call may be changed again without a new draw."""
     for options in (SAMPLING.changed({"seed": seed}), SAMPLING.changed({}), SAMPLING.for_stream({})):
         assert options.changed({"batch_tokens": budget}) == dataclasses.replace(options, batch_tokens=budget)
     assert dataclasses.replace(SAMPLING, seed=seed).changed({"nbest": 2}).seed == seed
 
 
-def test_a_stream_is_of_one_hypothesis_unless_more_are_asked_for():
+def test_stream_defaults_to_one_hypothesis():
     assert SearchOptions(beam=4, nbest=2).for_stream({}) == SearchOptions(beam=1)
     assert SAMPLING.for_stream({"seed": 3}) == dataclasses.replace(SAMPLING, seed=3)
     assert dataclasses.replace(SAMPLING, nbest=3).for_stream({}).nbest == 1
     assert not SAMPLING.for_stream({"beam": 1}).sample
-    for asked in ({"beam": 4}, {"sample": True, "nbest": 2}):
+    for overrides in ({"beam": 4}, {"sample": True, "nbest": 2}):
         with pytest.raises(SettingsError, match="streaming needs beam 1 or a single sample"):
-            SearchOptions().for_stream(asked)
+            SearchOptions().for_stream(overrides)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_a_stream_is_of_one_hypothesis_unless_more_are_asked_for():
         ({"batch_tokens": 0}, "batch_tokens must be"),
     ],
 )
-def test_impossible_options_are_refused_by_name(values, message):
+def test_invalid_options_are_rejected_by_name(values, message):
     with pytest.raises(SettingsError, match=message.replace("(", r"\(")):
         SearchOptions(**values)
 
 
-def test_samples_may_be_more_than_the_beam():
+def test_nbest_may_exceed_beam_when_sampling():
     assert SearchOptions(beam=2, nbest=7, sample=True).rows == 7
 
 
@@ -149,14 +149,14 @@ def test_M24_length_formulas_by_hand():
     longer=st.integers(0, 30),
     extra=st.integers(0, 30),
 )
-def test_M24_the_bound_holds_for_every_continuation(formula, alpha, log_prob, fall, shortest, longer, extra):
+def test_M24_score_bound_holds_for_all_continuations(formula, alpha, log_prob, fall, shortest, longer, extra):
     ranking = Ranking(formula, alpha)
     ends = np.array([shortest + longer])
     bound = ranking.bound(np.array([log_prob]), np.array([shortest]), ends + extra)
     assert (log_prob - fall) / ranking.divisor(ends) <= bound + 1e-12 * abs(bound)
 
 
-def test_pool_keeps_the_best_and_of_equals_the_first():
+def test_pool_keeps_the_best_and_the_first_of_ties():
     pool = FinishedHypotheses(2, 2)
     nodes = np.array([[10, 11, 12]])
     cut = np.zeros((1, 3), dtype=bool)
@@ -174,24 +174,24 @@ def test_pool_keeps_the_best_and_of_equals_the_first():
     length=st.integers(0, 7),
     size=st.integers(1, 5),
 )
-def test_M24_blocked_tokens_are_those_that_repeat_an_ngram(history, length, size):
+def test_M24_repeated_ngrams(history, length, size):
     rows = np.array(history)[:, :length]
     banned = {tuple(pair) for pair in repeated_ngrams(rows, size).tolist()}
-    for number, row in enumerate(rows.tolist()):
+    for row_index, row in enumerate(rows.tolist()):
         for token in range(4):
-            grown = [*row, token]
-            grams = [tuple(grown[at : at + size]) for at in range(len(grown) - size + 1)]
-            assert ((number, token) in banned) == (bool(grams) and grams[-1] in grams[:-1])
+            extended = [*row, token]
+            ngrams = [tuple(extended[i : i + size]) for i in range(len(extended) - size + 1)]
+            assert ((row_index, token) in banned) == (bool(ngrams) and ngrams[-1] in ngrams[:-1])
 
 
 @given(lengths=st.lists(st.integers(1, 50), max_size=30), rows=st.integers(1, 5), budget=st.integers(1, 400))
-def test_batches_hold_every_sentence_once_within_the_budget(lengths, rows, budget):
+def test_length_batches_contain_each_sentence_once_within_budget(lengths, rows, budget):
     batches = list(length_batches(lengths, rows, budget))
-    assert sorted(number for batch in batches for number in batch) == list(range(len(lengths)))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     for batch in batches:
-        cost = len(batch) * rows * max(lengths[number] for number in batch)
+        cost = len(batch) * rows * max(lengths[index] for index in batch)
         assert cost <= budget or len(batch) == 1
-    order = [lengths[number] for batch in batches for number in batch]
+    order = [lengths[index] for batch in batches for index in batch]
     assert order == sorted(order, reverse=True)
 
 
@@ -232,12 +232,12 @@ def test_generation_config_of_an_opus_model():
         ({"num_beams": 2, "do_sample": True}, "do_sample with a beam"),
     ],
 )
-def test_generation_config_refuses_what_the_search_does_not_do(values, message):
+def test_generation_config_rejects_unsupported_settings(values, message):
     with pytest.raises(SettingsError, match=message):
         from_generation_config(values)
 
 
-def test_generation_config_passes_over_neutral_values():
+def test_generation_config_ignores_neutral_values():
     options = from_generation_config({"repetition_penalty": 1.0, "num_beam_groups": 1, "top_k": 50})
     assert (options.beam, options.top_k, options.max_length) == (1, 0, 19)
 
@@ -245,6 +245,6 @@ def test_generation_config_passes_over_neutral_values():
 @unhurried(deadline=None)
 @given(st.floats(0.0, allow_nan=False), st.integers(1, 500))
 @example(1.7e308, 5)
-def test_any_ratio_gives_a_limit(ratio, source):
+def test_step_limit_of_any_ratio(ratio, source):
     options = SearchOptions(max_length=40, max_ratio=ratio, max_extra=2)
     assert step_limit(options, None, source, 0) == min(40, max(1, math.floor(min(ratio * source, 40)) + 2))

@@ -1,4 +1,4 @@
-"""M42: a draft changes how many passes a greedy search takes, and no token, score or bit of its result."""
+"""Drafts (M42): they change the number of passes of a greedy search, but not its results."""
 
 import copy
 from dataclasses import replace
@@ -7,18 +7,18 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from drawn_searches import VOCABULARY, options, prefixes_for, random_list
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from native_models import native, random_model, recurrent_shapes, sentences, shapes
+from native_models import native_model, random_model, recurrent_settings, sentences, transformer_settings
 from precision import EXACT
-from prompted_models import decoder_only, native_decoder, prompts, random_decoder
+from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
+from random_searches import VOCABULARY_SIZE, options, prefixes_for, random_shortlist
 
 from uwaga.decoder import Choice, Draft
 from uwaga.errors import DataError, SettingsError, UwagaError
 from uwaga.models.ensemble import Ensemble
 from uwaga.search import SearchOptions, search
-from uwaga.search.drafts import MISSING, DraftCursor
+from uwaga.search.drafts import MISSING_COST, DraftCursor
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 
 SHAPE = TransformerSettings(
@@ -35,23 +35,23 @@ GREEDY = SearchOptions(beam=1, max_length=24)
 SOURCES = sentences(40, seed=5)
 
 
-def plain(found):
-    """The results without the use of drafts."""
-    return [[replace(one, draft=None) for one in nbest] for nbest in found]
+def without_draft_use(results):
+    """Return results without their draft usage."""
+    return [[replace(hypothesis, draft=None) for hypothesis in nbest] for nbest in results]
 
 
-def tried(decoder, sources, wanted, prefixes, drafts=None):
+def results_or_error(decoder, sources, options, prefixes, drafts=None):
     try:
-        return plain(search(decoder, sources, wanted, prefixes=prefixes, drafts=drafts))
+        return without_draft_use(search(decoder, sources, options, prefixes=prefixes, drafts=drafts))
     except UwagaError as error:
         return f"{type(error).__name__}: {error}"
 
 
 @st.composite
 def damaged(draw, target):
-    """A target of which some tokens are replaced, left out, or follow added ones; or any tokens."""
+    """Draw a draft: a target with tokens replaced, removed or inserted, or random tokens."""
     kind = draw(st.sampled_from(["none", "right", "longer", "any", "damaged"]))
-    token = st.integers(0, VOCABULARY - 1)
+    token = st.integers(0, VOCABULARY_SIZE - 1)
     if kind == "none":
         return None
     if kind == "any":
@@ -60,119 +60,127 @@ def damaged(draw, target):
     if kind == "longer":
         tokens += draw(st.lists(token, max_size=40))
     for _ in range(draw(st.integers(1, 4)) if kind == "damaged" and tokens else 0):
-        at = draw(st.integers(0, len(tokens)))
-        tokens[at : at + draw(st.integers(0, 2))] = draw(st.lists(token, max_size=2))
+        index = draw(st.integers(0, len(tokens)))
+        tokens[index : index + draw(st.integers(0, 2))] = draw(st.lists(token, max_size=2))
     return Draft(tokens)
 
 
-def check(data, engine, sources, wanted, prefixes):
-    expected = tried(engine, sources, wanted, prefixes)
+def check_drafts(data, engine, sources, options, prefixes):
+    expected = results_or_error(engine, sources, options, prefixes)
     targets = [()] * len(sources) if isinstance(expected, str) else [nbest[0].tokens for nbest in expected]
     drafts = [data.draw(damaged(target)) for target in targets]
-    assert tried(engine, sources, wanted, prefixes, drafts) == expected
-    by_steps = copy.copy(engine)
-    by_steps.beam_search = None
-    assert tried(by_steps, sources, wanted, prefixes, drafts) == expected
-    if not isinstance(expected, str):  # both searches use the drafts alike
-        both = [
-            search(each, sources, wanted, prefixes=prefixes, drafts=drafts) for each in (engine, by_steps)
+    assert results_or_error(engine, sources, options, prefixes, drafts) == expected
+    stepwise = copy.copy(engine)
+    stepwise.beam_search = None
+    assert results_or_error(stepwise, sources, options, prefixes, drafts) == expected
+    if not isinstance(expected, str):  # both searches use the drafts in the same way
+        results = [
+            search(decoder, sources, options, prefixes=prefixes, drafts=drafts)
+            for decoder in (engine, stepwise)
         ]
-        assert both[0] == both[1]
+        assert results[0] == results[1]
 
 
 @QUIET
 @given(st.data())
-def test_M42_any_draft_gives_the_bits_of_no_draft(data):
+def test_M42_drafts_do_not_change_results(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 7))
-    model = random_model(data.draw(shapes() | recurrent_shapes()), seed, spread=2.0)
-    engine = native(model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 3)))
+    model = random_model(data.draw(transformer_settings() | recurrent_settings()), seed, spread=2.0)
+    engine = native_model(
+        model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 3))
+    )
     if data.draw(st.booleans()):
-        engine = engine.with_shortlist(random_list(seed))
-    wanted = replace(data.draw(options()), beam=1, nbest=1)
-    check(data, engine, sentences(count, seed), wanted, data.draw(prefixes_for(count)))
+        engine = engine.with_shortlist(random_shortlist(seed))
+    search_options = replace(data.draw(options()), beam=1, nbest=1)
+    check_drafts(data, engine, sentences(count, seed), search_options, data.draw(prefixes_for(count)))
 
 
 @settings(QUIET, max_examples=30)
 @given(st.data())
-def test_M42_any_draft_of_a_continuation_gives_the_bits_of_no_draft(data):
+def test_M42_drafts_do_not_change_continuations(data):
     seed, count = data.draw(st.integers(0, 10**6)), data.draw(st.integers(1, 6))
-    engine = native_decoder(random_decoder(data.draw(decoder_only()), seed, spread=2.0))
-    wanted = replace(data.draw(options()), beam=1, nbest=1, max_ratio=float("inf"))
-    check(data, engine, prompts(count, seed), wanted, data.draw(prefixes_for(count)))
+    engine = native_decoder(random_decoder(data.draw(decoder_only_settings()), seed, spread=2.0))
+    search_options = replace(data.draw(options()), beam=1, nbest=1, max_ratio=float("inf"))
+    check_drafts(data, engine, prompts(count, seed), search_options, data.draw(prefixes_for(count)))
 
 
 @pytest.mark.parametrize("threads", [1, 4])
 @pytest.mark.parametrize("shared_width", [1, 384])
-def test_M42_threads_that_share_a_pass_give_the_same_bits(threads, shared_width):
-    engine = native(random_model(SHAPE, spread=2.0), "int8", threads, shared_width=shared_width)
+def test_M42_thread_count_does_not_change_results(threads, shared_width):
+    engine = native_model(random_model(SHAPE, spread=2.0), "int8", threads, shared_width=shared_width)
     expected = search(engine, SOURCES, GREEDY)
     drafts = [Draft(nbest[0].tokens) for nbest in expected]
-    assert plain(search(engine, SOURCES, GREEDY, drafts=drafts)) == expected
+    assert without_draft_use(search(engine, SOURCES, GREEDY, drafts=drafts)) == expected
     for source, draft, nbest in zip(SOURCES, drafts, expected, strict=True):
-        assert plain(search(engine, [source], GREEDY, drafts=[draft])) == [nbest]
+        assert without_draft_use(search(engine, [source], GREEDY, drafts=[draft])) == [nbest]
 
 
-def test_M42_a_right_draft_takes_few_passes_and_a_wrong_one_few_more_rows():
-    engine = native(random_model(SHAPE, spread=2.0))
+def test_M42_passes_of_correct_and_incorrect_drafts():
+    engine = native_model(random_model(SHAPE, spread=2.0))
     expected = search(engine, SOURCES, GREEDY)
-    right = search(engine, SOURCES, GREEDY, drafts=[Draft(nbest[0].tokens) for nbest in expected])
-    assert sum(one.draft is not None for (one,) in right) > 30
-    for (one,) in right:
-        if one.draft is None:  # of an empty target
+    correct = search(engine, SOURCES, GREEDY, drafts=[Draft(nbest[0].tokens) for nbest in expected])
+    assert sum(hypothesis.draft is not None for (hypothesis,) in correct) > 30
+    for (hypothesis,) in correct:
+        if hypothesis.draft is None:  # of an empty target
             continue
-        assert one.draft.proposed == one.draft.accepted
-        assert one.draft.passes + one.draft.accepted == len(one.token_scores)
-        assert one.draft.passes <= 3  # 8 tokens, then 16
+        assert hypothesis.draft.proposed == hypothesis.draft.accepted
+        assert hypothesis.draft.passes + hypothesis.draft.accepted == len(hypothesis.token_scores)
+        assert hypothesis.draft.passes <= 3  # 8 tokens, then 16
     unused = [next(token for token in range(4, 23) if token not in nbest[0].tokens) for nbest in expected]
-    wrong = search(engine, SOURCES, GREEDY, drafts=[Draft([token] * 40) for token in unused])
-    for (one,), (without,) in zip(wrong, expected, strict=True):
-        assert one.draft.accepted == 0
-        assert one.draft.proposed <= 8 + 4 + 2 + 1
-        assert one.draft.passes == len(without.token_scores)
+    incorrect = search(engine, SOURCES, GREEDY, drafts=[Draft([token] * 40) for token in unused])
+    for (hypothesis,), (expected_hypothesis,) in zip(incorrect, expected, strict=True):
+        assert hypothesis.draft.accepted == 0
+        assert hypothesis.draft.proposed <= 8 + 4 + 2 + 1
+        assert hypothesis.draft.passes == len(expected_hypothesis.token_scores)
 
 
-def test_M42_streams_tell_each_token_once_and_in_order():
-    engine = native(random_model(SHAPE, spread=2.0))
+def test_M42_streams_yield_each_token_once_in_order():
+    engine = native_model(random_model(SHAPE, spread=2.0))
     drafts = [Draft(nbest[0].tokens[::2]) for nbest in search(engine, SOURCES, GREEDY)]
     for decoder in (engine, copy.copy(engine)):
         if decoder is not engine:
             decoder.beam_search = None
         events = []
-        found = search(decoder, SOURCES, GREEDY, drafts=drafts, on_token=events.append)
-        for number, (one,) in enumerate(found):
-            told = [each for each in events if each.sentence == number and each.token is not None]
-            assert [each.token for each in told] == list(one.tokens)
-            assert [each.log_prob for each in told] == list(one.token_scores[: len(told)])
+        results = search(decoder, SOURCES, GREEDY, drafts=drafts, on_token=events.append)
+        for index, (hypothesis,) in enumerate(results):
+            token_events = [event for event in events if event.sentence == index and event.token is not None]
+            assert [event.token for event in token_events] == list(hypothesis.tokens)
+            assert [event.log_prob for event in token_events] == list(
+                hypothesis.token_scores[: len(token_events)]
+            )
 
 
-def test_M42_a_pass_over_several_tokens_is_that_of_steps():
-    engine = native(random_model(SHAPE, spread=2.0), "int8")
+def test_M42_verify_equals_single_steps():
+    engine = native_model(random_model(SHAPE, spread=2.0), "int8")
     state = engine.start(engine.encode(SOURCES[:3]), 1)
-    fed = [[2, 5, 6, 7], [2], [2, 9, 9]]
-    made = engine.verify(fed, state, Choice(4, attention=True))
+    inputs = [[2, 5, 6, 7], [2], [2, 9, 9]]
+    verified = engine.verify(inputs, state, Choice(4, attention=True))
     row = 0
-    for at, tokens in enumerate(fed):
-        single = state.select(np.array([at]))
+    for index, tokens in enumerate(inputs):
+        single = state.select(np.array([index]))
         for token in tokens:
             step = engine.step(np.array([token]), single, Choice(4, attention=True))
-            assert np.array_equal(step.tokens[0], made.tokens[row])
-            assert np.array_equal(step.log_probs[0], made.log_probs[row])
-            assert np.array_equal(step.attention[0], made.attention[row, : len(SOURCES[at])])
-            single, after = step.state, made.state.select(np.array([row]))
-            both = [engine.step(np.array([4]), each, Choice(4)).log_probs for each in (single, after)]
-            assert np.array_equal(*both)
+            assert np.array_equal(step.tokens[0], verified.tokens[row])
+            assert np.array_equal(step.log_probs[0], verified.log_probs[row])
+            assert np.array_equal(step.attention[0], verified.attention[row, : len(SOURCES[index])])
+            single, verified_state = step.state, verified.state.select(np.array([row]))
+            log_probs = [
+                engine.step(np.array([4]), next_state, Choice(4)).log_probs
+                for next_state in (single, verified_state)
+            ]
+            assert np.array_equal(*log_probs)
             row += 1
 
 
 @st.composite
 def torch_models(draw):
-    """A torch model of float64 that verifies, and a few sources for it."""
+    """Draw a float64 torch model with ``verify``, and sources."""
     seed, count = draw(st.integers(0, 10**6)), draw(st.integers(1, 5))
     kind = draw(st.sampled_from(["transformer", "decoder", "ensemble"]))
     if kind == "decoder":
-        model = random_decoder(draw(decoder_only()), seed, spread=2.0).double()
+        model = random_decoder(draw(decoder_only_settings()), seed, spread=2.0).double()
         return model, prompts(count, seed)
-    shape = draw(shapes().filter(lambda each: each.self_attention == "attention"))
+    shape = draw(transformer_settings().filter(lambda settings: settings.self_attention == "attention"))
     model = random_model(shape, seed, spread=2.0).double()
     if kind == "ensemble":
         model = Ensemble([model, random_model(shape, seed + 1, spread=2.0).double()])
@@ -182,121 +190,125 @@ def torch_models(draw):
 @pytest.mark.numerical
 @settings(QUIET, max_examples=20)
 @given(torch_models(), st.data())
-def test_M42_a_torch_pass_over_several_tokens_is_that_of_steps(given_model, data):
-    model, sources = given_model
+def test_M42_torch_verify_equals_single_steps(case, data):
+    model, sources = case
     choice = Choice(3, all_tokens=True, attention=True)
-    token = st.integers(0, VOCABULARY - 1)
+    token_ids = st.integers(0, VOCABULARY_SIZE - 1)
     state = model.start(model.encode(sources), 1)
     singles = [model.start(model.encode([source]), 1) for source in sources]
-    kept = np.arange(len(sources))
-    for _ in range(3):  # sentences go on at different positions
-        fed = [data.draw(st.lists(token, min_size=1, max_size=3)) for _ in kept]
-        made, row, chosen = model.verify(fed, state, choice), 0, []
-        for at, tokens in enumerate(fed):
-            ways = []
-            for token_fed in tokens:
-                step = model.step(np.array([token_fed]), singles[at], choice)
-                np.testing.assert_allclose(made.log_probs[row], step.log_probs[0], **EXACT)
+    indices = np.arange(len(sources))
+    for _ in range(3):  # sentences continue at different positions
+        inputs = [data.draw(st.lists(token_ids, min_size=1, max_size=3)) for _ in indices]
+        verified, row, selected = model.verify(inputs, state, choice), 0, []
+        for index, tokens in enumerate(inputs):
+            candidates = []
+            for token in tokens:
+                step = model.step(np.array([token]), singles[index], choice)
+                np.testing.assert_allclose(verified.log_probs[row], step.log_probs[0], **EXACT)
                 if step.attention is not None:
-                    used = step.attention.shape[1]
-                    np.testing.assert_allclose(made.attention[row, :used], step.attention[0], atol=1e-6)
-                singles[at] = step.state
-                ways.append((row, step.state))
+                    length = step.attention.shape[1]
+                    np.testing.assert_allclose(verified.attention[row, :length], step.attention[0], atol=1e-6)
+                singles[index] = step.state
+                candidates.append((row, step.state))
                 row += 1
-            chosen.append(data.draw(st.sampled_from(ways)))
-        singles = [single for _, single in chosen]
-        state = made.state.select(np.array([at for at, _ in chosen]))
-        plain = model.step(np.full(len(kept), 5), state, choice)
-        for at, single in enumerate(singles):
-            alone = model.step(np.array([5]), single, choice)
-            np.testing.assert_allclose(plain.log_probs[at], alone.log_probs[0], **EXACT)
-        some = data.draw(st.lists(st.integers(0, len(kept) - 1), min_size=1, max_size=4))
-        state, singles, kept = state.select(np.array(some)), [singles[at] for at in some], some
+            selected.append(data.draw(st.sampled_from(candidates)))
+        singles = [single for _, single in selected]
+        state = verified.state.select(np.array([index for index, _ in selected]))
+        joint = model.step(np.full(len(indices), 5), state, choice)
+        for index, single in enumerate(singles):
+            separate = model.step(np.array([5]), single, choice)
+            np.testing.assert_allclose(joint.log_probs[index], separate.log_probs[0], **EXACT)
+        subset = data.draw(st.lists(st.integers(0, len(indices) - 1), min_size=1, max_size=4))
+        state, singles, indices = state.select(np.array(subset)), [singles[index] for index in subset], subset
 
 
 @pytest.mark.numerical
 @settings(QUIET, max_examples=20)
 @given(torch_models(), st.data())
-def test_M42_any_draft_gives_the_target_of_a_torch_model_without_one(given_model, data):
-    model, sources = given_model
-    wanted = SearchOptions(beam=1, max_length=10, max_ratio=float("inf"))
-    expected = search(model, sources, wanted)
+def test_M42_drafts_do_not_change_targets_of_torch_models(case, data):
+    model, sources = case
+    options = SearchOptions(beam=1, max_length=10, max_ratio=float("inf"))
+    expected = search(model, sources, options)
     drafts = [data.draw(damaged(nbest[0].tokens)) for nbest in expected]
-    found = search(model, sources, wanted, drafts=drafts)
-    for (one,), (plain_one,), draft in zip(found, expected, drafts, strict=True):
-        assert one.tokens == plain_one.tokens
-        np.testing.assert_allclose(one.token_scores, plain_one.token_scores, **EXACT)
-        if draft is not None and len(draft.tokens) > 2 and draft.tokens == plain_one.tokens:
-            assert one.draft.passes < len(one.token_scores)
+    results = search(model, sources, options, drafts=drafts)
+    for (hypothesis,), (expected_hypothesis,), draft in zip(results, expected, drafts, strict=True):
+        assert hypothesis.tokens == expected_hypothesis.tokens
+        np.testing.assert_allclose(hypothesis.token_scores, expected_hypothesis.token_scores, **EXACT)
+        if draft is not None and len(draft.tokens) > 2 and draft.tokens == expected_hypothesis.tokens:
+            assert hypothesis.draft.passes < len(hypothesis.token_scores)
 
 
 @st.composite
 def pairs_of_models(draw):
-    """A model, one that drafts for it, and sources."""
+    """Draw a model, a draft model for it, and sources."""
     seed, count = draw(st.integers(0, 10**6)), draw(st.integers(1, 6))
-    of_torch, apart = draw(st.booleans()), draw(st.integers(0, 1))
+    use_torch, small_index = draw(st.booleans()), draw(st.integers(0, 1))
     if draw(st.booleans()):
-        made = [random_decoder(draw(decoder_only()), seed + at, spread=2.0) for at in range(2)]
-        large, small = (one.double() if of_torch else native_decoder(one) for one in made)
+        models = [random_decoder(draw(decoder_only_settings()), seed + i, spread=2.0) for i in range(2)]
+        large, small = (model.double() if use_torch else native_decoder(model) for model in models)
         sources = prompts(count, seed)
     else:
-        shape = draw(shapes().filter(lambda each: each.self_attention == "attention"))
-        made = [random_model(shape, seed + at, spread=2.0) for at in range(2)]
-        large, small = (one.double() if of_torch else native(one) for one in made)
+        shape = draw(transformer_settings().filter(lambda settings: settings.self_attention == "attention"))
+        models = [random_model(shape, seed + i, spread=2.0) for i in range(2)]
+        large, small = (model.double() if use_torch else native_model(model) for model in models)
         sources = sentences(count, seed)
-    return large, (large, small)[apart], sources
+    return large, (large, small)[small_index], sources
 
 
 @settings(QUIET, max_examples=30)
 @given(pairs_of_models(), st.data())
-def test_M42_a_smaller_model_that_drafts_blocks_changes_nothing(models, data):
+def test_M42_draft_model_does_not_change_results(models, data):
     large, small, sources = models
-    wanted = replace(data.draw(options()), beam=1, nbest=1, sample=False, max_ratio=float("inf"))
-    wanted = replace(wanted, max_length=10, min_length=min(wanted.min_length, 5))
-    expected, found = tried(large, sources, wanted, None), tried(large, sources, wanted, None, small)
+    search_options = replace(data.draw(options()), beam=1, nbest=1, sample=False, max_ratio=float("inf"))
+    search_options = replace(search_options, max_length=10, min_length=min(search_options.min_length, 5))
+    expected, results = (
+        results_or_error(large, sources, search_options, None),
+        results_or_error(large, sources, search_options, None, small),
+    )
     if isinstance(expected, str):
-        assert found == expected
+        assert results == expected
         return
-    for (one,), (plain_one,), (told,) in zip(
-        found, expected, search(large, sources, wanted, drafts=small), strict=True
+    for (hypothesis,), (expected_hypothesis,), (drafted,) in zip(
+        results, expected, search(large, sources, search_options, drafts=small), strict=True
     ):
-        assert one.tokens == plain_one.tokens
+        assert hypothesis.tokens == expected_hypothesis.tokens
         if isinstance(large, torch.nn.Module):
-            np.testing.assert_allclose(one.token_scores, plain_one.token_scores, **EXACT)
+            np.testing.assert_allclose(hypothesis.token_scores, expected_hypothesis.token_scores, **EXACT)
         else:
-            assert one == plain_one
-        assert told.draft.passes + told.draft.accepted - len(one.tokens) in (0, 1)  # the end symbol
+            assert hypothesis == expected_hypothesis
+        extra = drafted.draft.passes + drafted.draft.accepted - len(hypothesis.tokens)
+        assert extra in (0, 1)  # the end symbol
 
 
-def test_M42_blocks_of_the_same_model_are_all_accepted_and_bad_ones_soon_rest():
+def test_M42_acceptance_of_good_and_bad_draft_models():
     large = native_decoder(random_decoder(SMALL, spread=2.0))
-    wanted = SearchOptions(beam=1, max_length=31, max_ratio=float("inf"))
-    sources = prompts(3, 1, longest=5)
-    for (one,) in search(large, sources, wanted, drafts=large):
-        assert one.draft.accepted == one.draft.proposed
-        assert one.draft.passes <= 6  # 4 tokens, 8, then 16
+    options = SearchOptions(beam=1, max_length=31, max_ratio=float("inf"))
+    sources = prompts(3, 1, max_length=5)
+    for (hypothesis,) in search(large, sources, options, drafts=large):
+        assert hypothesis.draft.accepted == hypothesis.draft.proposed
+        assert hypothesis.draft.passes <= 6  # 4 tokens, 8, then 16
     other = native_decoder(random_decoder(SMALL, seed=7, spread=2.0))
-    for (one,) in search(large, sources, wanted, drafts=other):
-        assert one.draft.proposed < 20
+    for (hypothesis,) in search(large, sources, options, drafts=other):
+        assert hypothesis.draft.proposed < 20
 
 
-def test_M42_models_that_cannot_draft_blocks_are_refused_and_short_ones_stop():
+def test_M42_unsuitable_draft_models_are_rejected_and_short_ones_stop():
     large = native_decoder(random_decoder(SMALL, spread=2.0))
-    wanted = SearchOptions(beam=1, max_length=30, max_ratio=float("inf"))
-    sources = prompts(3, 1, longest=5)
-    for drafter, said in (
+    options = SearchOptions(beam=1, max_length=30, max_ratio=float("inf"))
+    sources = prompts(3, 1, max_length=5)
+    for drafter, message in (
         (native_decoder(random_decoder(SMALL, vocabulary=29)), "29 tokens and the model 23"),
         (random_model(SHAPE.model_copy(update={"self_attention": "ssru"})), "one token at a time"),
     ):
-        with pytest.raises(SettingsError, match=said):
-            search(large, sources, wanted, drafts=drafter)
+        with pytest.raises(SettingsError, match=message):
+            search(large, sources, options, drafts=drafter)
     with pytest.raises(SettingsError, match="drafts need greedy search"):
-        search(large, sources, replace(wanted, beam=2), drafts=large)
+        search(large, sources, replace(options, beam=2), drafts=large)
     short = native_decoder(random_decoder(SMALL.model_copy(update={"max_length": 8}), spread=2.0))
-    assert plain(search(large, sources, wanted, drafts=short)) == search(large, sources, wanted)
+    assert without_draft_use(search(large, sources, options, drafts=short)) == search(large, sources, options)
 
 
-def test_M18_a_short_prompt_goes_on_after_a_long_one_is_finished():
+def test_M18_short_prompt_continues_after_a_long_one_finishes():
     model = random_decoder(DecoderOnlySettings(layers=1, width=8, heads=2, feed_forward=8, max_length=24))
     state = model.start(model.encode([(5,) * 20, (6,)]), 1)
     state = model.step(np.array([2, 2]), state, Choice(1)).state.select(np.array([1]))
@@ -305,106 +317,110 @@ def test_M18_a_short_prompt_goes_on_after_a_long_one_is_finished():
     assert state.furthest == 21
 
 
-def test_M42_a_torch_model_of_running_states_ignores_drafts():
+def test_M42_model_without_verify_ignores_drafts():
     model = random_model(SHAPE.model_copy(update={"self_attention": "ssru"}), spread=2.0)
     assert model.verify is None
     expected = search(model, SOURCES[:3], GREEDY)
-    found = search(model, SOURCES[:3], GREEDY, drafts=[Draft(nbest[0].tokens) for nbest in expected])
-    assert plain(found) == expected
+    results = search(model, SOURCES[:3], GREEDY, drafts=[Draft(nbest[0].tokens) for nbest in expected])
+    assert without_draft_use(results) == expected
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.3, 0.49]))
 @settings(max_examples=20, deadline=None)
-def test_M42_a_bias_keeps_the_draft_where_its_tokens_are_nearly_as_probable(seed, bias):
-    engine = native(random_model(SHAPE, seed, spread=1.0))
+def test_M42_bias_prefers_nearly_as_probable_draft_tokens(seed, bias):
+    engine = native_model(random_model(SHAPE, seed, spread=1.0))
     rng = np.random.default_rng(seed)
-    drafts = [Draft(rng.integers(4, VOCABULARY, 12).tolist(), bias) for _ in SOURCES[:8]]
-    by_steps, stepwise = copy.copy(engine), copy.copy(engine)
-    by_steps.beam_search = None
-    found = search(engine, SOURCES[:8], GREEDY, drafts=drafts)
-    assert found == search(by_steps, SOURCES[:8], GREEDY, drafts=drafts)
-    for source, draft, (one,) in zip(SOURCES, drafts, found, strict=False):
-        state, last = stepwise.start(stepwise.encode([source]), 1), 2
-        for at, token in enumerate(one.tokens):
-            step = stepwise.step(np.array([last]), state, Choice(1, all_tokens=True))
+    drafts = [Draft(rng.integers(4, VOCABULARY_SIZE, 12).tolist(), bias) for _ in SOURCES[:8]]
+    stepwise, single = copy.copy(engine), copy.copy(engine)
+    stepwise.beam_search = None
+    results = search(engine, SOURCES[:8], GREEDY, drafts=drafts)
+    assert results == search(stepwise, SOURCES[:8], GREEDY, drafts=drafts)
+    for source, draft, (hypothesis,) in zip(SOURCES, drafts, results, strict=False):
+        state, last = single.start(single.encode([source]), 1), 2
+        for index, token in enumerate(hypothesis.tokens):
+            step = single.step(np.array([last]), state, Choice(1, all_tokens=True))
             probs = np.exp(step.log_probs[0].astype(np.float64))
-            probs[[0, 2]] = 0  # the start symbol and the padding are never produced
-            if list(one.tokens[:at]) == list(draft.tokens[:at]) and at < len(draft.tokens):
+            probs[[0, 2]] = 0  # the start and padding symbols are banned
+            if list(hypothesis.tokens[:index]) == list(draft.tokens[:index]) and index < len(draft.tokens):
                 probs *= 1 - bias
-                probs[draft.tokens[at]] += bias
+                probs[draft.tokens[index]] += bias
             assert probs[token] >= probs.max() - 1e-6
             state, last = step.state, token
 
 
-def test_M42_drafts_that_cannot_be_are_refused_by_name():
-    engine = native(random_model(SHAPE, spread=2.0))
+def test_M42_invalid_drafts_are_rejected():
+    engine = native_model(random_model(SHAPE, spread=2.0))
 
-    def refused(drafts, wanted=GREEDY):
+    def error_message(drafts, options=GREEDY):
         with pytest.raises(SettingsError) as error:
-            search(engine, SOURCES[:1], wanted, drafts=drafts)
+            search(engine, SOURCES[:1], options, drafts=drafts)
         return str(error.value)
 
-    assert "token 99 of the draft is outside the vocabulary of 23" in refused([Draft([99])])
-    assert "bias must be from 0 to below 0.5" in refused([Draft([5], 0.5)])
-    assert "2 drafts for 1 sentences" in refused([Draft([5]), None])
-    assert "set beam to 1" in refused([Draft([5])], SearchOptions(beam=2))
+    assert "token 99 of the draft is outside the vocabulary of 23" in error_message([Draft([99])])
+    assert "bias must be from 0 to below 0.5" in error_message([Draft([5], 0.5)])
+    assert "2 drafts for 1 sentences" in error_message([Draft([5]), None])
+    assert "set beam to 1" in error_message([Draft([5])], SearchOptions(beam=2))
     state = engine.start(engine.encode(SOURCES[:1]), 1)
-    for fed in ([[]], [[2], [2]]):
+    for inputs in ([[]], [[2], [2]]):
         with pytest.raises(DataError, match="fed"):
-            engine.verify(fed, state, Choice(1))
+            engine.verify(inputs, state, Choice(1))
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.lists(st.integers(0, 5), max_size=60))
-def test_M42_a_cursor_never_leaves_its_draft(draft, decided):
+def test_M42_cursor_stays_within_its_draft(draft, decided):
     cursor = DraftCursor(draft)
     for token in decided:
         proposal = cursor.proposal(len(decided))
         accepted = int(bool(proposal) and proposal[0] == token)
-        cursor.take(token)
+        cursor.advance(token)
         cursor.count(len(proposal), accepted)
         assert cursor.accepted <= cursor.proposed
 
 
 def rejections(cursor, target):
-    """Decode a target whose draft is checked; return how often a proposed token was rejected."""
-    at = rejected = 0
-    while at < len(target):
-        proposal = cursor.proposal(len(target) - at)
-        equal = [one == other for one, other in zip(proposal, target[at:], strict=False)]
+    """Decode a target with a draft; return the number of passes with a rejected token."""
+    position = count = 0
+    while position < len(target):
+        proposal = cursor.proposal(len(target) - position)
+        equal = [
+            proposed == expected for proposed, expected in zip(proposal, target[position:], strict=False)
+        ]
         accepted = (*equal, False).index(False)
-        for token in target[at : at + accepted + 1]:
-            cursor.take(token)
+        for token in target[position : position + accepted + 1]:
+            cursor.advance(token)
         cursor.count(len(proposal), accepted)
-        rejected += accepted < len(proposal)
-        at += accepted + 1
-    return rejected
+        count += accepted < len(proposal)
+        position += accepted + 1
+    return count
 
 
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4), st.booleans())
-def test_M42_a_draft_is_resumed_after_tokens_that_differ(before, after, left_out, added, repeats):
-    around = range(10)
-    start = [around[at % 10] if repeats else 100 + at for at in range(before)]
-    end = [around[at % 10] if repeats else 200 + at for at in range(after)]
-    draft = [*start, *[50] * left_out, *end]
+def test_M42_draft_resumes_after_differing_tokens(prefix_length, suffix_length, removed, added, repeats):
+    tokens = range(10)
+    start = [tokens[i % 10] if repeats else 100 + i for i in range(prefix_length)]
+    end = [tokens[i % 10] if repeats else 200 + i for i in range(suffix_length)]
+    draft = [*start, *[50] * removed, *end]
     target = [*start, *range(60, 60 + added), *end]
-    # Each token that the draft lacks is rejected, and the next one where another number was left out.
-    assert rejections(DraftCursor(draft), target) <= added + (left_out != added)
+    # Each token that the draft lacks is rejected, and the next one if the number of removed tokens differs.
+    assert rejections(DraftCursor(draft), target) <= added + (removed != added)
 
 
 @given(st.lists(st.integers(0, 3), max_size=8), st.lists(st.integers(0, 3), max_size=8))
-def test_M42_a_draft_is_resumed_by_the_edit_distance(draft, target):
+def test_M42_draft_resumes_by_edit_distance(draft, target):
     @cache
-    def distance(read, drafted):
-        if not read or not drafted:
-            return MISSING * read + drafted
-        same = target[read - 1] == draft[drafted - 1]
+    def distance(target_length, draft_length):
+        if not target_length or not draft_length:
+            return MISSING_COST * target_length + draft_length
+        same = target[target_length - 1] == draft[draft_length - 1]
         return min(
-            distance(read - 1, drafted - 1) + (0 if same else MISSING),
-            distance(read - 1, drafted) + MISSING,
-            distance(read, drafted - 1) + 1,
+            distance(target_length - 1, draft_length - 1) + (0 if same else MISSING_COST),
+            distance(target_length - 1, draft_length) + MISSING_COST,
+            distance(target_length, draft_length - 1) + 1,
         )
 
     cursor = DraftCursor(draft)
     for token in target:
-        cursor.take(token)
-    assert cursor._distances == [distance(len(target), drafted) for drafted in range(len(draft) + 1)]
+        cursor.advance(token)
+    assert cursor._distances == [
+        distance(len(target), draft_length) for draft_length in range(len(draft) + 1)
+    ]

@@ -1,4 +1,4 @@
-"""How undecided a model was at each token: closed forms, laws, engine and torch."""
+"""Entropy at each token: closed forms, bounds, engine and torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from precision import close_for
+from precision import tolerance
 from toy_decoders import RecurrentToy
 
 from uwaga.errors import SettingsError
@@ -25,7 +25,7 @@ SHAPE = TransformerSettings(
 OPTIONS = SearchOptions(beam=3, nbest=2, max_length=10, max_ratio=9.0)
 
 
-def test_by_hand():
+def test_entropy_by_hand():
     certain, even, half = [0.0, -np.inf, -np.inf, -np.inf], [np.log(0.25)] * 4, [np.log(0.5)] * 2
     table = np.array([certain, even, [*half, -np.inf, -np.inf]], dtype=np.float32)
     np.testing.assert_allclose(entropy(table), [0.0, np.log(4), np.log(2)], atol=1e-6)
@@ -33,35 +33,38 @@ def test_by_hand():
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(-300, 300, width=32), min_size=1, max_size=40))
-def test_it_lies_between_none_and_that_of_the_even_distribution(logits):
+def test_entropy_is_between_zero_and_that_of_the_uniform_distribution(logits):
     log_probs = torch.log_softmax(torch.tensor([logits], dtype=torch.float32), dim=1).numpy()
-    [found] = entropy(log_probs)
-    assert 0.0 <= found <= np.log(len(logits))
+    [value] = entropy(log_probs)
+    assert 0.0 <= value <= np.log(len(logits))
     shuffled = np.random.default_rng(0).permutation(log_probs, axis=1)
-    np.testing.assert_allclose(entropy(shuffled), found, atol=1e-12)
+    np.testing.assert_allclose(entropy(shuffled), value, atol=1e-12)
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", ["torch", "float32", "int8"])
-def test_it_is_that_of_the_distribution_of_a_step(precision):
+def test_entropies_are_those_of_the_steps(precision):
     model = models.random_model(SHAPE)
-    decoder = model if precision == "torch" else models.native(model, precision)
+    decoder = model if precision == "torch" else models.native_model(model, precision)
     sources = models.sentences(5)
     options = dataclasses.replace(OPTIONS, entropy=True)
-    for source, ways in zip(sources, search(decoder, sources, options), strict=True):
-        for way in ways:
-            assert len(way.entropies) == len(way.token_scores)
+    for source, hypotheses in zip(sources, search(decoder, sources, options), strict=True):
+        for hypothesis in hypotheses:
+            assert len(hypothesis.entropies) == len(hypothesis.token_scores)
             state = decoder.start(decoder.encode([source]), 1)
-            for token, score, found in zip(
-                (decoder.symbols.start, *way.tokens), way.token_scores, way.entropies, strict=False
+            for token, score, value in zip(
+                (decoder.symbols.start, *hypothesis.tokens),
+                hypothesis.token_scores,
+                hypothesis.entropies,
+                strict=False,
             ):
-                step = decoder.step(np.array([token]), state, models.WHOLE)
+                step = decoder.step(np.array([token]), state, models.ALL_TOKENS)
                 state = step.state
                 probabilities = np.exp(step.log_probs[0].astype(np.float64))
-                wanted = -np.sum(probabilities * step.log_probs[0])
-                np.testing.assert_allclose(found, wanted, **close_for(wanted))
+                expected = -np.sum(probabilities * step.log_probs[0])
+                np.testing.assert_allclose(value, expected, **tolerance(expected))
                 assert np.abs(step.log_probs[0] - score).min() < 1e-4
-                assert 0.0 <= found <= np.log(decoder.vocabulary)
+                assert 0.0 <= value <= np.log(decoder.vocabulary)
 
 
 @pytest.mark.numerical
@@ -69,36 +72,40 @@ def test_engine_equals_torch():
     model = models.random_model(SHAPE, seed=3)
     sources = models.sentences(6, seed=3)
     options = dataclasses.replace(OPTIONS, entropy=True, beam=1, nbest=1)
-    for [one], [other] in zip(
-        search(model, sources, options), search(models.native(model), sources, options), strict=True
+    for [torch_hypothesis], [engine_hypothesis] in zip(
+        search(model, sources, options), search(models.native_model(model), sources, options), strict=True
     ):
-        assert one.tokens == other.tokens
-        np.testing.assert_allclose(one.entropies, other.entropies, **close_for(one.entropies))
+        assert torch_hypothesis.tokens == engine_hypothesis.tokens
+        np.testing.assert_allclose(
+            torch_hypothesis.entropies, engine_hypothesis.entropies, **tolerance(torch_hypothesis.entropies)
+        )
 
 
-def test_asking_changes_nothing_else_and_no_batch_does():
-    decoder = models.native(models.random_model(SHAPE, seed=1))
+def test_entropies_change_nothing_else_and_do_not_depend_on_the_batch():
+    decoder = models.native_model(models.random_model(SHAPE, seed=1))
     sources = models.sentences(7, seed=1)
     plain = search(decoder, sources, OPTIONS)
-    asked = search(decoder, sources, dataclasses.replace(OPTIONS, entropy=True))
-    assert [[dataclasses.replace(way, entropies=()) for way in ways] for ways in asked] == plain
-    assert asked == with_entropies(decoder, sources, plain, decoder.symbols.start, 1)
+    results = search(decoder, sources, dataclasses.replace(OPTIONS, entropy=True))
+    assert [
+        [dataclasses.replace(hypothesis, entropies=()) for hypothesis in nbest] for nbest in results
+    ] == plain
+    assert results == with_entropies(decoder, sources, plain, decoder.symbols.start, 1)
 
 
-def test_a_cut_or_empty_hypothesis():
+def test_truncated_and_empty_hypotheses():
     decoder = RecurrentToy(8)
     source = (4, 5, decoder.symbols.end)
-    cut = Hypothesis((4, 5), 0.0, 0.0, (-1.0, -1.0), truncated=True)
+    truncated = Hypothesis((4, 5), 0.0, 0.0, (-1.0, -1.0), truncated=True)
     empty = Hypothesis((), 0.0, 0.0, (-1.0,))
-    nothing = Hypothesis((), 0.0, 0.0, (), truncated=True)
+    truncated_empty = Hypothesis((), 0.0, 0.0, (), truncated=True)
     [[first, second, third]] = with_entropies(
-        decoder, [source], [[cut, empty, nothing]], decoder.symbols.start, 100
+        decoder, [source], [[truncated, empty, truncated_empty]], decoder.symbols.start, 100
     )
-    assert [len(one.entropies) for one in (first, second, third)] == [2, 1, 0]
+    assert [len(hypothesis.entropies) for hypothesis in (first, second, third)] == [2, 1, 0]
     assert first.entropies[0] == second.entropies[0]
     assert with_entropies(decoder, [source], [[]], decoder.symbols.start, 100) == [[]]
 
 
-def test_it_is_not_measured_while_text_grows():
+def test_streams_reject_entropy():
     with pytest.raises(SettingsError, match="cannot return entropy"):
         SearchOptions(beam=1, entropy=True).check_streams()

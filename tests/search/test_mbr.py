@@ -1,4 +1,4 @@
-"""Minimum Bayes risk: sacreBLEU's sentence scores for all pairs, and brute force on tiny cases."""
+"""Minimum Bayes risk decoding, compared with sacreBLEU's sentence scores and with brute force."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SENTENCES = [
 ]
 
 
-def sacre(candidate: str, reference: str, metric: str) -> float:
-    """sacreBLEU's own sentence score; BLEU's over the same words."""
+def sacrebleu_score(candidate: str, reference: str, metric: str) -> float:
+    """Return sacreBLEU's sentence score; for BLEU, over the same words."""
     if metric == "chrf":
         return float(sacrebleu.metrics.CHRF().sentence_score(candidate, [reference]).score)
     scorer = sacrebleu.metrics.BLEU(tokenize="none", force=True, effective_order=True)
@@ -36,16 +36,18 @@ def sacre(candidate: str, reference: str, metric: str) -> float:
 @pytest.mark.parametrize("metric", UTILITIES)
 @given(candidates=st.lists(TEXTS, max_size=4), references=st.lists(TEXTS, max_size=4))
 @settings(max_examples=30, deadline=None)
-def test_utilities_are_sacrebleus(metric: str, candidates: list[str], references: list[str]) -> None:
-    found = utilities(candidates, references, metric)
-    assert found.shape == (len(candidates), len(references))
+def test_utilities_equal_sacrebleu(metric: str, candidates: list[str], references: list[str]) -> None:
+    scores = utilities(candidates, references, metric)
+    assert scores.shape == (len(candidates), len(references))
     for row, candidate in enumerate(candidates):
         for column, reference in enumerate(references):
-            assert found[row, column] == pytest.approx(sacre(candidate, reference, metric), abs=1e-9)
+            assert scores[row, column] == pytest.approx(
+                sacrebleu_score(candidate, reference, metric), abs=1e-9
+            )
 
 
 @pytest.mark.parametrize("metric", UTILITIES)
-def test_a_sentence_is_worth_100_to_itself(metric: str) -> None:
+def test_utility_of_a_sentence_to_itself_is_100(metric: str) -> None:
     assert utilities(SENTENCES[:3], SENTENCES[:3], metric).diagonal() == pytest.approx([100.0] * 3)
 
 
@@ -62,48 +64,51 @@ def test_bleu_by_hand() -> None:
 @pytest.mark.parametrize("metric", UTILITIES)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=5), data=st.data())
 @settings(max_examples=40, deadline=None)
-def test_M31_the_expectation_is_the_weighted_sum(metric: str, texts: list[str], data: st.DataObject) -> None:
+def test_M31_expected_utility_is_the_weighted_sum(metric: str, texts: list[str], data: st.DataObject) -> None:
     weights = data.draw(st.lists(st.integers(1, 9), min_size=len(texts), max_size=len(texts)))
     total = sum(weights)
     brute = [
-        sum(weight / total * sacre(one, other, metric) for other, weight in zip(texts, weights, strict=True))
-        for one in texts
+        sum(
+            weight / total * sacrebleu_score(text, reference, metric)
+            for reference, weight in zip(texts, weights, strict=True)
+        )
+        for text in texts
     ]
     expected = expected_utilities(texts, weights, metric)
     assert expected == pytest.approx(brute, abs=1e-9)
-    ranked, worth = zip(*rank_by_utility(texts, weights, metric), strict=True)
-    assert list(worth) == sorted((expected[at] for at in ranked), reverse=True)
-    assert sorted(texts[at] for at in ranked) == sorted(set(texts))
+    ranked, ranked_utilities = zip(*rank_by_utility(texts, weights, metric), strict=True)
+    assert list(ranked_utilities) == sorted((expected[index] for index in ranked), reverse=True)
+    assert sorted(texts[index] for index in ranked) == sorted(set(texts))
     assert expected[ranked[0]] == expected.max()
-    assert all(texts.index(texts[at]) == at for at in ranked)
+    assert all(texts.index(texts[index]) == index for index in ranked)
 
 
-def test_samples_that_are_alike_count_as_often_as_they_are_drawn() -> None:
-    drawn = [SENTENCES[0], SENTENCES[2], SENTENCES[2], SENTENCES[1]]
+def test_duplicate_samples_add_their_weights() -> None:
+    samples = [SENTENCES[0], SENTENCES[2], SENTENCES[2], SENTENCES[1]]
     weighted = expected_utilities(SENTENCES[:3], [1, 1, 2])
-    assert expected_utilities(drawn) == pytest.approx(weighted[[0, 2, 2, 1]])
-    assert drawn[rank_by_utility(drawn)[0][0]] in SENTENCES[:3]
+    assert expected_utilities(samples) == pytest.approx(weighted[[0, 2, 2, 1]])
+    assert samples[rank_by_utility(samples)[0][0]] in SENTENCES[:3]
 
 
-def test_one_candidate_is_chosen_and_of_equal_ones_the_first() -> None:
+def test_single_candidates_and_ties() -> None:
     assert rank_by_utility(["einer"]) == [(0, pytest.approx(100.0))]
     assert rank_by_utility([]) == []
-    assert [at for at, _ in rank_by_utility(["xx", "yy"])] == [0, 1]
+    assert [index for index, _ in rank_by_utility(["xx", "yy"])] == [0, 1]
     assert rank_by_utility(["", ""]) == [(0, 0.0)]
 
 
 @pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [math.nan, 1.0], [math.inf, 1.0]])
-def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
+def test_invalid_weights_are_rejected(weights: list[float]) -> None:
     with pytest.raises(SettingsError, match="weights must be 2 finite numbers"):
         expected_utilities(["a", "b"], weights)
 
 
-def test_an_unknown_utility_is_refused() -> None:
+def test_unknown_utility_is_rejected() -> None:
     with pytest.raises(SettingsError, match="utility must be one of chrf, bleu, not 'meteor'"):
         utilities(["a"], ["a"], "meteor")  # type: ignore[arg-type]
 
 
-def test_many_samples_are_scored_at_once() -> None:
-    draw = np.random.default_rng(1)
-    texts = ["".join(draw.choice(list("abcde "), 60)) for _ in range(64)]
+def test_many_samples() -> None:
+    rng = np.random.default_rng(1)
+    texts = ["".join(rng.choice(list("abcde "), 60)) for _ in range(64)]
     assert utilities(texts, texts).shape == (64, 64)

@@ -1,4 +1,4 @@
-"""Lexically constrained search (M27): what a target must contain, it contains, and is the best that does."""
+"""Lexically constrained search (M27): targets contain their phrases and are the best ones that do."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ VOCABULARY, END = 6, 2
 WIDE = len(CONTENT) ** 3 * (len(CONTENT) + 1)
 
 
-def contained(tokens, phrase, inside=()):
-    """How often one of a phrase's alternatives ends in a target, by definition."""
+def count_occurrences(tokens, phrase, continuations=()):
+    """Count the occurrences of the alternatives of a phrase in a target, by definition."""
     count = 0
     for end in range(1, len(tokens) + 1):
-        if phrase.whole and end < len(tokens) and tokens[end] in inside:
+        if phrase.whole_word and end < len(tokens) and tokens[end] in continuations:
             continue
-        count += any(tuple(tokens[:end])[-len(one) :] == one for one in phrase.alternatives)
+        count += any(
+            tuple(tokens[:end])[-len(alternative) :] == alternative for alternative in phrase.alternatives
+        )
     return count
 
 
-def holds(tokens, phrases, inside=()):
-    return all(contained(tokens, one, inside) >= one.times for one in phrases)
+def contains_all(tokens, phrases, continuations=()):
+    return all(count_occurrences(tokens, phrase, continuations) >= phrase.times for phrase in phrases)
 
 
 alternative = st.lists(st.sampled_from(CONTENT), min_size=1, max_size=3).map(tuple)
@@ -47,54 +49,60 @@ some_phrases = st.lists(
     min_size=1,
     max_size=3,
 )
-insides = st.sets(st.sampled_from(CONTENT), max_size=2)
+continuation_sets = st.sets(st.sampled_from(CONTENT), max_size=2)
 
 
-def compiled(phrases, inside=(), bonus=None):
-    return Phrases(phrases, np.isin(np.arange(VOCABULARY), list(inside)), bonus)
+def compile_phrases(phrases, continuations=(), bonus=None):
+    return Phrases(phrases, np.isin(np.arange(VOCABULARY), list(continuations)), bonus)
 
 
 @settings(max_examples=80, deadline=None)
-@given(some_phrases, insides, st.lists(st.sampled_from(CONTENT), max_size=12))
-def test_M27_the_automaton_counts_what_a_target_contains(phrases, inside, tokens):
-    expected = [min(contained(tokens, one, inside), one.times) for one in phrases]
-    assert compiled(phrases, inside).met(tokens) == expected
+@given(some_phrases, continuation_sets, st.lists(st.sampled_from(CONTENT), max_size=12))
+def test_M27_automaton_counts_occurrences(phrases, continuations, tokens):
+    expected = [min(count_occurrences(tokens, phrase, continuations), phrase.times) for phrase in phrases]
+    assert compile_phrases(phrases, continuations).occurrences(tokens) == expected
 
 
-def enumerated(decoder, source, limit, phrases, inside):
-    """Every target with all phrases, with its score, best first."""
-    found = []
+def enumerate_targets(decoder, source, limit, phrases, continuations):
+    """Return all targets that contain the phrases, with their scores, best first."""
+    scored = []
     for length in range(limit):
-        targets = [one for one in itertools.product(CONTENT, repeat=length) if holds(one, phrases, inside)]
+        targets = [
+            tokens
+            for tokens in itertools.product(CONTENT, repeat=length)
+            if contains_all(tokens, phrases, continuations)
+        ]
         if not targets:
             continue
-        fed = [(*one, END) for one in targets]
-        log_probs, _ = teacher_forced(decoder, source, fed)
-        for tokens, table in zip(fed, log_probs, strict=True):
-            found.append((sum(table[at, token] for at, token in enumerate(tokens)) / len(tokens), tokens))
-    return sorted(found, reverse=True)
+        with_ends = [(*tokens, END) for tokens in targets]
+        log_probs, _ = teacher_forced(decoder, source, with_ends)
+        for tokens, table in zip(with_ends, log_probs, strict=True):
+            scored.append(
+                (sum(table[index, token] for index, token in enumerate(tokens)) / len(tokens), tokens)
+            )
+    return sorted(scored, reverse=True)
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.integers(0, 10_000), st.booleans(), some_phrases, insides)
-def test_M27_a_wide_beam_finds_the_best_target_with_all_phrases(seed, recurrent, phrases, inside):
+@given(st.integers(0, 10_000), st.booleans(), some_phrases, continuation_sets)
+def test_M27_wide_beam_finds_the_best_target_with_all_phrases(seed, recurrent, phrases, continuations):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
     options = SearchOptions(beam=2 * WIDE, early_stopping=False, max_length=4, max_ratio=math.inf)
-    [[found]] = search(decoder, [[7, 8, 2]], options, phrases=[compiled(phrases, inside)])
-    every = enumerated(decoder, [7, 8, 2], 4, phrases, inside)
-    if every and not found.truncated:
-        assert found.score == pytest.approx(every[0][0], abs=1e-5)
-        assert holds(found.tokens, phrases, inside)
-    elif every:  # a target that the limit cut competes on its own length
-        assert found.score >= every[0][0] - 1e-5
-        assert holds(found.tokens, phrases, inside)
+    [[hypothesis]] = search(decoder, [[7, 8, 2]], options, phrases=[compile_phrases(phrases, continuations)])
+    targets = enumerate_targets(decoder, [7, 8, 2], 4, phrases, continuations)
+    if targets and not hypothesis.truncated:
+        assert hypothesis.score == pytest.approx(targets[0][0], abs=1e-5)
+        assert contains_all(hypothesis.tokens, phrases, continuations)
+    elif targets:  # a truncated target competes at its own length
+        assert hypothesis.score >= targets[0][0] - 1e-5
+        assert contains_all(hypothesis.tokens, phrases, continuations)
 
 
-def toy(kind=RecurrentToy, size=30, **given):
-    return kind(size, **given)
+def toy(kind=RecurrentToy, size=30, **arguments):
+    return kind(size, **arguments)
 
 
-many = st.lists(
+phrase_lists = st.lists(
     st.builds(
         Phrase,
         st.lists(st.lists(st.integers(4, 29), min_size=1, max_size=4).map(tuple), min_size=1, max_size=3).map(
@@ -107,71 +115,71 @@ many = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 1000), st.lists(many, min_size=1, max_size=5), st.integers(1, 7), st.booleans())
-def test_M27_every_phrase_is_in_every_target(seed, each, beam, early):
+@given(st.integers(0, 1000), st.lists(phrase_lists, min_size=1, max_size=5), st.integers(1, 7), st.booleans())
+def test_M27_all_targets_contain_their_phrases(seed, phrases, beam, early_stopping):
     decoder = toy(seed=seed, end_bias=3.0)
-    sources = [[7 + at, 8, 5, 2] for at in range(len(each))]
-    wanted = [Phrases(one) for one in each]
-    options = SearchOptions(beam=beam, nbest=beam, early_stopping=early or "estimate", max_extra=40)
-    together = search(decoder, sources, options, phrases=wanted)
-    for source, one, nbest in zip(sources, each, together, strict=True):
+    sources = [[7 + i, 8, 5, 2] for i in range(len(phrases))]
+    compiled = [Phrases(sentence_phrases) for sentence_phrases in phrases]
+    options = SearchOptions(beam=beam, nbest=beam, early_stopping=early_stopping or "estimate", max_extra=40)
+    results = search(decoder, sources, options, phrases=compiled)
+    for source, sentence_phrases, nbest in zip(sources, phrases, results, strict=True):
         assert nbest
         for hypothesis in nbest:
-            assert holds(hypothesis.tokens, one)
-        if one:
-            assert search(decoder, [source], options, phrases=[Phrases(one)]) == [nbest]
+            assert contains_all(hypothesis.tokens, sentence_phrases)
+        if sentence_phrases:
+            assert search(decoder, [source], options, phrases=[Phrases(sentence_phrases)]) == [nbest]
         else:
             assert search(decoder, [source], options) == [nbest]
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.integers(0, 1000), many.filter(bool), st.integers(1, 4))
-def test_M27_a_sentence_waits_for_no_more_hypotheses_than_asked_for(seed, phrases, beam):
-    """Also where its banks have widened the beam: one that waits for more is as this, and goes on."""
-    wanted = Phrases(phrases)
+@given(st.integers(0, 1000), phrase_lists.filter(bool), st.integers(1, 4))
+def test_M27_search_stops_at_the_requested_number_of_hypotheses(seed, phrases, beam):
+    """A wider requested beam takes the same steps at first, and then continues."""
+    compiled = Phrases(phrases)
     options = SearchOptions(beam=beam, early_stopping=True, max_extra=40)
-    wide = beam_size(options, wanted)
+    wide = beam_size(options, compiled)
     short, long = (toy(seed=seed, end_bias=3.0) for _ in range(2))
     source = [7, 8, 5, 2]
-    [[first]] = search(short, [source], options, phrases=[wanted])
-    [[last]] = search(long, [source], replace(options, beam=wide), phrases=[wanted])
-    assert holds(first.tokens, phrases)
+    [[first]] = search(short, [source], options, phrases=[compiled])
+    [[last]] = search(long, [source], replace(options, beam=wide), phrases=[compiled])
+    assert contains_all(first.tokens, phrases)
     assert short.calls["step"] <= long.calls["step"] and first.score <= last.score
 
 
-@given(many, st.integers(1, 16), st.none() | st.just(1.5))
-def test_M27_the_last_bank_has_so_many_places(phrases, beams, bonus):
-    wanted = Phrases(phrases, None, bonus)
-    count = 1 if bonus is not None else wanted.total + 1
-    banks = Banks([wanted], beams, 30)
+@given(phrase_lists, st.integers(1, 16), st.none() | st.just(1.5))
+def test_M27_size_of_the_last_bank(phrases, beams, bonus):
+    compiled = Phrases(phrases, None, bonus)
+    count = 1 if bonus is not None else compiled.total + 1
+    banks = Banks([compiled], beams, 30)
     banks.admit(np.array([0]))
-    held = np.repeat(np.arange(count), beams)[None]  # as many candidates of each as there are places
-    taken = banks.share(held, np.ones(held.shape, dtype=bool))
-    assert (taken & (held == count - 1)).sum() == banks.last[0]
+    candidate_banks = np.repeat(np.arange(count), beams)[None]  # `beams` candidates of each bank
+    selected = banks.share(candidate_banks, np.ones(candidate_banks.shape, dtype=bool))
+    assert (selected & (candidate_banks == count - 1)).sum() == banks.last_bank_size[0]
 
 
-@given(many, st.integers(1, 40))
-def test_M27_a_beam_is_widened_to_few_widths_and_is_never_narrower(phrases, beam):
-    wanted = Phrases(phrases)
-    wide = beam_size(SearchOptions(beam=beam), wanted)
-    assert wide >= max(beam, min(wanted.total + 1, MAX_BANKS))
+@given(phrase_lists, st.integers(1, 40))
+def test_M27_widened_beam_sizes(phrases, beam):
+    compiled = Phrases(phrases)
+    wide = beam_size(SearchOptions(beam=beam), compiled)
+    assert wide >= max(beam, min(compiled.total + 1, MAX_BANKS))
     assert wide == beam or (wide % WIDTH_MULTIPLE == 0 and wide <= MAX_BANKS)
     assert beam_size(SearchOptions(beam=beam), None) == beam
 
 
-def test_M27_sentences_that_enter_late_find_the_same():
+def test_M27_results_do_not_depend_on_time_of_entry():
     options = SearchOptions(beam=4, batch_tokens=60)
-    sources = [[4 + at % 9, 5 + at % 7, 6, 2] for at in range(40)]
-    wanted = [Phrases([Phrase(((9 + at % 5, 20), (21,)))]) if at % 3 else None for at in range(40)]
-    joining, plain = (toy(one, seed=3, end_bias=1.5) for one in (JoiningToy, RecurrentToy))
-    found = search(joining, sources, options, phrases=wanted)
+    sources = [[4 + i % 9, 5 + i % 7, 6, 2] for i in range(40)]
+    phrases = [Phrases([Phrase(((9 + i % 5, 20), (21,)))]) if i % 3 else None for i in range(40)]
+    joining, plain = (toy(kind, seed=3, end_bias=1.5) for kind in (JoiningToy, RecurrentToy))
+    results = search(joining, sources, options, phrases=phrases)
     assert joining.calls["join"]
-    assert found == search(plain, sources, options, phrases=wanted)
+    assert results == search(plain, sources, options, phrases=phrases)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1000), st.integers(2, 6), st.floats(0.0, 3.0))
-def test_M27_a_bonus_of_nothing_is_the_plain_search_and_any_is_in_the_rank(seed, beam, bonus):
+def test_M27_bonus_is_added_to_the_score(seed, beam, bonus):
     decoder = toy(seed=seed, end_bias=1.0)
     options = SearchOptions(beam=beam, nbest=beam, length_formula="none", early_stopping=False)
     phrases = [Phrase(((9, 10), (11,))), Phrase(((12, 13, 14),))]
@@ -179,51 +187,55 @@ def test_M27_a_bonus_of_nothing_is_the_plain_search_and_any_is_in_the_rank(seed,
     assert search(decoder, source, options, phrases=[Phrases(phrases, None, 0.0)]) == search(
         decoder, source, options
     )
-    made = Phrases(phrases, None, bonus)
-    [nbest] = search(decoder, source, options, phrases=[made])
-    for one in nbest:
-        met = sum(size * times for size, times in zip((1, 3), made.met(one.tokens), strict=True))
-        assert one.truncated or one.score == pytest.approx(one.log_prob + bonus * met, abs=1e-6)
+    compiled = Phrases(phrases, None, bonus)
+    [nbest] = search(decoder, source, options, phrases=[compiled])
+    for hypothesis in nbest:
+        matched = sum(
+            size * times for size, times in zip((1, 3), compiled.occurrences(hypothesis.tokens), strict=True)
+        )
+        assert hypothesis.truncated or hypothesis.score == pytest.approx(
+            hypothesis.log_prob + bonus * matched, abs=1e-6
+        )
 
 
-def test_M27_a_strong_bonus_brings_the_phrase():
+def test_M27_large_bonus_yields_the_phrase():
     decoder, plain = toy(seed=5, end_bias=1.0), SearchOptions(beam=4)
-    wanted = Phrases([Phrase(((17, 18),))], None, 20.0)
-    [[found]] = search(decoder, [[7, 8, 2]], plain, phrases=[wanted])
-    assert wanted.met(found.tokens) == [1]
-    [[without]] = search(decoder, [[7, 8, 2]], plain)
-    assert wanted.met(without.tokens) == [0]
+    phrases = Phrases([Phrase(((17, 18),))], None, 20.0)
+    [[hypothesis]] = search(decoder, [[7, 8, 2]], plain, phrases=[phrases])
+    assert phrases.occurrences(hypothesis.tokens) == [1]
+    [[plain_hypothesis]] = search(decoder, [[7, 8, 2]], plain)
+    assert phrases.occurrences(plain_hypothesis.tokens) == [0]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_M27_limits_that_leave_no_room_keep_the_best_effort(limit):
-    decoder, wanted = toy(seed=5, end_bias=1.0), Phrases([Phrase(((17, 18, 19, 20),))])
+def test_M27_tight_length_limits_keep_the_beginning_of_a_phrase(limit):
+    decoder, phrases = toy(seed=5, end_bias=1.0), Phrases([Phrase(((17, 18, 19, 20),))])
     options = SearchOptions(beam=6, max_length=limit)
-    [[found]] = search(decoder, [[7, 8, 2]], options, phrases=[wanted])
-    assert found.truncated
-    assert found.tokens == (17, 18, 19)[:limit]
+    [[hypothesis]] = search(decoder, [[7, 8, 2]], options, phrases=[phrases])
+    assert hypothesis.truncated
+    assert hypothesis.tokens == (17, 18, 19)[:limit]
 
 
-def test_M27_banned_phrases_and_prefixes_are_best_efforts_too():
+def test_M27_phrases_with_banned_tokens_and_prefixes():
     decoder = toy(seed=5, end_bias=1.0)
-    wanted = Phrases([Phrase(((17, 18),)), Phrase(((20,),))])
-    [[found]] = search(decoder, [[7, 8, 2]], SearchOptions(banned=(18,)), phrases=[wanted])
-    assert wanted.met(found.tokens) == [0, 1]
-    [[found]] = search(decoder, [[7, 8, 2]], SearchOptions(), prefixes=[[9, 17, 18]], phrases=[wanted])
-    assert found.tokens[:3] == (9, 17, 18)
-    assert wanted.met(found.tokens) == [1, 1]
+    phrases = Phrases([Phrase(((17, 18),)), Phrase(((20,),))])
+    [[hypothesis]] = search(decoder, [[7, 8, 2]], SearchOptions(banned=(18,)), phrases=[phrases])
+    assert phrases.occurrences(hypothesis.tokens) == [0, 1]
+    [[hypothesis]] = search(decoder, [[7, 8, 2]], SearchOptions(), prefixes=[[9, 17, 18]], phrases=[phrases])
+    assert hypothesis.tokens[:3] == (9, 17, 18)
+    assert phrases.occurrences(hypothesis.tokens) == [1, 1]
 
 
-def test_M27_more_banks_than_places_are_met_all_the_same():
+def test_M27_more_banks_than_slots():
     decoder = toy(seed=8, end_bias=2.0)
-    phrases = [Phrase(((4 + at, 24 - at),)) for at in range(12)]
+    phrases = [Phrase(((4 + i, 24 - i),)) for i in range(12)]
     for beam in (1, 5, 20):
-        [[found]] = search(decoder, [[7, 8, 2]], SearchOptions(beam=beam), phrases=[Phrases(phrases)])
-        assert holds(found.tokens, phrases)
+        [[hypothesis]] = search(decoder, [[7, 8, 2]], SearchOptions(beam=beam), phrases=[Phrases(phrases)])
+        assert contains_all(hypothesis.tokens, phrases)
 
 
 @pytest.mark.parametrize(
-    ("phrases", "words"),
+    ("phrases", "message"),
     [
         (lambda: Phrases([Phrase(())]), "phrase 1"),
         (lambda: Phrases([Phrase(((4,),)), Phrase(((),))]), "phrase 2"),
@@ -231,16 +243,16 @@ def test_M27_more_banks_than_places_are_met_all_the_same():
         (lambda: Phrases([Phrase(((4,),))], None, -1.0), "bonus"),
         (lambda: Phrases([Phrase(((30,),))]), "outside the vocabulary"),
         (lambda: Phrases([Phrase(((4, END),))]), "special token 2"),
-        (lambda: Phrases([Phrase(((4,),))], np.zeros(4, bool)), "inside"),
+        (lambda: Phrases([Phrase(((4,),))], np.zeros(4, bool)), "continues_word"),
     ],
 )
-def test_M27_impossible_phrases_are_refused(phrases, words):
-    with pytest.raises(SettingsError, match=words):
+def test_M27_invalid_phrases_are_rejected(phrases, message):
+    with pytest.raises(SettingsError, match=message):
         search(toy(), [[7, 2]], SearchOptions(), phrases=[phrases()])
 
 
 @pytest.mark.parametrize("changes", [{"sample": True}, {"mbr": 4, "sample": True}])
-def test_M27_samples_hold_no_phrases(changes):
+def test_M27_sampling_rejects_phrases(changes):
     options = replace(SearchOptions(), **changes)
     with pytest.raises(SettingsError, match="beam"):
         search(toy(), [[7, 2]], options, phrases=[Phrases([Phrase(((4,),))])])

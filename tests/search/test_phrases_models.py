@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from native_models import native, random_model, sentences
+from native_models import native_model, random_model, sentences
 
 from uwaga.decoder import Choice
 from uwaga.engine import Shortlist
@@ -25,76 +25,85 @@ NARROW = Shortlist(
 
 
 def narrow(engine):
-    """The engine with a list of hardly any tokens."""
+    """Return the engine with a shortlist of few tokens."""
     return engine.with_shortlist(NARROW)
 
 
 DECODERS = {
     "torch": TORCH,
-    "engine": native(TORCH),
-    "int8": native(TORCH, "int8", 2),
-    "shortlist": narrow(native(TORCH)),
-    "ensemble": Ensemble([TORCH, native(random_model(SHAPE, 1, spread=2.0))]),
+    "engine": native_model(TORCH),
+    "int8": native_model(TORCH, "int8", 2),
+    "shortlist": narrow(native_model(TORCH)),
+    "ensemble": Ensemble([TORCH, native_model(random_model(SHAPE, 1, spread=2.0))]),
     "ensemble of shortlists": Ensemble(
-        [narrow(native(random_model(SHAPE, at, spread=2.0))) for at in (1, 2)]
+        [narrow(native_model(random_model(SHAPE, seed, spread=2.0))) for seed in (1, 2)]
     ),
 }
 
 
-def some_phrases(count, seed=0):
+def random_phrases(count, seed=0):
     rng = np.random.default_rng(seed)
 
-    def one():
+    def alternative():
         return tuple(rng.integers(4, VOCABULARY, rng.integers(1, 4)).tolist())
 
-    return [[Phrase((one(), one())) for _ in range(rng.integers(0, 4))] for _ in range(count)]
+    return [[Phrase((alternative(), alternative())) for _ in range(rng.integers(0, 4))] for _ in range(count)]
 
 
 @pytest.mark.parametrize("kind", DECODERS)
 @pytest.mark.parametrize("beam", [1, 5])
-def test_M27_phrases_are_in_the_targets_of_every_model(kind, beam):
-    decoder, sources, each = DECODERS[kind], sentences(24), some_phrases(24)
-    phrases = [Phrases(one) for one in each]
-    found = search(decoder, sources, SearchOptions(beam=beam, max_length=39), phrases=phrases)
-    for [hypothesis], one, of_it in zip(found, each, phrases, strict=True):
-        assert of_it.met(hypothesis.tokens) == [1] * len(one)
+def test_M27_targets_of_all_models_contain_their_phrases(kind, beam):
+    decoder, sources, phrase_lists = DECODERS[kind], sentences(24), random_phrases(24)
+    phrases = [Phrases(phrase_list) for phrase_list in phrase_lists]
+    results = search(decoder, sources, SearchOptions(beam=beam, max_length=39), phrases=phrases)
+    for [hypothesis], phrase_list, compiled in zip(results, phrase_lists, phrases, strict=True):
+        assert compiled.occurrences(hypothesis.tokens) == [1] * len(phrase_list)
 
 
 @pytest.mark.parametrize("kind", ["engine", "int8", "shortlist"])
-def test_M27_the_engine_finds_the_same_bits_in_any_batch(kind):
+def test_M27_engine_results_do_not_depend_on_the_batch(kind):
     decoder, sources = DECODERS[kind], sentences(20)
-    phrases = [Phrases(one, None, None if at % 4 else 1.5) for at, one in enumerate(some_phrases(20))]
+    phrases = [
+        Phrases(phrase_list, None, None if i % 4 else 1.5) for i, phrase_list in enumerate(random_phrases(20))
+    ]
     options = SearchOptions(beam=4, nbest=2, max_length=39)
-    together = search(decoder, sources, options, phrases=phrases)
-    few = SearchOptions(beam=4, nbest=2, max_length=39, batch_tokens=90)
-    assert search(decoder, sources, few, phrases=phrases) == together
-    for at, one in enumerate(phrases):
-        assert search(decoder, [sources[at]], options, phrases=[one]) == [together[at]]
+    results = search(decoder, sources, options, phrases=phrases)
+    small_batches = SearchOptions(beam=4, nbest=2, max_length=39, batch_tokens=90)
+    assert search(decoder, sources, small_batches, phrases=phrases) == results
+    for i, sentence_phrases in enumerate(phrases):
+        assert search(decoder, [sources[i]], options, phrases=[sentence_phrases]) == [results[i]]
 
 
-def test_M27_the_engine_finds_what_torch_finds():
-    sources, phrases = sentences(20), [Phrases(one) for one in some_phrases(20)]
+def test_M27_engine_equals_torch():
+    sources, phrases = sentences(20), [Phrases(phrase_list) for phrase_list in random_phrases(20)]
     options = SearchOptions(beam=4, max_length=39)
-    theirs, ours = (search(each, sources, options, phrases=phrases) for each in (TORCH, DECODERS["engine"]))
-    for [one], [other] in zip(theirs, ours, strict=True):
-        assert one.tokens == other.tokens
-        assert one.score == pytest.approx(other.score, abs=1e-4)
+    torch_results, engine_results = (
+        search(decoder, sources, options, phrases=phrases) for decoder in (TORCH, DECODERS["engine"])
+    )
+    for [expected], [hypothesis] in zip(torch_results, engine_results, strict=True):
+        assert expected.tokens == hypothesis.tokens
+        assert expected.score == pytest.approx(hypothesis.score, abs=1e-4)
 
 
-def test_M27_a_token_outside_a_shortlist_is_wanted_as_if_it_were_added_to_it():
+def test_M27_extra_tokens_outside_a_shortlist():
     plain, listed = DECODERS["engine"], DECODERS["shortlist"]
     source, rows = [(5, 6, 3)], np.array([2, 2])
-    (state, other), inside = ((one.start(one.encode(source), 2) for one in (plain, listed)), [1, 2, 3, 5])
-    whole = plain.step(rows, state, Choice(1, all_tokens=True)).log_probs[0].astype(np.float64)
-    made = listed.step(rows, other, Choice(2, extra_tokens=np.array([[9, 5, -1], [-1, 4, 9]])))
-    assert made.tokens.shape == (2, 5)
-    for token, log_prob in ((9, made.log_probs[0, 2]), (4, made.log_probs[1, 3]), (9, made.log_probs[1, 4])):
-        expected = whole[token] - np.log(np.exp(whole[[*inside, token]]).sum())
+    (state, listed_state), shortlist = (
+        (decoder.start(decoder.encode(source), 2) for decoder in (plain, listed)),
+        [1, 2, 3, 5],
+    )
+    log_probs = plain.step(rows, state, Choice(1, all_tokens=True)).log_probs[0].astype(np.float64)
+    step = listed.step(rows, listed_state, Choice(2, extra_tokens=np.array([[9, 5, -1], [-1, 4, 9]])))
+    assert step.tokens.shape == (2, 5)
+    for token, log_prob in ((9, step.log_probs[0, 2]), (4, step.log_probs[1, 3]), (9, step.log_probs[1, 4])):
+        expected = log_probs[token] - np.log(np.exp(log_probs[[*shortlist, token]]).sum())
         assert log_prob == pytest.approx(expected, abs=1e-5)
-    assert made.log_probs[0, 3] == pytest.approx(whole[5] - np.log(np.exp(whole[inside]).sum()), abs=1e-5)
-    assert made.log_probs[0, 4] == made.log_probs[1, 2] == -np.inf
-    every = listed.step(
-        rows, other, Choice(1, all_tokens=True, extra_tokens=np.array([[9, -1], [-1, -1]]))
+    assert step.log_probs[0, 3] == pytest.approx(
+        log_probs[5] - np.log(np.exp(log_probs[shortlist]).sum()), abs=1e-5
+    )
+    assert step.log_probs[0, 4] == step.log_probs[1, 2] == -np.inf
+    all_log_probs = listed.step(
+        rows, listed_state, Choice(1, all_tokens=True, extra_tokens=np.array([[9, -1], [-1, -1]]))
     ).log_probs
-    assert every[0, 9] == pytest.approx(made.log_probs[0, 2], abs=1e-6)
-    assert every[1, 9] == -np.inf
+    assert all_log_probs[0, 9] == pytest.approx(step.log_probs[0, 2], abs=1e-6)
+    assert all_log_probs[1, 9] == -np.inf

@@ -1,4 +1,4 @@
-"""A beam wide enough to prune nothing must equal the enumeration of every possible target (M24)."""
+"""A beam wide enough to prune nothing equals the enumeration of all possible targets (M24)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ END = 2
 
 
 def repeats(tokens: tuple[int, ...], size: int, free: int) -> bool:
-    """Whether an n-gram that ends behind the first ``free`` tokens occurred before."""
-    grams = [tokens[at : at + size] for at in range(len(tokens) - size + 1)]
-    return any(gram in grams[:at] and at + size > free for at, gram in enumerate(grams))
+    """Return True if an n-gram that ends after the first ``free`` tokens is repeated."""
+    ngrams = [tokens[i : i + size] for i in range(len(tokens) - size + 1)]
+    return any(ngram in ngrams[:i] and i + size > free for i, ngram in enumerate(ngrams))
 
 
 def divisor(options: SearchOptions, length: int) -> float:
@@ -31,9 +31,9 @@ def divisor(options: SearchOptions, length: int) -> float:
     return 1.0
 
 
-def enumerated(decoder, source, options, prefix=()):
-    """Every target that the options allow, with its score, best first."""
-    found = []
+def enumerate_targets(decoder, source, options, prefix=()):
+    """Return all targets that the options allow, with their scores, best first."""
+    scored = []
     limit = options.max_length
     for length in range(limit + 1):
         targets = [
@@ -46,26 +46,29 @@ def enumerated(decoder, source, options, prefix=()):
         ]
         if not targets:
             continue
-        ended = length < limit
-        fed = [tokens + (END,) * ended for tokens in targets]
-        log_probs, _ = teacher_forced(decoder, source, fed)
-        for tokens, table in zip(fed, log_probs, strict=True):
-            each = [table[at, token] for at, token in enumerate(tokens)]
-            counted = each if options.score_forced else each[len(prefix) :]
-            score = sum(counted) / divisor(options, len(counted))
-            found.append((score, tokens[:length], sum(each), not ended))
-    return sorted(found, key=lambda entry: -entry[0])
+        has_end = length < limit
+        inputs = [tokens + (END,) * has_end for tokens in targets]
+        log_probs, _ = teacher_forced(decoder, source, inputs)
+        for tokens, table in zip(inputs, log_probs, strict=True):
+            token_log_probs = [table[index, token] for index, token in enumerate(tokens)]
+            scored_log_probs = token_log_probs if options.score_forced else token_log_probs[len(prefix) :]
+            score = sum(scored_log_probs) / divisor(options, len(scored_log_probs))
+            scored.append((score, tokens[:length], sum(token_log_probs), not has_end))
+    return sorted(scored, key=lambda entry: -entry[0])
 
 
 def check(decoder, source, options, prefix=()):
-    """The n-best list is the enumeration's, but for the order of targets whose scores tie."""
-    every = enumerated(decoder, source, options, prefix)
-    by_tokens = {tokens: rest for *rest, tokens in [(e[0], e[2], e[3], e[1]) for e in every]}
-    (found,) = search(decoder, [source], options, prefixes=[prefix])
-    best = [entry[0] for entry in every[: options.nbest]]
-    assert [hypothesis.score for hypothesis in found] == pytest.approx(best, abs=1e-5)
-    assert len({hypothesis.tokens for hypothesis in found}) == len(found)
-    for hypothesis in found:
+    """Check that the n-best list equals the enumeration, except for the order of ties."""
+    targets = enumerate_targets(decoder, source, options, prefix)
+    by_tokens = {
+        tokens: values
+        for *values, tokens in [(target[0], target[2], target[3], target[1]) for target in targets]
+    }
+    (nbest,) = search(decoder, [source], options, prefixes=[prefix])
+    best = [entry[0] for entry in targets[: options.nbest]]
+    assert [hypothesis.score for hypothesis in nbest] == pytest.approx(best, abs=1e-5)
+    assert len({hypothesis.tokens for hypothesis in nbest}) == len(nbest)
+    for hypothesis in nbest:
         score, log_prob, truncated = by_tokens[hypothesis.tokens]
         assert hypothesis.score == pytest.approx(score, abs=1e-5)
         assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-5)
@@ -76,14 +79,14 @@ WIDE = len(CONTENT) ** 3 * (len(CONTENT) + 1)
 
 
 def wide(**changes) -> SearchOptions:
-    given = {"beam": WIDE, "nbest": WIDE, "early_stopping": False, "max_length": 4, "max_ratio": math.inf}
-    return SearchOptions(**(given | changes))
+    defaults = {"beam": WIDE, "nbest": WIDE, "early_stopping": False, "max_length": 4, "max_ratio": math.inf}
+    return SearchOptions(**(defaults | changes))
 
 
 @pytest.mark.parametrize("kind", [TableToy, RecurrentToy])
 @pytest.mark.parametrize("formula", ["average", "gnmt", "none"])
 @pytest.mark.parametrize("alpha", [-0.7, 0.0, 0.6, 1.0, 2.0])
-def test_M24_a_wide_beam_is_the_enumeration(kind, formula, alpha):
+def test_M24_wide_beam_equals_enumeration(kind, formula, alpha):
     decoder = kind(VOCABULARY, seed=int(10 * alpha) + 20, end_bias=1.0)
     check(decoder, [7, 8, 2], wide(length_formula=formula, length_penalty=alpha))
 
@@ -95,33 +98,33 @@ def test_M24_a_wide_beam_is_the_enumeration(kind, formula, alpha):
     alpha=st.sampled_from([-1.0, 0.5, 1.0, 1.7]),
     formula=st.sampled_from(["average", "gnmt", "none"]),
     limit=st.integers(1, 4),
-    least=st.integers(0, 3),
+    min_length=st.integers(0, 3),
     ngram=st.integers(0, 3),
     prefix=st.lists(st.sampled_from(CONTENT), max_size=3),
     score_forced=st.booleans(),
     best=st.sampled_from([1, 3, WIDE]),
     source=st.lists(st.integers(4, 20), min_size=1, max_size=4),
 )
-def test_M24_constraints_are_the_enumeration(
-    seed, recurrent, alpha, formula, limit, least, ngram, prefix, score_forced, best, source
+def test_M24_constrained_search_equals_enumeration(
+    seed, recurrent, alpha, formula, limit, min_length, ngram, prefix, score_forced, best, source
 ):
     decoder = (RecurrentToy if recurrent else TableToy)(VOCABULARY, seed=seed, end_bias=0.5)
     options = wide(
         length_penalty=alpha,
         length_formula=formula,
         max_length=limit,
-        min_length=min(least, limit),
+        min_length=min(min_length, limit),
         no_repeat_ngram=ngram,
         score_forced=score_forced,
         nbest=best,
     )
     prefix = tuple(prefix[: limit - 1])
-    if enumerated(decoder, [*source, END], options, prefix):
+    if enumerate_targets(decoder, [*source, END], options, prefix):
         check(decoder, [*source, END], options, prefix)
 
 
-def test_M24_exact_stopping_never_loses_to_the_estimate():
-    """Both walk the same beam; with a steep penalty only the exact bound waits for the long target."""
+def test_M24_exact_stopping_is_never_worse_than_the_estimate():
+    """With a large penalty only the exact bound waits for the long target."""
     gains = []
     for seed in range(20):
         decoder = RecurrentToy(VOCABULARY, seed=seed, end_bias=1.0)
@@ -141,7 +144,7 @@ def test_M24_exact_stopping_never_loses_to_the_estimate():
 
 
 def test_M24_exact_stopping_saves_steps():
-    """Without a length penalty no running hypothesis can win back what it has lost."""
+    """Without a length penalty the score of a running hypothesis can only fall."""
     decoder = RecurrentToy(VOCABULARY, seed=3, end_bias=3.0)
     options = SearchOptions(
         beam=4, early_stopping=False, length_formula="none", max_length=50, max_ratio=math.inf

@@ -1,4 +1,4 @@
-"""Continuous batching: who else is under way, and since when, changes nothing of a sentence's result."""
+"""Continuous batching: results do not depend on other sentences or on the time of entry."""
 
 from __future__ import annotations
 
@@ -23,32 +23,36 @@ OPTIONS = [
 sentences = st.lists(st.lists(st.integers(4, 40), max_size=9), min_size=1, max_size=14)
 
 
-def same(one, other):
-    assert one.tokens == other.tokens
-    assert (one.score, one.log_prob, one.token_scores) == (other.score, other.log_prob, other.token_scores)
-    assert one.truncated == other.truncated
-    assert (one.attention is None) == (other.attention is None)
-    assert one.attention is None or np.array_equal(one.attention, other.attention)
+def assert_equal(hypothesis, expected):
+    assert hypothesis.tokens == expected.tokens
+    assert (hypothesis.score, hypothesis.log_prob, hypothesis.token_scores) == (
+        expected.score,
+        expected.log_prob,
+        expected.token_scores,
+    )
+    assert hypothesis.truncated == expected.truncated
+    assert (hypothesis.attention is None) == (expected.attention is None)
+    assert hypothesis.attention is None or np.array_equal(hypothesis.attention, expected.attention)
 
 
 @pytest.mark.parametrize("changes", OPTIONS, ids=str)
 @settings(deadline=None, max_examples=15)
 @given(sources=sentences, budget=st.integers(1, 80), seed=st.integers(0, 5), data=st.data())
-def test_a_sentence_that_enters_late_gets_what_it_gets_alone(changes, sources, budget, seed, data):
+def test_results_do_not_depend_on_time_of_entry(changes, sources, budget, seed, data):
     sources = [[*source, END] for source in sources]
     prefix = st.lists(st.integers(4, 8), max_size=3)
     prefixes = [data.draw(prefix) for _ in sources]
     options = SearchOptions(**({"max_length": 9, "batch_tokens": budget} | changes))
     toy = {"vocabulary": 9, "seed": seed, "end_bias": 1.0}
-    found = search(JoiningToy(**toy), sources, options, prefixes=prefixes)
-    for source, prefix, many in zip(sources, prefixes, found, strict=True):
-        (alone,) = search(RecurrentToy(**toy), [source], options, prefixes=[prefix])
-        assert len(alone) == len(many)
-        for one, other in zip(alone, many, strict=True):
-            same(one, other)
+    results = search(JoiningToy(**toy), sources, options, prefixes=prefixes)
+    for source, prefix, nbest in zip(sources, prefixes, results, strict=True):
+        (expected_nbest,) = search(RecurrentToy(**toy), [source], options, prefixes=[prefix])
+        assert len(expected_nbest) == len(nbest)
+        for hypothesis, expected in zip(expected_nbest, nbest, strict=True):
+            assert_equal(hypothesis, expected)
 
 
-def test_a_place_that_comes_free_is_taken_and_fewer_steps_are_made():
+def test_joining_saves_steps():
     random = np.random.default_rng(1)
     sources = [[*random.integers(4, 40, size=random.integers(1, 12)).tolist(), END] for _ in range(60)]
     steps = {}
@@ -67,7 +71,7 @@ def test_a_place_that_comes_free_is_taken_and_fewer_steps_are_made():
     rows=st.integers(1, 5),
     budget=st.integers(1, 300),
 )
-def test_what_enters_fits_and_something_always_runs(running, waiting, rows, budget):
+def test_free_slots_stay_within_budget(running, waiting, rows, budget):
     count = free_slots(np.array(running, dtype=int), np.array(waiting, dtype=int), rows, budget)
     assert 0 <= count <= len(waiting)
     if count > 1 or (count and running):

@@ -1,4 +1,4 @@
-"""The search against a plain one, written row by row from the definitions, and against itself in batches."""
+"""The search against a reference written row by row from the definitions, and against itself in batches."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ END = 2
 
 
 @dataclasses.dataclass
-class Plain:
-    """A running or finished hypothesis of the plain search."""
+class ReferenceHypothesis:
+    """A running or finished hypothesis of the reference search."""
 
     tokens: list[int]
     log_probs: list[float]
@@ -38,29 +38,29 @@ def divisor(options: SearchOptions, length: int) -> float:
 
 
 def banned(options: SearchOptions, tokens: list[int]) -> set[int]:
-    out = {0, 1, *options.banned} | ({3} if not options.unknown else set())
+    banned_ids = {0, 1, *options.banned} | ({3} if not options.unknown else set())
     if len(tokens) < options.min_length:
-        out.add(END)
+        banned_ids.add(END)
     size = options.no_repeat_ngram
     if size:
         suffix = tokens[len(tokens) - size + 1 :] if size > 1 else []
-        for at in range(len(tokens) - size + 1):
-            if tokens[at : at + size - 1] == suffix:
-                out.add(tokens[at + size - 1])
-    return out
+        for i in range(len(tokens) - size + 1):
+            if tokens[i : i + size - 1] == suffix:
+                banned_ids.add(tokens[i + size - 1])
+    return banned_ids
 
 
-def plain_search(decoder, source, options, prefix, limit):
+def reference_search(decoder, source, options, prefix, limit):
     """Beam search for one sentence, one row at a time (M24)."""
     memory = decoder.encode([source])
     uncounted = len(prefix) if options.score_forced is False else 0
-    running = [Plain([], [], 0.0, np.zeros((1, decoder.width)))]
-    finished: list[Plain] = []
+    running = [ReferenceHypothesis([], [], 0.0, np.zeros((1, decoder.width)))]
+    finished: list[ReferenceHypothesis] = []
     for step in range(1, limit + 1):
-        options_here = []
-        for beam, one in enumerate(running):
-            last = one.tokens[-1] if one.tokens else decoder.symbols.start
-            state = ToyState(memory, 1, one.hidden)
+        continuations = []
+        for beam, hypothesis in enumerate(running):
+            last = hypothesis.tokens[-1] if hypothesis.tokens else decoder.symbols.start
+            state = ToyState(memory, 1, hypothesis.hidden)
             logits, hidden, _ = decoder.logits(np.array([last]), state)
             log_probs = log_softmax(logits)[0].astype(np.float32).astype(np.float64)
             forced = prefix[step - 1] if step <= len(prefix) else None
@@ -71,40 +71,43 @@ def plain_search(decoder, source, options, prefix, limit):
             if forced is not None:
                 tokens = [forced]
             else:
-                tokens = [t for t in range(VOCABULARY) if t not in banned(options, one.tokens)]
+                tokens = [t for t in range(VOCABULARY) if t not in banned(options, hypothesis.tokens)]
             order = sorted(tokens, key=lambda t: (-logits[0, t], t))
-            for place, token in enumerate(order):
+            for rank, token in enumerate(order):
                 gain = log_probs[token] if forced is None or options.score_forced is True else 0.0
-                grown = Plain(
-                    [*one.tokens, token], [*one.log_probs, log_probs[token]], one.rank + gain, hidden
+                extended = ReferenceHypothesis(
+                    [*hypothesis.tokens, token],
+                    [*hypothesis.log_probs, log_probs[token]],
+                    hypothesis.rank + gain,
+                    hidden,
                 )
-                options_here.append((-grown.rank, beam, place, grown))
-        options_here.sort(key=lambda entry: entry[:3])
-        best = [entry[3] for entry in options_here[: 2 * options.beam]]
-        new = []
-        for place, grown in enumerate(best):
-            if grown.tokens[-1] == END or step == limit:
-                if place < options.beam:
-                    grown.score = grown.rank / divisor(options, step - uncounted)
-                    grown.truncated = grown.tokens[-1] != END or (options.force_end and step == limit)
-                    finished.append(grown)
+                continuations.append((-extended.rank, beam, rank, extended))
+        continuations.sort(key=lambda entry: entry[:3])
+        best = [entry[3] for entry in continuations[: 2 * options.beam]]
+        continued = []
+        for rank, extended in enumerate(best):
+            if extended.tokens[-1] == END or step == limit:
+                if rank < options.beam:
+                    extended.score = extended.rank / divisor(options, step - uncounted)
+                    extended.truncated = extended.tokens[-1] != END or (options.force_end and step == limit)
+                    finished.append(extended)
             else:
-                new.append(grown)
+                continued.append(extended)
         if not best and not finished:
-            for one in running:
-                one.score = one.rank / divisor(options, step - 1 - uncounted)
-                one.truncated = True
-                finished.append(one)
-        finished = sorted(finished, key=lambda one: -one.score)[: options.beam]
-        running = new[: options.beam]
+            for hypothesis in running:
+                hypothesis.score = hypothesis.rank / divisor(options, step - 1 - uncounted)
+                hypothesis.truncated = True
+                finished.append(hypothesis)
+        finished = sorted(finished, key=lambda hypothesis: -hypothesis.score)[: options.beam]
+        running = continued[: options.beam]
         if not running:
             break
         if len(finished) == options.beam:
             if options.early_stopping is True or options.beam == 1:
                 break
             if options.early_stopping == "estimate":
-                now = running[0].rank / divisor(options, step - uncounted)
-                if now <= finished[-1].score:
+                score = running[0].rank / divisor(options, step - uncounted)
+                if score <= finished[-1].score:
                     break
     return finished[: options.nbest]
 
@@ -149,50 +152,63 @@ def searches(draw):
 
 
 def summary(hypotheses):
-    return [(one.tokens, one.token_scores, one.score, one.log_prob, one.truncated) for one in hypotheses]
+    return [
+        (
+            hypothesis.tokens,
+            hypothesis.token_scores,
+            hypothesis.score,
+            hypothesis.log_prob,
+            hypothesis.truncated,
+        )
+        for hypothesis in hypotheses
+    ]
 
 
 @settings(max_examples=60, deadline=None)
 @given(searches())
-def test_M24_search_equals_the_plain_one(case):
+def test_M24_search_equals_reference(case):
     options, decoder, sentences = case
-    found = search(
+    results = search(
         decoder, [source for source, _ in sentences], options, prefixes=[prefix for _, prefix in sentences]
     )
-    for (source, prefix), hypotheses in zip(sentences, found, strict=True):
+    for (source, prefix), hypotheses in zip(sentences, results, strict=True):
         if prefix and options.first is not None and prefix[0] != options.first:
             prefix = [options.first, *prefix]
         limit = min(options.max_length, decoder.max_target or 99)
         if options.max_ratio < math.inf:
             needed = max(options.min_length, len(prefix)) + 1
             limit = min(limit, max(needed, int(options.max_ratio * len(source)) + options.max_extra))
-        expected = plain_search(decoder, source, options, prefix, limit)
+        expected = reference_search(decoder, source, options, prefix, limit)
         assert len(hypotheses) == len(expected)
-        for one, plain in zip(hypotheses, expected, strict=True):
-            kept = plain.tokens[:-1] if plain.tokens and plain.tokens[-1] == END else plain.tokens
-            scores = plain.log_probs[: len(kept)] if plain.truncated else plain.log_probs
-            assert list(one.tokens) == kept
-            assert one.token_scores == pytest.approx(scores, abs=1e-6)
-            assert one.log_prob == pytest.approx(sum(scores), abs=1e-5)
-            assert one.score == pytest.approx(plain.score, abs=1e-6)
-            assert one.truncated is plain.truncated
+        for hypothesis, reference in zip(hypotheses, expected, strict=True):
+            tokens = (
+                reference.tokens[:-1]
+                if reference.tokens and reference.tokens[-1] == END
+                else reference.tokens
+            )
+            scores = reference.log_probs[: len(tokens)] if reference.truncated else reference.log_probs
+            assert list(hypothesis.tokens) == tokens
+            assert hypothesis.token_scores == pytest.approx(scores, abs=1e-6)
+            assert hypothesis.log_prob == pytest.approx(sum(scores), abs=1e-5)
+            assert hypothesis.score == pytest.approx(reference.score, abs=1e-6)
+            assert hypothesis.truncated is reference.truncated
 
 
 @settings(max_examples=30, deadline=None)
 @given(searches(), st.randoms(use_true_random=False), st.booleans())
-def test_batch_invariance_bit_for_bit(case, random, sample):
-    """A sentence's n-best list is the same alone, in any batch and in any order."""
+def test_results_do_not_depend_on_the_batch(case, random, sample):
+    """The n-best list of a sentence is bit-identical in any batch and in any order."""
     options, decoder, sentences = case
     if sample:
         options = dataclasses.replace(options, sample=True, temperature=0.8, top_k=6, top_p=0.9, seed=3)
-    alone = [summary(search(decoder, [s], options, prefixes=[p])[0]) for s, p in sentences]
+    separate = [summary(search(decoder, [s], options, prefixes=[p])[0]) for s, p in sentences]
     shuffled = list(range(len(sentences)))
     random.shuffle(shuffled)
     for budget in (1, 40, 10_000):
-        together = search(
+        joint = search(
             decoder,
-            [sentences[at][0] for at in shuffled],
+            [sentences[index][0] for index in shuffled],
             dataclasses.replace(options, batch_tokens=budget),
-            prefixes=[sentences[at][1] for at in shuffled],
+            prefixes=[sentences[index][1] for index in shuffled],
         )
-        assert [summary(one) for one in together] == [alone[at] for at in shuffled]
+        assert [summary(nbest) for nbest in joint] == [separate[index] for index in shuffled]

@@ -1,4 +1,4 @@
-"""Sampling draws from the exact distribution, and the same draws whatever the batch (M25)."""
+"""Sampling draws from the exact distribution, independently of the batch (M25)."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ END = 2
 DRAWS = 4000
 
 
-def shaped(log_probs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np.ndarray:
-    """The distribution to draw from, token by token from the definition; special symbols banned."""
+def truncated_distribution(log_probs: np.ndarray, temperature: float, top_k: int, top_p: float) -> np.ndarray:
+    """Return the distribution to sample from, by definition, with special symbols banned."""
     weights = np.exp(log_probs / temperature)
     weights[:2] = 0.0
     order = sorted(range(len(weights)), key=lambda token: (-weights[token], token))
     if top_k:
         weights[order[top_k:]] = 0.0
     weights /= weights.sum()
-    before = 0.0
+    total = 0.0
     for token in order:
-        if before >= top_p:
+        if total >= top_p:
             weights[token] = 0.0
         else:
-            before += weights[token]
+            total += weights[token]
     return weights / weights.sum()
 
 
@@ -38,72 +38,74 @@ def shaped(log_probs: np.ndarray, temperature: float, top_k: int, top_p: float) 
     ("temperature", "top_k", "top_p"),
     [(1.0, 0, 1.0), (0.5, 0, 1.0), (2.0, 0, 1.0), (1.0, 3, 1.0), (1.0, 0, 0.7), (1.3, 4, 0.8)],
 )
-def test_M25_frequencies_are_the_exact_distribution_of_whole_targets(temperature, top_k, top_p):
-    """Total variation over all targets of two steps, against their exact probability."""
+def test_M25_frequencies_match_the_exact_distribution(temperature, top_k, top_p):
+    """Compare all targets of two steps with their exact probabilities by total variation distance."""
     decoder = RecurrentToy(6, seed=11, end_bias=0.5, sharpness=1.0)
     source = [9, 2]
     options = SearchOptions(
         sample=True, nbest=DRAWS, max_length=2, temperature=temperature, top_k=top_k, top_p=top_p
     )
-    (found,) = search(decoder, [source], options)
-    counts = Counter(one.tokens if one.truncated else (*one.tokens, END) for one in found)
+    (samples,) = search(decoder, [source], options)
+    counts = Counter(sample.tokens if sample.truncated else (*sample.tokens, END) for sample in samples)
     exact = {}
     ((first,),), _ = teacher_forced(decoder, source, [[END]])
-    for token, weight in enumerate(shaped(first, temperature, top_k, top_p)):
+    for token, weight in enumerate(truncated_distribution(first, temperature, top_k, top_p)):
         if token == END:
             exact[(END,)] = weight
             continue
         (table,), _ = teacher_forced(decoder, source, [[token, END]])
-        for after, then in enumerate(shaped(table[1], temperature, top_k, top_p)):
-            exact[(token, after)] = weight * then
+        for next_token, next_weight in enumerate(truncated_distribution(table[1], temperature, top_k, top_p)):
+            exact[(token, next_token)] = weight * next_weight
     assert sum(exact.values()) == pytest.approx(1.0)
     assert sum(counts.values()) == DRAWS
     assert {target for target in counts if exact[target] == 0.0} == set()
     distance = 0.5 * sum(abs(exact[target] - counts[target] / DRAWS) for target in exact)
-    # the expected distance is about 0.4 of this sum (of mean absolute deviations of binomials)
+    # the expected distance is about 0.4 of this sum, from the mean absolute deviations of binomials
     assert distance < 0.7 * sum(math.sqrt(p * (1 - p) / DRAWS) for p in exact.values())
 
 
-def test_M25_reported_log_probabilities_are_the_models_own():
+def test_M25_log_probs_ignore_sampling_options():
     decoder = RecurrentToy(7, seed=1, end_bias=0.5)
     options = SearchOptions(sample=True, nbest=5, temperature=3.0, top_k=4, top_p=0.95, max_length=6)
-    (found,) = search(decoder, [[9, 2]], options)
-    for one in found:
-        made = one.tokens if one.truncated else (*one.tokens, END)
-        (table,), _ = teacher_forced(decoder, [9, 2], [made])
-        assert one.token_scores == pytest.approx([table[at, t] for at, t in enumerate(made)], abs=1e-5)
+    (samples,) = search(decoder, [[9, 2]], options)
+    for sample in samples:
+        tokens = sample.tokens if sample.truncated else (*sample.tokens, END)
+        (table,), _ = teacher_forced(decoder, [9, 2], [tokens])
+        assert sample.token_scores == pytest.approx(
+            [table[index, t] for index, t in enumerate(tokens)], abs=1e-5
+        )
 
 
-def test_M25_top_k_of_one_and_a_tiny_temperature_are_greedy():
+def test_M25_degenerate_sampling_is_greedy():
     decoder = RecurrentToy(8, seed=3, end_bias=0.5)
     ((greedy,),) = search(decoder, [[9, 2]], SearchOptions(beam=1))
     for shape in ({"top_k": 1}, {"temperature": 1e-4}, {"top_p": 1e-6}):
-        (found,) = search(decoder, [[9, 2]], SearchOptions(sample=True, nbest=4, **shape))
-        assert {one.tokens for one in found} == {greedy.tokens}
+        (samples,) = search(decoder, [[9, 2]], SearchOptions(sample=True, nbest=4, **shape))
+        assert {sample.tokens for sample in samples} == {greedy.tokens}
 
 
-def test_M25_the_seed_the_sentence_and_the_sample_decide():
+def test_M25_samples_depend_on_seed_sentence_and_index():
     decoder = TableToy(30, seed=3, sharpness=0.3, max_target=12)
     options = {"sample": True, "nbest": 4, "max_length": 12, "max_ratio": math.inf}
-    one = search(decoder, [[9, 2], [8, 2], [9, 2]], SearchOptions(seed=1, **options))
-    again = search(decoder, [[9, 2]], SearchOptions(seed=1, **options))
-    other = search(decoder, [[9, 2]], SearchOptions(seed=2, **options))
-    tokens = [[found.tokens for found in hypotheses] for hypotheses in one]
-    assert tokens[0] == tokens[2] == [found.tokens for found in again[0]]
+    results = search(decoder, [[9, 2], [8, 2], [9, 2]], SearchOptions(seed=1, **options))
+    repeated = search(decoder, [[9, 2]], SearchOptions(seed=1, **options))
+    other_seed = search(decoder, [[9, 2]], SearchOptions(seed=2, **options))
+    tokens = [[sample.tokens for sample in hypotheses] for hypotheses in results]
+    assert tokens[0] == tokens[2] == [sample.tokens for sample in repeated[0]]
     assert len(set(tokens[0])) == 4
     assert set(tokens[0]).isdisjoint(tokens[1])  # the model does not see the source: only the draws differ
-    assert set(tokens[0]).isdisjoint(found.tokens for found in other[0])
+    assert set(tokens[0]).isdisjoint(sample.tokens for sample in other_seed[0])
 
 
-def test_M25_fewer_samples_are_the_first_of_more():
+def test_M25_fewer_samples_are_a_prefix_of_more():
     decoder = RecurrentToy(30, seed=3, sharpness=0.3)
-    few, many = (
+    small, large = (
         search(decoder, [[9, 2]], SearchOptions(sample=True, nbest=n, max_length=9))[0] for n in (2, 6)
     )
-    assert {one.tokens for one in few} <= {one.tokens for one in many}
+    assert {sample.tokens for sample in small} <= {sample.tokens for sample in large}
 
 
-def test_M25_draws_are_uniform_and_a_longer_stream_begins_with_the_shorter():
+def test_M25_draws_are_uniform_and_prefix_stable():
     draws = uniforms(1, [5, 6], 0, 20_000)
     assert ((draws >= 0.0) & (draws < 1.0)).all()
     assert (uniforms(1, [5, 6], 0, 7) == draws[:7]).all()
@@ -117,8 +119,8 @@ def test_M25_draws_are_uniform_and_a_longer_stream_begins_with_the_shorter():
         assert abs(np.corrcoef(draws, other)[0, 1]) < 0.03
 
 
-def test_M25_a_draw_is_the_inverse_of_the_cumulative_distribution():
-    """By hand: probabilities 0.5, 0.25, 0.25 in falling order, the tie to the lower id."""
+def test_M25_draw_is_the_inverse_cdf():
+    """By hand: probabilities 0.5, 0.25, 0.25 in descending order, ties by the lower id."""
     logits = np.log(np.array([[0.25, 0.5, 0.25]])).repeat(5, axis=0)
     draws = np.array([0.0, 0.4999, 0.5001, 0.7499, 0.7501])
     tokens, log_probs = choose(logits, Choice(1, sampling=Sampling(draws)))

@@ -1,4 +1,4 @@
-"""Token for token equality with ``transformers`` on random Marian-shaped models (M23, M24)."""
+"""Equality of tokens with ``transformers`` on random Marian-shaped models (M23, M24)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uwaga.search import SearchOptions, from_generation_config, search
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from precision import InDouble
+from precision import DoublePrecision
 
 from uwaga.models.layers.choose import choose
 
@@ -47,7 +47,7 @@ class PeerMemory:
 
 @dataclasses.dataclass(frozen=True)
 class PeerState:
-    """``memory`` one row per sentence, ``tokens`` (rows, target) so far."""
+    """``memory`` has one row per sentence; ``tokens`` (rows, target) are those so far."""
 
     memory: PeerMemory
     beams: int
@@ -65,7 +65,7 @@ class PeerState:
 
 @dataclasses.dataclass
 class Peer:
-    """A Marian model of ``transformers`` as a decoder; no caches, the decoder runs over all tokens."""
+    """A Marian model of ``transformers`` as a decoder, without caches: each step runs over all tokens."""
 
     model: transformers.MarianMTModel
     symbols: Symbols = Symbols(start=PAD, end=END, pad=PAD, unknown=1)
@@ -93,12 +93,12 @@ class Peer:
                 encoder_outputs=transformers.modeling_outputs.BaseModelOutput(hidden),
                 attention_mask=state.memory.mask.repeat_interleave(state.beams, dim=0),
             ).logits[:, -1]
-        chosen, log_probs = choose(logits.clone(), choice)
-        return Step(chosen, log_probs, state)
+        candidates, log_probs = choose(logits.clone(), choice)
+        return Step(candidates, log_probs, state)
 
 
 def padded(sources: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """(sentences, source) ids and mask."""
+    """Return padded ids and the mask, (sentences, source)."""
     longest = max(len(source) for source in sources)
     ids = torch.tensor([[*source, *[PAD] * (longest - len(source))] for source in sources])
     lengths = torch.tensor([len(source) for source in sources])
@@ -106,10 +106,10 @@ def padded(sources: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor
 
 
 def marian(seed: int) -> transformers.MarianMTModel:
-    """A random model whose targets end in all sorts of places.
+    """Return a random model with targets of many lengths.
 
-    Random weights alone repeat one token for ever. So the output layer is not tied, and one channel of the
-    decoder's positions rises steadily and feeds the end symbol: the later, the more probable the end.
+    With purely random weights, a token is repeated forever. So the output layer is not tied, and one channel
+    of the decoder's positions increases linearly and raises the logit of the end symbol.
     """
     torch.manual_seed(seed)
     config = transformers.MarianConfig(
@@ -137,20 +137,20 @@ def marian(seed: int) -> transformers.MarianMTModel:
         model.lm_head.weight[END] = 0.0
         model.lm_head.weight[END, 0] = 12.0
         model.model.decoder.embed_positions.weight[:, 0] = (torch.arange(64) - 6.0) * 0.5
-    return model.double()  # two ways to sum never decide between tokens
+    return model.double()  # the order of summation never decides between tokens
 
 
 MODELS = {seed: marian(seed) for seed in range(4)}
 
 
 def compare(seed: int, generation: dict[str, object], prefix: tuple[int, ...] = ()) -> list:
-    """Run both and demand equal tokens; returns our hypotheses."""
+    """Run both searches, check that their tokens are equal and return uwaga's hypotheses."""
     settings = {"max_length": 18, "bad_words_ids": [[PAD]], "forced_eos_token_id": None} | generation
     model = MODELS[seed]
     ids, mask = padded(SOURCES)
     decoder_ids = torch.tensor([[PAD, *prefix]] * len(SOURCES))
-    with torch.no_grad(), InDouble():
-        theirs = model.generate(
+    with torch.no_grad(), DoublePrecision():
+        expected = model.generate(
             input_ids=ids,
             attention_mask=mask,
             decoder_input_ids=decoder_ids,
@@ -160,16 +160,20 @@ def compare(seed: int, generation: dict[str, object], prefix: tuple[int, ...] = 
             **settings,
         )
     options = from_generation_config(settings)
-    ours = search(Peer(model), SOURCES, options, prefixes=[prefix] * len(SOURCES))
-    flat = [one for hypotheses in ours for one in hypotheses]
-    rows = theirs.sequences[:, 1:].tolist()
+    results = search(Peer(model), SOURCES, options, prefixes=[prefix] * len(SOURCES))
+    flat = [hypothesis for hypotheses in results for hypothesis in hypotheses]
+    rows = expected.sequences[:, 1:].tolist()
     assert len(flat) == len(rows)
-    for one, row in zip(flat, rows, strict=True):
-        made = [*one.tokens] if one.truncated and not options.force_end else [*one.tokens, END]
-        assert row == made + [PAD] * (len(row) - len(made))
-    scores = getattr(theirs, "sequences_scores", None)
+    for hypothesis, row in zip(flat, rows, strict=True):
+        tokens = (
+            [*hypothesis.tokens]
+            if hypothesis.truncated and not options.force_end
+            else [*hypothesis.tokens, END]
+        )
+        assert row == tokens + [PAD] * (len(row) - len(tokens))
+    scores = getattr(expected, "sequences_scores", None)
     if scores is not None:
-        assert [one.score for one in flat] == pytest.approx(scores.tolist(), abs=1e-9)
+        assert [hypothesis.score for hypothesis in flat] == pytest.approx(scores.tolist(), abs=1e-9)
     return flat
 
 
@@ -178,15 +182,22 @@ SEEDS = pytest.mark.parametrize(
 )
 
 
-def test_the_models_are_worth_comparing():
-    """Most targets end by themselves, at many lengths; some are cut; beams differ from greedy."""
+def test_models_have_varied_targets():
+    """Most targets end with the end symbol, at many lengths; some are truncated; beams differ from greedy."""
     greedy, beam = (
-        [one for seed in MODELS for one in compare(seed, {"num_beams": width})] for width in (1, 4)
+        [hypothesis for seed in MODELS for hypothesis in compare(seed, {"num_beams": width})]
+        for width in (1, 4)
     )
-    for found in (greedy, beam):
-        assert 0 < sum(one.truncated for one in found) < len(found) / 2
-        assert len({len(one.tokens) for one in found}) >= 8
-    assert sum(one.tokens != other.tokens for one, other in zip(greedy, beam, strict=True)) >= 5
+    for hypotheses in (greedy, beam):
+        assert 0 < sum(hypothesis.truncated for hypothesis in hypotheses) < len(hypotheses) / 2
+        assert len({len(hypothesis.tokens) for hypothesis in hypotheses}) >= 8
+    assert (
+        sum(
+            hypothesis.tokens != beam_hypothesis.tokens
+            for hypothesis, beam_hypothesis in zip(greedy, beam, strict=True)
+        )
+        >= 5
+    )
 
 
 @pytest.mark.numerical
@@ -234,29 +245,33 @@ def test_M24_constraints(seed, beam):
 def test_M24_forced_prefix(seed, beam):
     for prefix in ((9,), (9, 30, 14), (5, 5, 5, 5)):
         for generation in ({}, {"length_penalty": 2.0}, {"no_repeat_ngram_size": 2, "min_length": 7}):
-            found = compare(seed, {"num_beams": beam} | generation, prefix)
-            assert all(one.tokens[: len(prefix)] == prefix for one in found)
+            results = compare(seed, {"num_beams": beam} | generation, prefix)
+            assert all(hypothesis.tokens[: len(prefix)] == prefix for hypothesis in results)
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("beam", [1, 4])
-def test_M24_forced_first_stands_before_a_prefix(beam):
-    """There a prefix switches ``forced_bos_token_id`` off, so that the language's token must be in it."""
+def test_M24_forced_first_precedes_a_prefix(beam):
+    """In ``transformers`` a prefix disables ``forced_bos_token_id``, so it must contain that token."""
     for prefix in ((9,), (9, 30, 14)):
         generation = {"num_beams": beam, "forced_bos_token_id": 17, "num_return_sequences": beam}
-        wanted = compare(1, generation, (17, *prefix))
+        expected = compare(1, generation, (17, *prefix))
         settings = {"max_length": 18, "bad_words_ids": [[PAD]]} | generation
         options = from_generation_config(settings)
-        found = search(Peer(MODELS[1]), SOURCES, options, prefixes=[prefix] * len(SOURCES))
-        assert [one for hypotheses in found for one in hypotheses] == wanted
-        assert all(one.tokens[: len(prefix) + 1] == (17, *prefix) for one in wanted)
+        results = search(Peer(MODELS[1]), SOURCES, options, prefixes=[prefix] * len(SOURCES))
+        assert [hypothesis for hypotheses in results for hypothesis in hypotheses] == expected
+        assert all(hypothesis.tokens[: len(prefix) + 1] == (17, *prefix) for hypothesis in expected)
 
 
-def test_M24_results_are_those_of_each_sentence_alone():
-    """Padding and company change nothing, here or there."""
+def test_M24_results_do_not_depend_on_the_batch():
+    """Padding and other sentences do not change results."""
     decoder, options = Peer(MODELS[0]), SearchOptions(beam=4, nbest=4)
-    together = search(decoder, SOURCES, options)
-    for source, hypotheses in zip(SOURCES, together, strict=True):
-        (alone,) = search(decoder, [source], options)
-        assert [one.tokens for one in alone] == [one.tokens for one in hypotheses]
-        assert [one.score for one in alone] == pytest.approx([one.score for one in hypotheses], abs=1e-9)
+    joint = search(decoder, SOURCES, options)
+    for source, hypotheses in zip(SOURCES, joint, strict=True):
+        (separate,) = search(decoder, [source], options)
+        assert [hypothesis.tokens for hypothesis in separate] == [
+            hypothesis.tokens for hypothesis in hypotheses
+        ]
+        assert [hypothesis.score for hypothesis in separate] == pytest.approx(
+            [hypothesis.score for hypothesis in hypotheses], abs=1e-9
+        )

@@ -1,9 +1,9 @@
 """Link probabilities of word pairs from several attention heads.
 
-No single head aligns as well as all together: one finds nouns, another the articles before them. Each pair of
-words has features from the heads, the spelling and, if there is one, a lexicon, and a logistic regression
-combines them. A second regression looks at the probabilities of the pair, of its neighbours, since alignments
-are locally monotonic, and of competing pairs (cf. fertility and distortion, Brown 1993). The weights are a
+No single head aligns as well as all heads together: one aligns nouns, another the articles before them. The
+features of a pair of words are from the heads, the spelling and, optionally, a lexicon; a logistic regression
+combines them. A second regression uses the probabilities of the pair, of its neighbours, since alignments are
+locally monotonic, and of competing pairs (cf. fertility and distortion, Brown 1993). The weights are a
 :class:`uwaga.settings.LinkModel`, trained by :mod:`uwaga.inspection.head_selection`.
 """
 
@@ -18,16 +18,16 @@ from uwaga.errors import ModelError
 from uwaga.results.attention import Floats
 from uwaga.settings import LinkModel, WordLexicon
 
-SHARED = 0.05
+SHARE_SMOOTHING = 0.05
 """Smoothing of attention shares."""
 DIAGONALS = ((1, 1), (-1, -1), (1, -1), (-1, 1))
-SIDES = ((1, 0), (-1, 0)), ((0, 1), (0, -1))
-FIRST_ALONE, SECOND = 8, 11
-"""Weights of the first regression besides two for each head, and of the second; biases included."""
-LEXICAL = 9
-"""Further weights of the first regression with a lexicon."""
-UNLIKELY = -3.0
-"""Smallest decimal logarithm of a lexicon probability, that of unknown words."""
+ADJACENT = ((1, 0), (-1, 0)), ((0, 1), (0, -1))
+FIRST_WEIGHTS, SECOND_WEIGHTS = 8, 11
+"""Number of weights of the first regression, in addition to two per head, and of the second, with biases."""
+LEXICON_WEIGHTS = 9
+"""Number of additional weights of the first regression with a lexicon."""
+MIN_LOG_PROBABILITY = -3.0
+"""Minimum decimal logarithm of a lexicon probability; used for unknown words."""
 Evidence = NDArray[np.float64]
 
 
@@ -38,18 +38,18 @@ def word_maps(maps: Floats, sources: Sequence[range], targets: Sequence[range]) 
 
     Args:
         maps: (heads, target pieces, source pieces).
-        sources: words of each source piece, numbered from 0.
-        targets: words of each target piece.
+        sources: range of word indices of each source piece.
+        targets: range of word indices of each target piece.
     """
-    given = np.zeros((maps.shape[2], _words(sources)))
+    source_weights = np.zeros((maps.shape[2], _words(sources)))
     for piece, words in enumerate(sources):
-        given[piece, words.start : words.stop] = 1.0 / max(len(words), 1)
-    taken = np.zeros((_words(targets), maps.shape[1]))
+        source_weights[piece, words.start : words.stop] = 1.0 / max(len(words), 1)
+    target_weights = np.zeros((_words(targets), maps.shape[1]))
     for piece, words in enumerate(targets):
-        taken[words.start : words.stop, piece] = 1.0
-    taken /= np.maximum(taken.sum(axis=1, keepdims=True), 1.0)
-    maps_of_words: Evidence = taken @ (maps.astype(np.float64) @ given)
-    return maps_of_words
+        target_weights[words.start : words.stop, piece] = 1.0
+    target_weights /= np.maximum(target_weights.sum(axis=1, keepdims=True), 1.0)
+    word_level_maps: Evidence = target_weights @ (maps.astype(np.float64) @ source_weights)
+    return word_level_maps
 
 
 def first_evidence(
@@ -57,10 +57,11 @@ def first_evidence(
 ) -> Evidence:
     """Return the features of the first regression (target words, source words, features).
 
-    For each head its attention and the share of it in all attention on the source word; whether the words are
-    equal, the length of their common prefix, and whether only one of them is punctuation; the first head's
-    attention at the four diagonal neighbours; with a lexicon the probabilities in both directions and their
-    geometric mean, plain and logarithmic, and relative to the maximum of the row and the column.
+    The features are, for each head, the attention and its share of all attention on the source word; whether
+    the words are equal, the length of their common prefix, and whether only one of them is punctuation; the
+    first head's attention at the four diagonal neighbours; with a lexicon, the probabilities in both
+    directions and their geometric mean, linear and logarithmic, and relative to the maximum of the row and
+    the column.
 
     Args:
         maps: (heads, target words, source words), the best head first.
@@ -68,35 +69,37 @@ def first_evidence(
         target: words of the translation.
         lexicon: word translation probabilities.
     """
-    shares = maps / (maps.sum(axis=1, keepdims=True) + SHARED)
-    spelt = np.array([[_likeness(word, partner) for word in source] for partner in target])
-    spelt = spelt.reshape(len(target), len(source), 3).transpose(2, 0, 1)
-    around = [_shifted(maps[0], *by) for by in DIAGONALS]
+    shares = maps / (maps.sum(axis=1, keepdims=True) + SHARE_SMOOTHING)
+    spelling = np.array([[_spelling_features(word, partner) for word in source] for partner in target])
+    spelling = spelling.reshape(len(target), len(source), 3).transpose(2, 0, 1)
+    neighbours = [_shifted(maps[0], *by) for by in DIAGONALS]
     lexical = [] if lexicon is None else _lexical(source, target, lexicon)
-    return np.stack([*maps, *shares, *spelt, *around, *lexical], axis=-1)
+    return np.stack([*maps, *shares, *spelling, *neighbours, *lexical], axis=-1)
 
 
 def second_evidence(logits: Evidence) -> Evidence:
     """Return the features of the second regression (target words, source words, features).
 
-    The logit and the probability of the pair; the sum and the maximum over competing pairs of either word;
-    the diagonal neighbours, and the neighbours in either text.
+    The features are the logit and the probability of the pair; the sum and the maximum over competing pairs
+    of either word; the diagonal neighbours, and the neighbours in either text.
 
     Args:
         logits: (target words, source words) of the first regression.
     """
     probabilities = logistic(logits)
-    others = [probabilities.sum(axis=axis, keepdims=True) - probabilities for axis in (1, 0)]
-    most = [_most_other(probabilities, axis) for axis in (1, 0)]
-    along = [_shifted(probabilities, *by) for by in DIAGONALS[:2]]
-    beside = [_shifted(probabilities, *before) + _shifted(probabilities, *after) for before, after in SIDES]
-    return np.stack([logits, probabilities, *others, *most, *along, *beside], axis=-1)
+    competitors = [probabilities.sum(axis=axis, keepdims=True) - probabilities for axis in (1, 0)]
+    largest = [_largest_other(probabilities, axis) for axis in (1, 0)]
+    diagonal = [_shifted(probabilities, *by) for by in DIAGONALS[:2]]
+    adjacent = [
+        _shifted(probabilities, *before) + _shifted(probabilities, *after) for before, after in ADJACENT
+    ]
+    return np.stack([logits, probabilities, *competitors, *largest, *diagonal, *adjacent], axis=-1)
 
 
 def link_probabilities(
     model: LinkModel, maps: Evidence, source: Sequence[str], target: Sequence[str]
 ) -> Evidence:
-    """Return (target words, source words) the probability of each link.
+    """Return the probability of each link (target words, source words).
 
     Args:
         model: the weights.
@@ -106,12 +109,12 @@ def link_probabilities(
     """
     if not source or not target:
         return np.zeros((len(target), len(source)))
-    logits = weighed(first_evidence(maps, source, target, model.lexicon), model.first)
-    return logistic(weighed(second_evidence(logits), model.second))
+    logits = weighted_sum(first_evidence(maps, source, target, model.lexicon), model.first)
+    return logistic(weighted_sum(second_evidence(logits), model.second))
 
 
-def weighed(evidence: Evidence, weights: Sequence[float]) -> Evidence:
-    """Return the logits: features times weights, plus the bias, which is the last weight."""
+def weighted_sum(evidence: Evidence, weights: Sequence[float]) -> Evidence:
+    """Return the logits: the weighted sum of features plus the bias, which is the last weight."""
     expected = evidence.shape[-1] + 1
     if len(weights) != expected:
         raise ModelError(
@@ -128,8 +131,8 @@ def logistic(logits: Evidence) -> Evidence:
     return probabilities
 
 
-def _words(owners: Sequence[range]) -> int:
-    return max((words.stop for words in owners), default=0)
+def _words(piece_words: Sequence[range]) -> int:
+    return max((words.stop for words in piece_words), default=0)
 
 
 def _shifted(table: Evidence, down: int, right: int) -> Evidence:
@@ -142,8 +145,8 @@ def _shifted(table: Evidence, down: int, right: int) -> Evidence:
     return result
 
 
-def _most_other(table: Evidence, axis: int) -> Evidence:
-    """Return for each cell the maximum of the other cells along an axis."""
+def _largest_other(table: Evidence, axis: int) -> Evidence:
+    """Return the maximum of all other cells along an axis, for each cell."""
     if table.shape[axis] < 2:
         return np.zeros_like(table)
     second, first = np.moveaxis(np.partition(table, (-2, -1), axis=axis), axis, 0)[-2:]
@@ -152,30 +155,30 @@ def _most_other(table: Evidence, axis: int) -> Evidence:
 
 
 def _lexical(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
-    """Return the :data:`LEXICAL` features of a lexicon, each (target words, source words)."""
+    """Return the :data:`LEXICON_WEIGHTS` features of a lexicon, each (target words, source words)."""
     partner_tables = [lexicon.partners.get(word.lower()[: lexicon.letters], {}) for word in source]
-    written = [word.lower()[: lexicon.letters] for word in target]
-    chances = np.array([[partners.get(word, (0.0, 0.0)) for partners in partner_tables] for word in written])
-    chances = chances.transpose(2, 0, 1)  # (2, target words, source words)
-    both = np.sqrt(chances.prod(axis=0))
-    powers = 1.0 - np.log10(np.maximum(chances, 10.0**UNLIKELY)) / UNLIKELY
+    stems = [word.lower()[: lexicon.letters] for word in target]
+    probabilities = np.array(
+        [[partners.get(word, (0.0, 0.0)) for partners in partner_tables] for word in stems]
+    )
+    probabilities = probabilities.transpose(2, 0, 1)  # (2, target words, source words)
+    geometric_mean = np.sqrt(probabilities.prod(axis=0))
+    powers = 1.0 - np.log10(np.maximum(probabilities, 10.0**MIN_LOG_PROBABILITY)) / MIN_LOG_PROBABILITY
     relative = [
         table - table.max(axis=axis, keepdims=True)
-        for table in (both, powers.mean(axis=0))
+        for table in (geometric_mean, powers.mean(axis=0))
         for axis in (0, 1)
     ]
-    return [*chances, both, *powers, *relative]
+    return [*probabilities, geometric_mean, *powers, *relative]
 
 
-def _likeness(word: str, partner: str) -> tuple[float, float, float]:
-    """Return case-insensitive equality, the relative length of the common prefix, and if only one has
-    letters.
-    """
-    marks = float(word[0].isalnum() != partner[0].isalnum())
+def _spelling_features(word: str, partner: str) -> tuple[float, float, float]:
+    """Return case-insensitive equality, relative length of the common prefix, and unequal punctuation."""
+    punctuation = float(word[0].isalnum() != partner[0].isalnum())
     if word[0].casefold() != partner[0].casefold():
-        return 0.0, 0.0, marks
+        return 0.0, 0.0, punctuation
     left, right = word.casefold(), partner.casefold()
-    same = next(
-        (at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
+    common = next(
+        (i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
     )
-    return float(left == right), same / max(len(left), len(right)), marks
+    return float(left == right), common / max(len(left), len(right)), punctuation

@@ -1,9 +1,9 @@
-"""Character spans of subword pieces, whatever normalisation the tokeniser applied.
+"""Character spans of subword pieces, for tokenisers with any normalisation.
 
-Tokenisers compose and decompose characters, change case, drop accents, spell unknown characters as bytes or
-drop them. The characters of the pieces are aligned with those of the text: by equality where they are equal,
-else after case folding and compatibility decomposition, else by the longest common substrings, with the
-characters between them divided evenly.
+Tokenisers compose and decompose characters, change case, drop accents, and encode unknown characters as bytes
+or drop them. The characters of the pieces are aligned with those of the text: by equality, otherwise after
+case folding and compatibility decomposition, otherwise by the longest common substrings, with the characters
+between them divided evenly.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from itertools import accumulate, pairwise
 from uwaga.results.translation import Span
 from uwaga.tokenizers.subwords import Subwords
 
-MARK, LETTER_SPACE, INSIDE = "\u2581", "\u0120", "##"
-BYTE = ("<0x", ">")
+SPACE_MARK, BYTE_SPACE_MARK, WORDPIECE_MARK = "\u2581", "\u0120", "##"
+BYTE_MARKS = ("<0x", ">")
 UNKNOWN = "\ufffc"
-"""Placeholder for the characters of an unknown piece; it does not occur in texts."""
-TEXT = -1
-"""Stands for the tokens of a text among the special tokens around it."""
+"""Placeholder for the characters of an unknown piece; does not occur in texts."""
+TEXT_PLACEHOLDER = -1
+"""Placeholder for the tokens of a text between special tokens."""
 MAX_CELLS = 1 << 22
-"""Largest product of lengths of two strings to compare; longer ones are aligned evenly."""
-Owned = tuple[str, list[int], list[int]]
-"""Characters, and the first and last piece of each: its bytes may belong to several."""
+"""Maximum product of the lengths of two strings to compare; longer strings are aligned evenly."""
+OwnedCharacters = tuple[str, list[int], list[int]]
+"""Characters, and the first and last piece of each; the bytes of a character may belong to several pieces."""
 
 
 def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span | None]:
     """Return the span of each piece in a text.
 
     Starts and ends never decrease. A piece of white space has an empty span at the start of the next piece.
-    Every other character that a piece was made of is in a span.
+    All other characters that pieces were made from are in a span.
 
     Args:
         text: the text that ``ids`` were encoded from or decoded to.
@@ -45,94 +45,104 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
         language tag.
     """
     symbols = tokeniser.symbols
-    framed = tokeniser.add_special_tokens([TEXT])
-    at = framed.index(TEXT)
-    before, after = framed[:at], framed[at + 1 :]
-    inside = range(len(before), len(ids) - len(after))
+    frame = tokeniser.add_special_tokens([TEXT_PLACEHOLDER])
+    index = frame.index(TEXT_PLACEHOLDER)
+    before, after = frame[:index], frame[index + 1 :]
+    text_range = range(len(before), len(ids) - len(after))
     special = {symbols.start, symbols.end, symbols.pad}
-    if list(ids[: inside.start]) != before or list(ids[max(inside.stop, 0) :]) != after:  # no frame around it
-        inside, special = range(len(ids)), special.union(before, after)
+    if (
+        list(ids[: text_range.start]) != before or list(ids[max(text_range.stop, 0) :]) != after
+    ):  # no special tokens around it
+        text_range, special = range(len(ids)), special.union(before, after)
     special.discard(symbols.unknown)
     surfaces = [
-        None if number not in inside or token in special else UNKNOWN if token == symbols.unknown else piece
-        for number, (token, piece) in enumerate(zip(ids, tokeniser.pieces(list(ids)), strict=True))
+        None
+        if piece_index not in text_range or token in special
+        else UNKNOWN
+        if token == symbols.unknown
+        else piece
+        for piece_index, (token, piece) in enumerate(zip(ids, tokeniser.pieces(list(ids)), strict=True))
     ]
-    return _laid_out(text, surfaces)
+    return _locate_pieces(text, surfaces)
 
 
-def _laid_out(text: str, pieces: Sequence[str | None]) -> list[Span | None]:
-    places = [at for at, character in enumerate(text) if not character.isspace()]
-    letters = "".join([text[at] for at in places]) if len(places) < len(text) else text
-    plain = ["" if piece is None else _surface(piece) for piece in pieces]
+def _locate_pieces(text: str, pieces: Sequence[str | None]) -> list[Span | None]:
+    positions = [index for index, character in enumerate(text) if not character.isspace()]
+    letters = "".join([text[index] for index in positions]) if len(positions) < len(text) else text
+    surfaces = ["" if piece is None else _surface(piece) for piece in pieces]
     spans: list[Span | None] = [None] * len(pieces)
-    if "".join(plain) == letters:  # the usual case
-        at = 0
-        for number, surface in enumerate(plain):
+    if "".join(surfaces) == letters:  # the usual case
+        index = 0
+        for piece_index, surface in enumerate(surfaces):
             if surface:
-                spans[number] = (places[at], places[at + len(surface) - 1] + 1)
-                at += len(surface)
+                spans[piece_index] = (positions[index], positions[index + len(surface) - 1] + 1)
+                index += len(surface)
     else:
-        for first, last, start, stop in _matched(pieces, plain, letters):
-            for number in range(first, last + 1):
-                span = spans[number]
-                begin, end = places[start], places[stop - 1] + 1
-                spans[number] = (begin, end) if span is None else (min(begin, span[0]), max(end, span[1]))
-    if "" in plain:
-        _place_spaces(pieces, spans, len(text))
+        for first, last, start, stop in _match_characters(pieces, surfaces, letters):
+            for piece_index in range(first, last + 1):
+                span = spans[piece_index]
+                begin, end = positions[start], positions[stop - 1] + 1
+                spans[piece_index] = (
+                    (begin, end) if span is None else (min(begin, span[0]), max(end, span[1]))
+                )
+    if "" in surfaces:
+        _locate_spaces(pieces, spans, len(text))
     return spans
 
 
-def _place_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: int) -> None:
+def _locate_spaces(pieces: Sequence[str | None], spans: list[Span | None], end: int) -> None:
     """Give pieces of white space an empty span at the start of the next, unless another span covers it."""
     ends, following = [0, *accumulate((0 if span is None else span[1] for span in spans), max)], end
-    for at in range(len(pieces) - 1, -1, -1):
-        piece, span = pieces[at], spans[at]
+    for index in range(len(pieces) - 1, -1, -1):
+        piece, span = pieces[index], spans[index]
         if span is not None:
             following = span[0]
         elif piece is not None and not _surface(piece):
-            spans[at] = (following, max(following, ends[at]))
+            spans[index] = (following, max(following, ends[index]))
 
 
-def _matched(
-    pieces: Sequence[str | None], plain: Sequence[str], letters: str
+def _match_characters(
+    pieces: Sequence[str | None], surfaces: Sequence[str], letters: str
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield first and last piece, and start and end in the text, of each character of the pieces."""
-    ways = list(_spellings(pieces, plain))
-    for spelt, first, last in ways:
-        if spelt == letters:
-            for at in range(len(spelt)):
-                yield first[at], last[at], at, at + 1
+    """Yield the first and last piece, and the start and end in the text, of each character of the pieces."""
+    spellings = list(_spellings(pieces, surfaces))
+    for piece_text, first, last in spellings:
+        if piece_text == letters:
+            for index in range(len(piece_text)):
+                yield first[index], last[index], index, index + 1
             return
-    text, owners = _folded(letters)
-    folded = [(*_folded(spelt), first, last) for spelt, first, last in ways]
-    same = next((spelling for spelling in folded if spelling[0] == text), None)
-    spelt, letters_of, first, last = same or max(folded, key=lambda spelling: _likeness(spelling[0], text))
-    for at, start, stop in _along(spelt, text):
-        letter = letters_of[at]
-        yield first[letter], last[letter], owners[start], owners[stop - 1] + 1
+    text, owner_indices = _folded(letters)
+    folded = [(*_folded(piece_text), first, last) for piece_text, first, last in spellings]
+    match = next((spelling for spelling in folded if spelling[0] == text), None)
+    piece_text, letters_of, first, last = match or max(
+        folded, key=lambda spelling: _similarity(spelling[0], text)
+    )
+    for index, start, stop in _align_characters(piece_text, text):
+        letter = letters_of[index]
+        yield first[letter], last[letter], owner_indices[start], owner_indices[stop - 1] + 1
 
 
-def _spellings(pieces: Sequence[str | None], plain: Sequence[str]) -> Iterator[Owned]:
-    """Yield possible spellings of the pieces: as they are, without WordPiece marks, or decoded from bytes."""
+def _spellings(pieces: Sequence[str | None], surfaces: Sequence[str]) -> Iterator[OwnedCharacters]:
+    """Yield possible spellings of the pieces: unchanged, without WordPiece marks, or decoded from bytes."""
     if any(piece is not None and _is_byte(piece) for piece in pieces):
         yield _decoded([_bytes(piece) for piece in pieces])
     else:
-        yield _owned(plain)
-    if any(piece.startswith(INSIDE) for piece in plain):
-        yield _owned([piece.removeprefix(INSIDE) for piece in plain])
+        yield _owned(surfaces)
+    if any(piece.startswith(WORDPIECE_MARK) for piece in surfaces):
+        yield _owned([piece.removeprefix(WORDPIECE_MARK) for piece in surfaces])
     table = _byte_letters()
-    if not "".join(plain).isascii() and all(letter in table for piece in plain for letter in piece):
-        yield _decoded([bytes(table[letter] for letter in piece) for piece in plain])
+    if not "".join(surfaces).isascii() and all(letter in table for piece in surfaces for letter in piece):
+        yield _decoded([bytes(table[letter] for letter in piece) for piece in surfaces])
 
 
 @lru_cache(1 << 16)
 def _surface(piece: str) -> str:
-    """Return the characters of a piece without white space and its marks."""
-    return "".join(piece.replace(MARK, "").replace(LETTER_SPACE, "").split())
+    """Return the characters of a piece without white space and marks of white space."""
+    return "".join(piece.replace(SPACE_MARK, "").replace(BYTE_SPACE_MARK, "").split())
 
 
 def _is_byte(piece: str) -> bool:
-    return len(piece) == 6 and piece.startswith(BYTE[0]) and piece.endswith(BYTE[1])
+    return len(piece) == 6 and piece.startswith(BYTE_MARKS[0]) and piece.endswith(BYTE_MARKS[1])
 
 
 def _bytes(piece: str | None) -> bytes:
@@ -146,32 +156,32 @@ def _bytes(piece: str | None) -> bytes:
     return _surface(piece).encode("utf-8", "replace")
 
 
-def _owned(surfaces: Sequence[str]) -> Owned:
-    owners = [piece for piece, surface in enumerate(surfaces) for _ in surface]
-    return "".join(surfaces), owners, owners
+def _owned(surfaces: Sequence[str]) -> OwnedCharacters:
+    piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
+    return "".join(surfaces), piece_indices, piece_indices
 
 
-def _decoded(surfaces: Sequence[bytes]) -> Owned:
-    """Decode bytes to characters; an invalid byte is a character by itself."""
-    whole = b"".join(surfaces)
-    owners = [piece for piece, surface in enumerate(surfaces) for _ in surface]
-    letters = whole.decode("utf-8", "surrogateescape")
+def _decoded(surfaces: Sequence[bytes]) -> OwnedCharacters:
+    """Decode bytes to characters; an invalid byte is a separate character."""
+    content = b"".join(surfaces)
+    piece_indices = [piece for piece, surface in enumerate(surfaces) for _ in surface]
+    letters = content.decode("utf-8", "surrogateescape")
     sizes = [1 if 0xDC80 <= ord(letter) <= 0xDCFF else len(letter.encode()) for letter in letters]
     bounds = list(pairwise(accumulate(sizes, initial=0)))
-    kept = [at for at, letter in enumerate(letters) if not letter.isspace()]
-    first = [owners[bounds[at][0]] for at in kept]
-    last = [owners[bounds[at][1] - 1] for at in kept]
-    return "".join(letters[at] for at in kept), first, last
+    visible = [index for index, letter in enumerate(letters) if not letter.isspace()]
+    first = [piece_indices[bounds[index][0]] for index in visible]
+    last = [piece_indices[bounds[index][1] - 1] for index in visible]
+    return "".join(letters[index] for index in visible), first, last
 
 
 @cache
 def _byte_letters() -> dict[str, int]:
-    """Return the characters that byte-level BPE uses for bytes (Radford 2019); printable ones stand for
-    themselves.
-    """
+    """Return the byte of each character of byte-level BPE (Radford 2019); printable bytes are unchanged."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in set(printable)]
-    return {chr(byte): byte for byte in printable} | {chr(256 + at): byte for at, byte in enumerate(others)}
+    remaining = [byte for byte in range(256) if byte not in set(printable)]
+    return {chr(byte): byte for byte in printable} | {
+        chr(256 + index): byte for index, byte in enumerate(remaining)
+    }
 
 
 @cache
@@ -182,35 +192,39 @@ def _decomposed(letter: str) -> str:
 def _folded(letters: str) -> tuple[str, list[int]]:
     """Return decomposed, case-folded characters, and the index of the original character of each."""
     parts = [_decomposed(letter) for letter in letters]
-    return "".join(parts), [at for at, part in enumerate(parts) for _ in part]
+    return "".join(parts), [index for index, part in enumerate(parts) for _ in part]
 
 
-def _likeness(text: str, other_text: str) -> float:
+def _similarity(text: str, other_text: str) -> float:
     return SequenceMatcher(None, text, other_text, autojunk=False).quick_ratio()
 
 
-def _along(spelt: str, text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the characters of one text, each with the span of the other that it corresponds to."""
-    same = 0
-    most = min(len(spelt), len(text))
-    while same < most and spelt[len(spelt) - 1 - same] == text[len(text) - 1 - same]:
-        same += 1
-    head = 0
-    while head < most - same and spelt[head] == text[head]:
-        head += 1
-    for at in range(head):
-        yield at, at, at + 1
-    yield from _between(spelt, text, range(head, len(spelt) - same), range(head, len(text) - same))
-    for at in range(same, 0, -1):
-        yield len(spelt) - at, len(text) - at, len(text) - at + 1
+def _align_characters(piece_text: str, text: str) -> Iterator[tuple[int, int, int]]:
+    """Yield the index of each character of the pieces with the start and end of its span in the text."""
+    suffix = 0
+    limit = min(len(piece_text), len(text))
+    while suffix < limit and piece_text[len(piece_text) - 1 - suffix] == text[len(text) - 1 - suffix]:
+        suffix += 1
+    prefix = 0
+    while prefix < limit - suffix and piece_text[prefix] == text[prefix]:
+        prefix += 1
+    for index in range(prefix):
+        yield index, index, index + 1
+    yield from _align_substrings(
+        piece_text, text, range(prefix, len(piece_text) - suffix), range(prefix, len(text) - suffix)
+    )
+    for index in range(suffix, 0, -1):
+        yield len(piece_text) - index, len(text) - index, len(text) - index + 1
 
 
-def _between(spelt: str, text: str, left_range: range, right_range: range) -> Iterator[tuple[int, int, int]]:
+def _align_substrings(
+    piece_text: str, text: str, left_range: range, right_range: range
+) -> Iterator[tuple[int, int, int]]:
     if not left_range or not right_range:
         return
-    left, right = spelt[left_range.start : left_range.stop], text[right_range.start : right_range.stop]
+    left, right = piece_text[left_range.start : left_range.stop], text[right_range.start : right_range.stop]
     if len(left) * len(right) > MAX_CELLS:
-        yield from _even(left_range, right_range)
+        yield from _align_evenly(left_range, right_range)
         return
     for _, i1, i2, j1, j2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         a, b = (
@@ -218,12 +232,12 @@ def _between(spelt: str, text: str, left_range: range, right_range: range) -> It
             range(right_range.start + j1, right_range.start + j2),
         )
         if a and b:
-            yield from _even(a, b)
+            yield from _align_evenly(a, b)
 
 
-def _even(left_range: range, right_range: range) -> Iterator[tuple[int, int, int]]:
-    """Align two spans evenly, one to one if their lengths are equal."""
-    for at in range(len(left_range)):
-        start = at * len(right_range) // len(left_range)
-        stop = -(-(at + 1) * len(right_range) // len(left_range))
-        yield left_range.start + at, right_range.start + start, right_range.start + max(stop, start + 1)
+def _align_evenly(left_range: range, right_range: range) -> Iterator[tuple[int, int, int]]:
+    """Align two ranges evenly, one to one if their lengths are equal."""
+    for index in range(len(left_range)):
+        start = index * len(right_range) // len(left_range)
+        stop = -(-(index + 1) * len(right_range) // len(left_range))
+        yield left_range.start + index, right_range.start + start, right_range.start + max(stop, start + 1)

@@ -31,8 +31,8 @@ UNSPACED = (
 """Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana and Han."""
 LETTERS = rf"[^\W{UNSPACED}]+(?:[{MARKS}]+[^\W{UNSPACED}]*)*"
 WORD = re.compile(rf"{LETTERS}(?:[-'’]{LETTERS})*|[^\s{MARKS}][{MARKS}]*|[{MARKS}]")
-"""Letters and digits with their marks, also with inner hyphens and apostrophes; each other character except
-spaces, and each letter of a script without spaces, is a word by itself."""
+"""Letters and digits with their marks, and inner hyphens and apostrophes; any other character except spaces,
+and any letter of a script without spaces, is a separate word."""
 SPACED = re.compile(r"\S+")
 WordKind = Literal["words", "spaces"]
 
@@ -40,8 +40,8 @@ WordKind = Literal["words", "spaces"]
 def split_words(text: str, kind: WordKind = "words") -> list[str]:
     """Split a text into words.
 
-    ``words`` splits by :data:`WORD`, which separates punctuation; ``spaces`` splits at white space. Either
-    way every character except white space is in one word.
+    ``words`` splits by :data:`WORD`, which separates punctuation; ``spaces`` splits at white space. All
+    characters except white space belong to a word.
     """
     return text.split() if kind == "spaces" else WORD.findall(text)
 

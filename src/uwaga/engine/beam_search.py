@@ -68,7 +68,7 @@ def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> 
         return _core.Rules(
             model,
             rules.beams,
-            rules.enough,
+            rules.pool_size,
             rules.nbest,
             rules.start,
             np.array(ends, dtype=np.int64),
@@ -79,7 +79,7 @@ def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> 
             rules.score_forced,
             rules.renormalise,
             np.ascontiguousarray(rules.divisors, dtype=np.float64),
-            np.ascontiguousarray(rules.inside, dtype=np.uint8),
+            np.ascontiguousarray(rules.continues_word, dtype=np.uint8),
         )
 
 

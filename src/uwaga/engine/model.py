@@ -20,7 +20,7 @@ from uwaga.engine.packing import Packed
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, resolve_layer, select_head
-from uwaga.search.choose import every_token
+from uwaga.search.choose import vocabulary_ids
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 from uwaga.settings.load_options import MAX_THREADS
 from uwaga.settings.options import check_whole
@@ -247,7 +247,7 @@ class NativeModel:
                 fed,
             )
         if candidates is None:
-            candidates = every_token(*log_probs.shape)
+            candidates = vocabulary_ids(*log_probs.shape)
         return Step(candidates, log_probs, following, attention)
 
     def join(self, first: State, second: State) -> State:

@@ -16,14 +16,14 @@ import numpy as np
 
 from uwaga.alignment import align_corpus, corpus_lexicon
 from uwaga.alignment.link_evidence import (
-    FIRST_ALONE,
-    LEXICAL,
-    SECOND,
+    FIRST_WEIGHTS,
+    LEXICON_WEIGHTS,
+    SECOND_WEIGHTS,
     Evidence,
     first_evidence,
     logistic,
     second_evidence,
-    weighed,
+    weighted_sum,
     word_maps,
 )
 from uwaga.alignment.piece_alignment import WordIndex
@@ -214,10 +214,10 @@ def choose_links(
             if found.size:
                 firsts.append(found)
                 answers.append(_answers(found.shape[:2], *own))
-    size = 2 * len(heads) + FIRST_ALONE + (LEXICAL if lexicon is not None else 0)
+    size = 2 * len(heads) + FIRST_WEIGHTS + (LEXICON_WEIGHTS if lexicon is not None else 0)
     first, second = _regressions(firsts, answers, size)
     if again:
-        likely = [logistic(weighed(second_evidence(weighed(one, first)), second)) for one in firsts]
+        likely = [logistic(weighted_sum(second_evidence(weighted_sum(one, first)), second)) for one in firsts]
         answers = [_both(*both) for both in zip(likely, answers, strict=True)]
         first, second = _regressions(firsts, answers, size)
     return best.model_copy(update={"links": drawn.model_copy(update={"first": first, "second": second})})
@@ -227,7 +227,7 @@ def _regressions(
     firsts: Sequence[Evidence], answers: Sequence[tuple[Evidence, Evidence]], size: int
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     first = _regression(firsts, answers, size)
-    return first, _regression([second_evidence(weighed(one, first)) for one in firsts], answers, SECOND)
+    return first, _regression([second_evidence(weighted_sum(one, first)) for one in firsts], answers, SECOND_WEIGHTS)
 
 
 def _both(found: Evidence, answers: tuple[Evidence, Evidence]) -> tuple[Evidence, Evidence]:
@@ -248,7 +248,7 @@ def _evidence(
         assert maps is not None
         cut = [word_spans(text, words) for text in pair]
         spans = piece_spans(pair[0], read, here.source), piece_spans(pair[1], written[:-1], here.target)
-        owners = [WordIndex(own).of_all(side) for own, side in zip(cut, spans, strict=True)]
+        owners = [WordIndex(own).overlapping_all(side) for own, side in zip(cut, spans, strict=True)]
         found.append(_of_words(maps, owners, pair, cut, lexicon))
     return found
 

@@ -215,8 +215,8 @@ class _Tracer:
             limit = step_limit(options, model.max_target, len(self._source), len(prefix), "the text")
         else:
             prefix, limit = self._forced, len(self._forced)
-        enough = options.nbest if options.sample else options.beam
-        batch = BeamBatch(model, options, [self._source], [prefix], [limit], enough)
+        pool_size = options.nbest if options.sample else options.beam
+        batch = BeamBatch(model, options, [self._source], [prefix], [limit], pool_size)
         batch.admit(1)
         for _ in while_active(count()):
             if not batch.running.size:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from uwaga.decoder import (
+    AttentionRecorder,
     BeamRules,
     Choice,
     CrossAttention,
@@ -19,7 +20,6 @@ from uwaga.decoder import (
     DecidedToken,
     Decoder,
     Draft,
-    EveryAttention,
     FinishedTarget,
     Ids,
     Memory,
@@ -109,7 +109,7 @@ class BatchingDecoder:
         return self._decoder.verify
 
     @property
-    def attentions(self) -> EveryAttention | None:
+    def attentions(self) -> AttentionRecorder | None:
         """The model's."""
         return self._decoder.attentions
 

@@ -129,7 +129,7 @@ class DynamicBatch:
         ):
             steps, rows, ended = self._counters
             rows += len(batch.running) * sentences[0].ticket.rules.beams
-            done = batch.step().done
+            done = batch.step().finished
             self._counters = steps + 1, rows, ended + len(done)
             for at, targets in zip(done.tolist(), batch.finished(done), strict=True):
                 sentences[at].ticket.put(sentences[at], targets)
@@ -212,9 +212,10 @@ def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch 
         banned=tuple(rules.banned.tolist()),
         renormalise=rules.renormalise,
     )
-    inside = rules.inside
+    continues_word = rules.continues_word
     phrases = [
-        None if each.phrases is None else Phrases.of_tables(each.phrases, inside) for each in sentences
+        None if each.phrases is None else Phrases.from_tables(each.phrases, continues_word)
+        for each in sentences
     ]
     given = (
         decoder,
@@ -229,4 +230,4 @@ def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch 
     if any(drafts) and not any(phrases):
         return DraftBatch(*given, drafts, ranking=ranking, uncounted=uncounted)
     held = phrases if any(phrases) else None
-    return BeamBatch(*given, rules.enough, held, ranking=ranking, uncounted=uncounted)
+    return BeamBatch(*given, rules.pool_size, held, ranking=ranking, uncounted=uncounted)

@@ -11,7 +11,7 @@ from uwaga.decoder import Choice, Decoder, FinishedTarget, Ids, State, Step
 from uwaga.errors import ModelError
 from uwaga.results.attention import Floats
 from uwaga.results.translation import Hypothesis
-from uwaga.search.banks import Banks, Reached
+from uwaga.search.banks import Banks, PhraseStates
 from uwaga.search.constraints import Constraints, start_token
 from uwaga.search.options import SearchOptions
 from uwaga.search.phrases import Phrases
@@ -21,18 +21,18 @@ from uwaga.search.rank import (
     Ranking,
     Scores,
     StepOutcome,
-    columns,
+    gather,
     hypothesis,
-    is_done,
+    search_finished,
 )
 
 
 @dataclass(frozen=True)
 class Layer:
-    """The nodes of one step; each is a token that extends a node of the previous step.
+    """The nodes of a step; each is a token that extends a node of the previous step.
 
-    ``tokens``, ``parents``, ``log_probs``, ``rows``: (nodes,); ``rows`` are the decoder rows that proposed
-    them, the rows of ``attention`` (rows, source).
+    ``tokens``, ``parents``, ``log_probs`` and ``rows`` are (nodes,); ``rows`` are the decoder rows that
+    proposed the nodes, which are also the rows of ``attention`` (rows, source).
     """
 
     tokens: Ids
@@ -54,7 +54,7 @@ class Path:
 class Trellis:
     """Layers of nodes, one for each step of a batch; a node is an index into its layer.
 
-    The first token of a sentence that joined the batch after ``start`` steps is in layer ``start``.
+    The first token of a sentence that enters the batch after ``start`` steps is in layer ``start``.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Trellis:
         self._layers.append(layer)
 
     def paths(self, nodes: Ids, starts: Ids, depths: Ids, sources: Ids) -> list[Path]:
-        """Trace back the paths that end at given nodes, all at once.
+        """Trace back the paths that end at the given nodes.
 
         Args:
             nodes: (paths,) last nodes.
@@ -80,12 +80,12 @@ class Trellis:
         rows = np.zeros((len(nodes), deepest), dtype=np.int64)
         for index in range(int(ends.max(initial=0)) - 1, int(starts.min(initial=0)) - 1, -1):
             layer = self._layers[index]
-            reached = np.nonzero((starts <= index) & (index < ends))[0]
-            at, column = current[reached], index - starts[reached]
-            tokens[reached, column] = layer.tokens[at]
-            log_probs[reached, column] = layer.log_probs[at]
-            rows[reached, column] = layer.rows[at]
-            current[reached] = layer.parents[at]
+            active = np.nonzero((starts <= index) & (index < ends))[0]
+            node, column = current[active], index - starts[active]
+            tokens[active, column] = layer.tokens[node]
+            log_probs[active, column] = layer.log_probs[node]
+            rows[active, column] = layer.rows[node]
+            current[active] = layer.parents[node]
         return [
             Path(
                 tokens[i, :depth],
@@ -99,7 +99,7 @@ class Trellis:
         """Return all nodes of a batch of one sentence, in the order of the search.
 
         Returns:
-            (nodes, 3) float32: the number of the node before, -1 for none; the token; its log-probability.
+            (nodes, 3) float32: the index of the parent, -1 for none; the token; its log-probability.
         """
         rows, first, size = [np.zeros((0, 3))], 0, 0
         for layer in self._layers:
@@ -121,12 +121,12 @@ class Trellis:
         return np.stack(weights)
 
 
-IMPOSSIBLE = -1e6
-"""Added to the rank of a hypothesis for a forced token of probability 0, so that it is kept."""
+IMPOSSIBLE_LOG_PROB = -1e6
+"""Added to the rank of a hypothesis for a forced token of probability 0, so that the hypothesis survives."""
 
 
-def not_numbers(token: int) -> ModelError:
-    """Return the error for log-probabilities that are NaN at a target token, counted from 1."""
+def nan_error(token: int) -> ModelError:
+    """Return the error for NaN log-probabilities at a target token, counted from 1."""
     return ModelError(
         f"the model's log-probabilities are not numbers at target token {token}: its weights are damaged, or "
         "overflow in this precision"
@@ -137,9 +137,9 @@ def not_numbers(token: int) -> ModelError:
 class Candidates:
     """The continuations considered in a step, best first; axes (sentences, candidates).
 
-    ``beams`` is the beam that each extends; ``log_probs`` the log-probability of its token; ``ranks`` that of
-    the hypothesis as ranked, -inf for none; ``ended`` True if it ends; ``cut`` True if a limit ended it;
-    ``reached`` the phrase states, if there are phrases.
+    ``beams`` is the beam that each candidate extends; ``log_probs`` the log-probability of its token;
+    ``ranks`` the value by which hypotheses are ranked, -inf for no candidate; ``ended`` True if the
+    hypothesis ends; ``cut`` True if a limit ends it; ``phrase_states`` is None without phrases.
     """
 
     tokens: Ids
@@ -148,31 +148,31 @@ class Candidates:
     ranks: Scores
     ended: Flags
     cut: Flags
-    reached: Reached | None = None
+    phrase_states: PhraseStates | None = None
 
 
 class BeamBatch:
-    """A batch that sentences enter and leave; their finished hypotheses are kept in a pool.
+    """A batch that sentences enter and leave; their finished hypotheses are collected in a pool.
 
     Args:
         decoder: the model.
         options: how to search.
         sources: token ids of all sentences.
-        prefixes: tokens that each target begins with.
+        prefixes: forced first tokens of each target.
         limits: (sentences,) maximum steps of each sentence.
-        enough: finished hypotheses that a sentence waits for, at most its beam size; fewer if its last bank
-            has few places (:attr:`uwaga.search.banks.Banks.last`).
-        phrases: what the target of each must contain; None if no sentence has phrases.
+        pool_size: finished hypotheses after which a sentence stops, at most the beam size; fewer if its last
+            bank has few slots (:attr:`uwaga.search.banks.Banks.last_bank_size`).
+        phrases: the phrases that each target must contain; None if no sentence has phrases.
         ranking: length normalisation; None for that of the options.
-        uncounted: (sentences,) first tokens that don't count in scores; None for those of the options.
+        uncounted: (sentences,) first tokens excluded from scores; None for those of the options.
     """
 
-    # _starts, _lengths, _enough (all sentences,): the step at which a sentence entered; its source tokens;
-    # the finished hypotheses that it waits for.
+    # _starts, _lengths, _pool_sizes (all sentences,): the step at which a sentence entered; its source
+    # tokens; the number of finished hypotheses after which it stops.
     # _indices (sentences,): the sentences being decoded.
-    # _ranks, _nodes, _tokens (sentences, beams): the log-probability as ranked (-inf for none), the trellis
-    # node and the last token of each running hypothesis.
-    # _history (sentences, beams, target): its tokens, right-aligned after -1s, if n-grams are blocked.
+    # _ranks, _nodes, _tokens (sentences, beams): the rank (-inf for none), the trellis node and the last
+    # token of each running hypothesis.
+    # _history (sentences, beams, target): its tokens, padded with -1 on the left, if n-grams are blocked.
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class BeamBatch:
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]],
         limits: Sequence[int],
-        enough: int,
+        pool_size: int,
         phrases: Sequence[Phrases | None] | None = None,
         *,
         ranking: Ranking | None = None,
@@ -197,8 +197,8 @@ class BeamBatch:
             self._constraints.uncounted = uncounted
         self._ranking = ranking or Ranking(options.length_formula, options.length_penalty)
         self._lengths: Ids = np.array([len(source) for source in sources], dtype=np.int64)
-        self._pool = FinishedHypotheses(sentences, enough)
-        self._enough: Ids = np.full(sentences, enough, dtype=np.int64)
+        self._pool = FinishedHypotheses(sentences, pool_size)
+        self._pool_sizes: Ids = np.full(sentences, pool_size, dtype=np.int64)
         self._trellis = Trellis()
         self._clock = self._entered = 0
         self._starts: Ids = np.zeros(sentences, dtype=np.int64)
@@ -211,7 +211,9 @@ class BeamBatch:
             self._history = np.zeros((0, beams, 0), dtype=np.int64)
         self._banks = None if phrases is None else Banks(phrases, beams, decoder.vocabulary)
         if self._banks is not None:
-            self._enough = np.minimum(enough, np.maximum(options.nbest, self._banks.last + 1))
+            self._pool_sizes = np.minimum(
+                pool_size, np.maximum(options.nbest, self._banks.last_bank_size + 1)
+            )
         self._state: State | None = None
 
     @property
@@ -221,15 +223,15 @@ class BeamBatch:
 
     @property
     def waiting(self) -> Ids:
-        """(sentences,) source tokens of the sentences that have not entered, in their order."""
+        """(sentences,) source tokens of the sentences that have not entered, in order."""
         return self._lengths[self._entered :]
 
     def admit(self, count: int) -> None:
         """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
-        entering = self._sources[self._entered : self._entered + count]
+        sources = self._sources[self._entered : self._entered + count]
         indices = np.arange(self._entered, self._entered + count)
         beams = self._options.rows
-        memory = self._decoder.encode(entering)
+        memory = self._decoder.encode(sources)
         state = self._decoder.start(memory, beams)
         if len(self._indices):
             assert self._decoder.join is not None
@@ -240,15 +242,17 @@ class BeamBatch:
         self._starts[indices] = self._clock
         ranks = np.zeros((count, beams))
         if not self._options.sample:
-            ranks[:, 1:] = -np.inf  # before the first token all beams are equal: one continues
-        first = np.full((count, beams), start_token(self._options, self._decoder.symbols), dtype=np.int64)
+            ranks[:, 1:] = -np.inf  # before the first token all beams are equal: only one continues
+        start_tokens = np.full(
+            (count, beams), start_token(self._options, self._decoder.symbols), dtype=np.int64
+        )
         self._indices = np.concatenate([self._indices, indices])
         self._ranks = np.concatenate([self._ranks, ranks])
-        self._nodes = np.concatenate([self._nodes, np.zeros_like(first)])
-        self._tokens = np.concatenate([self._tokens, first])
+        self._nodes = np.concatenate([self._nodes, np.zeros_like(start_tokens)])
+        self._tokens = np.concatenate([self._tokens, start_tokens])
         if self._history is not None:
-            nothing = np.full((count, beams, self._history.shape[2]), -1, dtype=np.int64)
-            self._history = np.concatenate([self._history, nothing])
+            padding = np.full((count, beams, self._history.shape[2]), -1, dtype=np.int64)
+            self._history = np.concatenate([self._history, padding])
         if self._banks is not None:
             self._banks.admit(indices)
 
@@ -263,21 +267,23 @@ class BeamBatch:
         choice = self._constraints.choice(steps, self._indices, history, extra_tokens)
         step = self._decoder.step(self._tokens.reshape(rows), self._state, choice)
         self._check(step, steps)
-        candidates = (self._candidates if self._banks is None else self._banked)(step, choice, steps)
+        candidates = (self._candidates if self._banks is None else self._banked_candidates)(
+            step, choice, steps
+        )
         nodes = self._record(step, candidates)
         self._finish(candidates, nodes, steps)
         extended = (candidates.ranks[:, 0] > -np.inf) & ~self._end(candidates.tokens[:, 0])
         indices = self._indices
-        stay = self._continue(candidates, nodes, step.state, steps)
+        unfinished = self._continue(candidates, nodes, step.state, steps)
         return StepOutcome(
             indices[extended],
             candidates.tokens[extended, 0],
             candidates.log_probs[extended, 0],
-            indices[~stay],
+            indices[~unfinished],
         )
 
     def tree(self) -> Floats:
-        """Return what was considered for the only sentence; see :meth:`Trellis.tree`."""
+        """Return all nodes of a batch of one sentence; see :meth:`Trellis.tree`."""
         return self._trellis.tree()
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
@@ -292,7 +298,7 @@ class BeamBatch:
         ]
 
     def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
-        """Return the n-best list of each sentence as a :class:`uwaga.decoder.BeamSearch` does."""
+        """Return the n-best list of each sentence, as :meth:`uwaga.decoder.BeamSearch.finished` does."""
         return [
             [
                 FinishedTarget(path.tokens.tolist(), path.log_probs.tolist(), score, cut)
@@ -310,8 +316,8 @@ class BeamBatch:
         )
         scores, cut = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
         nbest: list[list[tuple[Path, float, bool]]] = [[] for _ in indices]
-        for into, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
-            nbest[into].append((path, score, truncated))
+        for sentence, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
+            nbest[sentence].append((path, score, truncated))
         return nbest
 
     def _check(self, step: Step, steps: Ids) -> None:
@@ -322,11 +328,11 @@ class BeamBatch:
                 f"{step.log_probs.shape} (rows, k) for {rows} rows"
             )
         if np.isnan(step.log_probs).any():
-            wrong = np.isnan(step.log_probs).any(axis=1)  # (rows,)
-            raise not_numbers(steps[int(np.argmax(wrong)) // self._options.rows])
+            is_nan = np.isnan(step.log_probs).any(axis=1)  # (rows,)
+            raise nan_error(steps[int(np.argmax(is_nan)) // self._options.rows])
 
     def _candidates(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
-        """Return the best continuations of all beams together, or that of each sample."""
+        """Return the best continuations over all beams, or that of each sample."""
         sentences, beams = self._tokens.shape
         k = step.tokens.shape[1]
         log_probs = step.log_probs.astype(np.float64).reshape(sentences, beams, k)
@@ -339,38 +345,36 @@ class BeamBatch:
             flat = ranks.reshape(sentences, beams * k)
             order = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
 
-        ranks = columns(ranks.reshape(sentences, beams * k), order)
-        tokens = columns(step.tokens.reshape(sentences, beams * k), order)
-        log_probs = columns(log_probs.reshape(sentences, beams * k), order)
+        ranks = gather(ranks.reshape(sentences, beams * k), order)
+        tokens = gather(step.tokens.reshape(sentences, beams * k), order)
+        log_probs = gather(log_probs.reshape(sentences, beams * k), order)
         alive = ranks > -np.inf
         limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
         ends = self._end(tokens) & alive
         cut = limited if self._options.force_end else limited & ~ends
         return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
 
-    def _banked(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
-        """Return the continuations as :meth:`_candidates` does, with places allocated by phrase banks
-        (M27).
-        """
+    def _banked_candidates(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
+        """Return the continuations as :meth:`_candidates` does, with slots allocated by bank (M27)."""
         banks, (sentences, beams) = self._banks, self._tokens.shape
         assert banks is not None
         n = step.tokens.shape[1] * beams
         log_probs = step.log_probs.astype(np.float64)  # (rows, k + extra)
-        if choice.extra_tokens is not None:  # drop those that are among the best
+        if choice.extra_tokens is not None:  # drop extra tokens that are among the best
             best = step.tokens.shape[1] - choice.extra_tokens.shape[1]
-            twice = (step.tokens[:, None, :best] == choice.extra_tokens[:, :, None]) & (
+            duplicates = (step.tokens[:, None, :best] == choice.extra_tokens[:, :, None]) & (
                 log_probs[:, None, :best] > -np.inf
             )  # (rows, extra, best)
-            log_probs[:, best:][twice.any(axis=2)] = -np.inf
+            log_probs[:, best:][duplicates.any(axis=2)] = -np.inf
         ranks = self._ranks[:, :, None] + self._gains(log_probs.reshape(sentences, beams, -1), choice)
         ranks = ranks.reshape(sentences, n)
         tokens, log_probs = step.tokens.reshape(sentences, n), log_probs.reshape(sentences, n)
-        came_from = np.broadcast_to(np.arange(n) // step.tokens.shape[1], (sentences, n))
-        reached = banks.reach(came_from, tokens)
-        ranks = ranks + banks.gains(came_from, reached)
+        parent_beams = np.broadcast_to(np.arange(n) // step.tokens.shape[1], (sentences, n))
+        phrase_states = banks.advance(parent_beams, tokens)
+        ranks = ranks + banks.gains(parent_beams, phrase_states)
         order = np.argsort(-ranks, axis=1, kind="stable")  # (sentences, n)
-        ranks, tokens, log_probs = columns(ranks, order), columns(tokens, order), columns(log_probs, order)
-        reached, came_from = reached.at(order), columns(came_from, order)
+        ranks, tokens, log_probs = gather(ranks, order), gather(tokens, order), gather(log_probs, order)
+        phrase_states, parent_beams = phrase_states.select(order), gather(parent_beams, order)
 
         alive = ranks > -np.inf
         at_limit = self._constraints.limits[self._indices] == steps  # (sentences,)
@@ -378,19 +382,19 @@ class BeamBatch:
         ends = self._end(tokens) & alive
         none_finished = at_limit & (self._pool.scores[self._indices, 0] == -np.inf)
         ended = ends | limited
-        alive &= ~ended | banks.may_end(reached.banks, alive, none_finished)
-        chosen = banks.share(reached.banks, alive) | banks.share(reached.banks, alive & ~ended)
-        keep = np.argsort(~chosen, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
-        chosen = columns(chosen, keep)
+        alive &= ~ended | banks.may_end(phrase_states.banks, alive, none_finished)
+        selected = banks.share(phrase_states.banks, alive) | banks.share(phrase_states.banks, alive & ~ended)
+        keep = np.argsort(~selected, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
+        selected = gather(selected, keep)
         cut = limited if self._options.force_end else limited & ~ends
         return Candidates(
-            columns(tokens, keep),
-            columns(came_from, keep),
-            columns(log_probs, keep),
-            np.where(chosen, columns(ranks, keep), -np.inf),
-            columns(ended, keep) & chosen,
-            columns(cut, keep) & chosen,
-            reached.at(keep),
+            gather(tokens, keep),
+            gather(parent_beams, keep),
+            gather(log_probs, keep),
+            np.where(selected, gather(ranks, keep), -np.inf),
+            gather(ended, keep) & selected,
+            gather(cut, keep) & selected,
+            phrase_states.select(keep),
         )
 
     def _end(self, tokens: Ids) -> Flags:
@@ -398,13 +402,13 @@ class BeamBatch:
         return np.asarray((tokens[..., None] == self._ends).any(axis=-1))
 
     def _gains(self, log_probs: Scores, choice: Choice) -> Scores:
-        """Return (sentences, beams, k) what each candidate adds to the rank of its hypothesis."""
+        """Return the increments (sentences, beams, k) of the ranks by each candidate."""
         if choice.forced is None:
             return log_probs
         forced = (choice.forced >= 0).reshape(log_probs.shape[:2])
         gains = log_probs.copy()
         gains[forced, 0] = (
-            np.maximum(gains[forced, 0], IMPOSSIBLE) if self._options.score_forced is True else 0.0
+            np.maximum(gains[forced, 0], IMPOSSIBLE_LOG_PROB) if self._options.score_forced is True else 0.0
         )
         return gains
 
@@ -423,29 +427,43 @@ class BeamBatch:
         return np.arange(rows.size).reshape(rows.shape)
 
     def _finish(self, candidates: Candidates, nodes: Ids, steps: Ids) -> None:
-        """Add ended hypotheses to the pool, and stuck ones of sentences where nothing has ended."""
-        # Only hypotheses among the best `beam` are finished; banks have selected no others.
+        """Add ended hypotheses to the pool, and stuck ones of sentences without an ended one."""
+        # Only hypotheses among the best `beam` are finished; banks have already selected them.
         beams = candidates.ended.shape[1] if self._banks is not None else self._options.rows
         ended = candidates.ended[:, :beams]
-        hit = np.nonzero(ended.any(axis=1))[0]
-        if len(hit):
-            scores = np.where(ended[hit], self._scored(candidates.ranks[hit, :beams], hit, steps), -np.inf)
+        sentences = np.nonzero(ended.any(axis=1))[0]
+        if len(sentences):
+            scores = np.where(
+                ended[sentences], self._scores(candidates.ranks[sentences, :beams], sentences, steps), -np.inf
+            )
             self._pool.add(
-                self._indices[hit], scores, nodes[hit, :beams], steps[hit], candidates.cut[hit, :beams]
+                self._indices[sentences],
+                scores,
+                nodes[sentences, :beams],
+                steps[sentences],
+                candidates.cut[sentences, :beams],
             )
         continued = candidates.ranks > -np.inf
         if continued.all():
             return
         stuck = self._stuck(continued)  # (sentences, beams)
-        hit = np.nonzero(stuck.any(axis=1))[0]
-        if len(hit):
-            scores = np.where(stuck[hit], self._scored(self._ranks[hit], hit, steps - 1), -np.inf)
-            self._pool.add(self._indices[hit], scores, self._nodes[hit], steps[hit] - 1, stuck[hit])
+        sentences = np.nonzero(stuck.any(axis=1))[0]
+        if len(sentences):
+            scores = np.where(
+                stuck[sentences], self._scores(self._ranks[sentences], sentences, steps - 1), -np.inf
+            )
+            self._pool.add(
+                self._indices[sentences],
+                scores,
+                self._nodes[sentences],
+                steps[sentences] - 1,
+                stuck[sentences],
+            )
 
     def _stuck(self, continued: Flags) -> Flags:
-        """Return (sentences, beams) True for hypotheses with all tokens banned: they are truncated.
+        """Return a mask (sentences, beams) of hypotheses to truncate because all tokens are banned.
 
-        In beam search only if no beam of the sentence continues and none has finished.
+        In beam search, only if no beam of the sentence continues and none has finished.
 
         Args:
             continued: (sentences, candidates) True where there is a continuation.
@@ -456,15 +474,18 @@ class BeamBatch:
         dead_end = ~continued.any(axis=1) & (self._pool.scores[self._indices, 0] == -np.inf)
         return np.asarray(alive & dead_end[:, None])
 
-    def _scored(self, ranks: Scores, hit: Ids, depths: Ids) -> Scores:
-        """Return the scores (hit, candidates) of hypotheses of ``depths`` (sentences,) tokens."""
-        return np.asarray(ranks / self._ranking.divisor(self._counted(depths)[hit])[:, None])
+    def _scores(self, ranks: Scores, sentences: Ids, depths: Ids) -> Scores:
+        """Return the scores (selected, candidates) of hypotheses of ``depths`` (all sentences,) tokens.
 
-    def _counted(self, depths: Ids) -> Ids:
+        ``sentences`` (selected,) are the indices of the sentences that ``ranks`` belong to.
+        """
+        return np.asarray(ranks / self._ranking.divisor(self._scored_lengths(depths)[sentences])[:, None])
+
+    def _scored_lengths(self, depths: Ids) -> Ids:
         return np.asarray(depths - self._constraints.uncounted[self._indices])
 
     def _continue(self, candidates: Candidates, nodes: Ids, state: State, steps: Ids) -> Flags:
-        """Continue the hypotheses that did not end; return (sentences,) True for unfinished sentences."""
+        """Continue the hypotheses that did not end; return a mask (sentences,) of unfinished sentences."""
         sentences, beams = self._tokens.shape
         stopped = candidates.ended | (candidates.ranks == -np.inf)  # (sentences, candidates)
         if stopped.shape[1] == 1:
@@ -473,55 +494,67 @@ class BeamBatch:
             keep = np.broadcast_to(np.arange(beams), (sentences, beams))
         else:
             keep = np.argsort(stopped, axis=1, kind="stable")[:, :beams]  # (sentences, beams)
-        ranks = columns(np.where(stopped, -np.inf, candidates.ranks), keep)
-        reached = None if candidates.reached is None else candidates.reached.at(keep)
-        stay = self._undecided(ranks, steps, reached)
-        came_from = columns(candidates.beams, keep)  # (sentences, beams)
-        tokens, nodes, at = columns(candidates.tokens, keep), columns(nodes, keep), np.nonzero(stay)[0]
-        if len(at) < sentences:
-            ranks, tokens, nodes, came_from = ranks[at], tokens[at], nodes[at], came_from[at]
-            self._indices = self._indices[at]
-        if self._banks is not None and reached is not None:
-            self._banks.follow(reached, at)
+        ranks = gather(np.where(stopped, -np.inf, candidates.ranks), keep)
+        phrase_states = None if candidates.phrase_states is None else candidates.phrase_states.select(keep)
+        unfinished = self._undecided(ranks, steps, phrase_states)
+        parent_beams = gather(candidates.beams, keep)  # (sentences, beams)
+        tokens, nodes, remaining = (
+            gather(candidates.tokens, keep),
+            gather(nodes, keep),
+            np.nonzero(unfinished)[0],
+        )
+        if len(remaining) < sentences:
+            ranks, tokens, nodes, parent_beams = (
+                ranks[remaining],
+                tokens[remaining],
+                nodes[remaining],
+                parent_beams[remaining],
+            )
+            self._indices = self._indices[remaining]
+        if self._banks is not None and phrase_states is not None:
+            self._banks.update(phrase_states, remaining)
         self._ranks, self._tokens, self._nodes = ranks, tokens, nodes
         if self._history is not None:
-            before = columns(self._history[at], came_from)
-            self._history = np.concatenate([before, self._tokens[:, :, None]], axis=2)
-        self._state = _moved(state, at, came_from, sentences)
-        return stay
+            history = gather(self._history[remaining], parent_beams)
+            self._history = np.concatenate([history, self._tokens[:, :, None]], axis=2)
+        self._state = _reordered(state, remaining, parent_beams, sentences)
+        return unfinished
 
-    def _undecided(self, ranks: Scores, steps: Ids, reached: Reached | None) -> Flags:
-        """Return (sentences,) True where a further step can change the result; ``ranks`` are of running
-        ones.
+    def _undecided(self, ranks: Scores, steps: Ids, phrase_states: PhraseStates | None) -> Flags:
+        """Return a mask (sentences,) of sentences whose result another step can change.
+
+        ``ranks`` are those of running hypotheses.
         """
-        if self._banks is not None and reached is not None:
-            ranks = ranks + self._banks.potential(reached.banks)
+        if self._banks is not None and phrase_states is not None:
+            ranks = ranks + self._banks.potential(phrase_states.banks)
         best = ranks.max(axis=1)
-        going: Flags = best > -np.inf
-        if self._options.sample or self._options.beam == 1 or not going.any():
-            return going
+        running: Flags = best > -np.inf
+        if self._options.sample or self._options.beam == 1 or not running.any():
+            return running
         longest = self._constraints.limits[self._indices] - self._constraints.uncounted[self._indices]
-        finished, enough = self._pool.scores[self._indices], self._enough[self._indices]
-        counted = self._counted(steps)
-        return going & ~is_done(self._options, self._ranking, best, finished, enough, counted, longest)
+        finished, pool_sizes = self._pool.scores[self._indices], self._pool_sizes[self._indices]
+        lengths = self._scored_lengths(steps)
+        return running & ~search_finished(
+            self._options, self._ranking, best, finished, pool_sizes, lengths, longest
+        )
 
 
-def _moved(state: State, sentences: Ids, came_from: Ids, before: int) -> State:
-    """Return the state of the remaining sentences, each row taken from the row that it extends.
+def _reordered(state: State, sentences: Ids, parent_beams: Ids, count: int) -> State:
+    """Return the state of the remaining sentences, with each row replaced by the row that it extends.
 
     Args:
-        state: a state of ``before`` sentences.
-        sentences: (staying,) the remaining sentences.
-        came_from: (staying, beams) the beam that each beam extends.
-        before: number of sentences of the state.
+        state: a state of ``count`` sentences.
+        sentences: (remaining,) the remaining sentences.
+        parent_beams: (remaining, beams) the beam that each beam extends.
+        count: number of sentences of the state.
     """
     if not len(sentences):
         return state
-    if len(sentences) < before:
+    if len(sentences) < count:
         state = state.select(sentences)
-    beams = came_from.shape[1]
+    beams = parent_beams.shape[1]
     if beams == 1:
         return state
-    if (came_from == np.arange(beams)).all():
+    if (parent_beams == np.arange(beams)).all():
         return state
-    return state.reorder((came_from + np.arange(len(sentences))[:, None] * beams).ravel())
+    return state.reorder((parent_beams + np.arange(len(sentences))[:, None] * beams).ravel())

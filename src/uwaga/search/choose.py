@@ -1,4 +1,4 @@
-"""Choice of candidates from logits in numpy: the reference for all other implementations."""
+"""Selection of candidates from logits in numpy: the reference for all other implementations."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
 
     Args:
         logits: (rows, vocabulary), not modified.
-        choice: which candidates; see :class:`uwaga.decoder.Choice`.
+        choice: the candidates to return; see :class:`uwaga.decoder.Choice`.
 
     Returns:
         ``tokens`` (rows, k) and their natural ``log_probs`` (rows, k), descending, ties by the lower id, with
         k the smaller of ``choice.count`` and the vocabulary size; then the extra tokens. Log-probabilities
-        are the model's own, before any temperature. A candidate at -inf means that there was none; its token
-        is arbitrary. They are NaN in a row with a logit that is NaN or +inf.
+        are the model's own, before any temperature: -inf for a missing candidate, whose token is arbitrary,
+        and NaN in a row with a logit that is NaN or +inf.
     """
     table = np.array(logits, dtype=np.float64)  # (rows, vocabulary)
     total = _logsumexp(table)  # (rows, 1)
     if choice.all_tokens:
-        return every_token(*table.shape), (table - total).astype(np.float32)
+        return vocabulary_ids(*table.shape), (table - total).astype(np.float32)
     forced = np.nonzero(choice.forced >= 0)[0] if choice.forced is not None else None
     if forced is not None and choice.forced is not None:
-        kept = (table[forced, choice.forced[forced]] - total[forced, 0]).astype(np.float32)
+        forced_log_probs = (table[forced, choice.forced[forced]] - total[forced, 0]).astype(np.float32)
     if choice.banned is not None:
         table[choice.banned[:, 0], choice.banned[:, 1]] = -np.inf
         if choice.renormalise:  # a ban does not mend a row with NaN
@@ -44,10 +44,10 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
         tokens = np.argsort(-table, axis=1, kind="stable")[:, : choice.count]  # (rows, k)
     if choice.extra_tokens is not None:
         tokens = np.concatenate([tokens, np.maximum(choice.extra_tokens, 0)], axis=1)  # (rows, k + extra)
-    chosen = np.take_along_axis(table, tokens, axis=1)
-    impossible = np.isneginf(chosen) & ~np.isnan(total)
+    candidates = np.take_along_axis(table, tokens, axis=1)
+    impossible = np.isneginf(candidates) & ~np.isnan(total)
     log_probs = np.where(
-        impossible, -np.inf, np.where(impossible, 0.0, chosen) - np.where(impossible, 0.0, total)
+        impossible, -np.inf, np.where(impossible, 0.0, candidates) - np.where(impossible, 0.0, total)
     )
     log_probs = log_probs.astype(np.float32)
     if choice.extra_tokens is not None:
@@ -55,17 +55,17 @@ def choose(logits: NDArray[np.floating], choice: Choice) -> tuple[Ids, Floats]:
     if forced is not None and choice.forced is not None:
         tokens[forced, 0] = choice.forced[forced]
         log_probs[forced] = -np.inf
-        log_probs[forced, 0] = kept
+        log_probs[forced, 0] = forced_log_probs
     return tokens.astype(np.int64), log_probs
 
 
-def every_token(rows: int, vocabulary: int) -> Ids:
-    """Return (rows, vocabulary) the ids of the vocabulary in order, as a read-only view."""
+def vocabulary_ids(rows: int, vocabulary: int) -> Ids:
+    """Return the ids of the vocabulary in order, as a read-only view (rows, vocabulary)."""
     return np.broadcast_to(np.arange(vocabulary), (rows, vocabulary))
 
 
 def draw(table: Table, sampling: Sampling) -> Ids:
-    """Sample a token for each row from the shaped distribution (M25).
+    """Sample a token for each row from the truncated distribution (M25).
 
     The logits are divided by the temperature; the ``top_k`` most probable tokens are kept, and of these the
     fewest whose total probability reaches ``top_p``; these are renormalised. The token is the first, in order
@@ -73,7 +73,7 @@ def draw(table: Table, sampling: Sampling) -> Ids:
 
     Args:
         table: (rows, vocabulary) logits, -inf where banned.
-        sampling: draws and shape of the distribution.
+        sampling: draws and truncation of the distribution.
 
     Returns:
         (rows,) tokens.
@@ -81,9 +81,9 @@ def draw(table: Table, sampling: Sampling) -> Ids:
     order = np.argsort(-table, axis=1, kind="stable")  # (rows, vocabulary)
     if sampling.top_k:
         order = order[:, : sampling.top_k]
-    falling = np.take_along_axis(table, order, axis=1)  # (rows, kept)
-    top = np.where(np.isneginf(falling[:, :1]), 0.0, falling[:, :1])
-    weights = np.exp((falling - top) / sampling.temperature)
+    descending = np.take_along_axis(table, order, axis=1)  # (rows, top)
+    top = np.where(np.isneginf(descending[:, :1]), 0.0, descending[:, :1])
+    weights = np.exp((descending - top) / sampling.temperature)
     return np.take_along_axis(order, pick(weights, weights.sum(axis=1), sampling)[:, None], axis=1)[:, 0]
 
 
@@ -91,23 +91,25 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
     """Return the column of ``weights`` that each row's draw selects.
 
     Args:
-        weights: (rows, kept) unnormalised probabilities, descending.
+        weights: (rows, top) unnormalised probabilities, descending.
         mass: (rows,) sum of the weights of the whole distribution, of which ``weights`` may be only the head.
         sampling: draws and top-p.
 
     Returns:
         (rows,) columns of ``weights``.
     """
-    reached = np.cumsum(weights, axis=1)  # (rows, kept)
+    cumulative = np.cumsum(weights, axis=1)  # (rows, top)
     total = mass
     if sampling.top_p < 1.0:
-        before = np.concatenate([np.zeros_like(reached[:, :1]), reached[:, :-1]], axis=1)
-        inside = before < sampling.top_p * mass[:, None]  # (rows, kept): the total before is below top_p
-        weights = np.where(inside, weights, 0.0)
-        total = np.take_along_axis(reached, inside.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
-    beyond = reached > (sampling.uniform * total)[:, None]
-    last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not select beyond the last token
-    picked: Ids = np.minimum(np.where(beyond.any(axis=1), beyond.argmax(axis=1), last), last)
+        preceding = np.concatenate([np.zeros_like(cumulative[:, :1]), cumulative[:, :-1]], axis=1)
+        nucleus = (
+            preceding < sampling.top_p * mass[:, None]
+        )  # (rows, kept): the total preceding is below top_p
+        weights = np.where(nucleus, weights, 0.0)
+        total = np.take_along_axis(cumulative, nucleus.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
+    exceeding = cumulative > (sampling.uniform * total)[:, None]
+    last = np.maximum((weights > 0.0).sum(axis=1) - 1, 0)  # rounding must not select exceeding the last token
+    picked: Ids = np.minimum(np.where(exceeding.any(axis=1), exceeding.argmax(axis=1), last), last)
     return picked
 
 
@@ -120,9 +122,9 @@ def _logsumexp(table: Table) -> Table:
 
 
 def uniforms(seed: int, source: Sequence[int], sample: int, count: int) -> NDArray[np.float64]:
-    """Return (count,) uniform draws in [0, 1) for the steps of one sample of one sentence (M25).
+    """Return uniform draws (count,) in [0, 1) for the steps of a sample of a sentence (M25).
 
-    They depend on the seed, the sentence and the number of the sample, never on the batch. The generator is
+    They depend on the seed, the sentence and the index of the sample, never on the batch. The generator is
     Philox (Salmon et al. 2011) in counter mode, keyed by a hash of the arguments, so a longer stream begins
     with the shorter one, and equal sentences draw equal samples.
     """

@@ -20,7 +20,7 @@ def step_limit(
     max_target: int | None,
     source: int,
     prefix: int,
-    where: str = "sentence",
+    label: str = "sentence",
     phrases: int = 0,
 ) -> int:
     """Return the maximum number of decoder steps for a sentence, end symbol included (M22).
@@ -30,12 +30,12 @@ def step_limit(
         max_target: the decoder's own limit.
         source: source tokens.
         prefix: tokens of the forced prefix.
-        where: name of the sentence in messages.
-        phrases: tokens of the phrases that the target must contain.
+        label: name of the sentence in messages.
+        phrases: number of phrase tokens that the target must contain.
 
     Raises:
         SettingsError: nothing limits the length.
-        TextTooLongError: the prefix leaves no room for a further token.
+        TextTooLongError: the prefix leaves no room for another token.
     """
     hard = [limit for limit in (options.max_length, max_target) if limit is not None]
     limits = list(hard)
@@ -46,7 +46,7 @@ def step_limit(
         raise SettingsError("the model has no length limit: set max_length or max_ratio")
     if hard and prefix >= min(hard):
         raise TextTooLongError(
-            f"{where}: the forced prefix has {prefix} tokens, and a target may have {min(hard)}: "
+            f"{label}: the forced prefix has {prefix} tokens, and a target may have {min(hard)}: "
             "shorten the prefix" + (" or raise max_length" if min(hard) != max_target else "")
         )
     return min(limits)
@@ -73,8 +73,8 @@ def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentence
     """Check the forced prefixes.
 
     Raises:
-        SettingsError: the number of prefixes is wrong, or a prefix contains the end symbol, padding or a
-            token outside the vocabulary.
+        SettingsError: the number of prefixes differs from that of sentences, or a prefix contains the end
+            symbol, padding or a token outside the vocabulary.
     """
     if len(prefixes) != sentences:
         raise SettingsError(f"{len(prefixes)} forced prefixes for {sentences} sentences: give one for each")
@@ -94,7 +94,7 @@ def check_prefixes(decoder: Decoder, prefixes: Sequence[Sequence[int]], sentence
 
 
 def starts_with_first(prefix: Sequence[int], options: SearchOptions) -> Sequence[int]:
-    """Return a forced prefix preceded by ``options.first``, unless it already begins with it.
+    """Return a forced prefix with ``options.first`` prepended, unless the prefix begins with it.
 
     ``transformers`` ignores ``forced_bos_token_id`` if a prefix is given; a multilingual model would then not
     know the target language.
@@ -110,8 +110,8 @@ def check_tokens(options: SearchOptions, symbols: Symbols, vocabulary: int) -> N
     Raises:
         SettingsError: a banned, forced or start token is outside the vocabulary, or the end symbol is banned.
     """
-    named = (("banned", options.banned), ("first", (options.first,)), ("start", (options.start,)))
-    for name, tokens in named:
+    token_options = (("banned", options.banned), ("first", (options.first,)), ("start", (options.start,)))
+    for name, tokens in token_options:
         for token in tokens:
             if token is not None and token >= vocabulary:
                 raise SettingsError(f"{name}: token {token} is outside the vocabulary of {vocabulary}")
@@ -125,7 +125,7 @@ def start_token(options: SearchOptions, symbols: Symbols) -> int:
 
 
 def forced_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
-    """Return (sentences, width) the forced first tokens of each sentence, FREE for none."""
+    """Return the forced first tokens (sentences, width) of each sentence, FREE for none."""
     lengths = np.array([len(prefix) for prefix in prefixes], dtype=np.int64)  # (sentences,)
     forced = np.full((len(prefixes), max(int(lengths.max()), 1)), FREE, dtype=np.int64)
     for number, prefix in enumerate(prefixes):
@@ -136,20 +136,21 @@ def forced_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> 
 
 
 def uncounted_tokens(options: SearchOptions, prefixes: Sequence[Sequence[int]]) -> Ids:
-    """Return (sentences,) the number of first tokens that count neither in the score nor in its length."""
+    """Return the number (sentences,) of first tokens excluded from the score and from its length."""
     return np.array(
         [0 if options.score_forced is not False else len(prefix) for prefix in prefixes], dtype=np.int64
     )
 
 
 def banned_tokens(options: SearchOptions, symbols: Symbols) -> Ids:
-    """Return the tokens banned at every step, never an end symbol, which in some models also starts or
-    pads.
+    """Return the tokens banned at every step.
+
+    End symbols are excluded, since some models use them as start or padding symbols too.
     """
-    never = {start_token(options, symbols), symbols.pad, *options.banned}
+    tokens = {start_token(options, symbols), symbols.pad, *options.banned}
     if not options.unknown:
-        never.add(symbols.unknown)
-    return np.array(sorted(never - set(symbols.ends)), dtype=np.int64)
+        tokens.add(symbols.unknown)
+    return np.array(sorted(tokens - set(symbols.ends)), dtype=np.int64)
 
 
 class Constraints:
@@ -157,7 +158,7 @@ class Constraints:
 
     Attributes:
         limits: (sentences,) maximum steps.
-        uncounted: (sentences,) first tokens that count neither in the score nor in its length.
+        uncounted: (sentences,) first tokens excluded from the score and from its length.
     """
 
     def __init__(
@@ -175,9 +176,9 @@ class Constraints:
         self.uncounted: Ids = uncounted_tokens(options, prefixes)
         self._forced = forced_tokens(options, prefixes)
         self._may_force = options.force_end or bool((self._forced != FREE).any())
-        self._never = banned_tokens(options, decoder.symbols)
+        self._always_banned = banned_tokens(options, decoder.symbols)
         self._banned: Ids = np.zeros((0, 2), dtype=np.int64)
-        self._banned_early = self._banned
+        self._banned_with_ends = self._banned
         self._banned_rows = 0
         self._draws = None
         if options.sample:
@@ -195,14 +196,14 @@ class Constraints:
         """Return the choice of a step.
 
         Args:
-            steps: (sentences,) number of the step in each sentence, from 1.
+            steps: (sentences,) step of each sentence, from 1.
             indices: (sentences,) the sentences being decoded.
             history: (rows, target) tokens so far; see :func:`repeated_ngrams`.
             extra_tokens: see :class:`uwaga.decoder.Choice`.
         """
         options = self._options
         rows = len(indices) * options.rows
-        banned = self._bans(rows, steps)
+        banned = self._banned_pairs(rows, steps)
         if options.no_repeat_ngram and history is not None:
             banned = np.concatenate([banned, repeated_ngrams(history, options.no_repeat_ngram)])
         sampling = None
@@ -212,35 +213,35 @@ class Constraints:
         return Choice(
             count=self._count,
             banned=banned if len(banned) else None,
-            forced=self._forced_now(steps, indices),
+            forced=self._forced_tokens(steps, indices),
             sampling=sampling,
             attention=options.attention is True,
             renormalise=options.renormalise,
             extra_tokens=extra_tokens,
         )
 
-    def _bans(self, rows: int, steps: Ids) -> Ids:
-        """Return (pairs, 2) of each row and each of its banned tokens."""
+    def _banned_pairs(self, rows: int, steps: Ids) -> Ids:
+        """Return the banned (row, token) pairs as an array (pairs, 2)."""
         if self._banned_rows != rows:  # cached until the number of rows changes
-            never = self._never
-            self._banned = np.stack([np.repeat(np.arange(rows), len(never)), np.tile(never, rows)], axis=1)
-            self._banned_early = self._with_ends(np.arange(rows))
+            tokens = self._always_banned
+            self._banned = np.stack([np.repeat(np.arange(rows), len(tokens)), np.tile(tokens, rows)], axis=1)
+            self._banned_with_ends = self._with_ends(np.arange(rows))
             self._banned_rows = rows
         if not self._options.min_length:
             return self._banned
-        early = steps <= self._options.min_length  # (sentences,)
-        if not early.any():
+        too_short = steps <= self._options.min_length  # (sentences,)
+        if not too_short.any():
             return self._banned
-        if early.all():
-            return self._banned_early
-        return self._with_ends(np.nonzero(np.repeat(early, self._options.rows))[0])
+        if too_short.all():
+            return self._banned_with_ends
+        return self._with_ends(np.nonzero(np.repeat(too_short, self._options.rows))[0])
 
     def _with_ends(self, rows: Ids) -> Ids:
-        """Return the banned pairs of all rows, with the end symbols for the given rows."""
+        """Return the banned pairs of all rows, with the end symbols banned in the given rows."""
         ends = [np.stack([rows, np.full_like(rows, end)], axis=1) for end in self._symbols.ends]
         return np.concatenate([self._banned, *ends])
 
-    def _forced_now(self, steps: Ids, indices: Ids) -> Ids | None:
+    def _forced_tokens(self, steps: Ids, indices: Ids) -> Ids | None:
         if not self._may_force:
             return None
         width = self._forced.shape[1]
@@ -256,16 +257,16 @@ class Constraints:
 
 
 def repeated_ngrams(history: Ids, size: int) -> Ids:
-    """Return (pairs, 2) of (row, token) that would repeat an n-gram of the row.
+    """Return the (row, token) pairs that would repeat an n-gram of the row, as an array (pairs, 2).
 
     Args:
-        history: (rows, target) tokens so far, preceded by -1s.
+        history: (rows, target) tokens so far, padded with -1 on the left.
         size: tokens of an n-gram.
     """
     if history.shape[1] < size:
         return np.zeros((0, 2), dtype=np.int64)
     windows = np.lib.stride_tricks.sliding_window_view(history, size, axis=1)  # (rows, windows, size)
     suffix = history[:, None, history.shape[1] - size + 1 :]  # (rows, 1, size - 1)
-    alike = (windows[:, :, :-1] == suffix).all(axis=2) & (windows[:, :, 0] >= 0)  # (rows, windows)
-    row, window = np.nonzero(alike)
+    repeats = (windows[:, :, :-1] == suffix).all(axis=2) & (windows[:, :, 0] >= 0)  # (rows, windows)
+    row, window = np.nonzero(repeats)
     return np.stack([row, windows[row, window, -1]], axis=1)

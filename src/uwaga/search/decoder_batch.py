@@ -1,4 +1,4 @@
-"""A batch of sentences searched by the decoder's own beam search (M22, M24).
+"""A batch of sentences decoded by the decoder's own beam search (M22, M24).
 
 Results are bit-identical to those of :class:`uwaga.search.beam_batch.BeamBatch`; the test
 ``tests/search/test_search_by_decoder.py`` checks this over random models and options.
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from uwaga.search.phrases import Phrases
 
 MAX_STEPS = 1 << 16
-"""Maximum steps: the divisor of every length is computed in advance."""
-MIN_TABLE = 1 << 9
-"""Minimum lengths of that table."""
+"""Maximum steps; the divisors of all lengths are computed in advance."""
+MIN_DIVISORS = 1 << 9
+"""Minimum number of divisors computed in advance."""
 
 
 def searched_by_decoder(decoder: Decoder, options: SearchOptions, limits: Sequence[int]) -> bool:
@@ -37,8 +37,7 @@ def searched_by_decoder(decoder: Decoder, options: SearchOptions, limits: Sequen
 
 
 class DecoderBatch:
-    """A batch with the interface of :class:`uwaga.search.beam_batch.BeamBatch`, which documents the
-    arguments.
+    """A batch with the interface and arguments of :class:`uwaga.search.beam_batch.BeamBatch`.
 
     Args:
         streams: report each token as it is decided.
@@ -52,7 +51,7 @@ class DecoderBatch:
         sources: Sequence[Sequence[int]],
         prefixes: Sequence[Sequence[int]],
         limits: Sequence[int],
-        enough: int,
+        pool_size: int,
         phrases: Sequence[Phrases | None] | None = None,
         streams: bool = False,
         drafts: Sequence[Draft | None] = (),
@@ -66,12 +65,12 @@ class DecoderBatch:
         self._phrases = phrases
         self._entered = 0
         longest = int(self._limits.max())
-        inside = None
+        continues_word = None
         if phrases is not None:
-            from uwaga.search.phrases import word_parts
+            from uwaga.search.phrases import word_continuations
 
-            inside = word_parts(phrases)
-        self._search = _search(decoder, options, enough, longest, inside, streams)
+            continues_word = word_continuations(phrases)
+        self._search = _start_search(decoder, options, pool_size, longest, continues_word, streams)
 
     @property
     def running(self) -> Ids:
@@ -80,27 +79,27 @@ class DecoderBatch:
 
     @property
     def waiting(self) -> Ids:
-        """(sentences,) source tokens of the sentences that have not entered, in their order."""
+        """(sentences,) source tokens of the sentences that have not entered, in order."""
         return self._lengths[self._entered :]
 
     def admit(self, count: int) -> None:
         """Add the next ``count`` sentences."""
-        which = slice(self._entered, self._entered + count)
-        memory = self._decoder.encode(self._sources[which])
-        begun = self._limits[which], self._uncounted[which], self._forced[which]
-        phrases = () if self._phrases is None else self._phrases[which]
+        entering = slice(self._entered, self._entered + count)
+        memory = self._decoder.encode(self._sources[entering])
+        constraints = self._limits[entering], self._uncounted[entering], self._forced[entering]
+        phrases = () if self._phrases is None else self._phrases[entering]
         tables = [None if phrase is None else phrase.tables for phrase in phrases]
-        self._search.enter(memory, *begun, tables, self._drafts[which])
+        self._search.enter(memory, *constraints, tables, self._drafts[entering])
         self._entered += count
 
     def step(self) -> StepOutcome | None:
-        """Make steps until others may enter or all are finished; a single step when streaming."""
+        """Run steps until other sentences may enter or all are finished; a single step when streaming."""
         if self._streams:
-            return self._streamed()
+            return self._streaming_step()
         self._search.run(next_entry(self.waiting, self._options.rows, self._options.batch_tokens))
         return None
 
-    def _streamed(self) -> StepOutcome:
+    def _streaming_step(self) -> StepOutcome:
         before = self._search.running
         self._search.run(MAX_TOKENS)
         decided = self._search.decided()
@@ -123,27 +122,33 @@ class DecoderBatch:
         ]
 
 
-def _search(
+def _start_search(
     decoder: Decoder,
     options: SearchOptions,
-    enough: int,
+    pool_size: int,
     longest: int,
-    inside: NDArray[np.bool_] | None,
+    continues_word: NDArray[np.bool_] | None,
     streams: bool,
 ) -> BeamSearch:
     assert decoder.beam_search is not None
-    longest = max(1 << (longest - 1).bit_length(), MIN_TABLE)  # rounded, so that searches share their rules
-    rules = _rules(decoder.symbols, options, enough, longest, streams)
-    return decoder.beam_search(rules if inside is None else replace(rules, inside=inside))
+    longest = max(
+        1 << (longest - 1).bit_length(), MIN_DIVISORS
+    )  # rounded, so that searches share their rules
+    rules = _rules(decoder.symbols, options, pool_size, longest, streams)
+    return decoder.beam_search(
+        rules if continues_word is None else replace(rules, continues_word=continues_word)
+    )
 
 
 @lru_cache(maxsize=64)
-def _rules(symbols: Symbols, options: SearchOptions, enough: int, longest: int, streams: bool) -> BeamRules:
-    """Return rules shared by all searches with the same options; their arrays are never changed."""
+def _rules(
+    symbols: Symbols, options: SearchOptions, pool_size: int, longest: int, streams: bool
+) -> BeamRules:
+    """Return the rules shared by all searches with the same options; their arrays are never modified."""
     ranking = Ranking(options.length_formula, options.length_penalty)
     return BeamRules(
         beams=options.beam,
-        enough=enough,
+        pool_size=pool_size,
         nbest=options.nbest,
         start=start_token(options, symbols),
         banned=banned_tokens(options, symbols),

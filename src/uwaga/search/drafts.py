@@ -1,7 +1,7 @@
-"""Greedy search that checks drafts: several tokens of a known target in each pass of the model (M42).
+"""Greedy search that verifies drafts, several tokens in each pass of the model (M42).
 
-The model reads a draft's tokens in one pass, as in training, and its best token after each is compared with
-the draft: the longest prefix that it would have written itself is kept, and its own token follows (Stern
+The model reads the tokens of a draft in one pass, as in training, and its best token after each is compared
+with the draft: the longest prefix on which they agree is accepted, and the model's next token follows (Stern
 2018; Leviathan 2023 for the deterministic choice). The result is that without a draft, in fewer passes.
 """
 
@@ -15,24 +15,24 @@ import numpy as np
 from uwaga.decoder import Decoder, Draft, FinishedTarget, Ids, State, Step, target_limit
 from uwaga.errors import SettingsError
 from uwaga.results.translation import DraftUse, Hypothesis
-from uwaga.search.beam_batch import IMPOSSIBLE, not_numbers
+from uwaga.search.beam_batch import IMPOSSIBLE_LOG_PROB, nan_error
 from uwaga.search.blocks import BlockCursor, BlockDrafts
 from uwaga.search.constraints import Constraints, banned_tokens, start_token, starts_with_first
 from uwaga.search.options import SearchOptions
 from uwaga.search.rank import Ranking, StepOutcome, hypothesis
 
-MISSING = 5
-"""Cost of a target's token that the draft lacks; leaving out a token of the draft costs 1."""
-FIRST_WINDOW, MOST_WINDOW = 7, 63
-"""Tokens proposed at first, and at most: with the last token, whole blocks of 8 rows of a product."""
+MISSING_COST = 5
+"""Cost of a target token that the draft lacks; skipping a token of the draft costs 1."""
+INITIAL_WINDOW, MAX_WINDOW = 7, 63
+"""Initial and maximum number of tokens to propose: with the last token, multiples of 8 rows of a product."""
 
 
 def checked_drafts(
     decoder: Decoder, options: SearchOptions, drafts: Sequence[Draft | None] | None, limits: Sequence[int]
 ) -> list[Draft | None]:
-    """Return the draft of each sentence, None for none, without what follows an end symbol.
+    """Return the draft of each sentence, None for none, cut at the first end symbol.
 
-    It has at most as many tokens as the sentence's target, which ``limits`` has.
+    Its tokens are limited to ``limits``, the maximum target tokens of each sentence.
     """
     if drafts is None or not any(draft is not None for draft in drafts):
         return [None] * len(limits)
@@ -40,13 +40,13 @@ def checked_drafts(
         raise SettingsError(f"{len(drafts)} drafts for {len(limits)} sentences: give one for each, or none")
     _check_greedy(options)
     return [
-        None if each is None else _checked(decoder, options, each, at, limit)
-        for at, (each, limit) in enumerate(zip(drafts, limits, strict=True), 1)
+        None if draft is None else _checked(decoder, options, draft, number, limit)
+        for number, (draft, limit) in enumerate(zip(drafts, limits, strict=True), 1)
     ]
 
 
 def checked_drafter(decoder: Decoder, options: SearchOptions, drafter: Decoder) -> Decoder:
-    """Return a model that drafts blocks for another."""
+    """Check that a model can draft for another, and return it."""
     _check_greedy(options)
     if drafter.vocabulary != decoder.vocabulary:
         raise SettingsError(
@@ -74,31 +74,31 @@ def _checked(decoder: Decoder, options: SearchOptions, draft: Draft, number: int
                 f"{decoder.vocabulary}"
             )
     ends = decoder.symbols.ends
-    tokens = tokens[: next((at for at, token in enumerate(tokens) if token in ends), len(tokens))]
+    tokens = tokens[: next((index for index, token in enumerate(tokens) if token in ends), len(tokens))]
     if not tokens:
         return None
-    begun = tuple(starts_with_first(tokens, options))
-    shown = None if draft.shown is None else max(0, draft.shown) + len(begun) - len(tokens)
-    return Draft(begun[:limit], draft.bias, shown)
+    forced = tuple(starts_with_first(tokens, options))
+    biased = None if draft.biased is None else max(0, draft.biased) + len(forced) - len(tokens)
+    return Draft(forced[:limit], draft.bias, biased)
 
 
 class DraftCursor:
-    """The place in a draft; the twin of ``DraftCursor`` in native/search/draft.h, which documents it."""
+    """The position in a draft; the twin of ``DraftCursor`` in native/search/draft.h, which documents it."""
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self.tokens = list(tokens)
         self.follows = True
         self.proposed = self.accepted = self.passes = 0
         self._next = 0
-        self._window = FIRST_WINDOW
+        self._window = INITIAL_WINDOW
         self._distances = list(range(len(self.tokens) + 1))
 
-    def proposal(self, most: int) -> list[int]:
-        """Return the tokens to propose, at most ``most``."""
-        return self.tokens[self._next : self._next + max(0, min(self._window, most))]
+    def proposal(self, limit: int) -> list[int]:
+        """Return the tokens to propose, at most ``limit``."""
+        return self.tokens[self._next : self._next + max(0, min(self._window, limit))]
 
-    def take(self, token: int) -> None:
-        """Take a decided token."""
+    def advance(self, token: int) -> None:
+        """Move past a decided token."""
         size = len(self.tokens)
         nearest, equal = self._align(token)
         expected = self._next < size and self.tokens[self._next] == token
@@ -113,30 +113,35 @@ class DraftCursor:
             self._window = max(self._window, 1)
 
     def _align(self, token: int) -> tuple[int, bool]:
-        """Count a token of the target; return the nearest place, and whether the token before it is equal."""
-        replaced = min(self._next + 1, len(self.tokens))
-        before = self._distances[0]
-        self._distances[0] += MISSING
-        best = (self._distances[0], True, replaced, 0)
-        for at, drafted in enumerate(self.tokens, 1):
-            here = before + (0 if drafted == token else MISSING)
-            before = self._distances[at]
-            self._distances[at] = distance = min(here, before + MISSING, self._distances[at - 1] + 1)
-            equal = drafted == token and distance == here
-            best = min(best, (distance, not equal, abs(at - replaced), -at))
+        """Add a token of the target to the alignment.
+
+        Return the nearest position, and whether the draft's token before it equals the token.
+        """
+        next_position = min(self._next + 1, len(self.tokens))
+        diagonal = self._distances[0]
+        self._distances[0] += MISSING_COST
+        best = (self._distances[0], True, next_position, 0)
+        for position, drafted in enumerate(self.tokens, 1):
+            replacement = diagonal + (0 if drafted == token else MISSING_COST)
+            diagonal = self._distances[position]
+            self._distances[position] = distance = min(
+                replacement, diagonal + MISSING_COST, self._distances[position - 1] + 1
+            )
+            equal = drafted == token and distance == replacement
+            best = min(best, (distance, not equal, abs(position - next_position), -position))
         return -best[3], not best[1]
 
     def count(self, proposed: int, accepted: int) -> None:
-        """Count a pass and adapt the number of proposed tokens."""
+        """Count a pass and adjust the number of tokens to propose."""
         self.passes += 1
         self.proposed += proposed
         self.accepted += accepted
         if not proposed:
             return
         if accepted == proposed:
-            self._window = min(2 * self._window + 1, MOST_WINDOW)
+            self._window = min(2 * self._window + 1, MAX_WINDOW)
         else:
-            self._window = min(max(2 * accepted, 3), FIRST_WINDOW) if accepted else self._window // 2
+            self._window = min(max(2 * accepted, 3), INITIAL_WINDOW) if accepted else self._window // 2
 
     @property
     def use(self) -> DraftUse:
@@ -157,24 +162,24 @@ class _Target:
         if blocks:
             self.cursor = BlockCursor(start)
         self.bias = 0.0 if draft is None else draft.bias
-        self.shown = 0 if draft is None else len(draft.tokens[: draft.shown])
+        self.biased = 0 if draft is None else len(draft.tokens[: draft.biased])
         self.finished: tuple[float, bool] | None = None
 
-    def favoured(self, ahead: int) -> int:
-        """Return the draft's token that a step is biased towards, or -1."""
-        at = len(self.tokens) + ahead
+    def favoured(self, offset: int) -> int:
+        """Return the draft token that a step is biased towards, or -1."""
+        position = len(self.tokens) + offset
         if not isinstance(self.cursor, DraftCursor) or not self.cursor.follows:
             return -1
-        if not self.bias or at >= self.shown:
+        if not self.bias or position >= self.biased:
             return -1
-        return self.cursor.tokens[at]
+        return self.cursor.tokens[position]
 
 
 class DraftBatch:
     """A batch of sentences with drafts, with the interface of :class:`uwaga.search.beam_batch.BeamBatch`.
 
-    A decoder without ``verify`` makes plain steps; a bias counts all the same. With a ``drafter`` every
-    sentence is drafted block by block, and ``drafts`` are not used.
+    A decoder without ``verify`` makes ordinary steps; a bias still applies. With a ``drafter`` every sentence
+    is drafted block by block, and ``drafts`` are ignored.
     """
 
     def __init__(
@@ -213,13 +218,13 @@ class DraftBatch:
 
     @property
     def waiting(self) -> Ids:
-        """(sentences,) source tokens of the sentences that have not entered, in their order."""
+        """(sentences,) source tokens of the sentences that have not entered, in order."""
         return self._lengths[self._entered :]
 
     def admit(self, count: int) -> None:
         """Add the next ``count`` sentences; to a batch in progress only if the decoder can join states."""
-        numbers = range(self._entered, self._entered + count)
-        sources = [self._sources[at] for at in numbers]
+        indices = range(self._entered, self._entered + count)
+        sources = [self._sources[index] for index in indices]
         state = self._decoder.start(self._decoder.encode(sources), 1)
         if self._blocks is not None:
             self._blocks.admit(sources)
@@ -228,89 +233,90 @@ class DraftBatch:
             assert self._state is not None
             state = self._decoder.join(self._state, state)
         self._state = state
-        self._running += numbers
+        self._running += indices
         self._entered += count
 
     def step(self) -> StepOutcome:
-        """Let the model read the last token of each sentence and what its draft proposes."""
+        """Run the model on the last token and the proposed tokens of each sentence."""
         if self._blocks is not None:
-            cursors = [self._targets[at].cursor for at in self._running]
-            rooms = list(map(self._room, self._running))
-            self._blocks.draft([each for each in cursors if isinstance(each, BlockCursor)], rooms)
-        fed = [[self._targets[at].last, *self._proposal(at)] for at in self._running]
-        step = self._read(fed)
-        kept, extended, done, row = [], [], [], 0
-        still: list[int] = []
-        for at, tokens in zip(self._running, fed, strict=True):
-            target = self._targets[at]
-            used = 0
+            cursors = [self._targets[index].cursor for index in self._running]
+            limits = list(map(self._draft_limit, self._running))
+            self._blocks.draft([cursor for cursor in cursors if isinstance(cursor, BlockCursor)], limits)
+        inputs = [[self._targets[index].last, *self._proposal(index)] for index in self._running]
+        step = self._read(inputs)
+        rows, extended, finished, row = [], [], [], 0
+        running: list[int] = []
+        for index, tokens in zip(self._running, inputs, strict=True):
+            target = self._targets[index]
+            accepted = 0
             while True:
-                self._take(at, target, step, row + used)
-                if target.finished is not None or used + 1 == len(tokens):
+                self._decide(index, target, step, row + accepted)
+                if target.finished is not None or accepted + 1 == len(tokens):
                     break
-                if target.last != tokens[used + 1]:
+                if target.last != tokens[accepted + 1]:
                     break
-                used += 1
+                accepted += 1
             if target.cursor is not None:
-                target.cursor.count(len(tokens) - 1, used)
-            decided = range(len(target.tokens) - used - 1, len(target.tokens))
+                target.cursor.count(len(tokens) - 1, accepted)
+            decided = range(len(target.tokens) - accepted - 1, len(target.tokens))
             extended += [
-                (at, target.tokens[each], target.log_probs[each])
-                for each in decided
-                if 0 <= each < len(target.tokens) and target.tokens[each] not in self._decoder.symbols.ends
+                (index, target.tokens[position], target.log_probs[position])
+                for position in decided
+                if 0 <= position < len(target.tokens)
+                and target.tokens[position] not in self._decoder.symbols.ends
             ]
             if target.finished is None:
-                still.append(at)
-                kept.append(row + used)
+                running.append(index)
+                rows.append(row + accepted)
             else:
-                done.append(at)
+                finished.append(index)
             row += len(tokens)
-        if kept and len(kept) < row:
-            self._state = step.state.select(np.array(kept, dtype=np.int64))
+        if rows and len(rows) < row:
+            self._state = step.state.select(np.array(rows, dtype=np.int64))
         else:
             self._state = step.state
-        if self._blocks is not None and len(still) < len(self._running):
-            places = {at: place for place, at in enumerate(self._running)}
-            self._blocks.keep(np.array([places[at] for at in still], dtype=np.int64))
-        self._running = still
+        if self._blocks is not None and len(running) < len(self._running):
+            positions = {index: position for position, index in enumerate(self._running)}
+            self._blocks.select(np.array([positions[index] for index in running], dtype=np.int64))
+        self._running = running
         return StepOutcome(
-            np.array([at for at, _, _ in extended], dtype=np.int64),
+            np.array([index for index, _, _ in extended], dtype=np.int64),
             np.array([token for _, token, _ in extended], dtype=np.int64),
             np.array([log_prob for _, _, log_prob in extended], dtype=np.float64),
-            np.array(done, dtype=np.int64),
+            np.array(finished, dtype=np.int64),
         )
 
-    def _proposal(self, at: int) -> list[int]:
-        target = self._targets[at]
+    def _proposal(self, index: int) -> list[int]:
+        target = self._targets[index]
         if target.cursor is None or self._decoder.verify is None:
             return []
-        return target.cursor.proposal(self._room(at))
+        return target.cursor.proposal(self._draft_limit(index))
 
-    def _room(self, at: int) -> int:
-        """Return the most tokens that can be proposed for a sentence."""
-        longest = int(self._constraints.limits[at])
+    def _draft_limit(self, index: int) -> int:
+        """Return the maximum number of tokens to propose for a sentence."""
+        longest = int(self._constraints.limits[index])
         if self._blocks is not None:
             drafter = self._blocks.drafter
-            limit = target_limit(drafter, len(self._sources[at]))
+            limit = target_limit(drafter, len(self._sources[index]))
             longest = longest if limit is None else min(longest, limit)
-        return longest - len(self._targets[at].tokens) - 1
+        return longest - len(self._targets[index].tokens) - 1
 
-    def _read(self, fed: list[list[int]]) -> Step:
-        counts = list(map(len, fed))
+    def _read(self, inputs: list[list[int]]) -> Step:
+        counts = list(map(len, inputs))
         indices = np.repeat(np.array(self._running, dtype=np.int64), counts)
-        done = [len(self._targets[at].tokens) for at in self._running]
+        lengths = [len(self._targets[index].tokens) for index in self._running]
         steps = np.array(
-            [1 + n + i for n, c in zip(done, counts, strict=True) for i in range(c)], dtype=np.int64
+            [1 + n + i for n, c in zip(lengths, counts, strict=True) for i in range(c)], dtype=np.int64
         )
         favoured = np.array(
             [
-                [self._targets[at].favoured(ahead)]
-                for at, count in zip(self._running, counts, strict=True)
-                for ahead in range(count)
+                [self._targets[index].favoured(offset)]
+                for index, count in zip(self._running, counts, strict=True)
+                for offset in range(count)
             ],
             dtype=np.int64,
         )
-        history = self._history(fed) if self._options.no_repeat_ngram else None
+        history = self._history(inputs) if self._options.no_repeat_ngram else None
         choice = self._constraints.choice(
             steps, indices, history, favoured if (favoured >= 0).any() else None
         )
@@ -319,83 +325,92 @@ class DraftBatch:
         assert self._state is not None
         if max(counts) > 1:
             assert self._decoder.verify is not None
-            return self._decoder.verify(fed, self._state, choice)
-        return self._decoder.step(np.array([each[0] for each in fed], dtype=np.int64), self._state, choice)
+            return self._decoder.verify(inputs, self._state, choice)
+        return self._decoder.step(
+            np.array([tokens[0] for tokens in inputs], dtype=np.int64), self._state, choice
+        )
 
-    def _history(self, fed: list[list[int]]) -> Ids:
-        """Return (rows, target) the tokens before each row's, after -1s."""
+    def _history(self, inputs: list[list[int]]) -> Ids:
+        """Return the tokens (rows, target) before that of each row, padded with -1 on the left."""
         rows = [
-            [*self._targets[at].tokens, *tokens[1 : ahead + 1]]
-            for at, tokens in zip(self._running, fed, strict=True)
-            for ahead in range(len(tokens))
+            [*self._targets[index].tokens, *tokens[1 : offset + 1]]
+            for index, tokens in zip(self._running, inputs, strict=True)
+            for offset in range(len(tokens))
         ]
         history = np.full((len(rows), max(map(len, rows))), -1, dtype=np.int64)
-        for into, row in zip(history, rows, strict=True):
-            into[len(into) - len(row) :] = row
+        for target, row in zip(history, rows, strict=True):
+            target[len(target) - len(row) :] = row
         return history
 
-    def _take(self, at: int, target: _Target, step: Step, row: int) -> None:
+    def _decide(self, index: int, target: _Target, step: Step, row: int) -> None:
         """Decide the token of a row."""
         if np.isnan(step.log_probs[row]).any():
-            raise not_numbers(len(target.tokens) + 1)
+            raise nan_error(len(target.tokens) + 1)
         column = self._column(target, step, row)
         token, log_prob = int(step.tokens[row, column]), float(step.log_probs[row, column])
         gain = log_prob
         if self._forced is not None and self._forced[row] >= 0:
-            gain = max(gain, IMPOSSIBLE) if self._options.score_forced is True else 0.0
+            gain = max(gain, IMPOSSIBLE_LOG_PROB) if self._options.score_forced is True else 0.0
         if target.rank + gain == -math.inf:  # all tokens are banned
-            target.finished = self._score(at, target), True
+            target.finished = self._score(index, target), True
             return
         target.tokens.append(token)
         target.log_probs.append(log_prob)
         if step.attention is not None:
-            target.attention.append(step.attention[row, : self._lengths[at]])
+            target.attention.append(step.attention[row, : self._lengths[index]])
         target.rank += gain
         target.last = token
         if target.cursor is not None:
-            target.cursor.take(token)
-        limited = len(target.tokens) == self._constraints.limits[at]
+            target.cursor.advance(token)
+        limited = len(target.tokens) == self._constraints.limits[index]
         ended = token in self._decoder.symbols.ends
         if ended or limited:
             cut = limited and (self._options.force_end or not ended)
-            target.finished = self._score(at, target), bool(cut)
+            target.finished = self._score(index, target), bool(cut)
 
     def _column(self, target: _Target, step: Step, row: int) -> int:
-        """Return the column of the chosen candidate (Arivazhagan 2020, eq. 2): 0 without a bias."""
+        """Return the column of the selected candidate (Arivazhagan 2020, eq. 2): 0 without a bias."""
         favoured = -1 if self._favoured is None else int(self._favoured[row])
         if favoured < 0 or favoured == step.tokens[row, 0] or step.log_probs[row, 1] == -np.inf:
             return 0
-        best, wanted = (math.exp(float(each)) for each in step.log_probs[row, :2])
-        return 0 if best - wanted >= target.bias / (1 - target.bias) else 1
+        best_prob, favoured_prob = (math.exp(float(log_prob)) for log_prob in step.log_probs[row, :2])
+        return 0 if best_prob - favoured_prob >= target.bias / (1 - target.bias) else 1
 
-    def _score(self, at: int, target: _Target) -> float:
-        depth = np.array([len(target.tokens) - self._constraints.uncounted[at]], dtype=np.int64)
+    def _score(self, index: int, target: _Target) -> float:
+        depth = np.array([len(target.tokens) - self._constraints.uncounted[index]], dtype=np.int64)
         return float(target.rank / self._ranking.divisor(depth)[0])
 
     def finished(self, indices: Ids) -> list[list[FinishedTarget]]:
-        """Return the n-best list of each sentence as a :class:`uwaga.decoder.BeamSearch` does."""
+        """Return the n-best list of each sentence, as :meth:`uwaga.decoder.BeamSearch.finished` does."""
         return [
             []
             if target.finished is None
             else [
                 FinishedTarget(
-                    target.tokens, target.log_probs, target.finished[0], target.finished[1], _use(target)
+                    target.tokens,
+                    target.log_probs,
+                    target.finished[0],
+                    target.finished[1],
+                    _draft_use(target),
                 )
             ]
-            for target in (self._targets[at] for at in indices.tolist())
+            for target in (self._targets[index] for index in indices.tolist())
         ]
 
     def hypotheses(self, indices: Ids) -> list[list[Hypothesis]]:
         """Return the n-best list of each sentence."""
-        found = []
-        for at, nbest in zip(indices.tolist(), self.finished(indices), strict=True):
-            seen = np.stack(self._targets[at].attention) if self._targets[at].attention else None
+        results = []
+        for index, nbest in zip(indices.tolist(), self.finished(indices), strict=True):
+            attention = np.stack(self._targets[index].attention) if self._targets[index].attention else None
             ends = self._decoder.symbols.end_symbols
-            found.append(
-                [hypothesis(one.tokens, one.log_probs, seen, *one[2:4], ends, one.draft) for one in nbest]
+            results.append(
+                [
+                    hypothesis(target.tokens, target.log_probs, attention, *target[2:4], ends, target.draft)
+                    for target in nbest
+                ]
             )
-        return found
+        return results
 
 
-def _use(target: _Target) -> DraftUse | None:
+def _draft_use(target: _Target) -> DraftUse | None:
     return None if target.cursor is None else target.cursor.use

@@ -13,7 +13,7 @@ from uwaga.results.translation import Hypothesis
 from uwaga.search.length_batching import length_batches
 
 MAX_LOGITS = 1 << 24
-"""Maximum log-probabilities of a step processed at once."""
+"""Maximum number of log-probabilities in a step."""
 
 
 def entropy(log_probs: LogProbs) -> NDArray[np.float64]:
@@ -33,7 +33,7 @@ def entropy(log_probs: LogProbs) -> NDArray[np.float64]:
 def with_entropies(
     decoder: Decoder,
     sources: Sequence[Sequence[int]],
-    lists: Sequence[Sequence[Hypothesis]],
+    nbest_lists: Sequence[Sequence[Hypothesis]],
     start: int,
     batch_tokens: int,
 ) -> list[list[Hypothesis]]:
@@ -45,28 +45,30 @@ def with_entropies(
     Args:
         decoder: the model.
         sources: token ids of each sentence, with its end symbol.
-        lists: hypotheses of each sentence.
+        nbest_lists: hypotheses of each sentence.
         start: token that decoding starts from.
         batch_tokens: tokens processed together, counting padding.
     """
-    places = [
+    positions = [
         (index, number)
-        for index, hypothesis_list in enumerate(lists)
+        for index, hypothesis_list in enumerate(nbest_lists)
         for number in range(len(hypothesis_list))
     ]
-    results = [list(hypothesis_list) for hypothesis_list in lists]
-    lengths = [max(len(sources[at]), len(results[at][number].token_scores)) for at, number in places]
+    results = [list(hypothesis_list) for hypothesis_list in nbest_lists]
+    lengths = [
+        max(len(sources[index]), len(results[index][number].token_scores)) for index, number in positions
+    ]
     budget = max(1, min(batch_tokens, MAX_LOGITS // decoder.vocabulary))
     for batch in length_batches(lengths, 1, budget):
         # Longest first, so that finished ones are at the end.
         ordered = sorted(
-            (places[number_in_batch] for number_in_batch in batch),
-            key=lambda at: -len(results[at[0]][at[1]].token_scores),
+            (positions[number_in_batch] for number_in_batch in batch),
+            key=lambda position: -len(results[position[0]][position[1]].token_scores),
         )
-        hypotheses = [results[at][number] for at, number in ordered]
-        hypothesis_list = _forced_entropies(decoder, [sources[at] for at, _ in ordered], hypotheses, start)
-        for (at, number), values in zip(ordered, hypothesis_list, strict=True):
-            results[at][number] = replace(results[at][number], entropies=tuple(values))
+        hypotheses = [results[index][number] for index, number in ordered]
+        entropies = _forced_entropies(decoder, [sources[index] for index, _ in ordered], hypotheses, start)
+        for (index, number), values in zip(ordered, entropies, strict=True):
+            results[index][number] = replace(results[index][number], entropies=tuple(values))
     return results
 
 
@@ -75,18 +77,18 @@ def _forced_entropies(
 ) -> list[list[float]]:
     """Return the entropy at each token of hypotheses, which are sorted longest first."""
     lengths = np.array([len(hypothesis.token_scores) for hypothesis in hypotheses])  # (hypotheses,) falling
-    fed: Ids = np.full((len(hypotheses), int(lengths[0])), start, dtype=np.int64)  # (hypotheses, target)
+    inputs: Ids = np.full((len(hypotheses), int(lengths[0])), start, dtype=np.int64)  # (hypotheses, target)
     for row, hypothesis in enumerate(hypotheses):
-        before = hypothesis.tokens[: max(0, len(hypothesis.token_scores) - 1)]
-        fed[row, 1 : 1 + len(before)] = before
+        prefix = hypothesis.tokens[: max(0, len(hypothesis.token_scores) - 1)]
+        inputs[row, 1 : 1 + len(prefix)] = prefix
     entropies: list[list[float]] = [[] for _ in hypotheses]
     state, rows = decoder.start(decoder.encode(sources), 1), len(hypotheses)
-    every_token = Choice(count=1, all_tokens=True)
-    for position in range(fed.shape[1]):
+    all_tokens = Choice(count=1, all_tokens=True)
+    for position in range(inputs.shape[1]):
         running = int((lengths > position).sum())
         if running < rows:
             state, rows = state.select(np.arange(running)), running
-        step = decoder.step(fed[:running, position], state, every_token)
+        step = decoder.step(inputs[:running, position], state, all_tokens)
         state = step.state
         for row, value in enumerate(entropy(step.log_probs).tolist()):
             entropies[row].append(value)

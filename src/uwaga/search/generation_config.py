@@ -62,7 +62,7 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
         raise SettingsError(
             "generation settings combine do_sample with a beam: set num_beams 1 or do_sample false"
         )
-    early = _value(values, "early_stopping", False)
+    early_stopping = _value(values, "early_stopping", False)
     total = _value(values, "max_length", 20)
     steps = _value(values, "max_new_tokens", total - 1)
     return SearchOptions(
@@ -71,7 +71,7 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
         length_penalty=float(_value(values, "length_penalty", 1.0)),
         length_formula="average",
         score_forced=False,
-        early_stopping=True if early is True else False if early == "never" else "estimate",
+        early_stopping=True if early_stopping is True else False if early_stopping == "never" else "estimate",
         min_length=max(0, int(_value(values, "min_length", 0)) - 1),
         max_length=int(steps),
         max_ratio=math.inf,
@@ -107,7 +107,7 @@ def to_generation_config(
         )
     banned = ({*options.banned, *unused} | (set() if options.unknown else {symbols.unknown})) - {symbols.end}
     steps = min(limit for limit in (options.max_length, max_target, 1 << 30) if limit is not None)
-    early: dict[object, object] = {True: True, False: "never", "estimate": False}
+    early_stopping: dict[object, object] = {True: True, False: "never", "estimate": False}
     values: dict[str, Any] = {
         "decoder_start_token_id": symbols.start if options.start is None else options.start,
         "eos_token_id": symbols.end,
@@ -118,7 +118,7 @@ def to_generation_config(
         "bad_words_ids": [[token] for token in sorted(banned)],
         "num_beams": 1 if options.sample else options.beam,
         "length_penalty": 0.0 if options.length_formula == "none" else options.length_penalty,
-        "early_stopping": early[options.early_stopping],
+        "early_stopping": early_stopping[options.early_stopping],
         "min_length": options.min_length + 1 if options.min_length else 0,
         "max_length": steps + 1,
         "no_repeat_ngram_size": options.no_repeat_ngram,

@@ -9,7 +9,7 @@ import numpy as np
 
 from uwaga.decoder import Ids
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[list[int]]:
@@ -34,29 +34,29 @@ def length_batches(lengths: Sequence[int], rows: int, budget: int) -> Iterator[l
 
 
 def map_batches(
-    function: Callable[[list[int]], Iterable[Made]], lengths: Sequence[int], budget: int
-) -> list[Made]:
-    """Call a function with each batch of :func:`length_batches` and return its results by sentence.
+    function: Callable[[list[int]], Iterable[Result]], lengths: Sequence[int], budget: int
+) -> list[Result]:
+    """Call a function with each batch of :func:`length_batches` and return the results in input order.
 
     Args:
         function: returns a result for each sentence index of a batch.
         lengths: tokens of each sentence.
         budget: tokens of a batch, counting padding.
     """
-    results: dict[int, Made] = {}
+    results: dict[int, Result] = {}
     for indices in length_batches(lengths, 1, budget):
         results |= zip(indices, function(indices), strict=True)
     return [results[index] for index in range(len(lengths))]
 
 
 def free_slots(running: Ids, waiting: Ids, rows: int, budget: int) -> int:
-    """Return how many of the waiting sentences to admit now.
+    """Return the number of waiting sentences to admit.
 
     They enter in groups, when a quarter of the budget is free, since encoding many at once is faster.
 
     Args:
         running: (sentences,) source tokens of the sentences being decoded.
-        waiting: (sentences,) source tokens of the waiting sentences, in their order.
+        waiting: (sentences,) source tokens of the waiting sentences, in order.
         rows: decoder rows per sentence.
         budget: tokens.
     """

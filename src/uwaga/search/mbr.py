@@ -1,6 +1,6 @@
-"""Minimum Bayes risk decoding: choose the candidate of the highest expected utility (Kumar & Byrne 2004).
+"""Minimum Bayes risk decoding: select the candidate with the highest expected utility (Kumar & Byrne 2004).
 
-The most probable translation is often not a good one. MBR takes the translation of the highest expected
+The most probable translation is often not a good one. MBR selects the translation with the highest expected
 utility instead, ``argmax_h Σ_y p(y|x) u(h, y)``, where ``u`` measures the similarity of two texts. The sum is
 estimated from samples of equal weight, which are also the candidates (Eikema & Aziz 2020), or from an n-best
 list with its probabilities. Utilities are sacreBLEU's sentence scores, computed for all pairs at once:
@@ -22,9 +22,9 @@ from uwaga.settings.options import check_one_of
 
 UTILITIES: tuple[Utility, ...] = get_args(Utility)
 
-CHARACTERS, BETA = 6, 2.0
+MAX_CHRF_ORDER, CHRF_BETA = 6, 2.0
 """Longest n-gram of chrF and the weight of recall (Popović 2015; sacreBLEU's defaults)."""
-WORDS = 4
+MAX_BLEU_ORDER = 4
 """Longest n-gram of BLEU (Papineni 2002)."""
 WORD = re.compile(r"\w+|[^\w\s]")
 
@@ -35,7 +35,7 @@ Counts = NDArray[np.int64]
 class Overlap(NamedTuple):
     """Counts of the n-grams of one order.
 
-    ``matches`` (candidates, references): common n-grams, each counted as often as in the side with fewer.
+    ``matches`` (candidates, references): common n-grams, clipped to the smaller of the two counts.
     ``candidates`` (candidates,), ``references`` (references,): n-grams of each sentence.
     """
 
@@ -61,22 +61,18 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
     """
     check_one_of("utility", metric, UTILITIES)
     if metric == "chrf":
-        letters = ["".join(text.split()) for text in (*candidates, *references)]
-        return _chrf([_overlap(letters, len(candidates), order) for order in range(1, CHARACTERS + 1)])
+        characters = ["".join(text.split()) for text in (*candidates, *references)]
+        return _chrf([_overlap(characters, len(candidates), order) for order in range(1, MAX_CHRF_ORDER + 1)])
     words = [tuple(WORD.findall(text)) for text in (*candidates, *references)]
-    return _bleu([_overlap(words, len(candidates), order) for order in range(1, WORDS + 1)])
+    return _bleu([_overlap(words, len(candidates), order) for order in range(1, MAX_BLEU_ORDER + 1)])
 
 
 def _overlap(sentences: Sequence[Sequence[str]], candidates: int, order: int) -> Overlap:
-    """Count the n-grams of one order; the first ``candidates`` sentences are candidates, the rest
-    references.
-    """
+    """Count the n-grams of one order; the sentences after the first ``candidates`` are references."""
     numbers: dict[Sequence[str], int] = {}
     rows, columns = list[int](), list[int]()
     for row, units in enumerate(sentences):
-        ids = [
-            numbers.setdefault(units[at : at + order], len(numbers)) for at in range(len(units) - order + 1)
-        ]
+        ids = [numbers.setdefault(units[i : i + order], len(numbers)) for i in range(len(units) - order + 1)]
         columns += ids
         rows += [row] * len(ids)
     width = len(numbers)
@@ -84,12 +80,14 @@ def _overlap(sentences: Sequence[Sequence[str]], candidates: int, order: int) ->
         np.array(rows, np.int64) * width + np.array(columns, np.int64), minlength=len(sentences) * width
     )
     counts = flat.reshape(len(sentences), width).astype(np.int32)  # (sentences, n-grams)
-    of_candidates, of_references = counts[:candidates], counts[candidates:]
-    matches = np.array([np.minimum(row, of_references).sum(axis=1) for row in of_candidates], dtype=np.int64)
+    candidate_counts, reference_counts = counts[:candidates], counts[candidates:]
+    matches = np.array(
+        [np.minimum(row, reference_counts).sum(axis=1) for row in candidate_counts], dtype=np.int64
+    )
     return Overlap(
-        matches.reshape(len(of_candidates), len(of_references)),
-        of_candidates.sum(axis=1, dtype=np.int64),
-        of_references.sum(axis=1, dtype=np.int64),
+        matches.reshape(len(candidate_counts), len(reference_counts)),
+        candidate_counts.sum(axis=1, dtype=np.int64),
+        reference_counts.sum(axis=1, dtype=np.int64),
     )
 
 
@@ -98,14 +96,14 @@ def _chrf(orders: Sequence[Overlap]) -> Scores:
     shape = orders[0].matches.shape
     precision, recall, used = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for matches, candidates, references in orders:
-        both = (candidates[:, None] > 0) & (references > 0)  # (candidates, references)
-        precision += np.where(both, matches / np.maximum(candidates, 1)[:, None], 0.0)
-        recall += np.where(both, matches / np.maximum(references, 1), 0.0)
-        used += both
+        present = (candidates[:, None] > 0) & (references > 0)  # (candidates, references)
+        precision += np.where(present, matches / np.maximum(candidates, 1)[:, None], 0.0)
+        recall += np.where(present, matches / np.maximum(references, 1), 0.0)
+        used += present
     precision, recall = precision / np.maximum(used, 1), recall / np.maximum(used, 1)
-    weight = BETA**2
-    below = weight * precision + recall
-    f = (1 + weight) * precision * recall / np.where(below > 0, below, 1.0)
+    weight = CHRF_BETA**2
+    denominator = weight * precision + recall
+    f = (1 + weight) * precision * recall / np.where(denominator > 0, denominator, 1.0)
     return np.asarray(100.0 * f)
 
 
@@ -120,11 +118,11 @@ def _bleu(orders: Sequence[Overlap]) -> Scores:
         share = np.where(missed, 0.5**halvings, matches) / np.maximum(candidates, 1)[:, None]
         logs += np.where(long_enough, np.log(np.where(long_enough, share, 1.0)), 0.0)
     _, candidates, references = orders[0]
-    used = sum((one.candidates > 0).astype(np.int64) for one in orders)
+    used = sum((order.candidates > 0).astype(np.int64) for order in orders)
     ratio = references / np.maximum(candidates, 1)[:, None]  # (candidates, references)
     brevity = np.exp(np.minimum(0.0, 1.0 - ratio))
     score = 100.0 * brevity * np.exp(logs / np.maximum(used, 1)[:, None])
-    return np.where(np.any([one.matches > 0 for one in orders], axis=0), score, 0.0)
+    return np.where(np.any([order.matches > 0 for order in orders], axis=0), score, 0.0)
 
 
 def expected_utilities(
@@ -133,24 +131,31 @@ def expected_utilities(
     """Return the expected utility of each text under a distribution over the texts.
 
     Args:
-        texts: candidates, at least one; may contain equal ones.
+        texts: candidates, at least one; may contain duplicates.
         weights: probability of each, up to a factor; None for equal weights.
         utility: see :func:`utilities`.
 
     Returns:
         (texts,) from 0 to 100; equal for equal texts.
     """
-    given = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if given.shape != (len(texts),) or not np.isfinite(given).all() or (given < 0).any() or not given.any():
+    masses = np.ones(len(texts)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if (
+        masses.shape != (len(texts),)
+        or not np.isfinite(masses).all()
+        or (masses < 0).any()
+        or not masses.any()
+    ):
         raise SettingsError(
             f"weights must be {len(texts)} finite numbers, none negative and one positive, not "
-            f"{shown(given.tolist())}"
+            f"{shown(masses.tolist())}"
         )
-    different = list(dict.fromkeys(texts))
-    place = {text: at for at, text in enumerate(different)}
-    index = np.array([place[text] for text in texts])  # (texts,)
-    share = np.bincount(index, weights=given / given.sum(), minlength=len(different))  # (different,)
-    return np.asarray((utilities(different, different, utility) @ share)[index])
+    distinct = list(dict.fromkeys(texts))
+    indices = {text: i for i, text in enumerate(distinct)}
+    inverse = np.array([indices[text] for text in texts])  # (texts,)
+    probabilities = np.bincount(
+        inverse, weights=masses / masses.sum(), minlength=len(distinct)
+    )  # (distinct,)
+    return np.asarray((utilities(distinct, distinct, utility) @ probabilities)[inverse])
 
 
 def rank_by_utility(
@@ -164,5 +169,8 @@ def rank_by_utility(
     if not texts:
         return []
     expected = expected_utilities(texts, weights, utility)
-    first = {text: at for at, text in reversed(list(enumerate(texts)))}
-    return [(at, float(expected[at])) for at in sorted(sorted(first.values()), key=lambda at: -expected[at])]
+    first = {text: index for index, text in reversed(list(enumerate(texts)))}
+    return [
+        (index, float(expected[index]))
+        for index in sorted(sorted(first.values()), key=lambda index: -expected[index])
+    ]

@@ -1,4 +1,4 @@
-"""The options of a search: each one a field with its help, bounds and section."""
+"""The options of a search, as fields with their help, bounds and section."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SearchOverrides = dict[str, Any]
 class SearchOptions:
     """How to search: beam size, ranking, length limits, constraints and sampling.
 
-    Every model has its own; a call changes some of them with :meth:`changed`. The fields are the only list of
-    search options: their checks, the options of the command line, the fields of the server's requests and the
-    reference are made from each field's type and metadata (:mod:`uwaga.settings.options`). Lengths are in
+    Each model has its own defaults; a call overrides some of them with :meth:`changed`. Validation, the
+    command-line options, the fields of the server's requests and the reference documentation are all
+    generated from the types and metadata of these fields (:mod:`uwaga.settings.options`). Lengths are in
     target tokens and include a forced prefix.
 
     Raises:
@@ -128,8 +128,8 @@ class SearchOptions:
             unset="the model's",
         ),
     )
-    """Most steps are also ``max_ratio * source tokens + max_extra``, but never too few for ``min_length`` or
-    a prefix. Infinite for no such limit."""
+    """Steps are also limited to ``max_ratio * source tokens + max_extra``, but never to fewer than
+    ``min_length`` or a prefix needs. Infinite for no such limit."""
 
     max_extra: int = field(
         default=20,
@@ -145,7 +145,7 @@ class SearchOptions:
         default=False,
         metadata=option("Force the end symbol at the last step allowed", section="Length", internal=True),
     )
-    """Such a hypothesis is still marked ``truncated``."""
+    """The hypothesis is still marked ``truncated``."""
 
     no_repeat_ngram: int = field(
         default=0,
@@ -168,13 +168,13 @@ class SearchOptions:
         default=None,
         metadata=option("Token id forced as the first", section="Search", minimum=0, internal=True),
     )
-    """It precedes a prefix, unless the prefix begins with it."""
+    """Precedes a prefix, unless the prefix begins with it."""
 
     banned: tuple[int, ...] = field(
         default=(),
         metadata=option("Token ids never produced", section="Search", minimum=0, internal=True),
     )
-    """The start symbol and the padding symbol are never produced in any case."""
+    """The start and padding symbols are always banned."""
 
     unknown: bool = field(
         default=True,
@@ -207,7 +207,7 @@ class SearchOptions:
             unset="1",
         ),
     )
-    """Temperature, then ``top_k``, then ``top_p`` shape the distribution that is sampled. Reported
+    """``temperature``, ``top_k`` and ``top_p`` are applied to the distribution in this order. Reported
     log-probabilities are the model's own."""
 
     top_k: int = field(
@@ -238,8 +238,8 @@ class SearchOptions:
             unset="new each time",
         ),
     )
-    """The seed, the source and the number of the sample determine the draws. With None, :meth:`changed` draws
-    a seed, which then stays; a search that is given None uses 0."""
+    """The seed, the source and the index of the sample determine the draws. With None, :meth:`changed` draws
+    a random seed; a search with None uses 0."""
 
     mbr: int = field(
         default=0,
@@ -301,7 +301,7 @@ class SearchOptions:
     """Source tokens decoded together, counting padding and beams."""
 
     def __post_init__(self) -> None:
-        """Check every value, then their combinations."""
+        """Check the values, then their combinations."""
         check_options(self)
         object.__setattr__(self, "banned", tuple(self.banned))
         if not self.sample and self.nbest > self.beam:
@@ -326,22 +326,22 @@ class SearchOptions:
         return self.nbest if self.sample else self.beam
 
     def changed(self, overrides: Mapping[str, Any]) -> SearchOptions:
-        """Return a model's options with those that a call sets.
+        """Return these options with the overrides of a call.
 
-        A model may sample by default. A call that sets ``beam``, or ``sample`` to False, gets the best
-        translation instead, and the model's temperature, ``top_k`` and ``top_p`` are dropped. ``mbr`` implies
-        ``sample``. Sampling without a seed draws a new one.
+        A model may sample by default. A call that sets ``beam``, or ``sample`` to False, searches for the
+        best translation instead, and the model's temperature, ``top_k`` and ``top_p`` are reset. ``mbr``
+        implies ``sample``. Sampling without a seed draws a new seed.
 
         Args:
             overrides: options by name; None stands for the model's own value.
 
         Raises:
-            SettingsError: a name is unknown, or a value is impossible.
+            SettingsError: a name is unknown, or a value is invalid.
         """
         values = given_options(self.__class__, overrides, "decoding")
         if not values and not self.sample:
             return self
-        for name in ("sample", "mbr"):  # they decide about other options, so they are checked before
+        for name in ("sample", "mbr"):  # other options depend on these, so they are checked first
             if name in values:
                 option_fields(self.__class__)[name].check(values[name])
         mbr = values.get("mbr", self.mbr) > 0
@@ -359,16 +359,16 @@ class SearchOptions:
             SettingsError: as :meth:`changed`, or the options don't allow streaming.
         """
         values = given_options(self.__class__, overrides, "decoding")
-        one_hypothesis: dict[str, Any] = {name: 1 for name in ("beam", "nbest") if name not in values}
-        options = replace(self.changed(overrides), **one_hypothesis)
+        defaults: dict[str, Any] = {name: 1 for name in ("beam", "nbest") if name not in values}
+        options = replace(self.changed(overrides), **defaults)
         options.check_streams()
         return options
 
     def check_streams(self) -> None:
-        """Check that the options allow streaming, which shows each token as soon as it is decided.
+        """Check that the options allow streaming, which yields each token as soon as it is decided.
 
         Raises:
-            SettingsError: a beam, several samples, or output that is computed from whole translations.
+            SettingsError: a beam, several samples, or output computed from complete translations.
         """
         if self.mbr:
             raise SettingsError("streaming shows a single sample; mbr compares several whole samples")
@@ -385,9 +385,9 @@ class SearchOptions:
 
 
 def from_settings(settings: DecodingSettings) -> tuple[SearchOptions, TextOptions]:
-    """Return the group ``decoding`` of a settings file or a model's ``config.json`` as option records.
+    """Return the search and text options of the group ``decoding`` of a settings file or ``config.json``.
 
-    The schema of the settings has checked every value, naming file and key, so none is refused here.
+    The settings schema has already validated the values, with the file and key in its errors.
     """
     values = dict(settings)
     search = {name: values[name] for name in option_fields(SearchOptions) if name in values}

@@ -71,19 +71,19 @@ class TableRanking(Ranking):
         return np.asarray(self.divisors[np.maximum(length, 0)])
 
 
-def columns(values: NDArray[Value], chosen: Ids) -> NDArray[Value]:
-    """Return ``values`` (rows, n) at the columns ``chosen`` (rows, k), faster than ``np.take_along_axis``."""
-    if values.shape[1] == chosen.shape[1] == 1:
+def gather(values: NDArray[Value], indices: Ids) -> NDArray[Value]:
+    """Return ``values`` (rows, n) at the columns ``indices`` (rows, k); ``np.take_along_axis`` is slower."""
+    if values.shape[1] == indices.shape[1] == 1:
         return values  # greedy search
-    return np.asarray(values[np.arange(len(values))[:, None], chosen])
+    return np.asarray(values[np.arange(len(values))[:, None], indices])
 
 
 class FinishedHypotheses:
     """The best finished hypotheses of each sentence, best first.
 
     Axes (sentences, slots); an empty slot has score -inf. ``nodes`` and ``depths`` are the last node of the
-    hypothesis in the trellis and its length. Of equal scores the one that finished first, or was higher in
-    the beam, wins.
+    hypothesis in the trellis and its length. Among equal scores, the hypothesis that finished first or ranked
+    higher in the beam wins.
     """
 
     def __init__(self, sentences: int, slots: int) -> None:
@@ -107,38 +107,38 @@ class FinishedHypotheses:
         best = np.argsort(-merged, axis=1, kind="stable")[:, :slots]  # (added, slots)
 
         def keep(old: NDArray[Value], new: NDArray[Value]) -> NDArray[Value]:
-            return columns(np.concatenate([old[indices], new], axis=1), best)
+            return gather(np.concatenate([old[indices], new], axis=1), best)
 
         self.nodes[indices] = keep(self.nodes, nodes)
         self.depths[indices] = keep(self.depths, np.broadcast_to(depths[:, None], nodes.shape))
         self.truncated[indices] = keep(self.truncated, truncated)
-        self.scores[indices] = columns(merged, best)
+        self.scores[indices] = gather(merged, best)
 
 
-def is_done(
+def search_finished(
     options: SearchOptions,
     ranking: Ranking,
     running: Scores,
     finished: Scores,
-    enough: Ids,
+    pool_sizes: Ids,
     length: Ids,
     longest: Ids,
 ) -> Flags:
-    """Return which sentences a beam search has finished (M24).
+    """Return a mask of the sentences whose beam search is finished (M24).
 
     Args:
-        options: when to stop, and for how many hypotheses.
+        options: the stopping rule and ``nbest``.
         ranking: the length formula.
         running: (sentences,) log-probability as ranked of the best running hypothesis of each sentence.
         finished: (sentences, slots) scores of the finished hypotheses, best first, -inf for none.
-        enough: (sentences,) finished hypotheses to wait for.
-        length: (sentences,) tokens of the running hypotheses that count in the length.
-        longest: (sentences,) maximum of these tokens.
+        pool_sizes: (sentences,) finished hypotheses after which to stop.
+        length: (sentences,) length of the running hypotheses, without uncounted tokens.
+        longest: (sentences,) maximum of this length.
 
     Returns:
         (sentences,) True for finished sentences.
     """
-    worst = finished[np.arange(len(finished)), enough - 1]  # (sentences,)
+    worst = finished[np.arange(len(finished)), pool_sizes - 1]  # (sentences,)
     full = worst > -np.inf
     if options.early_stopping is True:
         return full
@@ -152,14 +152,14 @@ def is_done(
 class StepOutcome:
     """The outcome of a step, for streaming.
 
-    ``extended``, ``tokens``, ``log_probs``: (extended,) the sentences that got a further token, the token and
-    its log-probability. ``done``: (done,) the finished sentences.
+    ``extended``, ``tokens``, ``log_probs``: (extended,) the extended sentences, the new token of each and
+    its log-probability. ``finished``: (finished,) the finished sentences.
     """
 
     extended: Ids
     tokens: Ids
     log_probs: Scores
-    done: Ids
+    finished: Ids
 
 
 def hypothesis(
@@ -171,7 +171,7 @@ def hypothesis(
     end_symbols: Collection[int],
     draft: DraftUse | None = None,
 ) -> Hypothesis:
-    """Return the result: no end symbol, but its score, unless the hypothesis is truncated."""
+    """Return a hypothesis without its end symbol, whose score is retained unless it is truncated."""
     if tokens and tokens[-1] in end_symbols:
         tokens = tokens[:-1]
     if truncated:

@@ -2,9 +2,9 @@
 
 Greedy search is a beam of one. A beam step ranks the ``2 * beam`` best continuations of each sentence: those
 among the best ``beam`` that end are finished; the best ``beam`` that do not end continue. Sampling decodes
-``nbest`` independent rows for each sentence. A step costs a fixed number of numpy calls, whatever the number
-of rows. If the decoder can join states, finished sentences are replaced by waiting ones. A decoder with a
-beam search of its own runs it where the options allow, with the same result.
+``nbest`` independent rows for each sentence. The numpy calls of a step do not increase with the number of
+rows. If the decoder can join states, finished sentences are replaced by waiting ones. A decoder's own beam
+search is used if the options allow it, with the same result.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class StreamEvent:
     """A decided token of a sentence or, as the last event of a sentence, its hypothesis.
 
     ``sentence`` is the index of the input. ``token`` is None in the last event of a sentence; ``hypothesis``
-    is None in all others. The end symbol is not streamed.
+    is None in all others. The end symbol is omitted.
     """
 
     sentence: int
@@ -52,11 +52,11 @@ class StreamEvent:
     hypothesis: Hypothesis | None = None
 
 
-WAVE = 16
-"""Size of a continuous batch, in ordinary batches; limited because its tables grow with each step."""
+CONTINUOUS_BATCH_FACTOR = 16
+"""Size of a continuous batch, in ordinary batches; its tables grow with each step."""
 
 Drafts = Sequence[Draft | None] | Decoder
-"""The draft of each sentence, None for none; or a smaller model, which drafts for all."""
+"""The draft of each sentence, None for none; or a smaller model that drafts for all."""
 Stream = Generator[StreamEvent, None, list[list[Hypothesis]]]
 
 
@@ -72,24 +72,25 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Translate sentences of token ids.
 
-    The result of a sentence does not depend on the others, provided that the decoder's rows don't depend on
-    each other.
+    The result of a sentence does not depend on other sentences, provided that the decoder's rows are
+    independent.
 
     Args:
         decoder: the model.
-        sources: sentences of token ids, each with its end symbol; any number, in any order of lengths.
+        sources: token ids of each sentence, with its end symbol; any number, in any order of lengths.
         options: how to search.
         prefixes: for each sentence, the tokens that its target must begin with (empty for none), after
             ``options.first``.
         on_token: called with each token as it is decided; greedy search or a single sample only.
-        phrases: for each sentence, what its target must contain (M27). Its beam size is ``options.beam``, or
-            more if its banks need it (:func:`uwaga.search.banks.beam_size`). The search of a sentence
-            stops at one finished hypothesis more than its last bank has places, between ``options.nbest`` and
-            ``options.beam``. A result lacks a phrase only if the length limits leave no room for it.
-        drafts: for each sentence, a target that the model would probably write; greedy search only. Without
-            a bias the results are those without drafts, with fewer passes of the model; a decoder that
-            cannot verify drafts ignores them. Or a smaller model of the same vocabulary, which drafts block
-            by block. With phrases, drafts are ignored.
+        phrases: for each sentence, the phrases that its target must contain (M27). Its beam size is
+            ``options.beam``, or larger if its banks need it (:func:`uwaga.search.banks.beam_size`). The
+            search of a sentence stops when it has one more finished hypothesis than its last bank has slots,
+            between ``options.nbest`` and ``options.beam``. A result lacks a phrase only if the length limits
+            leave no room for it.
+        drafts: for each sentence, a probable target; greedy search only. Without a bias the results are those
+            without drafts, with fewer passes of the model; a decoder that cannot verify drafts ignores them.
+            Or a smaller model of the same vocabulary, which drafts block by block. With phrases, drafts are
+            ignored.
 
     Returns:
         For each sentence, up to ``options.nbest`` hypotheses, best first: distinct ones from a beam,
@@ -128,7 +129,7 @@ def stream(
     """Yield each token as it is decided, and each hypothesis when it is finished; see :func:`search`.
 
     Raises:
-        SettingsError: the options ask for a beam or several samples.
+        SettingsError: the options require a beam or several samples.
     """
     return _run(decoder, sources, options, prefixes, True, None, drafts)
 
@@ -150,7 +151,7 @@ def _run(
     check_sources(decoder, sources)
     check_prefixes(decoder, prefixes, len(sources))
     prefixes = [starts_with_first(prefix, options) for prefix in prefixes]
-    checked = _checked(decoder, sources, options, phrases, streaming)
+    checked_phrases = _checked_phrases(decoder, sources, options, phrases, streaming)
     limits = [
         step_limit(
             options,
@@ -161,7 +162,7 @@ def _run(
             0 if sentence_phrases is None or sentence_phrases.bonus is not None else sentence_phrases.total,
         )
         for number, (source, prefix, sentence_phrases) in enumerate(
-            zip(sources, prefixes, checked, strict=True), start=1
+            zip(sources, prefixes, checked_phrases, strict=True), start=1
         )
     ]
     drafter: Decoder | None = None
@@ -171,18 +172,22 @@ def _run(
         if not isinstance(drafts, Sequence):
             drafter, drafts = checked_drafter(decoder, options, drafts), ()
         drafts = checked_drafts(decoder, options, drafts, limits)
-    return _decode_all(decoder, sources, options, prefixes, limits, streaming, checked, drafts, drafter)
+    return _decode_all(
+        decoder, sources, options, prefixes, limits, streaming, checked_phrases, drafts, drafter
+    )
 
 
-def _checked(
+def _checked_phrases(
     decoder: Decoder,
     sources: Sequence[Sequence[int]],
     options: SearchOptions,
     phrases: Sequence[Phrases | None] | None,
     streaming: bool,
 ) -> list[Phrases | None]:
-    """Return the phrases of each sentence, None for none, without alternatives that hold a banned token."""
-    if phrases is None or not any(each is not None and each.total for each in phrases):
+    """Return the phrases of each sentence, None for none, without alternatives that contain banned tokens."""
+    if phrases is None or not any(
+        sentence_phrases is not None and sentence_phrases.total for sentence_phrases in phrases
+    ):
         return [None] * len(sources)
     if len(phrases) != len(sources):
         raise SettingsError(
@@ -190,11 +195,14 @@ def _checked(
         )
     if options.sample or streaming:
         raise SettingsError("phrases need beam search: leave out sample, mbr and streaming, or the phrases")
-    for number, each in enumerate(phrases, start=1):
-        if each is not None:
-            each.check(decoder.symbols, decoder.vocabulary, f"sentence {number}")
-    never = banned_tokens(options, decoder.symbols)
-    return [None if each is None else each.possible(never) for each in phrases]
+    for number, sentence_phrases in enumerate(phrases, start=1):
+        if sentence_phrases is not None:
+            sentence_phrases.check(decoder.symbols, decoder.vocabulary, f"sentence {number}")
+    banned = banned_tokens(options, decoder.symbols)
+    return [
+        None if sentence_phrases is None else sentence_phrases.without_banned(banned)
+        for sentence_phrases in phrases
+    ]
 
 
 def _decode_all(
@@ -208,17 +216,20 @@ def _decode_all(
     drafts: Sequence[Draft | None] | None,
     drafter: Decoder | None,
 ) -> Stream:
-    """Decode together the sentences of equal beam size."""
+    """Decode the sentences in groups of equal beam size."""
     results: list[list[Hypothesis]] = [[] for _ in sources]
     sizes = [options.rows] * len(phrases)
-    if any(each is not None for each in phrases):
+    if any(sentence_phrases is not None for sentence_phrases in phrases):
         from uwaga.search.banks import beam_size
 
-        sizes = [options.rows if each is None else beam_size(options, each) for each in phrases]
+        sizes = [
+            options.rows if sentence_phrases is None else beam_size(options, sentence_phrases)
+            for sentence_phrases in phrases
+        ]
     for width in dict.fromkeys(sizes):
         selected = [index for index, size in enumerate(sizes) if size == width]
         plain = all(phrases[index] is None for index in selected)
-        results_of_width = yield from _decode_alike(
+        width_results = yield from _decode_batches(
             decoder,
             [sources[index] for index in selected],
             options if width == options.rows else replace(options, beam=width),
@@ -230,18 +241,18 @@ def _decode_all(
             [drafts[index] for index in selected] if plain and drafts is not None else None,
             drafter if plain else None,
         )
-        for index, hypotheses in zip(selected, results_of_width, strict=True):
+        for index, hypotheses in zip(selected, width_results, strict=True):
             results[index] = hypotheses
     return results
 
 
-def _decode_alike(
+def _decode_batches(
     decoder: Decoder,
     sources: Sequence[Sequence[int]],
     options: SearchOptions,
     prefixes: Sequence[Sequence[int]],
     limits: Sequence[int],
-    enough: int,
+    pool_size: int,
     streaming: bool,
     phrases: Sequence[Phrases | None] | None,
     drafts: Sequence[Draft | None] | None,
@@ -251,36 +262,38 @@ def _decode_alike(
     lengths = [len(source) for source in sources]
     joining = decoder.join is not None and (drafter is None or drafter.join is not None)
     by_decoder = drafter is None and searched_by_decoder(decoder, options, limits)
-    for indices in length_batches(lengths, options.rows, options.batch_tokens * (WAVE if joining else 1)):
-        of_batch = None if phrases is None else [phrases[index] for index in indices]
-        given = (
+    for indices in length_batches(
+        lengths, options.rows, options.batch_tokens * (CONTINUOUS_BATCH_FACTOR if joining else 1)
+    ):
+        batch_phrases = None if phrases is None else [phrases[index] for index in indices]
+        arguments = (
             decoder,
             options,
             [sources[index] for index in indices],
             [prefixes[index] for index in indices],
             [limits[index] for index in indices],
-            enough,
-            of_batch,
+            pool_size,
+            batch_phrases,
         )
         batch: BeamBatch | DecoderBatch | DraftBatch
-        drafted = [] if drafts is None else [drafts[index] for index in indices]
+        batch_drafts = [] if drafts is None else [drafts[index] for index in indices]
         if by_decoder:
-            batch = DecoderBatch(*given, streams=streaming, drafts=drafted)
-        elif any(drafted) or drafter is not None:
+            batch = DecoderBatch(*arguments, streams=streaming, drafts=batch_drafts)
+        elif any(batch_drafts) or drafter is not None:
             from uwaga.search.drafts import DraftBatch
 
-            batch = DraftBatch(*given[:5], drafted, drafter=drafter)
+            batch = DraftBatch(*arguments[:5], batch_drafts, drafter=drafter)
         else:
             from uwaga.search.beam_batch import BeamBatch
 
-            batch = BeamBatch(*given)
-        entering = len(indices)
+            batch = BeamBatch(*arguments)
+        admitted = len(indices)
         while batch.waiting.size or batch.running.size:
             if joining and batch.waiting.size:
-                entering = free_slots(batch.running, batch.waiting, options.rows, options.batch_tokens)
-            if entering:
-                batch.admit(entering)
-            entering = 0
+                admitted = free_slots(batch.running, batch.waiting, options.rows, options.batch_tokens)
+            if admitted:
+                batch.admit(admitted)
+            admitted = 0
             progress = batch.step()
             if streaming and progress is not None:
                 yield from _events(batch, progress, indices)
@@ -298,5 +311,5 @@ def _events(
     )
     for sentence, token, log_prob in decided:
         yield StreamEvent(indices[sentence], token, log_prob)
-    for sentence, nbest in zip(progress.done.tolist(), batch.hypotheses(progress.done), strict=True):
+    for sentence, nbest in zip(progress.finished.tolist(), batch.hypotheses(progress.finished), strict=True):
         yield StreamEvent(indices[sentence], None, hypothesis=nbest[0])

@@ -1,4 +1,4 @@
-"""Apply a glossary with one model: phrases that translations must contain, and checks that they do."""
+"""Apply a glossary with a model: the phrases that translations must contain, and the check that they do."""
 
 from __future__ import annotations
 
@@ -21,72 +21,79 @@ from uwaga.settings.options import check_one_of
 from uwaga.terms.glossary import Glossary, Match
 from uwaga.tokenizers.subwords import Subwords
 
-GivenGlossary = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
-"""The glossary argument of a call; see :meth:`uwaga.terms.Glossary.of`."""
+GlossaryArgument = Glossary | Mapping[str, str | Sequence[str] | None] | str | PathLike[str] | None
+"""The glossary argument of a call; see :meth:`uwaga.terms.Glossary.from_argument`."""
 BONUS = 3.0
 """Score bonus of each token of a term in soft mode, in nats."""
-GLUED = "("
+UNSPACED_CONTEXT = "("
 """Text before a term when it is encoded without a preceding space."""
-PATTERN = re.compile(r"\s+")
+WHITE_SPACE = re.compile(r"\s+")
 
-_inside: WeakKeyDictionary[Subwords, NDArray[np.bool_]] = WeakKeyDictionary()
-_spelt: WeakKeyDictionary[Glossary, WeakSet[Subwords]] = WeakKeyDictionary()
+_continuations: WeakKeyDictionary[Subwords, NDArray[np.bool_]] = WeakKeyDictionary()
+_spellable: WeakKeyDictionary[Glossary, WeakSet[Subwords]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
 class SentenceTerms:
-    """The terms of a sentence: their matches, and the allowed forms and the phrase number of each."""
+    """The terms of a sentence: their matches, and for each match the allowed forms and the phrase number."""
 
     matches: tuple[Match, ...]
     forms: tuple[tuple[str, ...], ...]
-    of_phrase: tuple[int, ...]
+    phrase_numbers: tuple[int, ...]
     phrases: Phrases
 
-    def uses(self, tokens: Sequence[int], text: str) -> list[TermUse]:
+    def find_uses(self, tokens: Sequence[int], text: str) -> list[TermUse]:
         """Return the use of each term in a translation.
 
         Args:
             tokens: tokens of the translation.
-            text: the same translation as text, in which terms with another tokenisation are found too.
+            text: the translation, in which terms with another tokenisation are also found.
         """
-        left = self.phrases.met(tokens)
+        remaining = self.phrases.met(tokens)
 
         @cache
-        def times(form: str) -> int:
-            return len(occurrences(form, text))
+        def count_occurrences(form: str) -> int:
+            return len(find_occurrences(form, text))
 
         for number, phrase in enumerate(self.phrases.phrases):
-            if left[number] < phrase.times:
-                ways = zip(self.forms, self.of_phrase, strict=True)
-                every = {form for forms, at in ways if at == number for form in forms}
-                left[number] = max(left[number], sum(map(times, every)))
-            left[number] -= phrase.times - self.of_phrase.count(number)  # those nested in other phrases
-        made = []
-        for match, forms, number in zip(self.matches, self.forms, self.of_phrase, strict=True):
-            applied = left[number] > 0
-            left[number] -= 1
-            form = next(filter(times, forms), forms[0])
-            made.append(TermUse(match.term.source, form, applied))
-        return made
+            if remaining[number] < phrase.times:
+                forms_by_phrase = zip(self.forms, self.phrase_numbers, strict=True)
+                distinct_forms = {
+                    form
+                    for forms, phrase_number in forms_by_phrase
+                    if phrase_number == number
+                    for form in forms
+                }
+                remaining[number] = max(remaining[number], sum(map(count_occurrences, distinct_forms)))
+            remaining[number] -= phrase.times - self.phrase_numbers.count(
+                number
+            )  # those nested in other phrases
+        uses = []
+        for match, forms, number in zip(self.matches, self.forms, self.phrase_numbers, strict=True):
+            applied = remaining[number] > 0
+            remaining[number] -= 1
+            form = next(filter(count_occurrences, forms), forms[0])
+            uses.append(TermUse(match.term.source, form, applied))
+        return uses
 
-    def whole(self, sentence: str) -> str | None:
-        """Return the translation of a sentence that consists of a single term; None for others."""
-        first, form = self.matches[0], self.forms[0][0]
-        if sentence[: first.start].strip() or sentence[first.end :].strip():
+    def single_term(self, sentence: str) -> str | None:
+        """Return the translation of a sentence that consists of a single term, or None."""
+        match, form = self.matches[0], self.forms[0][0]
+        if sentence[: match.start].strip() or sentence[match.end :].strip():
             return None
-        return form[:1].upper() + form[1:] if first.lowered else form
+        return form[:1].upper() + form[1:] if match.capitalised else form
 
 
 class TermFinder:
-    """Finds the terms of sentences and encodes them with the tokeniser of a model's target side.
+    """Finds the terms of sentences and encodes them with the target tokeniser of a model.
 
     Args:
         glossary: the terms.
-        target: the tokeniser.
-        vocabulary: number of tokens of the model's target side.
+        target: the target tokeniser.
+        vocabulary: size of the model's target vocabulary.
         mode: ``forced`` to require the terms in every translation, ``soft`` to prefer them.
-        last: False for a model whose output another model translates: it gets only the terms that are not
-            translated, if it can spell them, and their use is not reported.
+        last: False for a model whose output is translated by another model: only the terms that are not
+            translated and that it can spell are used, and their use is not reported.
     """
 
     def __init__(
@@ -102,43 +109,56 @@ class TermFinder:
         self._bonus = None if mode == "forced" else BONUS
         self.last = last
         if last:
-            _check_spelt(glossary, target)
+            _check_spellable(glossary, target)
 
-    def terms_of(self, sentence: str) -> SentenceTerms | None:
+    def find_terms(self, sentence: str) -> SentenceTerms | None:
         """Return the terms of a sentence, or None if it has none."""
         matches = self.glossary.find(sentence)
         if not self.last:
-            matches = [one for one in matches if one.term.kept and self._spells(*_forms_of(one, sentence))]
+            matches = [
+                match
+                for match in matches
+                if match.term.untranslated and self._can_spell(*_allowed_forms(match, sentence))
+            ]
         if not matches:
             return None
         numbers: dict[tuple[tuple[int, ...], ...], int] = {}
         times: list[int] = []
-        of_phrase, forms = [], []
+        phrase_numbers, forms = [], []
         for match in matches:
-            written = _forms_of(match, sentence)
-            glued = match.start > 0 and not sentence[match.start - 1].isspace()
-            ways = tuple(dict.fromkeys(way for form in written for way in self._spellings(form, glued)))
-            number = numbers.setdefault(ways, len(numbers))
+            allowed_forms = _allowed_forms(match, sentence)
+            unspaced = match.start > 0 and not sentence[match.start - 1].isspace()
+            spellings = tuple(
+                dict.fromkeys(
+                    spelling for form in allowed_forms for spelling in self._spellings(form, unspaced)
+                )
+            )
+            number = numbers.setdefault(spellings, len(numbers))
             times[number:] = [times[number] + 1 if number < len(times) else 1, *times[number + 1 :]]
-            of_phrase.append(number)
-            forms.append(written)
-        phrases = [Phrase(ways, count, whole=True) for ways, count in zip(numbers, times, strict=True)]
-        inside = word_parts(self._target, self._vocabulary)
-        made = Phrases(_with_nested(phrases), inside, self._bonus)
-        return SentenceTerms(tuple(matches), tuple(forms), tuple(of_phrase), made)
+            phrase_numbers.append(number)
+            forms.append(allowed_forms)
+        phrases = [
+            Phrase(spellings, count, whole_word=True) for spellings, count in zip(numbers, times, strict=True)
+        ]
+        continuations = word_continuations(self._target, self._vocabulary)
+        required = Phrases(_count_nested(phrases), continuations, self._bonus)
+        return SentenceTerms(tuple(matches), tuple(forms), tuple(phrase_numbers), required)
 
-    def _spells(self, form: str) -> bool:
+    def _can_spell(self, form: str) -> bool:
         return self._target.symbols.unknown not in self._target.encode(form)
 
-    def _spellings(self, form: str, glued: bool) -> list[tuple[int, ...]]:
-        """Return the tokens of a form after a space and, if ``glued`` to the preceding text, without one."""
+    def _spellings(self, form: str, unspaced: bool) -> list[tuple[int, ...]]:
+        """Return the tokens of a form after a space and, if it may be ``unspaced``, without a space."""
         unknown = self._target.symbols.unknown
-        ways = [tuple(self._target.encode(form))]
-        if glued:
-            before, whole = self._target.encode(GLUED), self._target.encode(GLUED + form)
-            if whole[: len(before)] == before:
-                ways.append(tuple(whole[len(before) :]))
-        return [way for way in ways if way and unknown not in way] or ways[:1]
+        spellings = [tuple(self._target.encode(form))]
+        if unspaced:
+            context, in_context = (
+                self._target.encode(UNSPACED_CONTEXT),
+                self._target.encode(UNSPACED_CONTEXT + form),
+            )
+            if in_context[: len(context)] == context:
+                spellings.append(tuple(in_context[len(context) :]))
+        return [spelling for spelling in spellings if spelling and unknown not in spelling] or spellings[:1]
 
 
 def fingerprint(glossary: Glossary, mode: GlossaryMode) -> str:
@@ -147,25 +167,25 @@ def fingerprint(glossary: Glossary, mode: GlossaryMode) -> str:
     return hashlib.sha256(contents.encode()).hexdigest()
 
 
-def with_terms(
+def add_term_uses(
     translation: Translation,
     terms: Sequence[SentenceTerms | None],
     hypotheses: Sequence[Hypothesis],
     texts: Sequence[str],
 ) -> Translation:
-    """Return a translation with the use of its sentences' terms, and a warning for each that is missing.
+    """Add the use of the sentences' terms to a translation, and a warning for each missing term.
 
     Args:
         translation: a translation of several sentences.
-        terms: the terms of each, None for none.
-        hypotheses: the best hypothesis of each.
+        terms: the terms of each sentence, or None.
+        hypotheses: the best hypothesis of each sentence.
         texts: these hypotheses as text.
     """
     uses = [
         use
-        for of_it, hypothesis, text in zip(terms, hypotheses, texts, strict=True)
-        if of_it is not None
-        for use in of_it.uses(hypothesis.tokens, text)
+        for sentence_terms, hypothesis, text in zip(terms, hypotheses, texts, strict=True)
+        if sentence_terms is not None
+        for use in sentence_terms.find_uses(hypothesis.tokens, text)
     ]
     missing = dict.fromkeys(
         f"the term {use.source!r} was not translated as {use.target!r}" for use in uses if not use.applied
@@ -173,27 +193,27 @@ def with_terms(
     return replace(translation, terms=tuple(uses), warnings=(*translation.warnings, *missing))
 
 
-def word_parts(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
-    """Return (vocabulary,) True for the tokens that continue the preceding word."""
-    known = _inside.get(target)
-    if known is None or len(known) != vocabulary:
+def word_continuations(target: Subwords, vocabulary: int) -> NDArray[np.bool_]:
+    """Return a mask (vocabulary,), True for the tokens that continue the preceding word."""
+    continues = _continuations.get(target)
+    if continues is None or len(continues) != vocabulary:
         letter = target.encode("a")[-1:]
-        before = target.decode(letter)
-        known = np.zeros(vocabulary, dtype=np.bool_)
+        letter_text = target.decode(letter)
+        continues = np.zeros(vocabulary, dtype=np.bool_)
         for token in range(vocabulary):
             try:
                 text = target.decode([*letter, token])
             except DataError:  # a model may have more tokens than its tokeniser
                 continue
-            known[token] = text.startswith(before) and text[len(before) :][:1].isalnum()
-        _inside[target] = known
-    return known
+            continues[token] = text.startswith(letter_text) and text[len(letter_text) :][:1].isalnum()
+        _continuations[target] = continues
+    return continues
 
 
-def _check_spelt(glossary: Glossary, target: Subwords) -> None:
-    """Raise DataError for a term that a tokeniser cannot spell; checks each pair of them once."""
-    spelt = _spelt.setdefault(glossary, WeakSet())
-    if target in spelt:
+def _check_spellable(glossary: Glossary, target: Subwords) -> None:
+    """Raise DataError for a term that a tokeniser cannot spell; each pair of them is checked once."""
+    checked = _spellable.setdefault(glossary, WeakSet())
+    if target in checked:
         return
     unknown = target.symbols.unknown
     for term in glossary.terms:
@@ -203,36 +223,36 @@ def _check_spelt(glossary: Glossary, target: Subwords) -> None:
                     f"{term.where}: the model's tokeniser cannot spell {shown(form)}: it lacks some of the "
                     "characters; omit the term, or write it with others"
                 )
-    spelt.add(target)
+    checked.add(target)
 
 
-def _forms_of(match: Match, sentence: str) -> tuple[str, ...]:
-    """Return the allowed forms of a term; at the beginning of a sentence also capitalised."""
-    if match.term.kept:
-        return (PATTERN.sub(" ", sentence[match.start : match.end]),)
+def _allowed_forms(match: Match, sentence: str) -> tuple[str, ...]:
+    """Return the allowed forms of a term, at the beginning of a sentence also capitalised."""
+    if match.term.untranslated:
+        return (WHITE_SPACE.sub(" ", sentence[match.start : match.end]),)
     forms = match.term.targets
-    if match.lowered:
+    if match.capitalised:
         forms = (*forms, *(form[:1].upper() + form[1:] for form in forms))
     return tuple(dict.fromkeys(forms))
 
 
-def _with_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """Raise the required count of phrases nested in others: one place in a translation counts for both."""
+def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
+    """Raise the required count of phrases nested in others, as an occurrence counts for both phrases."""
     if len(phrases) == 1:
         return list(phrases)
-    made = []
+    counted = []
     for phrase in phrases:
-        alone = Phrases([Phrase(phrase.alternatives, 1 << 16)])
+        single = Phrases([Phrase(phrase.alternatives, 1 << 16)])
         nested = sum(
-            other.times * min(alone.met(way)[0] for way in other.alternatives)
+            other.times * min(single.met(tokens)[0] for tokens in other.alternatives)
             for other in phrases
             if other is not phrase
         )
-        made.append(Phrase(phrase.alternatives, phrase.times + nested, phrase.whole))
-    return made
+        counted.append(Phrase(phrase.alternatives, phrase.times + nested, phrase.whole_word))
+    return counted
 
 
-def occurrences(form: str, text: str) -> list[str]:
+def find_occurrences(form: str, text: str) -> list[str]:
     """Return the occurrences of a form in a text as whole words."""
     before, after = (r"(?<!\w)" if form[:1].isalnum() else ""), (r"(?!\w)" if form[-1:].isalnum() else "")
     return re.findall(before + r"\s+".join(map(re.escape, form.split())) + after, text)

@@ -23,7 +23,7 @@ from uwaga.decoder import Decoder, target_limit
 from uwaga.results.translation import Hypothesis, Span, WordAlignment
 from uwaga.search import SearchOptions, search
 from uwaga.search.phrases import Phrases
-from uwaga.terms.apply import SentenceTerms, occurrences
+from uwaga.terms.apply import SentenceTerms, find_occurrences
 from uwaga.terms.glossary import Match
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.align import align_pairs
@@ -66,7 +66,7 @@ class TermSentence:
         """Return the number of terms that a translation lacks, of words that it keeps although terms replace
         them, and of terms that it repeats.
         """
-        uses = self.terms.uses(tokens, text)
+        uses = self.terms.find_uses(tokens, text)
         forms = Counter(use.target for use in uses)
         replaced = Counter(self.text[start:end] for start, end in filter(None, self.places))
         kept = [
@@ -74,7 +74,7 @@ class TermSentence:
             for word, times in replaced.items()
             if word not in forms and _inflected(word, text) > _inflected(word, self.text) - times
         ]
-        repeated = [form for form, times in forms.items() if len(occurrences(form, text)) > times]
+        repeated = [form for form, times in forms.items() if len(find_occurrences(form, text)) > times]
         return sum(not use.applied for use in uses), len(kept), len(repeated)
 
     def allows(self, hypothesis: Hypothesis) -> bool:
@@ -106,7 +106,7 @@ def _inflected(word: str, text: str) -> int:
     return sum(
         text[start:end].startswith(word) and end - start <= len(word) + ENDING
         for start, end in word_spans(text)
-    ) or len(occurrences(word, text))
+    ) or len(find_occurrences(word, text))
 
 
 def substitute_terms(
@@ -199,11 +199,11 @@ def _places(text: str, words: WordAlignment, terms: Sequence[Match]) -> list[Spa
     words its neighbours that are linked too.
     """
     index, linked = WordIndex(words.source), dict[int, dict[int, float]]()
-    for (source, target), chance in words.chances.items():
+    for (source, target), chance in words.link_probabilities.items():
         start, end = words.target[target]
         if any(letter.isalnum() for letter in text[start:end]):
             linked.setdefault(source, {})[target] = chance
-    return [_place(words, [linked.get(at, {}) for at in index.of((one.start, one.end))]) for one in terms]
+    return [_place(words, [linked.get(at, {}) for at in index.overlapping((one.start, one.end))]) for one in terms]
 
 
 def _place(words: WordAlignment, linked: Sequence[Mapping[int, float]]) -> Span | None:

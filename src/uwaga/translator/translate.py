@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from uwaga.errors import DataError
 from uwaga.markup.inline import is_kept
-from uwaga.results.coverage import joined_coverage
+from uwaga.results.coverage import combine_coverage
 from uwaga.results.translation import Translation
 from uwaga.scheduling.call_context import while_active
 from uwaga.translator.assemble import assemble
@@ -227,7 +227,7 @@ def join_steps(plan: Plan, steps: Sequence[Translation]) -> Translation:
     if last.error is not None:
         return last
 
-    from uwaga.alignment.piece_alignment import chained
+    from uwaga.alignment.piece_alignment import compose_alignments
 
     earlier = [step.alignment for step in steps[:-1]]
 
@@ -235,7 +235,7 @@ def join_steps(plan: Plan, steps: Sequence[Translation]) -> Translation:
         # no model looks from the last text to the first, so there is no attention between them
         return replace(
             one,
-            alignment=chained([*earlier, one.alignment]),
+            alignment=compose_alignments([*earlier, one.alignment]),
             source=first.source,
             source_tokens=first.source_tokens,
             attention=None,
@@ -250,7 +250,7 @@ def join_steps(plan: Plan, steps: Sequence[Translation]) -> Translation:
             plan.in_step(warning, number) for number, step in enumerate(steps) for warning in step.warnings
         ),
         steps=tuple(steps),
-        coverage=joined_coverage(step.coverage for step in steps),
+        coverage=combine_coverage(step.coverage for step in steps),
     )
 
 
