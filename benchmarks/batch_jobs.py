@@ -202,7 +202,7 @@ def ceiling(folder: Path, rows: int) -> dict[str, float]:
         def __init__(self, fingerprint: WorkerFingerprint) -> None:
             self.fingerprint = fingerprint
 
-        def begin(self) -> WorkerFingerprint:
+        def load(self) -> WorkerFingerprint:
             return self.fingerprint
 
         def translate(self, task: Task) -> list[TranslatedText]:
@@ -216,7 +216,7 @@ def ceiling(folder: Path, rows: int) -> dict[str, float]:
             return WorkerPool(lambda: Echo(fingerprint), 2, fingerprint)
 
     class Silent:
-        def begin(self, rows: int, share: float, total: int | None) -> None: ...
+        def start(self, rows: int, share: float, total: int | None) -> None: ...
 
         def finish_part(self, name: str, record: PartRecord, share: float) -> None: ...
 

@@ -55,14 +55,14 @@ def run(folder):
 
 
 def out(result):
-    """The lines of standard output: exactly those that a line feed ends."""
+    """Return the lines of standard output, each of which ends in a line feed."""
     text = result.stdout_bytes.decode()
     assert text == "" or text.endswith("\n")
     return text.split("\n")[:-1]
 
 
 def texts(translator, sources, **options):
-    return [one.text for one in translator.translate(sources, **options)]
+    return [translation.text for translation in translator.translate(sources, **options)]
 
 
 def test_texts_are_translated(run, translator):
@@ -72,19 +72,19 @@ def test_texts_are_translated(run, translator):
     )
 
 
-def test_M42_a_draft_model_is_reported_and_changes_nothing(run, folder):
+def test_draft_model_changes_nothing(run, folder):
     plain = run("translate", "--beam", 1, *LINES[::2])
     drafted = run("translate", "--draft", folder, *LINES[::2])
     assert drafted.stdout == plain.stdout
     assert "tokens accepted" in drafted.stderr
     assert "of the model's passes saved" in drafted.stderr
-    one = json.loads(run("translate", "--draft", folder, "--json", LINES[0]).stdout)
-    assert one["draft"]["accepted"] <= one["draft"]["proposed"]
-    refused = run("translate", "--draft", folder, "--beam", 3, LINES[0], code=1)
-    assert "a draft model needs greedy search" in refused.stderr
+    document = json.loads(run("translate", "--draft", folder, "--json", LINES[0]).stdout)
+    assert document["draft"]["accepted"] <= document["draft"]["proposed"]
+    failed = run("translate", "--draft", folder, "--beam", 3, LINES[0], code=1)
+    assert "a draft model needs greedy search" in failed.stderr
 
 
-def test_one_line_in_is_one_line_out_from_a_pipe(run, translator):
+def test_pipe_is_translated_line_by_line(run, translator):
     for end in ("\n", "\r\n"):
         for last in ("", end):
             result = run("translate", stdin=end.join(LINES) + last)
@@ -93,16 +93,16 @@ def test_one_line_in_is_one_line_out_from_a_pipe(run, translator):
     assert out(run("translate", stdin="\n\n")) == ["", ""]
 
 
-def test_strange_line_ends_do_not_add_lines(run):
-    strange = "a\x0bb\x0cc\x85d\u2028e\u2029f\rg\x1ch"
-    assert len(out(run("translate", stdin=f"{strange}\n\ufeff{strange}\n"))) == 2
+def test_unusual_line_separators_do_not_add_lines(run):
+    line = "a\x0bb\x0cc\x85d\u2028e\u2029f\rg\x1ch"
+    assert len(out(run("translate", stdin=f"{line}\n\ufeff{line}\n"))) == 2
 
 
-def test_a_byte_order_mark_is_no_text(run):
+def test_byte_order_mark_is_removed(run):
     assert out(run("translate", stdin="\ufeffHi\n")) == out(run("translate", stdin="Hi\n"))
 
 
-def test_a_file_becomes_a_file(run, translator, tmp_path):
+def test_input_and_output_files(run, translator, tmp_path):
     (tmp_path / "in.en").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     with gzip.open(tmp_path / "in.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(LINES))
@@ -114,54 +114,54 @@ def test_a_file_becomes_a_file(run, translator, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.en", "in.gz", "out.de"]
 
 
-def test_a_file_may_replace_itself(run, tmp_path, translator):
+def test_output_may_replace_input(run, tmp_path, translator):
     (tmp_path / "text").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     run("translate", "-i", tmp_path / "text", "-o", tmp_path / "text")
     assert (tmp_path / "text").read_text("utf-8").split("\n")[:-1] == texts(translator, LINES)
 
 
-def test_heaps_are_joined_in_order(run, translator, tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "CHUNK", 4)
-    many = [LINES[number % len(LINES)] for number in range(11)]
-    (tmp_path / "in").write_text("\n".join(many), encoding="utf-8")
-    assert out(run("translate", "-i", tmp_path / "in")) == texts(translator, many)
-    assert out(run("translate", stdin="\n".join(many))) == texts(translator, many)
+def test_chunks_keep_order(run, translator, tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "CHUNK_LINES", 4)
+    sources = [LINES[number % len(LINES)] for number in range(11)]
+    (tmp_path / "in").write_text("\n".join(sources), encoding="utf-8")
+    assert out(run("translate", "-i", tmp_path / "in")) == texts(translator, sources)
+    assert out(run("translate", stdin="\n".join(sources))) == texts(translator, sources)
 
 
-def test_json_holds_everything(run, translator):
+def test_json_fields(run, translator):
     result = run("translate", "--json", "--nbest", 2, "--attention", stdin="\n".join(LINES))
     documents = [json.loads(line) for line in out(result)]
-    for document, one in zip(documents, translator.translate(LINES, nbest=2, attention=True), strict=True):
-        assert document["text"] == one.text
-        assert document["tokens"] == list(one.tokens)
-        assert document["source_tokens"] == list(one.source_tokens)
-        assert document["truncated"] == one.truncated
-        assert document["score"] == pytest.approx(one.score, abs=2e-5)
-        assert document["log_prob"] == pytest.approx(one.log_prob, abs=1e-4)
-        assert document["token_scores"] == pytest.approx(one.token_scores, abs=5e-5)
-        found = [other["text"] for other in document.get("alternatives", [])]
-        assert found == [other.text for other in one.alternatives]
-        if one.attention is not None:
-            np.testing.assert_allclose(document["attention"], one.attention, atol=5e-5)
+    for document, translation in zip(documents, translator.translate(LINES, nbest=2, attention=True), strict=True):
+        assert document["text"] == translation.text
+        assert document["tokens"] == list(translation.tokens)
+        assert document["source_tokens"] == list(translation.source_tokens)
+        assert document["truncated"] == translation.truncated
+        assert document["score"] == pytest.approx(translation.score, abs=2e-5)
+        assert document["log_prob"] == pytest.approx(translation.log_prob, abs=1e-4)
+        assert document["token_scores"] == pytest.approx(translation.token_scores, abs=5e-5)
+        alternatives = [alternative["text"] for alternative in document.get("alternatives", [])]
+        assert alternatives == [alternative.text for alternative in translation.alternatives]
+        if translation.attention is not None:
+            np.testing.assert_allclose(document["attention"], translation.attention, atol=5e-5)
         else:
             assert "attention" not in document
 
 
-def test_alternatives_stay_on_the_line(run, translator):
+def test_nbest_is_one_line(run, translator):
     result = run("translate", "--nbest", 3, stdin="\n".join(LINES))
-    for line, one in zip(out(result), translator.translate(LINES, nbest=3), strict=True):
-        ways = [one.text, *(other.text for other in one.alternatives)]
-        assert line == "\t".join(way.replace("\t", " ") for way in ways)
+    for line, translation in zip(out(result), translator.translate(LINES, nbest=3), strict=True):
+        expected = [translation.text, *(alternative.text for alternative in translation.alternatives)]
+        assert line == "\t".join(text.replace("\t", " ") for text in expected)
 
 
-def test_streamed_words_join_to_the_same(run, translator):
+def test_streamed_output_equals_translation(run, translator):
     assert out(run("translate", "--stream", *LINES)) == texts(translator, LINES, beam=1)
     assert out(run("translate", "--stream", stdin="\n".join(LINES))) == texts(translator, LINES, beam=1)
-    drawn = out(run("translate", "--stream", "--sample", "--seed", 3, LINES[0]))
-    assert drawn == texts(translator, [LINES[0]], sample=True, seed=3)
+    sampled = out(run("translate", "--stream", "--sample", "--seed", 3, LINES[0]))
+    assert sampled == texts(translator, [LINES[0]], sample=True, seed=3)
 
 
-def test_options_reach_the_search(run, translator):
+def test_search_options(run, translator):
     result = run(
         "translate", "--sample", "--seed", 7, "--temperature", 1.3, "--top-k", 20, "--top-p", 0.9, *LINES
     )
@@ -169,14 +169,14 @@ def test_options_reach_the_search(run, translator):
     result = run("translate", "--prefix", "Der Hund", "--no-repeat-ngram", 1, "--min-length", 6, LINES[0])
     options = {"prefix": "Der Hund", "no_repeat_ngram": 1, "min_length": 6}
     assert out(result) == texts(translator, [LINES[0]], **options)
-    two = "Hi. Where is the station?"
-    assert out(run("translate", "--split", "sentences", two)) == texts(translator, [two], split="sentences")
+    sentences = "Hi. Where is the station?"
+    assert out(run("translate", "--split", "sentences", sentences)) == texts(translator, [sentences], split="sentences")
     options = {"length_penalty": 0.2, "batch_tokens": 9}
     result = run("translate", "--length-penalty", 0.2, "--batch-tokens", 9, *LINES)
     assert out(result) == texts(translator, LINES, **options)
 
 
-def test_cut_translations_are_reported(run):
+def test_truncated_translations_are_reported(run):
     result = run("translate", "--max-length", 1, stdin="a\n\nb\nc\nd\ne\n")
     assert "line 1 was cut" in result.stderr
     assert "line 2" not in result.stderr
@@ -187,7 +187,7 @@ def test_cut_translations_are_reported(run):
 # --- what goes wrong
 
 
-def test_I11_8_a_text_that_is_a_file_asks_for_input(run, translator, tmp_path, monkeypatch):
+def test_text_that_names_a_file_is_refused(run, translator, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "talk.en").write_text("Hi\n")
     error = run("translate", "talk.en", code=1).stderr
@@ -213,7 +213,7 @@ def test_I11_8_a_text_that_is_a_file_asks_for_input(run, translator, tmp_path, m
         (["--split", "never", "house " * 60], "text 1: the sentence"),
     ],
 )
-def test_mistakes_are_told_in_one_line(run, arguments, words):
+def test_errors_are_one_line(run, arguments, words):
     result = run("translate", *arguments, code=1)
     assert "Traceback" not in result.output
     errors = [line for line in result.stderr.splitlines() if "error:" in line]
@@ -221,10 +221,10 @@ def test_mistakes_are_told_in_one_line(run, arguments, words):
     assert words in errors[0]
 
 
-def test_a_bad_line_is_named_after_those_before_it(run, tmp_path, translator, monkeypatch):
-    bad = b"Hi\nThe dog.\nna\xefve\nnever reached\n"
-    for arguments, stdin in (([], bad), (["-i", tmp_path / "in"], None)):
-        (tmp_path / "in").write_bytes(bad)
+def test_lines_before_invalid_line_are_written(run, tmp_path, translator, monkeypatch):
+    content = b"Hi\nThe dog.\nna\xefve\nnever reached\n"
+    for arguments, stdin in (([], content), (["-i", tmp_path / "in"], None)):
+        (tmp_path / "in").write_bytes(content)
         result = run("translate", *arguments, stdin=stdin, code=1)
         assert out(result) == texts(translator, ["Hi", "The dog."])
         assert "line 3 is not UTF-8 at byte 3" in result.stderr
@@ -233,87 +233,87 @@ def test_a_bad_line_is_named_after_those_before_it(run, tmp_path, translator, mo
     (tmp_path / "out").write_text("old")
     run("translate", "-i", tmp_path / "in", "-o", tmp_path / "out", code=1)
     assert (tmp_path / "out").read_text() == "old"
-    (tmp_path / "in").write_bytes(bad.replace(b"\xef", b""))
+    (tmp_path / "in").write_bytes(content.replace(b"\xef", b""))
     run("translate", "-i", tmp_path / "in", "-o", tmp_path / "out", "--resume")
     assert (tmp_path / "out").read_text().splitlines()[:2] == texts(translator, ["Hi", "The dog."])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_a_line_that_is_too_long_is_numbered(run):
+def test_too_long_line_is_numbered(run):
     assert (
         "line 2: the sentence"
         in run("translate", "--split", "never", stdin="a\n" + "house " * 60, code=1).stderr
     )
-    assert "longer than any sentence" in run("translate", stdin="x" * (lines.LONGEST_LINE + 9), code=1).stderr
+    assert "longer than any sentence" in run("translate", stdin="x" * (lines.MAX_LINE_LENGTH + 9), code=1).stderr
 
 
-def test_a_binary_file_is_refused(run, tmp_path):
+def test_binary_file_is_refused(run, tmp_path):
     (tmp_path / "b").write_bytes(bytes(range(256)) * 9)
     assert "binary" in run("translate", "-i", tmp_path / "b", code=1).stderr
 
 
-def test_a_full_disk_leaves_no_file(run, tmp_path, monkeypatch):
-    def full(file):
+def test_full_disk_leaves_no_file(run, tmp_path, monkeypatch):
+    def full_disk_writer(file):
         def write(text):
             with Path("/dev/full").open("wb", buffering=0) as disk:
                 disk.write(text.encode())
 
         return write
 
-    monkeypatch.setattr(lines, "_writer", full)
+    monkeypatch.setattr(lines, "_writer", full_disk_writer)
     result = run("translate", "-o", tmp_path / "out", "Hi", code=1)
     assert "No space left" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_device_is_written_to_not_replaced(run, tmp_path):
+def test_devices_and_pipes_are_not_replaced(run, tmp_path):
     run("translate", "-o", "/dev/null", "Hi")
     assert not Path("/dev/null").is_file()
     os.mkfifo(tmp_path / "pipe")
-    got = []
-    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    contents = []
+    reader = threading.Thread(target=lambda: contents.append((tmp_path / "pipe").read_bytes()))
     reader.start()
     run("translate", "-o", tmp_path / "pipe", "Hi")
     reader.join()
-    assert got[0].endswith(b"\n")
+    assert contents[0].endswith(b"\n")
 
 
 # --- pipes
 
 
-def test_lines_are_taken_as_they_come():
-    """A slow line is a chunk of its own; lines that wait are taken together, up to a heap."""
-    ours, theirs = os.pipe()
-    with os.fdopen(ours, "rb") as reading, os.fdopen(theirs, "wb", buffering=0) as writing:
-        chunks = lines._decoded(lines._arriving(lines._raw_lines(reading)), "pipe")
+def test_standard_input_chunks():
+    """Each slow line is a chunk; waiting lines are combined, up to the maximum size."""
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as reading, os.fdopen(write_end, "wb", buffering=0) as writing:
+        chunks = lines._decode_chunks(lines._read_ahead(lines._raw_lines(reading)), "pipe")
         for number in range(1, 4):
             writing.write(f"line {number}\n".encode())
             assert next(chunks) == (number, [f"line {number}"])
-        writing.write(b"x\n" * (lines.CHUNK + 500))
+        writing.write(b"x\n" * (lines.CHUNK_LINES + 500))
         time.sleep(0.3)
         writing.close()
-        rest = list(chunks)
-        assert [chunk.first for chunk in rest] == sorted(chunk.first for chunk in rest)
-        assert sum(len(chunk.lines) for chunk in rest) == lines.CHUNK + 500
-        assert max(len(chunk.lines) for chunk in rest) > 100
-        assert max(len(chunk.lines) for chunk in rest) <= lines.CHUNK
+        remaining = list(chunks)
+        assert [chunk.first for chunk in remaining] == sorted(chunk.first for chunk in remaining)
+        assert sum(len(chunk.lines) for chunk in remaining) == lines.CHUNK_LINES + 500
+        assert max(len(chunk.lines) for chunk in remaining) > 100
+        assert max(len(chunk.lines) for chunk in remaining) <= lines.CHUNK_LINES
 
 
-def test_reading_ahead_is_bounded():
-    taken = []
+def test_read_ahead_is_bounded():
+    produced = []
 
     def endless():
         while True:
-            taken.append(1)
+            produced.append(1)
             yield b"x"
 
-    chunks = lines._arriving(endless())
+    chunks = lines._read_ahead(endless())
     next(chunks)
     time.sleep(0.2)
-    assert len(taken) < 8 * lines.CHUNK
+    assert len(produced) < 8 * lines.CHUNK_LINES
 
 
-def test_each_line_is_answered_while_the_pipe_stays_open(folder):
+def test_lines_are_answered_while_pipe_is_open(folder):
     command = [sys.executable, "-m", "uwaga", "translate", "--model", str(folder), "--device", "cpu"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
     with subprocess.Popen(
@@ -334,35 +334,35 @@ def test_each_line_is_answered_while_the_pipe_stays_open(folder):
     assert "Traceback" not in error
 
 
-def test_a_closed_standard_input_is_an_error(monkeypatch):
+def test_closed_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(DataError, match="standard input is closed"):
         lines.standard_input_chunks()
 
 
-def test_a_file_shows_its_progress_to_a_terminal_only(monkeypatch, tmp_path):
+def test_progress_bar_needs_terminal(monkeypatch, tmp_path):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
     (tmp_path / "in").write_text("ab\ncd\n")
-    for screen, shown in ((Terminal(), True), (io.StringIO(), False)):
+    for screen, is_shown in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stderr", screen)
         with meter.meter(tmp_path / "in", "translating") as advance:
             advance(lines.Chunk(1, ["ab", "cd"]))
-        with meter.counter(7, "reading") as count:
+        with meter.count_meter(7, "reading") as count:
             count(3)
-        assert ("2 lines" in screen.getvalue()) == shown
-        assert ("3 lines" in screen.getvalue()) == shown
+        assert ("2 lines" in screen.getvalue()) == is_shown
+        assert ("3 lines" in screen.getvalue()) == is_shown
 
 
 # --- score
 
 
-def test_pairs_are_scored(run, translator, tmp_path):
+def test_score_pairs(run, translator, tmp_path):
     pairs = [("I want", "Ich will"), ("", ""), ("Hi", "Du"), ("Hi", "")]
-    found = translator.score(pairs)
-    expected = [(one.log_prob, one.mean) for one in found]
+    scores = translator.score(pairs)
+    expected = [(pair_score.log_prob, pair_score.mean) for pair_score in scores]
     tsv = "".join(f"{source}\t{target}\tmore\n" for source, target in pairs)
     (tmp_path / "p.tsv").write_text(tsv)
     for side, name in enumerate(("s", "t")):
@@ -373,23 +373,23 @@ def test_pairs_are_scored(run, translator, tmp_path):
         ([tmp_path / "s", tmp_path / "t"], None),
     ):
         rows = [tuple(map(float, line.split("\t"))) for line in out(run("score", *arguments, stdin=stdin))]
-        assert [row == pytest.approx(want, abs=2e-4) for row, want in zip(rows, expected, strict=True)] == [
+        assert [row == pytest.approx(expected_row, abs=2e-4) for row, expected_row in zip(rows, expected, strict=True)] == [
             True
         ] * 4
-    for line, one in zip(out(run("score", "--tokens", stdin=tsv)), found, strict=True):
+    for line, pair_score in zip(out(run("score", "--tokens", stdin=tsv)), scores, strict=True):
         cells = [cell.rpartition(":") for cell in line.split("\t")[2].split(" ")]
-        assert [cell[0] for cell in cells] == [*one.tokens, "</s>"]
-        assert [float(cell[2]) for cell in cells] == pytest.approx(one.token_scores, abs=2e-4)
-    for line, one in zip(out(run("score", "--json", stdin=tsv)), found, strict=True):
+        assert [cell[0] for cell in cells] == [*pair_score.tokens, "</s>"]
+        assert [float(cell[2]) for cell in cells] == pytest.approx(pair_score.token_scores, abs=2e-4)
+    for line, pair_score in zip(out(run("score", "--json", stdin=tsv)), scores, strict=True):
         document = json.loads(line)
-        assert document["tokens"] == list(one.tokens)
-        assert document["token_scores"] == pytest.approx(one.token_scores, abs=1e-4)
-        assert document["perplexity"] == pytest.approx(one.perplexity, rel=1e-3)
+        assert document["tokens"] == list(pair_score.tokens)
+        assert document["token_scores"] == pytest.approx(pair_score.token_scores, abs=1e-4)
+        assert document["perplexity"] == pytest.approx(pair_score.perplexity, rel=1e-3)
     run("score", tmp_path / "p.tsv", "--output", tmp_path / "out")
     assert len((tmp_path / "out").read_text().splitlines()) == 4
 
 
-def test_bad_pairs_are_named(run, tmp_path):
+def test_score_errors(run, tmp_path):
     assert "line 2 has no tab" in run("score", stdin="a\tb\nc\n", code=1).stderr
     (tmp_path / "s").write_text("a\nb\nc\n")
     (tmp_path / "t").write_text("a\n")
@@ -401,20 +401,20 @@ def test_bad_pairs_are_named(run, tmp_path):
     assert "pair 2: the target" in run("score", stdin="a\tb\nc\t" + "Haus " * 60, code=1).stderr
 
 
-def test_the_impossible_is_null_in_json():
+def test_infinite_score_is_null_in_json():
     assert json.loads(score._json(uwaga.Score(-float("inf"), (), (-float("inf"),), ())))["log_prob"] is None
 
 
 @pytest.mark.parametrize("verb", ["translate", "score"])
-def test_help_teaches_by_example(verb):
+def test_help_has_examples(verb):
     result = CliRunner().invoke(app, [verb, "--help"])
     assert result.exit_code == 0
     assert result.output.count(f"uwaga {verb}") >= 4
 
 
-def test_the_sample_that_agrees_with_the_others(run, translator):
-    found = out(run("translate", "--mbr", 6, "--seed", 2, "--utility", "bleu", *LINES[::2]))
-    assert found == texts(translator, LINES[::2], mbr=6, seed=2, utility="bleu")
+def test_mbr_options(run, translator):
+    output = out(run("translate", "--mbr", 6, "--seed", 2, "--utility", "bleu", *LINES[::2]))
+    assert output == texts(translator, LINES[::2], mbr=6, seed=2, utility="bleu")
     result = run("translate", "--mbr", 4, "--stream", LINES[0], code=1)
     assert "mbr compares several whole samples" in " ".join(result.output.split())
     result = run("translate", "--mbr", 2, "--nbest", 3, LINES[0], code=1)

@@ -1,4 +1,4 @@
-"""Laws of the batches: every pair once, within the budget, in an order of seed and epoch alone."""
+"""Batches: each pair once, within the budget, in an order that depends only on seed and epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uwaga.data import plans
 from uwaga.data.batches import Batch, Batches, prefetch
 from uwaga.data.corpus import read_corpus
 from uwaga.data.mixture import Mixture
-from uwaga.data.plans import STRIPS, arrange, best_strips, split
+from uwaga.data.plans import STRIP_COUNTS, arrange, best_strips, split_batches
 from uwaga.data.rows import Column, Forms, JoinedColumn
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store
@@ -39,8 +39,8 @@ BUDGET = 400
 MODES = {"plain": {}, "forms": {"augment": AUGMENT}, "drawn": {"augment": AUGMENT, "subword_sampling": 0.3}}
 
 
-class Made:
-    """A store with what made it."""
+class PreparedCorpus:
+    """A corpus with its tokeniser, settings and store."""
 
     def __init__(self, folder: Path) -> None:
         self.tokeniser = train_tokeniser(
@@ -58,35 +58,35 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    return Made(tmp_path_factory.mktemp("batches"))
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
+    return PreparedCorpus(tmp_path_factory.mktemp("batches"))
 
 
-def same(left: Batch, right: Batch) -> bool:
+def equal_batches(left: Batch, right: Batch) -> bool:
     return all(
-        np.array_equal(one, other)
-        for one, other in zip(vars(left).values(), vars(right).values(), strict=True)
+        np.array_equal(left_field, right_field)
+        for left_field, right_field in zip(vars(left).values(), vars(right).values(), strict=True)
     )
 
 
 def unpad(row: np.ndarray, symbols) -> list[int]:
-    kept = row[row != symbols.pad].tolist()
-    assert kept[-1] == symbols.end
-    assert row[: len(kept)].tolist() == kept  # padding only after
-    return kept[:-1]
+    tokens = row[row != symbols.pad].tolist()
+    assert tokens[-1] == symbols.end
+    assert row[: len(tokens)].tolist() == tokens  # padding only after
+    return tokens[:-1]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_pair_once_and_whole(made: Made, mode: str, monkeypatch) -> None:
-    monkeypatch.setattr(plans, "DRAWN_POOL", 80)
-    monkeypatch.setattr(plans, "POOL", 120)
-    batches = made.batches(mode)
-    symbols = made.tokeniser.symbols
+def test_each_pair_occurs_once_and_complete(corpus: PreparedCorpus, mode: str, monkeypatch) -> None:
+    monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 80)
+    monkeypatch.setattr(plans, "POOL_PAIRS", 120)
+    batches = corpus.batches(mode)
+    symbols = corpus.tokeniser.symbols
     for epoch in (0, 1):
         plan = batches.epoch(epoch)
         assert batches.count(epoch) == len(plan) == len(list(plan))
-        seen: list[int] = []
-        drawn = 0
+        batch_pairs: list[int] = []
+        resampled = 0
         for index in range(len(plan)):
             batch = batches.batch(epoch, index)
             assert batch.pairs.tolist() == plan[index].tolist()
@@ -105,32 +105,32 @@ def test_each_pair_once_and_whole(made: Made, mode: str, monkeypatch) -> None:
             shifted = np.where(batch.target_out[:, :-1] == symbols.end, symbols.pad, batch.target_out[:, :-1])
             assert np.array_equal(batch.target_in[:, 1:], shifted)
             assert all(array.dtype == np.int64 for array in vars(batch).values() if array is not None)
-            for place, pair in enumerate(batch.pairs.tolist()):
+            for row, pair in enumerate(batch.pairs.tolist()):
                 source, target = PAIRS[pair]
-                ids = unpad(batch.source[place], symbols), unpad(batch.target_out[place], symbols)
-                shown = made.tokeniser.decode(ids[0])
+                ids = unpad(batch.source[row], symbols), unpad(batch.target_out[row], symbols)
+                source_text = corpus.tokeniser.decode(ids[0])
                 allowed = [source, *(surface(source, form) for form in AUGMENT if mode != "plain")]
-                assert shown in allowed
-                assert made.tokeniser.decode(ids[1]) == target
-                drawn += ids[1] != made.tokeniser.encode(target)
+                assert source_text in allowed
+                assert corpus.tokeniser.decode(ids[1]) == target
+                resampled += ids[1] != corpus.tokeniser.encode(target)
                 if mode != "drawn":
-                    assert ids[0] == made.tokeniser.encode(shown)
-            seen.extend(batch.pairs.tolist())
-        assert sorted(seen) == list(range(len(PAIRS)))
-        assert (drawn > len(PAIRS) // 3) == (mode == "drawn")
+                    assert ids[0] == corpus.tokeniser.encode(source_text)
+            batch_pairs.extend(batch.pairs.tolist())
+        assert sorted(batch_pairs) == list(range(len(PAIRS)))
+        assert (resampled > len(PAIRS) // 3) == (mode == "drawn")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_batch_is_a_function_of_seed_epoch_and_index(made: Made, mode: str, monkeypatch) -> None:
-    monkeypatch.setattr(plans, "DRAWN_POOL", 80)
-    first = made.batches(mode)
+def test_batch_depends_on_seed_epoch_and_index(corpus: PreparedCorpus, mode: str, monkeypatch) -> None:
+    monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 80)
+    first = corpus.batches(mode)
     epochs = [[first.batch(epoch, index) for index in range(first.count(epoch))] for epoch in (0, 1)]
-    resumed = made.batches(mode)  # a new process: any place, in any order
+    resumed = corpus.batches(mode)  # a new process: any place, in any order
     for epoch, index in ((1, 5), (0, 3), (1, first.count(1) - 1), (0, 0), (1, 0)):
-        assert same(resumed.batch(epoch, index), epochs[epoch][index])
-    assert not same(epochs[0][0], epochs[1][0])
+        assert equal_batches(resumed.batch(epoch, index), epochs[epoch][index])
+    assert not equal_batches(epochs[0][0], epochs[1][0])
     orders = [
-        [pair for pairs in made.batches(mode, seed).epoch(epoch) for pair in pairs.tolist()]
+        [pair for pairs in corpus.batches(mode, seed).epoch(epoch) for pair in pairs.tolist()]
         for seed, epoch in ((1, 0), (1, 1), (2, 0), (-1, 0))
     ]
     assert len({tuple(order) for order in orders}) == 4
@@ -138,21 +138,23 @@ def test_a_batch_is_a_function_of_seed_epoch_and_index(made: Made, mode: str, mo
         first.epoch(0)[first.count(0)]
 
 
-def test_forms_keep_their_shares_and_change_by_epoch(made: Made) -> None:
-    batches = made.batches("forms")
-    shown = []
+def test_form_shares(corpus: PreparedCorpus) -> None:
+    batches = corpus.batches("forms")
+    epoch_texts = []
     for epoch in range(6):
         rows: dict[int, str] = {}
         for index in range(batches.count(epoch)):
             batch = batches.batch(epoch, index)
             rows |= {
-                pair: made.tokeniser.decode(row.tolist())
+                pair: corpus.tokeniser.decode(row.tolist())
                 for pair, row in zip(batch.pairs.tolist(), batch.source, strict=True)
             }
-        shown.append([rows[pair] for pair in range(len(PAIRS))])
-    assert len({tuple(epoch) for epoch in shown}) == 6
+        epoch_texts.append([rows[pair] for pair in range(len(PAIRS))])
+    assert len({tuple(epoch) for epoch in epoch_texts}) == 6
     upper = sum(
-        text == source.upper() for epoch in shown for text, (source, _) in zip(epoch, PAIRS, strict=True)
+        text == source.upper()
+        for epoch in epoch_texts
+        for text, (source, _) in zip(epoch, PAIRS, strict=True)
     )
     share = upper / (6 * len(PAIRS))
     assert abs(share - AUGMENT["upper"]) < 5 * np.sqrt(0.1 * 0.9 / (6 * len(PAIRS)))  # five deviations
@@ -160,7 +162,7 @@ def test_forms_keep_their_shares_and_change_by_epoch(made: Made) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.data())
-def test_arrangement_keeps_every_pair_within_the_budget(data: st.DataObject) -> None:
+def test_arrange_respects_budget(data: st.DataObject) -> None:
     budget = data.draw(st.integers(5, 200))
     count = data.draw(st.integers(1, 120))
     generator = np.random.default_rng(data.draw(st.integers(0, 999)))
@@ -170,67 +172,69 @@ def test_arrangement_keeps_every_pair_within_the_budget(data: st.DataObject) -> 
         else (generator.integers(1, min(budget, 9) + 1, (2, count)))
     )
     padded = {}
-    for strips in STRIPS:
+    for strips in STRIP_COUNTS:
         batches = arrange(source, target, budget, strips)
         assert sorted(np.concatenate(batches).tolist()) == list(range(count))
         for batch in batches:
             assert len(batch) * max(source[batch].max(), target[batch].max()) <= budget
-        for batch, after in pairwise(batches):  # no batch could take one more
-            more = np.append(batch, after[0])
-            assert len(more) * max(source[more].max(), target[more].max()) > budget
+        for batch, next_batch in pairwise(batches):  # no batch could take one more
+            extended = np.append(batch, next_batch[0])
+            assert len(extended) * max(source[extended].max(), target[extended].max()) > budget
         padded[strips] = sum(len(b) * int(source[b].max() + target[b].max()) for b in batches)
     assert padded[best_strips(source, target, budget)] == min(padded.values())
-    wanted = data.draw(st.integers(len(batches), count))
-    parts = split(batches, wanted)
-    assert len(parts) == wanted
+    target_count = data.draw(st.integers(len(batches), count))
+    parts = split_batches(batches, target_count)
+    assert len(parts) == target_count
     assert min(map(len, parts)) > 0
     assert sorted(np.concatenate(parts).tolist()) == list(range(count))
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=9), st.data())
-def test_blocks_hold_the_rows(rows: list[list[int]], data: st.DataObject) -> None:
-    plain, shown = Column.of(rows), Column.of([[*row, 7] for row in rows])
+def test_blocks_contain_their_rows(rows: list[list[int]], data: st.DataObject) -> None:
+    plain, formed = Column.from_rows(rows), Column.from_rows([[*row, 7] for row in rows])
     cut = data.draw(st.integers(0, len(rows)))
-    joined = JoinedColumn([Column.of(rows[:cut]), Column.of(rows[cut:])])
-    forms = Forms(joined, [shown])
-    places = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9)))
-    chosen = np.array(
-        data.draw(st.lists(st.sampled_from([-1, 0]), min_size=len(places), max_size=len(places)))
+    joined = JoinedColumn([Column.from_rows(rows[:cut]), Column.from_rows(rows[cut:])])
+    forms = Forms(joined, [formed])
+    positions = np.array(data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1, max_size=9)))
+    form_ids = np.array(
+        data.draw(st.lists(st.sampled_from([-1, 0]), min_size=len(positions), max_size=len(positions)))
     )
     expected = [
-        rows[place] if form < 0 else [*rows[place], 7] for place, form in zip(places, chosen, strict=True)
+        rows[position] if form < 0 else [*rows[position], 7]
+        for position, form in zip(positions, form_ids, strict=True)
     ]
-    unformed = [rows[place] for place in places]
-    for block, lengths, wanted in (
-        (plain.block(places), plain.lengths_of(places), unformed),
-        (joined.block(places), joined.lengths_of(places), unformed),
-        (forms.block(places, chosen), forms.lengths_of(places, chosen), expected),
+    expected_plain = [rows[position] for position in positions]
+    for block, lengths, expected_rows in (
+        (plain.block(positions), plain.lengths_of(positions), expected_plain),
+        (joined.block(positions), joined.lengths_of(positions), expected_plain),
+        (forms.block(positions, form_ids), forms.lengths_of(positions, form_ids), expected),
     ):
-        assert block.lengths.tolist() == lengths.tolist() == [len(row) for row in wanted]
-        width = max(map(len, wanted))
-        assert block.tokens.tolist() == [row + [0] * (width - len(row)) for row in wanted]
+        assert block.lengths.tolist() == lengths.tolist() == [len(row) for row in expected_rows]
+        width = max(map(len, expected_rows))
+        assert block.tokens.tolist() == [row + [0] * (width - len(row)) for row in expected_rows]
     assert [
-        forms.row(place, form).tolist() for place, form in zip(places.tolist(), chosen, strict=True)
+        forms.row(position, form).tolist()
+        for position, form in zip(positions.tolist(), form_ids, strict=True)
     ] == expected
-    assert [joined.row(place).tolist() for place in places.tolist()] == unformed
+    assert [joined.row(position).tolist() for position in positions.tolist()] == expected_plain
 
 
 @pytest.mark.parametrize("growth", [1.0, 1.02, 5.0])
-def test_drawn_pools_fit_however_long_the_draws(made: Made, growth: float, monkeypatch) -> None:
-    """Also where the expected growth is far too small: then stored rows stand in for long drawn ones."""
-    monkeypatch.setattr(plans, "DRAWN_POOL", 100)
-    batches = made.batches("drawn")
+def test_sampled_pools_fit_budget(corpus: PreparedCorpus, growth: float, monkeypatch) -> None:
+    """If the expected growth is far too small, stored rows replace long sampled ones."""
+    monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 100)
+    batches = corpus.batches("drawn")
     assert batches._sampler is not None
     batches._sampler._growth = [growth, growth]
-    seen = []
+    batch_pairs = []
     for index in range(batches.count(0)):
         batch = batches.batch(0, index)
         assert max(batch.source.size, batch.target_out.size) <= BUDGET
-        seen.extend(batch.pairs.tolist())
-    assert sorted(seen) == list(range(len(PAIRS)))
+        batch_pairs.extend(batch.pairs.tolist())
+    assert sorted(batch_pairs) == list(range(len(PAIRS)))
 
 
-def test_padding_is_small_and_planning_quick() -> None:
+def test_padding_and_planning_time() -> None:
     generator = np.random.default_rng(3)
     target = np.clip(generator.gamma(4, 3, 160_000), 1, 200).astype(np.int64)
     source = np.clip(target * generator.normal(1, 0.15, len(target)) + 1, 1, 250).astype(np.int64)
@@ -249,7 +253,9 @@ def test_padding_is_small_and_planning_quick() -> None:
     plan.find(0)
     assert time.process_time() - started < 1.0
     batches = [
-        plan._arranged(number)[0].pairs[b] for number in range(plan.pools) for b in plan._arranged(number)[1]
+        plan._arrangement(number)[0].pairs[b]
+        for number in range(plan.pools)
+        for b in plan._arrangement(number)[1]
     ]
     assert len(batches) == len(plan)
     real = int((source + 1).sum() + (target + 1).sum())
@@ -258,21 +264,21 @@ def test_padding_is_small_and_planning_quick() -> None:
     assert real / 2 / (4096 * len(plan)) > 0.85
 
 
-def test_settings_that_cannot_work(made: Made, tmp_path: Path) -> None:
+def test_invalid_settings_are_rejected(corpus: PreparedCorpus, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="batch_tokens: 20 is too small"):
-        made.batches("plain", budget=20)
-    reader = read_corpus(made.data.resolved("train")[0])
-    plain = made.data.model_copy(update={"augment": {}})
-    bare = build_store(reader, made.tokeniser, made.tokeniser, tmp_path / "bare", plain, False)
-    sides: tuple[Tokeniser, Tokeniser] = (made.tokeniser, made.tokeniser)
+        corpus.batches("plain", budget=20)
+    reader = read_corpus(corpus.data.resolved("train")[0])
+    plain = corpus.data.model_copy(update={"augment": {}})
+    bare = build_store(reader, corpus.tokeniser, corpus.tokeniser, tmp_path / "bare", plain, False)
+    sides: tuple[Tokeniser, Tokeniser] = (corpus.tokeniser, corpus.tokeniser)
     with pytest.raises(DataError, match="no surface form lower, unpunctuated, upper"):
-        Batches(Mixture([bare]), sides, made.data, 1, BUDGET)
+        Batches(Mixture([bare]), sides, corpus.data, 1, BUDGET)
     with pytest.raises(DataError, match="no texts"):
         Batches(Mixture([bare]), sides, plain.model_copy(update={"subword_sampling": 0.1}), 1, BUDGET)
 
 
-def test_batches_are_the_same_from_a_background_thread(made: Made) -> None:
-    batches = made.batches("drawn")
-    ahead = list(prefetch(batches.batch(0, index) for index in range(batches.count(0))))
-    assert len(ahead) == batches.count(0)
-    assert all(same(batch, batches.batch(0, index)) for index, batch in enumerate(ahead))
+def test_prefetched_batches_are_the_same(corpus: PreparedCorpus) -> None:
+    batches = corpus.batches("drawn")
+    prefetched = list(prefetch(batches.batch(0, index) for index in range(batches.count(0))))
+    assert len(prefetched) == batches.count(0)
+    assert all(equal_batches(batch, batches.batch(0, index)) for index, batch in enumerate(prefetched))

@@ -1,4 +1,4 @@
-"""Findings about a whole corpus: shifted lines, and other languages than the stated ones."""
+"""Warnings about a corpus: shifted lines, and languages other than the stated ones."""
 
 from __future__ import annotations
 
@@ -21,54 +21,52 @@ ENGLISH = ["The dog runs across the road.", "The woman reads a book.", "We go ho
 
 
 def write_corpus(
-    folder: Path, lost: str = "", line: int = 1, languages: tuple[str, str] = ("en", "de")
+    folder: Path, missing: str = "", line: int = 1, languages: tuple[str, str] = ("en", "de")
 ) -> None:
-    """Write ``train.en`` and ``train.de``; one of them lacks a line, the other the last one."""
+    """Write ``train.en`` and ``train.de``; ``missing`` lacks the line, the other file the last line."""
     draw = random.Random(1)
     sides: dict[str, list[str]] = {"en": [], "de": []}
     for _ in range(400):
-        chosen = [draw.randrange(3) for _ in range(draw.randint(1, 4))]
-        sides["en"].append(" ".join(ENGLISH[number] for number in chosen))
-        sides["de"].append(" ".join(GERMAN[number] for number in chosen))
-    if lost:
+        numbers = [draw.randrange(3) for _ in range(draw.randint(1, 4))]
+        sides["en"].append(" ".join(ENGLISH[number] for number in numbers))
+        sides["de"].append(" ".join(GERMAN[number] for number in numbers))
+    if missing:
         for name, texts in sides.items():
-            del texts[line - 1 if name == lost else -1]
+            del texts[line - 1 if name == missing else -1]
     for name, language in zip(sides, languages, strict=True):
         (folder / f"train.{name}").write_text("\n".join([*sides[language], ""]), encoding="utf-8")
 
 
-def cleaned(folder: Path) -> str:
+def clean_corpus(folder: Path) -> str:
     files = [str(folder / "train.en"), str(folder / "train.de")]
     outputs = ["-o", str(folder / "out.en"), "-o", str(folder / "out.de")]
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["clean", *files, *outputs, "--from", "en", "--to", "de", "--rules", "length", "--jobs", "1"]
     )
-    assert done.exit_code == 0, done.output
-    return " ".join(done.output.split())
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("line", [1, 200])
-@pytest.mark.parametrize(("lost", "longer"), [("en", "de"), ("de", "en")])
-def test_a_shift_by_one_line_is_reported_with_the_file_and_the_line(
-    tmp_path: Path, lost: str, longer: str, line: int
-) -> None:
-    write_corpus(tmp_path, lost, line)
-    told = cleaned(tmp_path)
-    [about] = [int(text.split()[0]) for text in told.split("from about line ")[1:]]
-    assert abs(about - line) < 15
-    assert f"delete the extra line of {tmp_path / 'train'}.{longer}" in told
+@pytest.mark.parametrize(("missing", "longer"), [("en", "de"), ("de", "en")])
+def test_shift_by_one_line_is_reported(tmp_path: Path, missing: str, longer: str, line: int) -> None:
+    write_corpus(tmp_path, missing, line)
+    output = clean_corpus(tmp_path)
+    [reported_line] = [int(text.split()[0]) for text in output.split("from about line ")[1:]]
+    assert abs(reported_line - line) < 15
+    assert f"delete the extra line of {tmp_path / 'train'}.{longer}" in output
 
 
-def test_an_aligned_corpus_of_the_stated_languages_has_no_warning(tmp_path: Path) -> None:
+def test_aligned_corpus_has_no_warning(tmp_path: Path) -> None:
     write_corpus(tmp_path)
-    assert "warning" not in cleaned(tmp_path)
+    assert "warning" not in clean_corpus(tmp_path)
 
 
-def test_other_languages_are_reported_by_clean_and_while_training_prepares_its_data(tmp_path: Path) -> None:
+def test_wrong_languages_are_reported(tmp_path: Path) -> None:
     pytest.importorskip("py3langid")
     write_corpus(tmp_path, "en", 50, languages=("de", "en"))
-    told = cleaned(tmp_path)
-    assert "train.en: the text is in de, not in en" in told and "train.de: the text is in en" in told
+    output = clean_corpus(tmp_path)
+    assert "train.en: the text is in de, not in en" in output and "train.de: the text is in en" in output
     settings = toy_settings(tmp_path)
     files = [str(tmp_path / "train.en"), str(tmp_path / "train.de")]
     corpora = [settings.data.train[0].model_copy(update={"files": tuple(files)})]
@@ -79,6 +77,6 @@ def test_other_languages_are_reported_by_clean_and_while_training_prepares_its_d
     prepare_corpora(settings, lines.append)
     warnings = [text for text in lines if text.startswith("train data: warning: ")]
     assert len(warnings) == 3 and "shifted by one line" in warnings[0] and "is in de" in warnings[1]
-    again: list[str] = []
-    prepare_corpora(settings, again.append)
-    assert warnings == [text for text in again if text.startswith("train data: warning: ")]
+    lines_of_reuse: list[str] = []
+    prepare_corpora(settings, lines_of_reuse.append)
+    assert warnings == [text for text in lines_of_reuse if text.startswith("train data: warning: ")]

@@ -1,4 +1,4 @@
-"""Corpora of every shape and every kind of damage."""
+"""Reading corpora: formats, compression, bad lines, damaged files and memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from uwaga.errors import DataError, MissingExtraError
 from uwaga.files.lines import open_bytes, read_lines
 from uwaga.settings import CorpusSettings, DataSettings
 
-PACK: dict[str, Callable[[bytes], bytes]] = {
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda raw: raw,
     ".gz": gzip.compress,
     ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
@@ -31,7 +31,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def choice(**values: object) -> DataSettings:
+def data_settings(**values: object) -> DataSettings:
     return DataSettings(train=[Path("x")], dev=[Path("x")], **values)  # type: ignore[arg-type]
 
 
@@ -43,17 +43,17 @@ def read_pairs(paths: list[Path], values: DataSettings, report: CorpusReport) ->
 
 def read(paths: list[Path], **values: object) -> tuple[list[Pair], CorpusReport]:
     report = CorpusReport()
-    return list(read_pairs(paths, choice(**values), report)), report
+    return list(read_pairs(paths, data_settings(**values), report)), report
 
 
 def write(path: Path, raw: bytes | str) -> Path:
     raw = raw.encode() if isinstance(raw, str) else raw
-    path.write_bytes(PACK[path.suffix if path.suffix in PACK else ""](raw))
+    path.write_bytes(COMPRESSORS[path.suffix if path.suffix in COMPRESSORS else ""](raw))
     return path
 
 
-@pytest.mark.parametrize("ending", list(PACK))
-def test_all_shapes_in_all_packings(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize("ending", list(COMPRESSORS))
+def test_formats_with_compression(tmp_path: Path, ending: str) -> None:
     tsv = write(tmp_path / f"c.tsv{ending}", "a b\tA\tB\t\nc\tC\r\n\u2028d\x85\tD")
     expected = [Pair("a b", ("A", "B"), 1), Pair("c", ("C",), 2), Pair("\u2028d\x85", ("D",), 3)]
     assert read([tsv]) == (expected, CorpusReport(str(tsv), read=3, kept=3))
@@ -65,17 +65,17 @@ def test_all_shapes_in_all_packings(tmp_path: Path, ending: str) -> None:
     assert read([tmp_path / "c"], languages=("de", "en"))[0][1] == Pair("C", ("c",), 2)
 
 
-def test_a_dotted_moses_prefix(tmp_path: Path) -> None:
+def test_moses_prefix_with_dots(tmp_path: Path) -> None:
     write(tmp_path / "train.lc.norm.en", "a\n")
     write(tmp_path / "train.lc.norm.de.gz", "b\n")
     assert read([tmp_path / "train.lc.norm"], languages=("en", "de"))[0] == [Pair("a", ("b",), 1)]
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+def test_byte_order_mark_is_removed(tmp_path: Path) -> None:
     assert read([write(tmp_path / "a", "\ufeffa\tb\n")])[0] == [Pair("a", ("b",), 1)]
 
 
-def test_bad_lines_are_counted_with_their_numbers(tmp_path: Path) -> None:
+def test_bad_lines_are_counted(tmp_path: Path) -> None:
     lines = [
         b"a\tb",
         b"",
@@ -88,8 +88,8 @@ def test_bad_lines_are_counted_with_their_numbers(tmp_path: Path) -> None:
         b"e\tf",
     ]
     pairs, report = read([write(tmp_path / "bad.tsv", b"\n".join(lines * 6) + b"\n")])
-    good = ((Pair("a", ("b",), 9 * i + 1), Pair("e", ("f",), 9 * i + 9)) for i in range(6))
-    assert pairs == [pair for two in good for pair in two]
+    pair_groups = ((Pair("a", ("b",), 9 * i + 1), Pair("e", ("f",), 9 * i + 9)) for i in range(6))
+    assert pairs == [pair for pair_group in pair_groups for pair in pair_group]
     assert (report.read, report.kept, report.skipped) == (54, 12, 42)
     assert report.faults == {
         "empty source": 12,
@@ -123,7 +123,7 @@ def test_stop_names_file_and_line(tmp_path: Path, line: bytes, fault: str) -> No
         read([path], bad_lines="stop")
 
 
-@pytest.mark.parametrize("ending", list(PACK))
+@pytest.mark.parametrize("ending", list(COMPRESSORS))
 def test_misaligned_files(tmp_path: Path, ending: str) -> None:
     long = write(tmp_path / f"long{ending}", "a\n" * 9_000)
     short = write(tmp_path / f"short{ending}", "a\n" * 8_998)
@@ -133,21 +133,21 @@ def test_misaligned_files(tmp_path: Path, ending: str) -> None:
 
 
 def test_missing_files_and_prefixes(tmp_path: Path) -> None:
-    there = write(tmp_path / "there", "a\n")
-    gone = tmp_path / "gone"
-    for paths in ([gone, there], [there, gone]):
+    existing = write(tmp_path / "there", "a\n")
+    missing = tmp_path / "gone"
+    for paths in ([missing, existing], [existing, missing]):
         with pytest.raises(DataError, match="gone: no such file"):
             read(paths)
     with pytest.raises(DataError, match=r"Moses prefix: there is no .*gone\.xx"):
-        read([gone], languages=("xx", "yy"))
+        read([missing], languages=("xx", "yy"))
     write(tmp_path / "gone.xx", "a\n")
     with pytest.raises(DataError, match=r"gone\.yy"):
-        read([gone], languages=("xx", "yy"))
+        read([missing], languages=("xx", "yy"))
     with pytest.raises(DataError):
         read([tmp_path])
 
 
-@pytest.mark.parametrize("ending", list(PACK))
+@pytest.mark.parametrize("ending", list(COMPRESSORS))
 def test_empty_corpora(tmp_path: Path, ending: str) -> None:
     for number, raw in enumerate((b"", b"\n\n", b"only one column\n")):
         with pytest.raises(DataError, match="no usable sentence pair"):
@@ -169,22 +169,22 @@ def test_binary_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".xz"])
-def test_cut_and_damaged_packings(tmp_path: Path, ending: str) -> None:
-    whole = PACK[ending]("".join(f"line {i * i}\tZeile {i**3}\n" for i in range(9000)).encode())
+def test_truncated_and_damaged_files(tmp_path: Path, ending: str) -> None:
+    content = COMPRESSORS[ending]("".join(f"line {i * i}\tZeile {i**3}\n" for i in range(9000)).encode())
     path = tmp_path / f"cut{ending}"
-    for cut in (20, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:cut])
+    for cut in (20, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:cut])
         with pytest.raises(DataError, match=rf"cut\{ending}.*(truncated or damaged)"):
             read([path])
-    path.write_bytes(whole[: len(whole) // 2] + bytes(64) + whole[len(whole) // 2 + 64 :])
+    path.write_bytes(content[: len(content) // 2] + bytes(64) + content[len(content) // 2 + 64 :])
     with pytest.raises(DataError, match="truncated or damaged"):
         read([path])
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".xz"])
-def test_packings_may_be_joined(tmp_path: Path, ending: str) -> None:
+def test_concatenated_compressed_streams(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"two{ending}"
-    path.write_bytes(PACK[ending](b"a\tb\nc") + PACK[ending](b"\td\n"))
+    path.write_bytes(COMPRESSORS[ending](b"a\tb\nc") + COMPRESSORS[ending](b"\td\n"))
     assert read([path])[0] == [Pair("a", ("b",), 1), Pair("c", ("d",), 2)]
 
 
@@ -193,9 +193,7 @@ def test_packings_may_be_joined(tmp_path: Path, ending: str) -> None:
 )
 @pytest.mark.parametrize("checksum", [False, True])
 @pytest.mark.parametrize("sized", [False, True])
-def test_zstd_frames_of_every_kind_are_read(
-    tmp_path: Path, content: bytes, checksum: bool, sized: bool
-) -> None:
+def test_zstd_frames(tmp_path: Path, content: bytes, checksum: bool, sized: bool) -> None:
     frame = zstandard.ZstdCompressor(write_checksum=checksum, write_content_size=sized).compress(content)
     skippable = b"\x5f\x2a\x4d\x18" + (200_000).to_bytes(4, "little") + bytes(200_000)
     path = tmp_path / "frames.zst"
@@ -208,9 +206,9 @@ def test_zstd_frames_of_every_kind_are_read(
             file.read()
 
 
-def test_a_zstd_bomb_is_unpacked_a_little_at_a_time(tmp_path: Path) -> None:
+def test_zstd_bomb_is_decompressed_in_blocks(tmp_path: Path) -> None:
     path = tmp_path / "bomb.zst"
-    path.write_bytes(PACK[".zst"](bytes(1 << 29)))
+    path.write_bytes(COMPRESSORS[".zst"](bytes(1 << 29)))
     with open_bytes(path) as file:
         tracemalloc.start()
         try:
@@ -221,11 +219,11 @@ def test_a_zstd_bomb_is_unpacked_a_little_at_a_time(tmp_path: Path) -> None:
     assert peak < 1 << 28
 
 
-def test_reading_streams(tmp_path: Path) -> None:
+def test_memory_while_reading(tmp_path: Path) -> None:
     path = write(tmp_path / "large.tsv", ("some source sentence " * 30 + "\tein Zielsatz\n") * 10_000)  # 6 MB
     tracemalloc.start()
     try:
-        count = sum(1 for _ in read_pairs([path], choice(), CorpusReport()))
+        count = sum(1 for _ in read_pairs([path], data_settings(), CorpusReport()))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -237,16 +235,16 @@ LINE = st.text(st.characters(blacklist_characters="\n\r", blacklist_categories=[
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.lists(LINE, max_size=12), st.sampled_from(list(PACK)), st.booleans())
-def test_lines_are_what_was_written(tmp_path_factory: pytest.TempPathFactory, lines, ending, final) -> None:
-    padding = ["text " * 400]  # so that no draw is taken for a binary file
+@given(st.lists(LINE, max_size=12), st.sampled_from(list(COMPRESSORS)), st.booleans())
+def test_read_lines_round_trip(tmp_path_factory: pytest.TempPathFactory, lines, ending, final) -> None:
+    padding = ["text " * 400]  # so that no example looks like a binary file
     lines = padding + lines
     path = tmp_path_factory.mktemp("lines") / f"x{ending}"
     write(path, "\n".join(lines) + ("\n" if final or not lines[-1] else ""))
     assert [line.decode() for line in read_lines(path) if line is not None] == lines
 
 
-def test_a_pipe_loses_nothing_and_a_compressed_one_is_refused(tmp_path: Path) -> None:
+def test_pipes_are_read_unless_compressed(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     lines = [f"line {number}".encode() for number in range(3000)]
@@ -261,15 +259,13 @@ def test_a_pipe_loses_nothing_and_a_compressed_one_is_refused(tmp_path: Path) ->
         writer.join(timeout=10)
 
 
-def test_I11_17_zst_without_zstandard_names_an_extra_without_torch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_zstandard_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "corpus.zst"
     path.write_bytes(zstandard.ZstdCompressor().compress(b"a\n"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(MissingExtraError) as found:
+    with pytest.raises(MissingExtraError) as raised:
         list(read_lines(path))
-    assert str(found.value) == f"{path}: reading zstd files needs zstandard: pip install 'uwaga[zstd]'"
+    assert str(raised.value) == f"{path}: reading zstd files needs zstandard: pip install 'uwaga[zstd]'"
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    [only] = project["project"]["optional-dependencies"]["zstd"]
-    assert only.startswith("zstandard")
+    [requirement] = project["project"]["optional-dependencies"]["zstd"]
+    assert requirement.startswith("zstandard")

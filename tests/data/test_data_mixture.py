@@ -1,4 +1,4 @@
-"""Laws of several corpora together: how often each pair is shown, in what order, and what changes that."""
+"""Mixtures of corpora: draw counts, order, tags, filters and rebuilt stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from uwaga.data import plans, store_writer
 from uwaga.data.batches import Batches
 from uwaga.data.corpus import read_corpus
-from uwaga.data.mixture import Mixture, make_key, permuted, tempered
+from uwaga.data.mixture import Mixture, make_key, permute, temperature_draws
 from uwaga.data.store import Store
 from uwaga.data.store_writer import build_store, tag_ids
 from uwaga.errors import DataError, SettingsError
@@ -36,8 +36,8 @@ def lines(count: int, salt: int) -> list[tuple[str, str]]:
     ]
 
 
-class Sized(Store):
-    """A store of which only the number of pairs matters."""
+class SizedStore(Store):
+    """A store with a number of pairs and no content."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -51,7 +51,7 @@ def tokeniser(tmp_path_factory: pytest.TempPathFactory) -> Tokeniser:
 
 def write(folder: Path, name: str, pairs: list[tuple[str, str]]) -> Path:
     path = folder / name
-    path.write_text("".join(f"{one}\t{two}\n" for one, two in pairs), encoding="utf-8")
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
     return path
 
 
@@ -63,26 +63,26 @@ def store(tokeniser: Tokeniser, path: Path, folder: Path, keep_text: bool = Fals
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 5000), st.integers(0, 2**64 - 1), st.integers(0, 9))
-def test_a_permutation_holds_each_place_once_and_any_part_alone(size: int, seed: int, salt: int) -> None:
-    whole = permuted(np.arange(size), size, make_key(seed, salt))
-    assert sorted(whole.tolist()) == list(range(size))
-    some = np.random.default_rng(salt).integers(0, size, 20)
-    assert permuted(some, size, make_key(seed, salt)).tolist() == whole[some].tolist()
+def test_permutation_is_complete_and_random_access(size: int, seed: int, salt: int) -> None:
+    permutation = permute(np.arange(size), size, make_key(seed, salt))
+    assert sorted(permutation.tolist()) == list(range(size))
+    positions = np.random.default_rng(salt).integers(0, size, 20)
+    assert permute(positions, size, make_key(seed, salt)).tolist() == permutation[positions].tolist()
 
 
 def test_permutations_are_uniform() -> None:
-    """Chi-square of all 24 orders of four; of 7,200 keys, six standard deviations."""
+    """Chi-square of the 24 permutations of four, for 7,200 keys, within six standard deviations."""
     draws = np.arange(7200)
     keys = make_key(7, draws)
-    orders = np.stack([permuted(np.full(len(draws), place), 4, keys) for place in range(4)], axis=1)
+    orders = np.stack([permute(np.full(len(draws), position), 4, keys) for position in range(4)], axis=1)
     counts = np.array(list(Counter(map(tuple, orders.tolist())).values()))
     assert len(counts) == 24
     assert ((counts - 300) ** 2 / 300).sum() < 23 + 6 * np.sqrt(46)
 
 
-def test_neighbours_do_not_stay_together() -> None:
+def test_permutation_separates_neighbours() -> None:
     size = 100_003
-    order = permuted(np.arange(size), size, make_key(1))
+    order = permute(np.arange(size), size, make_key(1))
     assert abs(np.corrcoef(order[:-1], order[1:])[0, 1]) < 5 / np.sqrt(size)
     assert abs(np.corrcoef(np.arange(size), order)[0, 1]) < 5 / np.sqrt(size)
 
@@ -93,13 +93,13 @@ def test_neighbours_do_not_stay_together() -> None:
     st.integers(1, 5),
     st.data(),
 )
-def test_every_pair_is_shown_as_often_as_any_other_or_once_more(corpora, epochs: int, data) -> None:
+def test_draw_counts_differ_by_at_most_one(corpora, epochs: int, data) -> None:
     sizes = [size for size, _ in corpora]
     if data.draw(st.booleans()):
-        mixture = Mixture([Sized(size) for size in sizes], [weight for _, weight in corpora])
+        mixture = Mixture([SizedStore(size) for size in sizes], [weight for _, weight in corpora])
         assert mixture.draws == [max(1, round(weight * size)) for size, weight in corpora]
     else:
-        mixture = Mixture([Sized(size) for size in sizes], temperature=data.draw(st.floats(0.5, 50)))
+        mixture = Mixture([SizedStore(size) for size in sizes], temperature=data.draw(st.floats(0.5, 50)))
     seed = data.draw(st.integers(0, 99))
     starts = np.cumsum([0, *sizes])
     counts = np.zeros(sum(sizes), dtype=np.int64)
@@ -109,36 +109,36 @@ def test_every_pair_is_shown_as_often_as_any_other_or_once_more(corpora, epochs:
         assert np.array_equal(mixture.order(seed, epoch, cut, mixture.epoch_pairs), order[cut:])
         np.add.at(counts, order, 1)
         for number, (start, stop) in enumerate(pairwise(starts)):
-            shown = counts[start:stop]
-            assert shown.sum() == (epoch + 1) * mixture.draws[number]
-            assert shown.max() - shown.min() <= 1
+            corpus_counts = counts[start:stop]
+            assert corpus_counts.sum() == (epoch + 1) * mixture.draws[number]
+            assert corpus_counts.max() - corpus_counts.min() <= 1
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=6), st.floats(0.3, 100))
-def test_temperatures(sizes: list[int], temperature: float) -> None:
-    draws = tempered(sizes, temperature)
+def test_temperature_draws(sizes: list[int], temperature: float) -> None:
+    draws = temperature_draws(sizes, temperature)
     assert min(draws) >= 1
     assert 0 <= sum(draws) - sum(sizes) < len(sizes)  # above only by what makes each at least 1
-    for (one, few), (other, many) in product(zip(sizes, draws, strict=True), repeat=2):
-        assert one > other or few <= many + 1
-    assert tempered(sizes, 1.0) == sizes
+    for (size, draw_count), (other_size, other_count) in product(zip(sizes, draws, strict=True), repeat=2):
+        assert size > other_size or draw_count <= other_count + 1
+    assert temperature_draws(sizes, 1.0) == sizes
     exact = np.array(sizes) ** (1 / temperature)
     exact = exact / exact.sum() * sum(sizes)
     assert (np.abs(np.array(draws) - exact) <= len(sizes)).all()
 
 
-def test_the_orders_of_seeds_and_epochs_differ() -> None:
-    mixture = Mixture([Sized(50), Sized(50)])
+def test_orders_differ_by_seed_and_epoch() -> None:
+    mixture = Mixture([SizedStore(50), SizedStore(50)])
     orders = {tuple(mixture.order(seed, epoch, 0, 100)) for seed in range(5) for epoch in range(5)}
     assert len(orders) == 25
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_mixed_batches_hold_each_corpus_with_its_tag(
+def test_mixed_batches_contain_all_corpora_with_tags(
     tokeniser, tmp_path, monkeypatch, sampling: float
 ) -> None:
-    monkeypatch.setattr(plans, "POOL", 60)
-    monkeypatch.setattr(plans, "DRAWN_POOL", 60)
+    monkeypatch.setattr(plans, "POOL_PAIRS", 60)
+    monkeypatch.setattr(plans, "MIN_SAMPLED_POOL", 60)
     corpora = [lines(70, 1), lines(40, 2), lines(30, 3)]
     stores = [
         store(tokeniser, write(tmp_path, f"{number}.tsv", pairs), tmp_path / str(number), True, tag=tag)
@@ -148,46 +148,44 @@ def test_mixed_batches_hold_each_corpus_with_its_tag(
     assert mixture.draws == [70, 80, 15]
     data = DataSettings(train=["x"], dev=["x"], subword_sampling=sampling)  # type: ignore[arg-type]
     batches = Batches(mixture, (tokeniser, tokeniser), data, 1, 300)
-    seen: Counter[int] = Counter()
+    pair_counts: Counter[int] = Counter()
     for index in range(batches.count(0)):
         assert batches.has(0, index)
         batch = batches.batch(0, index)
         assert max(batch.source.size, batch.target_out.size) <= 300
         for pair, row in zip(batch.pairs.tolist(), batch.source.tolist(), strict=True):
-            seen[pair] += 1
+            pair_counts[pair] += 1
             tag = ">>deu<<" if pair < 70 else "" if pair < 110 else "<BT>"
             assert (row[0] == tokeniser.tags.get(tag)) == bool(tag)
             source = [*corpora[0], *corpora[1], *corpora[2]][pair][0]
             assert tokeniser.decode(row) == source
     assert not batches.has(0, batches.count(0))
-    assert [seen[pair] for pair in range(110)] == [1] * 70 + [2] * 40
-    assert sum(seen[pair] for pair in range(110, 140)) == 15
-    later = Batches(mixture, (tokeniser, tokeniser), data, 1, 300)
+    assert [pair_counts[pair] for pair in range(110)] == [1] * 70 + [2] * 40
+    assert sum(pair_counts[pair] for pair in range(110, 140)) == 15
+    new_batches = Batches(mixture, (tokeniser, tokeniser), data, 1, 300)
     for index in reversed(range(batches.count(1))):  # found from any place, whole
-        one, other = batches.batch(1, index), later.batch(1, index)
-        assert all(np.array_equal(vars(one)[key], vars(other)[key]) for key in vars(one))
+        batch_, new_batch = batches.batch(1, index), new_batches.batch(1, index)
+        assert all(np.array_equal(vars(batch_)[key], vars(new_batch)[key]) for key in vars(batch_))
 
 
-def test_tags_are_one_piece_only_at_the_beginning(tokeniser: Tokeniser) -> None:
+def test_tags_are_pieces_only_at_start(tokeniser: Tokeniser) -> None:
     plain = tokeniser.encode("dog cat")
-    number = tokeniser.tags
-    assert list(number) == sorted(TAGS) and min(number.values()) >= 4
+    tags = tokeniser.tags
+    assert list(tags) == sorted(TAGS) and min(tags.values()) >= 4
     assert tokeniser.languages == sorted([">>deu<<", "<2fr>"])
     assert (
-        tokeniser.encode(">>deu<< dog cat")
-        == tokeniser.encode(">>deu<<dog cat")
-        == [number[">>deu<<"], *plain]
+        tokeniser.encode(">>deu<< dog cat") == tokeniser.encode(">>deu<<dog cat") == [tags[">>deu<<"], *plain]
     )
-    assert tokeniser.encode("<BT> <2fr> dog cat") == [number["<BT>"], number["<2fr>"], *plain]
-    assert not set(tokeniser.encode("dog >>deu<< cat <2fr>")) & set(number.values())
+    assert tokeniser.encode("<BT> <2fr> dog cat") == [tags["<BT>"], tags["<2fr>"], *plain]
+    assert not set(tokeniser.encode("dog >>deu<< cat <2fr>")) & set(tags.values())
     assert tokeniser.decode(tokeniser.encode("dog >>deu<< cat")) == "dog >>deu<< cat"
-    assert tokeniser.decode([number["<2fr>"], *plain]) == "dog cat"
+    assert tokeniser.decode([tags["<2fr>"], *plain]) == "dog cat"
     assert tokeniser.encode("<s> dog") == tokeniser.encode_batch(["<s> dog"])[0]
     texts = [">>deu<< dog", "cat", "<BT> \u2581 x", ""]
     assert tokeniser.encode_batch(texts, 2) == [tokeniser.encode(text) for text in texts]
     assert [row[:1] for row in tokeniser.sample(texts, 0.5, 1)][::2] == [
-        [number[">>deu<<"]],
-        [number["<BT>"]],
+        [tags[">>deu<<"]],
+        [tags["<BT>"]],
     ]
     with pytest.raises(
         DataError, match=r"<2pl>: the model has no such target language; it has <2fr> >>deu<<"
@@ -195,8 +193,8 @@ def test_tags_are_one_piece_only_at_the_beginning(tokeniser: Tokeniser) -> None:
         tokeniser.encode("<2pl> dog")
     for language in (">>deu<<", "deu", "de", "de_DE"):
         german = tokeniser.with_target(language)
-        assert german.encode("dog cat") == [number[">>deu<<"], *plain]
-        assert german.encode("<2fr> dog cat") == [number["<2fr>"], *plain]
+        assert german.encode("dog cat") == [tags[">>deu<<"], *plain]
+        assert german.encode("<2fr> dog cat") == [tags["<2fr>"], *plain]
         assert german.language_prefix("dog") == ">>deu<< " and german.encode("") == []
         assert german.encode_batch(["dog cat", ""]) == [german.encode("dog cat"), []]
     assert (
@@ -207,7 +205,7 @@ def test_tags_are_one_piece_only_at_the_beginning(tokeniser: Tokeniser) -> None:
         tokeniser.with_target("pl")
 
 
-def test_a_tag_that_the_vocabulary_lacks(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_tag_missing_from_vocabulary(tokeniser: Tokeniser, tmp_path: Path) -> None:
     path = write(tmp_path, "a.tsv", lines(5, 1))
     with pytest.raises(
         SettingsError, match=r"the tag >>pol<< is not a piece of the vocabulary .*joint\.spm \(310 pieces"
@@ -217,7 +215,7 @@ def test_a_tag_that_the_vocabulary_lacks(tokeniser: Tokeniser, tmp_path: Path) -
     assert tag_ids(tokeniser, "") == ()
 
 
-def test_filters_are_each_corpus_own(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_filters_apply_per_corpus(tokeniser: Tokeniser, tmp_path: Path) -> None:
     rows = [("dog", "cat"), ("dog", "dog"), ("dog cat tree", "house"), ("dog " * 30, "cat " * 30)]
     path = write(tmp_path, "a.tsv", rows)
     loose = store(tokeniser, path, tmp_path / "loose", filters=FilterSettings(max_ratio=99))
@@ -230,34 +228,39 @@ def test_filters_are_each_corpus_own(tokeniser: Tokeniser, tmp_path: Path) -> No
     )
     assert len(strict) == 1
     assert strict.report.faults == {"equal sides": 1, "too unequal lengths": 1, "too many tokens": 1}
-    least = min(len(tokeniser.encode(side)) for side in ("dog", "cat"))
+    min_length = min(len(tokeniser.encode(side)) for side in ("dog", "cat"))
     with pytest.raises(DataError, match="too few tokens: 4"):
-        store(tokeniser, path, tmp_path / "none", filters=FilterSettings(min_tokens=99 + least, max_ratio=99))
+        store(
+            tokeniser,
+            path,
+            tmp_path / "none",
+            filters=FilterSettings(min_tokens=99 + min_length, max_ratio=99),
+        )
 
 
-def test_a_store_that_disagrees_says_why_it_is_made_anew(tokeniser: Tokeniser, tmp_path: Path) -> None:
+def test_rebuilt_store_logs_reason(tokeniser: Tokeniser, tmp_path: Path) -> None:
     path = write(tmp_path, "a.tsv", lines(20, 1))
-    told: list[str] = []
+    messages: list[str] = []
 
-    def made(**corpus: object) -> Store:
+    def build(**corpus: object) -> Store:
         data = DataSettings(train=[CorpusSettings(files=(str(path),), **corpus)], dev=["x"])  # type: ignore
         reader = read_corpus(data.resolved("train")[0])
-        return build_store(reader, tokeniser, tokeniser, tmp_path / "s", data, False, say=told.append)
+        return build_store(reader, tokeniser, tokeniser, tmp_path / "s", data, False, log=messages.append)
 
-    made()
-    made()
-    made(weight=3, name="other")
-    assert told == []
-    made(filters=FilterSettings(max_ratio=3))
-    assert "rebuilt: filters was" in told[-1]
-    made(tag="<BT>")
-    assert "rebuilt: tag was  and is now <BT>" in told[-1]
+    build()
+    build()
+    build(weight=3, name="other")
+    assert messages == []
+    build(filters=FilterSettings(max_ratio=3))
+    assert "rebuilt: filters was" in messages[-1]
+    build(tag="<BT>")
+    assert "rebuilt: tag was  and is now <BT>" in messages[-1]
     write(tmp_path, "a.tsv", lines(30, 1))
-    assert len(made(tag="<BT>")) == 30
-    assert "a.tsv has changed" in told[-1] and "bytes before" in told[-1]
+    assert len(build(tag="<BT>")) == 30
+    assert "a.tsv has changed" in messages[-1] and "bytes before" in messages[-1]
 
 
-def test_a_file_that_changes_while_it_is_read(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
+def test_file_changed_while_reading(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
     path = write(tmp_path, "a.tsv", lines(20, 1))
     write_chunk = store_writer._Writer.write
 
@@ -271,22 +274,22 @@ def test_a_file_that_changes_while_it_is_read(tokeniser: Tokeniser, tmp_path: Pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]
 
 
-def test_a_full_disk_leaves_nothing(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
+def test_full_disk_leaves_no_files(tokeniser: Tokeniser, tmp_path: Path, monkeypatch) -> None:
     path = write(tmp_path, "a.tsv", lines(20, 1))
 
-    def full(*_: object) -> None:
+    def raise_disk_full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(store_writer._Writer, "finish", full)
+    monkeypatch.setattr(store_writer._Writer, "finish", raise_disk_full)
     with pytest.raises(DataError, match=r"cannot be written: .*No space left on device"):
         store(tokeniser, path, tmp_path / "s")
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.tsv"]
 
 
-def test_digits_are_pieces_of_their_own(tmp_path: Path) -> None:
+def test_split_digits(tmp_path: Path) -> None:
     texts = [f"in {year} and {word}" for year in range(1900, 2000) for word in ("peace", "war", "later on")]
     for split in (False, True):
         text = TextSettings(kind="bpe", size=60, byte_fallback=False, split_digits=split)
-        made = train_tokeniser(texts, text, tmp_path / str(split))
-        pieces = made.pieces(made.encode("in 1987"))
+        tokeniser_ = train_tokeniser(texts, text, tmp_path / str(split))
+        pieces = tokeniser_.pieces(tokeniser_.encode("in 1987"))
         assert (sum(piece.strip("\u2581").isdigit() for piece in pieces) == 4) == split

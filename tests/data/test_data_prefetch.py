@@ -1,4 +1,4 @@
-"""Prefetching gives the same items, raises the same errors, and leaves no thread behind."""
+"""Prefetching yields the same items, raises the same errors, and leaves no thread running."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ import pytest
 from uwaga.data.batches import prefetch
 
 
-def workers() -> int:
+def count_threads() -> int:
     return sum(thread.name == "uwaga-prefetch" for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("depth", [1, 2, 7])
-def test_items_in_order(depth: int) -> None:
+def test_prefetch_keeps_order(depth: int) -> None:
     assert list(prefetch(range(100), depth)) == list(range(100))
     assert list(prefetch([], depth)) == []
-    assert workers() == 0
+    assert count_threads() == 0
 
 
-def test_an_error_comes_after_the_items_before_it() -> None:
+def test_error_is_raised_after_earlier_items() -> None:
     def items():
         yield 1
         yield 2
         raise ValueError("broken")
 
-    ahead = prefetch(items())
-    assert [next(ahead), next(ahead)] == [1, 2]
+    prefetched = prefetch(items())
+    assert [next(prefetched), next(prefetched)] == [1, 2]
     with pytest.raises(ValueError, match="broken"):
-        next(ahead)
-    assert workers() == 0
+        next(prefetched)
+    assert count_threads() == 0
 
 
-def test_it_runs_ahead_by_the_depth_and_no_more() -> None:
-    made: list[int] = []
+def test_depth_limits_items_ahead() -> None:
+    produced: list[int] = []
 
     def items():
         for item in range(100):
-            made.append(item)
+            produced.append(item)
             yield item
 
-    ahead = prefetch(items(), depth=3)
-    assert next(ahead) == 0
+    prefetched = prefetch(items(), depth=3)
+    assert next(prefetched) == 0
     for _ in range(200):
-        if len(made) == 5:
+        if len(produced) == 5:
             break
         time.sleep(0.01)
     time.sleep(0.05)
-    assert len(made) == 5  # one taken, three waiting, one in hand
-    ahead.close()
+    assert len(produced) == 5  # one taken, three waiting, one in hand
+    prefetched.close()
 
 
-def test_closing_early_stops_the_thread_and_the_source() -> None:
+def test_close_stops_thread_and_source() -> None:
     closed = threading.Event()
 
     def items():
@@ -63,10 +63,10 @@ def test_closing_early_stops_the_thread_and_the_source() -> None:
         finally:
             closed.set()
 
-    ahead = prefetch(items())
-    next(ahead)
-    assert workers() == 1
-    ahead.close()
+    prefetched = prefetch(items())
+    next(prefetched)
+    assert count_threads() == 1
+    prefetched.close()
     assert closed.is_set()
-    assert workers() == 0
-    assert list(ahead) == []
+    assert count_threads() == 0
+    assert list(prefetched) == []

@@ -1,4 +1,4 @@
-"""Every format of a corpus, in every packing, from disks and by URL, whole, damaged and interrupted."""
+"""Corpus formats with all compressions, from disk and by URL, complete, damaged and interrupted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from uwaga.files import store
 from uwaga.files.store import identify, is_url, open_stream
 from uwaga.settings import CorpusSettings
 
-PACK: dict[str, Callable[[bytes], bytes]] = {
+COMPRESSORS: dict[str, Callable[[bytes], bytes]] = {
     "": lambda raw: raw,
     ".gz": gzip.compress,
     ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
@@ -58,27 +58,31 @@ def tsv(pairs: list[tuple[str, str]]) -> bytes:
 
 
 def jsonl(pairs: list[tuple[str, str]]) -> bytes:
-    return "".join(json.dumps({"en": one, "de": two, "n": 1}) + "\n" for one, two in pairs).encode()
+    return "".join(
+        json.dumps({"en": source, "de": target, "n": 1}) + "\n" for source, target in pairs
+    ).encode()
 
 
 def tmx(pairs: list[tuple[str, str]]) -> bytes:
     units = "".join(
-        f'<tu><tuv xml:lang="de-DE"><seg>{escape(two)}</seg></tuv>\n'
-        f'<tuv xml:lang="EN"><prop>x</prop><seg>{escape(one)}</seg></tuv></tu>\n'
-        for one, two in pairs
+        f'<tu><tuv xml:lang="de-DE"><seg>{escape(target)}</seg></tuv>\n'
+        f'<tuv xml:lang="EN"><prop>x</prop><seg>{escape(source)}</seg></tuv></tu>\n'
+        for source, target in pairs
     )
-    head = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header/><body>'
-    return (head + units + "</body></tmx>\n").encode()
+    header = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header/><body>'
+    return (header + units + "</body></tmx>\n").encode()
 
 
 def parquet(pairs: list[tuple[str, str]], **options: object) -> bytes:
-    rows = [{"id": i, "translation": {"en": one, "de": two}} for i, (one, two) in enumerate(pairs)]
+    rows = [
+        {"id": i, "translation": {"en": source, "de": target}} for i, (source, target) in enumerate(pairs)
+    ]
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), buffer, row_group_size=300, **options)
     return buffer.getvalue()
 
 
-FORMATS = {".tsv": tsv, ".jsonl": jsonl, ".tmx": tmx}
+WRITERS = {".tsv": tsv, ".jsonl": jsonl, ".tmx": tmx}
 
 
 @pytest.fixture
@@ -90,24 +94,24 @@ def memory() -> Iterator[fsspec.AbstractFileSystem]:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "PAUSE", 0.001)
 
 
-@pytest.mark.parametrize("ending", list(PACK))
-@pytest.mark.parametrize("kind", list(FORMATS))
-def test_every_format_in_every_packing_from_disk_and_by_url(tmp_path, memory, kind: str, ending: str) -> None:
-    content = PACK[ending](FORMATS[kind](PAIRS))
+@pytest.mark.parametrize("ending", list(COMPRESSORS))
+@pytest.mark.parametrize("kind", list(WRITERS))
+def test_formats_and_compressions_from_disk_and_url(tmp_path, memory, kind: str, ending: str) -> None:
+    content = COMPRESSORS[ending](WRITERS[kind](PAIRS))
     path = tmp_path / f"c{kind}{ending}"
     path.write_bytes(content)
     memory.pipe(f"/b/c{kind}{ending}", content)
     for file in (path, path.as_uri(), f"memory://b/c{kind}{ending}"):
-        found = read(file)
-        assert texts(found) == PAIRS
-        assert [pair.line for pair in found] == list(range(1, len(PAIRS) + 1))
+        pairs = read(file)
+        assert texts(pairs) == PAIRS
+        assert [pair.line for pair in pairs] == list(range(1, len(PAIRS) + 1))
 
 
-def test_parquet_of_plain_and_nested_columns(tmp_path: Path, memory) -> None:
+def test_parquet_columns(tmp_path: Path, memory) -> None:
     content = parquet(PAIRS)
     memory.pipe("/p.parquet", content)
     (tmp_path / "p.parquet").write_bytes(content)
@@ -124,8 +128,8 @@ def test_parquet_of_plain_and_nested_columns(tmp_path: Path, memory) -> None:
     (tmp_path / "cut.parquet").write_bytes(content[:-9])
     with pytest.raises(DataError, match=r"cut\.parquet: not a complete Parquet file"):
         read(tmp_path / "cut.parquet")
-    twice = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["source", "target", "target"])
-    pyarrow.parquet.write_table(twice, tmp_path / "twice.parquet")
+    repeated = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 3, names=["source", "target", "target"])
+    pyarrow.parquet.write_table(repeated, tmp_path / "twice.parquet")
     with pytest.raises(DataError, match="two columns are named target"):
         read(tmp_path / "twice.parquet")
     (tmp_path / "bent.parquet").write_bytes(content[:99] + bytes(5000) + content[5099:])
@@ -133,7 +137,7 @@ def test_parquet_of_plain_and_nested_columns(tmp_path: Path, memory) -> None:
         read(tmp_path / "bent.parquet")
 
 
-def test_columns_of_tsv_and_json(tmp_path: Path) -> None:
+def test_tsv_and_json_columns(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("id\tde\ten\n1\tHund\tdog\n2\tKatze\n\n3\tBaum\ttree\n")
     assert read(path, columns=["en", "de"]) == [Pair("dog", ("Hund",), 2), Pair("tree", ("Baum",), 5)]
@@ -146,8 +150,8 @@ def test_columns_of_tsv_and_json(tmp_path: Path) -> None:
         '{"s": 1, "t": {"de": "b"}}\n{"s": "\\ud800", "t": {"de": "b"}}\n'
     )
     report = CorpusReport()
-    found = list(read_corpus(corpus(rows, columns=["s", "t.de"]), report))
-    assert found == [Pair("dog", ("Hund",), 1)]
+    pairs = list(read_corpus(corpus(rows, columns=["s", "t.de"]), report))
+    assert pairs == [Pair("dog", ("Hund",), 1)]
     assert report.faults == {"not a JSON object": 2, "missing column": 1, "bad UTF-8": 1}
     with pytest.raises(DataError, match=r"no column en, de; there are s, t, t\.de"):
         read(rows)
@@ -157,7 +161,7 @@ def test_columns_of_tsv_and_json(tmp_path: Path) -> None:
         read(rows, columns=["s", "t.de"], bad_lines="stop")
 
 
-def test_many_files_are_one_corpus(tmp_path: Path) -> None:
+def test_several_files_form_one_corpus(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number}.tsv").write_bytes(tsv(PAIRS[number * 5 : number * 5 + 5]))
     assert texts(read(*(tmp_path / f"{number}.tsv" for number in range(3)))) == PAIRS[:15]
@@ -168,7 +172,7 @@ def test_many_files_are_one_corpus(tmp_path: Path) -> None:
         read(*(tmp_path / f"{number}.tsv" for number in range(3)), format="text")
 
 
-def test_texts_and_moses_by_url(memory) -> None:
+def test_text_and_moses_urls(memory) -> None:
     memory.pipe("/c.en", b"a\nb\n")
     memory.pipe("/c.de", b"A\nB\n")
     for pairs in (read("memory://c.en", "memory://c.de"), read("memory://c", format="moses")):
@@ -178,7 +182,7 @@ def test_texts_and_moses_by_url(memory) -> None:
         read("memory://c.en", "memory://c.de")
 
 
-def test_tmx_with_markup_variants_and_other_languages(tmp_path: Path) -> None:
+def test_tmx_markup_variants_and_languages(tmp_path: Path) -> None:
     path = tmp_path / "a.tmx"
     path.write_text(
         '<tmx version="1.4"><body>'
@@ -189,8 +193,8 @@ def test_tmx_with_markup_variants_and_other_languages(tmp_path: Path) -> None:
         "</body></tmx>"
     )
     report = CorpusReport()
-    found = list(read_corpus(corpus(path), report))
-    assert found == [Pair("Press now!", ("Jetzt", "Sofort"), 1)]
+    pairs = list(read_corpus(corpus(path), report))
+    assert pairs == [Pair("Press now!", ("Jetzt", "Sofort"), 1)]
     assert report.faults == {"missing language": 1}
     with pytest.raises(
         DataError, match="no unit has both en and pl; its languages are de, de-AT, en, en-GB, fr"
@@ -217,18 +221,18 @@ def test_tmx_with_markup_variants_and_other_languages(tmp_path: Path) -> None:
         (b"", "not a complete TMX file"),
     ],
 )
-def test_tmx_that_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
+def test_invalid_tmx_is_rejected(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.tmx").write_bytes(content)
     with pytest.raises(DataError, match=message):
         read(tmp_path / "a.tmx")
 
 
-def test_a_segment_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+def test_memory_of_long_segment(tmp_path: Path) -> None:
     import tracemalloc
 
-    big = "x" * (1 << 23)
+    long_text = "x" * (1 << 23)
     path = tmp_path / "a.tmx"
-    path.write_bytes(tmx([("a", big), ("b", "c")]))
+    path.write_bytes(tmx([("a", long_text), ("b", "c")]))
     tracemalloc.start()
     try:
         assert texts(read(path)) == [("b", "c")]
@@ -237,7 +241,7 @@ def test_a_segment_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_a_unit_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
+def test_memory_of_long_unit(tmp_path: Path) -> None:
     import tracemalloc
 
     variant = b'<tuv xml:lang="en"><seg>' + b"x" * (1 << 19) + b"</seg></tuv>"
@@ -252,22 +256,24 @@ def test_a_unit_without_end_does_not_fill_the_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_half_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
+def test_lone_surrogates_are_faults(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    half = '{"en": "a", "de": "\\ud800"}\n'
-    path.write_text(half + '{"en": "\\ud83d\\ude00", "de": "b"}\n' + half.replace("d800", "dfff"))
+    lone_surrogate = '{"en": "a", "de": "\\ud800"}\n'
+    path.write_text(
+        lone_surrogate + '{"en": "\\ud83d\\ude00", "de": "b"}\n' + lone_surrogate.replace("d800", "dfff")
+    )
     report = CorpusReport()
     assert [pair.source for pair in read_corpus(corpus(path), report)] == ["\U0001f600"]
     assert report.faults == {"bad UTF-8": 2}
 
 
-@pytest.mark.parametrize("ending", list(PACK)[1:])
-@pytest.mark.parametrize("kind", list(FORMATS))
-def test_cut_files(tmp_path: Path, kind: str, ending: str) -> None:
-    whole = PACK[ending](FORMATS[kind](PAIRS))
+@pytest.mark.parametrize("ending", list(COMPRESSORS)[1:])
+@pytest.mark.parametrize("kind", list(WRITERS))
+def test_truncated_files(tmp_path: Path, kind: str, ending: str) -> None:
+    content = COMPRESSORS[ending](WRITERS[kind](PAIRS))
     path = tmp_path / f"c{kind}{ending}"
-    for cut in (20, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:cut])
+    for cut in (20, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:cut])
         with pytest.raises(DataError, match="truncated or damaged"):
             read(path)
 
@@ -277,18 +283,18 @@ LINE = st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(LINE, LINE), min_size=1, max_size=8))
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
+def test_formats_round_trip(tmp_path_factory: pytest.TempPathFactory, pairs) -> None:
     folder = tmp_path_factory.mktemp("formats")
     for name, content in (("a.jsonl", jsonl(pairs)), ("a.parquet", parquet(pairs)), ("a.tmx", tmx(pairs))):
         (folder / name).write_bytes(content)
         expected = pairs
         if name == "a.tmx":
-            expected = [(" ".join(one.split()), " ".join(two.split())) for one, two in pairs]
+            expected = [(" ".join(source.split()), " ".join(target.split())) for source, target in pairs]
         assert texts(read(folder / name)) == expected
 
 
-class Shaky(io.BytesIO):
-    """A file of an object store that fails now and then."""
+class FaultyFile(io.BytesIO):
+    """A file of an object store whose reads fail at some positions."""
 
     def __init__(self, content: bytes, faults: list[int], fault: Exception | None) -> None:
         super().__init__(content)
@@ -303,7 +309,7 @@ class Shaky(io.BytesIO):
         return super().read(min(size or 0, 4096) if size and size > 0 else size)
 
 
-class Store(fsspec.AbstractFileSystem):
+class FaultyStore(fsspec.AbstractFileSystem):
     """An object store in memory whose reads fail at the bytes in ``faults``."""
 
     protocol = "shaky"
@@ -315,31 +321,31 @@ class Store(fsspec.AbstractFileSystem):
     opened = 0
 
     def info(self, path: str, **_: object) -> dict[str, object]:
-        return {"name": path, "size": len(Store.content), "type": "file", "ETag": Store.etag}
+        return {"name": path, "size": len(FaultyStore.content), "type": "file", "ETag": FaultyStore.etag}
 
-    def open(self, path: str, mode: str = "rb", **_: object) -> Shaky:
-        Store.opened += 1
-        return Shaky(Store.content, Store.faults, Store.fault)
+    def open(self, path: str, mode: str = "rb", **_: object) -> FaultyFile:
+        FaultyStore.opened += 1
+        return FaultyFile(FaultyStore.content, FaultyStore.faults, FaultyStore.fault)
 
 
 @pytest.fixture
-def shaky(quick: None) -> type[Store]:
-    fsspec.register_implementation("shaky", Store, clobber=True)
-    Store.etag, Store.opened = "1", 0
-    return Store
+def faulty_store(short_pauses: None) -> type[FaultyStore]:
+    fsspec.register_implementation("shaky", FaultyStore, clobber=True)
+    FaultyStore.etag, FaultyStore.opened = "1", 0
+    return FaultyStore
 
 
 @pytest.mark.parametrize("fault", [OSError("connection reset"), RuntimeError("aiohttp's own"), None])
 @pytest.mark.parametrize("ending", ["", ".gz"])
-def test_an_interrupted_object_is_read_on_from_where_it_was(shaky, ending: str, fault) -> None:
-    shaky.content, shaky.fault = PACK[ending](tsv(PAIRS)), fault
-    shaky.faults = [0, 5000, 5000, 9000]
+def test_interrupted_read_resumes(faulty_store, ending: str, fault) -> None:
+    faulty_store.content, faulty_store.fault = COMPRESSORS[ending](tsv(PAIRS)), fault
+    faulty_store.faults = [0, 5000, 5000, 9000]
     assert texts(read(f"shaky://c.tsv{ending}")) == PAIRS
-    assert shaky.opened == 5
+    assert faulty_store.opened == 5
 
 
-def test_an_object_that_stays_broken_is_named_with_the_byte(shaky) -> None:
-    shaky.content, shaky.fault, shaky.faults = (
+def test_persistent_failure_reports_byte(faulty_store) -> None:
+    faulty_store.content, faulty_store.fault, faulty_store.faults = (
         tsv(PAIRS),
         OSError("connection reset"),
         [8192] * store.ATTEMPTS,
@@ -348,21 +354,21 @@ def test_an_object_that_stays_broken_is_named_with_the_byte(shaky) -> None:
         DataError, match=r"shaky://c\.tsv: reading failed 6 times at byte 8192 of \d+: connection reset"
     ):
         read("shaky://c.tsv")
-    shaky.fault, shaky.faults = None, [8192] * store.ATTEMPTS
+    faulty_store.fault, faulty_store.faults = None, [8192] * store.ATTEMPTS
     with pytest.raises(DataError, match="it ended at byte 8192"):
         read("shaky://c.tsv")
 
 
-def test_an_object_that_changes_meanwhile_is_refused(shaky, monkeypatch) -> None:
-    shaky.content, shaky.fault, shaky.faults = tsv(PAIRS), OSError("reset"), [8192]
+def test_object_changed_while_reading(faulty_store, monkeypatch) -> None:
+    faulty_store.content, faulty_store.fault, faulty_store.faults = tsv(PAIRS), OSError("reset"), [8192]
     reader = read_corpus(corpus("shaky://c.tsv"))
     next(reader)
-    shaky.etag = "2"
+    faulty_store.etag = "2"
     with pytest.raises(DataError, match="has changed while it was read"):
         list(reader)
 
 
-def test_objects_that_are_not_there(memory, quick: None, tmp_path: Path) -> None:
+def test_missing_objects(memory, short_pauses: None, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"memory://nowhere\.tsv: no such object"):
         read("memory://nowhere.tsv")
     with pytest.raises(DataError, match="Protocol not known"):
@@ -372,7 +378,7 @@ def test_objects_that_are_not_there(memory, quick: None, tmp_path: Path) -> None
         read("memory://d", format="tsv")
 
 
-def test_what_tells_one_object_from_another(memory, tmp_path: Path) -> None:
+def test_identify_objects(memory, tmp_path: Path) -> None:
     memory.pipe("/a", b"one")
     before = identify("memory://a")
     assert before == identify("memory://a") and before["size"] == 3
@@ -384,8 +390,8 @@ def test_what_tells_one_object_from_another(memory, tmp_path: Path) -> None:
     assert not is_url("/a/b") and not is_url("a:b//c") and not is_url(Path("s3://b"))
 
 
-class Server(http.server.BaseHTTPRequestHandler):
-    """A server that hangs up in the middle of what it promised, the first times."""
+class FaultyHandler(http.server.BaseHTTPRequestHandler):
+    """A handler that closes the connection in the middle of the first ``hang_ups`` responses."""
 
     content = tsv(PAIRS)
     ranges = True
@@ -402,22 +408,22 @@ class Server(http.server.BaseHTTPRequestHandler):
 
     def _send(self, body: bool) -> None:
         start, stop = 0, len(self.content)
-        asked = self.headers.get("Range") if Server.ranges else None
-        if asked:
-            first, _, last = asked.removeprefix("bytes=").partition("-")
+        requested_range = self.headers.get("Range") if FaultyHandler.ranges else None
+        if requested_range:
+            first, _, last = requested_range.removeprefix("bytes=").partition("-")
             start, stop = int(first), min(stop, int(last) + 1) if last else stop
-        self.send_response(206 if asked else 200)
-        if asked:
+        self.send_response(206 if requested_range else 200)
+        if requested_range:
             self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(self.content)}")
-        self.send_header("Accept-Ranges", "bytes" if Server.ranges else "none")
+        self.send_header("Accept-Ranges", "bytes" if FaultyHandler.ranges else "none")
         self.send_header("Content-Length", str(stop - start))
         self.send_header("ETag", '"v1"')
         self.end_headers()
         if not body:
             return
         part = self.content[start:stop]
-        if Server.hang_ups and len(part) > 10_000:
-            Server.hang_ups -= 1
+        if FaultyHandler.hang_ups and len(part) > 10_000:
+            FaultyHandler.hang_ups -= 1
             self.wfile.write(part[:7000])
             self.close_connection = True
             return
@@ -425,26 +431,26 @@ class Server(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def server(quick: None) -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server) as running:
-        threading.Thread(target=running.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
+def server(short_pauses: None) -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), FaultyHandler) as server_:
+        threading.Thread(target=server_.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server_.server_port}"
+        server_.shutdown()
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_real_server_that_hangs_up(server: str, ranges: bool) -> None:
-    Server.ranges, Server.hang_ups = ranges, 3
+def test_server_that_closes_connections(server: str, ranges: bool) -> None:
+    FaultyHandler.ranges, FaultyHandler.hang_ups = ranges, 3
     assert texts(read(f"{server}/c.tsv")) == PAIRS
-    assert Server.hang_ups == 0
-    Server.hang_ups = 99
+    assert FaultyHandler.hang_ups == 0
+    FaultyHandler.hang_ups = 99
     with pytest.raises(DataError, match=r"c\.tsv: reading failed 6 times at byte \d+ of"):
         read(f"{server}/c.tsv")
-    Server.hang_ups = 0
+    FaultyHandler.hang_ups = 0
     with open_stream(f"{server}/c.tsv") as file:
-        assert file.read() == Server.content
+        assert file.read() == FaultyHandler.content
 
 
-def test_a_server_that_is_not_there(quick: None) -> None:
+def test_unreachable_server(short_pauses: None) -> None:
     with pytest.raises(DataError, match=r"http://127\.0\.0\.1:9/c\.tsv: (.* failed or|no such object)"):
         read("http://127.0.0.1:9/c.tsv")

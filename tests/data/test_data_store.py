@@ -1,4 +1,4 @@
-"""The store on disk: what is in it, when it is reused, and that it is never half-written."""
+"""The store on disk: its content, when it is reused, and that it is written atomically."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def choice(path: Path, **values: object) -> DataSettings:
+def data_settings(path: Path, **values: object) -> DataSettings:
     return DataSettings(train=[path], dev=[path], **values)  # type: ignore[arg-type]
 
 
 def build(
     tokeniser: Tokeniser, path: Path, keep_text: bool = False, **values: object
 ) -> tuple[Store, CorpusReport]:
-    settings = choice(path, **values)
+    settings = data_settings(path, **values)
     reader = read_corpus(settings.resolved("train")[0])
     store = build_store(reader, tokeniser, tokeniser, path.with_name("store"), settings, keep_text)
     return store, reader.report
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 90, 1000])
-def test_it_holds_the_corpus(tokeniser, corpus, monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr(store_writer, "CHUNK", chunk)
+def test_store_contains_corpus(tokeniser, corpus, monkeypatch, chunk: int) -> None:
+    monkeypatch.setattr(store_writer, "CHUNK_PAIRS", chunk)
     built, report = build(
         tokeniser, corpus, keep_text=True, augment={"lower": 0.1, "upper": 0.1, "unpunctuated": 0}
     )
@@ -65,8 +65,8 @@ def test_it_holds_the_corpus(tokeniser, corpus, monkeypatch, chunk: int) -> None
             assert store.source_text(index) == source
             assert store.target_text(index) == target
             for form in store.forms:
-                shown = tokeniser.encode(surface(source, form))
-                assert store.side("source", form).row(index).tolist() == shown
+                encoded = tokeniser.encode(surface(source, form))
+                assert store.side("source", form).row(index).tolist() == encoded
         assert store.source_lengths.tolist() == [len(tokeniser.encode(source)) for source, _ in PAIRS]
         assert store.target_lengths.tolist() == [len(tokeniser.encode(target)) for _, target in PAIRS]
         assert store.source(0).dtype == np.uint16
@@ -74,7 +74,7 @@ def test_it_holds_the_corpus(tokeniser, corpus, monkeypatch, chunk: int) -> None
     assert (report.read, report.kept) == (90, 90)
 
 
-def test_long_and_unequal_pairs_are_counted(tokeniser, tmp_path: Path) -> None:
+def test_filtered_pairs_are_counted(tokeniser, tmp_path: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text(
         "the dog\tder Hund\n" + "dog " * 40 + "\tHund\na\t" + "der Hund " * 3 + "\n", encoding="utf-8"
@@ -90,70 +90,70 @@ def test_long_and_unequal_pairs_are_counted(tokeniser, tmp_path: Path) -> None:
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["c.tsv", "store"]
 
 
-def test_a_form_too_long_gives_way_to_the_text(tokeniser, tmp_path: Path) -> None:
+def test_too_long_form_is_replaced_by_plain_text(tokeniser, tmp_path: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text("".join(f"{source}\tder Hund\n" for source in SOURCES))
-    most = int(np.median([len(tokeniser.encode(source.upper())) for source in SOURCES]))
-    store, _ = build(tokeniser, path, keep_text=True, augment={"upper": 0.5}, max_tokens=most)
+    max_tokens = int(np.median([len(tokeniser.encode(source.upper())) for source in SOURCES]))
+    store, _ = build(tokeniser, path, keep_text=True, augment={"upper": 0.5}, max_tokens=max_tokens)
     cases = set()
     for index in range(len(store)):
-        shown = tokeniser.encode(store.source_text(index).upper())
-        cases.add(len(shown) > most)
-        expected = store.source(index).tolist() if len(shown) > most else shown
+        encoded = tokeniser.encode(store.source_text(index).upper())
+        cases.add(len(encoded) > max_tokens)
+        expected = store.source(index).tolist() if len(encoded) > max_tokens else encoded
         assert store.side("source", "upper").row(index).tolist() == expected
     assert cases == {True, False}
 
 
-def unread(settings: DataSettings):
+def exhausted_reader(settings: DataSettings):
     reader = read_corpus(settings.resolved("train")[0])
     reader._pairs.close()  # from now on it gives nothing
     return reader
 
 
-def test_it_is_reused_only_when_nothing_changed(tokeniser, corpus: Path, tmp_path: Path) -> None:
+def test_store_is_reused_only_if_unchanged(tokeniser, corpus: Path, tmp_path: Path) -> None:
     store, report = build(tokeniser, corpus)
-    settings = choice(corpus, augment={"lower": 0.0})
-    reader = unread(settings)
-    again = build_store(reader, tokeniser, tokeniser, store.folder, settings, False)
-    assert again.made_from == store.made_from
+    settings = data_settings(corpus, augment={"lower": 0.0})
+    reader = exhausted_reader(settings)
+    reused = build_store(reader, tokeniser, tokeniser, store.folder, settings, False)
+    assert reused.inputs == store.inputs
     assert reader.report == report
 
-    def remade(**values: object) -> bool:
+    def is_rebuilt(**values: object) -> bool:
         before = (store.folder / "store.json").stat().st_ino
         build(tokeniser, corpus, **values)  # type: ignore[arg-type]
         return (store.folder / "store.json").stat().st_ino != before
 
-    assert not remade()
-    assert remade(max_tokens=99)
-    assert remade(max_ratio=8.5)
-    assert remade(augment={"lower": 0.1})
-    assert not remade(augment={"lower": 0.2})
-    assert remade(keep_text=True)
+    assert not is_rebuilt()
+    assert is_rebuilt(max_tokens=99)
+    assert is_rebuilt(max_ratio=8.5)
+    assert is_rebuilt(augment={"lower": 0.1})
+    assert not is_rebuilt(augment={"lower": 0.2})
+    assert is_rebuilt(keep_text=True)
     os.utime(corpus, ns=(1, 1))
-    assert remade(keep_text=True)
+    assert is_rebuilt(keep_text=True)
     other = train_tokeniser(
         [pair[0] for pair in PAIRS], TextSettings(kind="bpe", size=290), tmp_path / "other"
     )
-    old = Store.open(store.folder).made_from
-    assert build(other, corpus, keep_text=True)[0].made_from != old
+    old_inputs = Store.open(store.folder).inputs
+    assert build(other, corpus, keep_text=True)[0].inputs != old_inputs
 
 
 @pytest.mark.parametrize("name", ["store.json", "source", "target.offsets"])
-@pytest.mark.parametrize("harm", ["cut", "gone"])
-def test_damage_is_told_and_mended(tokeniser, corpus: Path, name: str, harm: str) -> None:
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_damaged_store_is_reported_and_rebuilt(tokeniser, corpus: Path, name: str, damage: str) -> None:
     store, _ = build(tokeniser, corpus)
     path = store.folder / name
-    if harm == "gone":
+    if damage == "gone":
         path.unlink()
     else:
         path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(DataError, match="delete the folder"):
         Store.open(store.folder)
-    mended, _ = build(tokeniser, corpus)
-    assert mended.source(5).tolist() == tokeniser.encode(PAIRS[5][0])
+    rebuilt, _ = build(tokeniser, corpus)
+    assert rebuilt.source(5).tolist() == tokeniser.encode(PAIRS[5][0])
 
 
-def test_a_store_of_another_format(tokeniser, corpus: Path) -> None:
+def test_other_format_version_is_rejected(tokeniser, corpus: Path) -> None:
     store, _ = build(tokeniser, corpus)
     facts = store.folder / "store.json"
     facts.write_text(facts.read_text().replace('"format": 2', '"format": 99'))
@@ -163,39 +163,41 @@ def test_a_store_of_another_format(tokeniser, corpus: Path) -> None:
         Store.open(corpus.with_name("nowhere"))
 
 
-def test_texts_must_have_been_kept(tokeniser, corpus: Path) -> None:
+def test_missing_texts_are_reported(tokeniser, corpus: Path) -> None:
     store, _ = build(tokeniser, corpus)
     with pytest.raises(DataError, match="keep_text"):
         store.source_text(0)
 
 
-def test_a_failure_leaves_the_old_store(tokeniser, corpus: Path, monkeypatch) -> None:
+def test_failure_keeps_old_store(tokeniser, corpus: Path, monkeypatch) -> None:
     store, _ = build(tokeniser, corpus)
 
-    def full(*_: object) -> None:
+    def raise_disk_full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_writer._Writer, "write", full)
+        patch.setattr(store_writer._Writer, "write", raise_disk_full)
         with pytest.raises(DataError, match=r"cannot be written: .*No space left"):
             build(tokeniser, corpus, max_tokens=77)
-    assert Store.open(store.folder).made_from == store.made_from
+    assert Store.open(store.folder).inputs == store.inputs
     corpus.write_text("a\tb\n" * 50 + "broken\n", encoding="utf-8")
     with pytest.raises(DataError, match="line 51"):
         build(tokeniser, corpus, bad_lines="stop")
-    assert Store.open(store.folder).made_from == store.made_from
+    assert Store.open(store.folder).inputs == store.inputs
     assert not [entry for entry in corpus.parent.iterdir() if ".part" in entry.name]
 
 
-def test_shares_above_one(tokeniser, corpus: Path) -> None:
+def test_shares_above_one_are_rejected(tokeniser, corpus: Path) -> None:
     with pytest.raises(SettingsError, match="more than 1"):
         build(tokeniser, corpus, augment={"lower": 0.7, "upper": 0.7})
 
 
 def test_progress_counts_lines(tokeniser, corpus: Path, monkeypatch) -> None:
-    monkeypatch.setattr(store_writer, "CHUNK", 40)
-    settings = choice(corpus)
-    seen: list[int] = []
+    monkeypatch.setattr(store_writer, "CHUNK_PAIRS", 40)
+    settings = data_settings(corpus)
+    line_counts: list[int] = []
     reader = read_corpus(settings.resolved("train")[0])
-    build_store(reader, tokeniser, tokeniser, corpus.with_name("s"), settings, False, progress=seen.append)
-    assert seen == [40, 80, 90]
+    build_store(
+        reader, tokeniser, tokeniser, corpus.with_name("s"), settings, False, progress=line_counts.append
+    )
+    assert line_counts == [40, 80, 90]

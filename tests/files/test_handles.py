@@ -1,4 +1,4 @@
-"""Locks of open files, also with the calls of Windows and where there are none."""
+"""Locks of open files, with the functions of Windows, and on systems without locks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def handle(tmp_path: Path) -> Iterator[int]:
     os.close(number)
 
 
-class LikeWindows:
-    """The locks of ``msvcrt``, of bytes from a handle's position."""
+class FakeMsvcrt:
+    """A fake of ``msvcrt``, which locks bytes from a handle's position."""
 
     LK_NBLCK, LK_UNLCK = 2, 0
 
@@ -31,17 +31,19 @@ class LikeWindows:
 
     def locking(self, handle: int, kind: int, length: int) -> None:
         start = os.lseek(handle, 0, os.SEEK_CUR)
-        asked = range(start, start + length)
+        requested = range(start, start + length)
         if kind == self.LK_UNLCK:
-            self.held.remove(asked)
-        elif any(max(asked.start, one.start) < min(asked.stop, one.stop) for one in self.held):
+            self.held.remove(requested)
+        elif any(
+            max(requested.start, locked.start) < min(requested.stop, locked.stop) for locked in self.held
+        ):
             raise PermissionError(13, "locked")
         else:
-            self.held.add(asked)
+            self.held.add(requested)
 
 
-def test_windows_locks_bytes_behind_the_content(handle: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    windows = LikeWindows()
+def test_windows_locks_bytes_beyond_content(handle: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = FakeMsvcrt()
     monkeypatch.setattr(handles, "fcntl", None)
     monkeypatch.setattr(handles, "msvcrt", windows)
     assert handles.try_lock(handle) is True
@@ -49,15 +51,15 @@ def test_windows_locks_bytes_behind_the_content(handle: int, monkeypatch: pytest
     assert os.lseek(handle, 0, os.SEEK_CUR) == len(b"content")
     windows.held.clear()
     with handles.range_lock(handle, 64, 32):
-        assert windows.held == {range(handles.FIRST_LOCKED + 64, handles.FIRST_LOCKED + 96)}
+        assert windows.held == {range(handles.FIRST_LOCK_BYTE + 64, handles.FIRST_LOCK_BYTE + 96)}
         monkeypatch.setattr(handles, "time", SimpleNamespace(sleep=lambda _: windows.held.clear()))
         with handles.range_lock(handle, 90, 6):  # waits until the other bytes are free
-            assert windows.held == {range(handles.FIRST_LOCKED + 90, handles.FIRST_LOCKED + 96)}
-        windows.held.add(range(handles.FIRST_LOCKED + 64, handles.FIRST_LOCKED + 96))
+            assert windows.held == {range(handles.FIRST_LOCK_BYTE + 90, handles.FIRST_LOCK_BYTE + 96)}
+        windows.held.add(range(handles.FIRST_LOCK_BYTE + 64, handles.FIRST_LOCK_BYTE + 96))
     assert not windows.held
 
 
-def test_without_locks_work_goes_on(handle: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_system_without_locks(handle: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handles, "fcntl", None)
     assert handles.try_lock(handle) is None
     with handles.range_lock(handle, 0, 8), file_lock(tmp_path / "lock"), file_lock(tmp_path / "lock"):

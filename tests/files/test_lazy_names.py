@@ -1,4 +1,4 @@
-"""Names that a package's stub imports: there when they are used, and no others."""
+"""Lazy imports of the names in a package's stub."""
 
 import importlib
 import subprocess
@@ -12,27 +12,27 @@ PACKAGES = ("uwaga.engine", "uwaga.library", "uwaga.settings", "uwaga.translator
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_every_name_of_the_stub_is_there(name):
+def test_names_of_stub_exist(name):
     package = importlib.import_module(name)
     assert dir(package) == sorted(package.__all__)
-    for one in package.__all__:
-        assert getattr(package, one) is not None
-        assert importlib.util.find_spec(f"{name}.{one}") is None  # a module would hide the name
+    for attribute in package.__all__:
+        assert getattr(package, attribute) is not None
+        assert importlib.util.find_spec(f"{name}.{attribute}") is None  # a module would hide the name
     with pytest.raises(AttributeError, match="'nothing'"):
         package.nothing  # noqa: B018
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_importing_the_package_imports_none_of_its_modules(name):
+def test_package_import_loads_no_modules(name):
     code = f"import sys, {name}; print(*(one for one in sys.modules if one.startswith('{name}.')))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == []
 
 
-def test_a_name_is_imported_from_the_module_of_the_stub(tmp_path):
+def test_name_is_imported_from_module_of_stub(tmp_path):
     (tmp_path / "__init__.pyi").write_text('__all__ = ["sqrt", "gcd"]\n\nfrom math import gcd, sqrt\n')
-    get, names, listed = lazy_names("some.package", str(tmp_path / "__init__.py"))
-    assert names() == listed == ["gcd", "sqrt"]
+    get, names, exported = lazy_names("some.package", str(tmp_path / "__init__.py"))
+    assert names() == exported == ["gcd", "sqrt"]
     assert get("gcd")(12, 18) == 6
     with pytest.raises(AttributeError, match=r"'some\.package' has no attribute 'pi'"):
         get("pi")

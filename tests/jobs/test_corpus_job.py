@@ -1,4 +1,4 @@
-"""Jobs over corpora: every line in its place, resumed to the same bytes, other jobs refused by key."""
+"""Jobs over corpora: line numbers, resuming, and rejected inputs."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ LINES = ["a b", "", "c\td", "bad", "ä ö", "x", "y"]
 SPEC = TranslationSpec(("bundled",), choice=TargetChoice("model"))
 
 
-class Recorder:
-    """Remembers the progress of a job."""
+class RecordingProgress:
+    """Records the progress of a job."""
 
     def __init__(self) -> None:
         self.before = (0, 0.0, None)
         self.parts: list[str] = []
         self.rows = 0
 
-    def begin(self, rows, share, total):
+    def start(self, rows, share, total):
         self.before = (rows, share, total)
 
     def finish_part(self, name, record, share):
@@ -47,8 +47,8 @@ class Recorder:
         self.rows += record.rows
 
 
-class Capitals:
-    """Workers that capitalise texts; ``bad`` fails; the process is interrupted after so many tasks."""
+class CapitalisingWorkers:
+    """Workers that capitalise texts, fail on ``bad``, and raise KeyboardInterrupt after ``tasks`` tasks."""
 
     def __init__(self, tasks: int = 99) -> None:
         self.left = tasks
@@ -58,7 +58,7 @@ class Capitals:
         self.fingerprint = fingerprint
         return WorkerPool(lambda: self, 1, fingerprint)
 
-    def begin(self):
+    def load(self):
         self.started += 1
         return self.fingerprint
 
@@ -76,16 +76,16 @@ class Capitals:
 
 
 def job(folder: Path, text: Path, **changes) -> CorpusJob:
-    made = distil_job(folder, SPEC, text, part_rows=2)
-    made.manifest = made.manifest.model_copy(update=changes)
-    return made
+    job_ = distil_job(folder, SPEC, text, part_rows=2)
+    job_.manifest = job_.manifest.model_copy(update=changes)
+    return job_
 
 
-def run(made: CorpusJob, tasks: int = 99, progress=None):
-    return run_job(made, Capitals(tasks), progress or Recorder())
+def run(job_: CorpusJob, tasks: int = 99, progress=None):
+    return run_job(job_, CapitalisingWorkers(tasks), progress or RecordingProgress())
 
 
-def interrupted(folder: Path, text: Path, tasks: int) -> None:
+def interrupt_job(folder: Path, text: Path, tasks: int) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(job(folder, text), tasks)
 
@@ -93,24 +93,32 @@ def interrupted(folder: Path, text: Path, tasks: int) -> None:
 @pytest.fixture
 def text(tmp_path):
     path = tmp_path / "text"
-    path.write_text("\n".join(one.replace("\t", " ") for one in LINES) + "\n", encoding="utf-8")
+    path.write_text("\n".join(line.replace("\t", " ") for line in LINES) + "\n", encoding="utf-8")
     return path
 
 
-def parts(folder: Path) -> dict[str, bytes]:
+def part_bytes(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def written(folder: Path) -> list[str]:
+def written_lines(folder: Path) -> list[str]:
     """The lines of all parts."""
     content = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("part-*.tsv.gz")))
     return content.decode().split("\n")[:-1]
 
 
-def test_line_n_is_line_n_whatever_happens_to_it(tmp_path, text):
-    progress = Recorder()
+def test_output_lines_match_input_lines(tmp_path, text):
+    progress = RecordingProgress()
     manifest = run(job(tmp_path / "out", text), progress=progress)
-    assert written(tmp_path / "out") == ["a b\tA B", "\t", "c d\tC D", "bad\t", "ä ö\tÄ Ö", "x\tX", "y\tY"]
+    assert written_lines(tmp_path / "out") == [
+        "a b\tA B",
+        "\t",
+        "c d\tC D",
+        "bad\t",
+        "ä ö\tÄ Ö",
+        "x\tX",
+        "y\tY",
+    ]
     assert list(manifest.parts) == progress.parts == [f"part-0000{n}.tsv.gz" for n in range(4)]
     assert (manifest.total("rows"), manifest.total("empty"), manifest.total("failed")) == (7, 1, 1)
     assert manifest.parts["part-00001.tsv.gz"].failures == ((4, "line 4: bad"),)
@@ -120,26 +128,26 @@ def test_line_n_is_line_n_whatever_happens_to_it(tmp_path, text):
     assert not (tmp_path / "out/lock").exists()
 
 
-def test_M32_text_of_people_stays_the_target(tmp_path, text):
+def test_M32_back_translation_keeps_text_as_target(tmp_path, text):
     (tmp_path / "tabs").write_text("a\tb c\nbad\n", encoding="utf-8")
     run(backtranslate_job(tmp_path / "out", TranslationSpec(("bundled",)), [tmp_path / "tabs"], tag="<BT>"))
-    assert written(tmp_path / "out") == ["<BT> A B C\ta b c", "\tbad"]
+    assert written_lines(tmp_path / "out") == ["<BT> A B C\ta b c", "\tbad"]
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 2, 3])
-def test_an_interrupted_job_resumes_to_the_same_bytes(tmp_path, text, tasks):
+def test_interrupted_job_resumes_to_same_bytes(tmp_path, text, tasks):
     run(job(tmp_path / "whole", text))
-    interrupted(tmp_path / "out", text, tasks)
+    interrupt_job(tmp_path / "out", text, tasks)
     assert len(list((tmp_path / "out").glob("part-*"))) == tasks
-    progress = Recorder()
+    progress = RecordingProgress()
     run(job(tmp_path / "out", text), progress=progress)
     assert progress.before[0] == 2 * tasks
-    assert parts(tmp_path / "out") == parts(tmp_path / "whole")
+    assert part_bytes(tmp_path / "out") == part_bytes(tmp_path / "whole")
 
 
-def test_a_finished_job_starts_no_worker(tmp_path, text):
+def test_finished_job_starts_no_worker(tmp_path, text):
     run(job(tmp_path / "out", text))
-    workers, progress = Capitals(), Recorder()
+    workers, progress = CapitalisingWorkers(), RecordingProgress()
     run_job(job(tmp_path / "out", text), workers, progress)
     assert (workers.started, progress.before) == (0, (7, 1.0, 7))
 
@@ -154,37 +162,37 @@ def test_a_finished_job_starts_no_worker(tmp_path, text):
         ({"uwaga": "2"}, "uwaga = '.*asked for with '2'"),
     ],
 )
-def test_another_job_is_refused_by_key(tmp_path, text, changes, message):
-    interrupted(tmp_path / "out", text, 1)
-    before = parts(tmp_path / "out")
+def test_different_job_is_rejected(tmp_path, text, changes, message):
+    interrupt_job(tmp_path / "out", text, 1)
+    before = part_bytes(tmp_path / "out")
     with pytest.raises(SettingsError, match=message):
         run(job(tmp_path / "out", text, **changes))
-    assert parts(tmp_path / "out") == before
+    assert part_bytes(tmp_path / "out") == before
 
 
-def test_models_and_inputs_may_move_but_not_change(tmp_path, text):
-    interrupted(tmp_path / "out", text, 1)
-    moved = tmp_path / "moved.gz"
-    moved.write_bytes(gzip.compress(text.read_bytes()))
-    renamed = job(tmp_path / "out", moved)
-    [model] = renamed.manifest.models
-    renamed.manifest = renamed.manifest.model_copy(
+def test_models_and_input_may_move_but_not_change(tmp_path, text):
+    interrupt_job(tmp_path / "out", text, 1)
+    moved_text = tmp_path / "moved.gz"
+    moved_text.write_bytes(gzip.compress(text.read_bytes()))
+    moved_job = job(tmp_path / "out", moved_text)
+    [model] = moved_job.manifest.models
+    moved_job.manifest = moved_job.manifest.model_copy(
         update={"models": (model.model_copy(update={"name": "other"}),)}
     )
-    run(renamed)
+    run(moved_job)
     text.write_text(text.read_text(encoding="utf-8").replace("x", "z"), encoding="utf-8")
     with pytest.raises(SettingsError, match=r"input\.sha256 = "):
         run(job(tmp_path / "out", text))
 
 
-def test_an_input_that_becomes_shorter_on_the_way_is_noticed(tmp_path, text):
-    asked = job(tmp_path / "out", text)
+def test_input_shortened_while_reading_is_detected(tmp_path, text):
+    job_ = job(tmp_path / "out", text)
     text.write_text("a\n", encoding="utf-8")
     with pytest.raises(DataError, match="changed while it was read"):
-        run(asked)
+        run(job_)
 
 
-def test_folders_that_are_not_jobs_are_refused(tmp_path, text):
+def test_folder_of_other_files_is_rejected(tmp_path, text):
     with pytest.raises(DataError, match="is a file; name a folder"):
         run(job(text, text))
     (tmp_path / "full").mkdir()
@@ -195,14 +203,14 @@ def test_folders_that_are_not_jobs_are_refused(tmp_path, text):
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": 2}', '{"format": 1, "kind": "distil"}'])
-def test_a_damaged_manifest_is_refused(tmp_path, text, content):
+def test_damaged_manifest_is_rejected(tmp_path, text, content):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / MANIFEST).write_text(content)
     with pytest.raises(DataError, match=r"manifest\.json.*; delete the folder to start over"):
         run(job(tmp_path / "out", text))
 
 
-def test_two_processes_do_not_write_into_one_folder(tmp_path, text):
+def test_locked_folder_is_rejected(tmp_path, text):
     (tmp_path / "out").mkdir()
     with (
         RunLock(tmp_path / "out"),
@@ -211,11 +219,13 @@ def test_two_processes_do_not_write_into_one_folder(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_parts_are_joined(tmp_path, text):
+def test_join_parts(tmp_path, text):
     manifest = run(job(tmp_path / "out", text))
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv")
     join_parts(tmp_path / "out", manifest, tmp_path / "all.tsv.gz")
-    assert (tmp_path / "all.tsv").read_text(encoding="utf-8").split("\n")[:-1] == written(tmp_path / "out")
+    assert (tmp_path / "all.tsv").read_text(encoding="utf-8").split("\n")[:-1] == written_lines(
+        tmp_path / "out"
+    )
     assert gzip.decompress((tmp_path / "all.tsv.gz").read_bytes()) == (tmp_path / "all.tsv").read_bytes()
     (tmp_path / "out/part-00000.tsv.gz").write_bytes(b"\x1f\x8bx")
     with pytest.raises(DataError, match=r"part-00000\.tsv\.gz: cannot be read"):
@@ -224,30 +234,30 @@ def test_parts_are_joined(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    "place", ["text", "link", "out/manifest.json", "out/part-00000.tsv.gz", "out/new.tsv"]
+    "output", ["text", "link", "out/manifest.json", "out/part-00000.tsv.gz", "out/new.tsv"]
 )
-def test_parts_are_not_joined_over_what_the_job_needs(tmp_path, text, place):
-    made = job(tmp_path / "out", text)
+def test_join_does_not_overwrite_input_or_parts(tmp_path, text, output):
+    job_ = job(tmp_path / "out", text)
     (tmp_path / "link").symlink_to(text)
     with pytest.raises(SettingsError, match=r"is the input|lies in the folder"):
-        check_join(made, tmp_path / place)
+        check_join(job_, tmp_path / output)
     with pytest.raises(DataError, match="there is no folder"):
-        check_join(made, tmp_path / "none/all.tsv")
-    check_join(made, tmp_path / "all.tsv")
+        check_join(job_, tmp_path / "none/all.tsv")
+    check_join(job_, tmp_path / "all.tsv")
 
 
 @pytest.mark.parametrize("name", ["../text", "/dev/zero", "part-99999.tsv.gz"])
-def test_a_manifest_that_names_other_files_touches_none(tmp_path, text, name):
+def test_foreign_files_in_manifest_are_not_touched(tmp_path, text, name):
     run(job(tmp_path / "out", text))
-    before, values = parts(tmp_path / "out"), json.loads((tmp_path / "out" / MANIFEST).read_text())
+    before, values = part_bytes(tmp_path / "out"), json.loads((tmp_path / "out" / MANIFEST).read_text())
     values["parts"][name] = values["parts"]["part-00000.tsv.gz"]
     (tmp_path / "out" / MANIFEST).write_text(json.dumps(values))
     content = text.read_bytes()
     run(job(tmp_path / "out", text))
-    assert parts(tmp_path / "out") == before and text.read_bytes() == content
+    assert part_bytes(tmp_path / "out") == before and text.read_bytes() == content
 
 
-def test_a_pipe_is_not_a_part(tmp_path, text):
+def test_pipe_as_part_is_rejected(tmp_path, text):
     run(job(tmp_path / "out", text))
     (tmp_path / "out/part-00001.tsv.gz").unlink()
     os.mkfifo(tmp_path / "out/part-00001.tsv.gz")
@@ -255,20 +265,20 @@ def test_a_pipe_is_not_a_part(tmp_path, text):
         run(job(tmp_path / "out", text))
 
 
-def test_half_a_surrogate_pair_stays_a_fault_in_its_place(tmp_path):
+def test_lone_surrogate_is_a_fault(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"en": "a \\ud800", "de": "b"}\n{"en": "c", "de": "d"}\n')
-    found = list(corpus_input(tmp_path / "a.jsonl", None, ("en", "de")).read())
-    assert [(one.text, one.fault) for one in found] == [("", "bad UTF-8"), ("c", None)]
+    lines = list(corpus_input(tmp_path / "a.jsonl", None, ("en", "de")).read())
+    assert [(line.text, line.fault) for line in lines] == [("", "bad UTF-8"), ("c", None)]
 
 
-def test_a_pipe_cannot_be_read_twice(tmp_path):
+def test_pipe_as_input_is_rejected(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="a pipe or a device"):
         corpus_input(tmp_path / "pipe", None, ("en", "de"))
 
 
 @pytest.mark.parametrize("tag", ["a b", "<\x1b[31m>", "<\u200b>", f"<{'a' * 70}>"])
-def test_tags_are_short_words(tag):
+def test_invalid_tag_is_rejected(tag):
     with pytest.raises(
         SettingsError, match="must be one word without spaces, of 64 characters or fewer"
     ) as e:
@@ -276,10 +286,10 @@ def test_tags_are_short_words(tag):
     assert len(str(e.value)) < 200 and str(e.value).isprintable()
 
 
-def test_corpora_of_every_form(tmp_path):
+def test_corpus_formats(tmp_path):
     (tmp_path / "a.tsv").write_text("one\teins\tein\ntwo\n\tdrei\nfour\t \n", encoding="utf-8")
     assert [
-        (one.text, one.references) for one in corpus_input(tmp_path / "a.tsv", None, ("en", "de")).read()
+        (line.text, line.references) for line in corpus_input(tmp_path / "a.tsv", None, ("en", "de")).read()
     ] == [
         ("one", ("eins", "ein")),
         ("two", ()),
@@ -293,19 +303,19 @@ def test_corpora_of_every_form(tmp_path):
         corpus_input(tmp_path / "c", None, ("en", "de")),
         corpus_input(tmp_path / "c.en", tmp_path / "c.de", ("src", "tgt")),
     ):
-        assert [(one.text, one.references) for one in source.read()] == pairs
+        assert [(line.text, line.references) for line in source.read()] == pairs
         assert source.identify()[:2] == (2, 2)
     (tmp_path / "j.jsonl").write_text(
         '{"en": "one", "de": "eins"}\n[]\n{"en": "two\\nlines", "de": "zwei"}\n'
     )
-    found = list(corpus_input(tmp_path / "j.jsonl", None, ("en", "de")).read())
-    assert [(one.number, one.text, one.references) for one in found] == [
+    lines = list(corpus_input(tmp_path / "j.jsonl", None, ("en", "de")).read())
+    assert [(line.number, line.text, line.references) for line in lines] == [
         (1, "one", ("eins",)),
         (2, "", ()),
         (3, "two lines", ("zwei",)),
     ]
-    both = text_input([tmp_path / "c.en", tmp_path / "c.de"])
-    assert [(one.number, one.text) for one in both.read()] == [
+    texts = text_input([tmp_path / "c.en", tmp_path / "c.de"])
+    assert [(line.number, line.text) for line in texts.read()] == [
         (1, "one"),
         (2, "two"),
         (3, "eins"),
@@ -315,14 +325,14 @@ def test_corpora_of_every_form(tmp_path):
         text_input([tmp_path / "a.tsv"], 2).identify()
 
 
-def test_bad_lines_keep_their_places(tmp_path):
+def test_bad_lines_keep_their_line_numbers(tmp_path):
     (tmp_path / "t").write_bytes(b"ok\n\xff\xfe\xfd bad\nnul\0\n" + b"x" * (1 << 20) + b"yy\nlast")
-    found = list(text_input([tmp_path / "t"]).read())
-    assert [one.fault for one in found] == [None, "bad UTF-8", "NUL character", "line over 1 MiB", None]
-    assert [one.text for one in found] == ["ok", "", "", "", "last"]
+    lines = list(text_input([tmp_path / "t"]).read())
+    assert [line.fault for line in lines] == [None, "bad UTF-8", "NUL character", "line over 1 MiB", None]
+    assert [line.text for line in lines] == ["ok", "", "", "", "last"]
 
 
-def test_inputs_that_cannot_be_are_refused(tmp_path):
+def test_invalid_inputs_are_rejected(tmp_path):
     (tmp_path / "two").write_text("a\nb\n")
     (tmp_path / "one").write_text("a\n")
     (tmp_path / "none").write_text("")

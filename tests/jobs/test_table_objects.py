@@ -1,4 +1,4 @@
-"""An object store on loopback that fails now and then, and is slow."""
+"""Jobs on an object store that is slow and fails some of its requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from table_jobs import Watch, bytes_out, run, sentences
+from table_jobs import ProgressHook, part_bytes, run, sentences
 from typer.testing import CliRunner
 
 import uwaga.files.store
@@ -20,38 +20,38 @@ pytestmark = pytest.mark.slow
 SECRET = "testing"
 
 
-class Faults:
-    """In front of an object store: every so-manieth request fails, and reads are slow."""
+class FaultyStore:
+    """WSGI middleware of an object store that fails each ``fail_every``-th request and delays reads."""
 
     def __init__(self, app) -> None:
         self.app = app
-        self.every = 0
-        self.slow = 0.0
+        self.fail_every = 0
+        self.delay = 0.0
         self.requests = self.failed = 0
         self._lock = threading.Lock()
 
     def __call__(self, environ, start):
         with self._lock:
             self.requests += 1
-            fails = bool(self.every) and self.requests % self.every == 0
+            fails = bool(self.fail_every) and self.requests % self.fail_every == 0
             self.failed += fails
         if fails:
             start("503 Slow Down", [("Content-Type", "application/xml"), ("Content-Length", "0")])
             return [b""]
-        if self.slow and environ["REQUEST_METHOD"] == "GET":
-            time.sleep(self.slow)
+        if self.delay and environ["REQUEST_METHOD"] == "GET":
+            time.sleep(self.delay)
         return self.app(environ, start)
 
 
 @pytest.fixture(scope="module")
-def faults():
-    """An S3 server that fails as it is told; the environment leads to it."""
+def faulty_store():
+    """An S3 server that fails and delays requests as configured; the environment points to it."""
     pytest.importorskip("moto.server")
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
-    faults = Faults(DomainDispatcherApplication(create_backend_app))
-    server = make_server("127.0.0.1", 0, faults, threaded=True)
+    store = FaultyStore(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, store, threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     environment = {
@@ -64,12 +64,12 @@ def faults():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        yield faults
+        yield store
     server.shutdown()
     thread.join()
 
 
-def filled(url: str, files: dict[str, bytes]) -> None:
+def upload(url: str, files: dict[str, bytes]) -> None:
     import s3fs
 
     system = s3fs.S3FileSystem()
@@ -78,67 +78,65 @@ def filled(url: str, files: dict[str, bytes]) -> None:
         system.pipe_file(f"{url}/{name}", content)
 
 
-def test_an_object_store_that_fails_and_is_slow_gives_the_same_rows(
-    faults, tmp_path: Path, monkeypatch
-) -> None:
+def test_faulty_slow_store_gives_same_rows(faulty_store, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     lines = [f"{line}\n" for line in sentences(120)]
     files = {"a.txt": "".join(lines[:50]).encode(), "b/c.txt": "".join(lines[50:]).encode()}
     for name, content in files.items():
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "in" / name).write_bytes(content)
-    filled("s3://table/in", files)
+    upload("s3://table/in", files)
     run(tmp_path / "in", tmp_path / "whole", part_rows=9)
-    faults.every, faults.slow = 4, 0.05
+    faulty_store.fail_every, faulty_store.delay = 4, 0.05
 
     def stop(rows: int) -> None:
         if rows > 60:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run("s3://table/in", "s3://table/out", part_rows=9, watch=Watch(stop))
-    watch = Watch()
+        run("s3://table/in", "s3://table/out", part_rows=9, watch=ProgressHook(stop))
+    watch = ProgressHook()
     manifest = run("s3://table/in", "s3://table/out", part_rows=9, watch=watch)
     assert watch.before >= 60
-    assert faults.failed > 10
-    faults.every, faults.slow = 0, 0.0
+    assert faulty_store.failed > 10
+    faulty_store.fail_every, faulty_store.delay = 0, 0.0
     store = open_store("s3://table/out")
-    made = {}
-    for one in store.files():
-        with store.open(one.name) as file:
-            made[one.name] = file.read()
-    assert made.pop("manifest.json").count(SECRET.encode()) == 0  # no keys in it
-    assert made == bytes_out(tmp_path / "whole")
+    contents = {}
+    for file in store.files():
+        with store.open(file.name) as stream:
+            contents[file.name] = stream.read()
+    assert contents.pop("manifest.json").count(SECRET.encode()) == 0  # no keys in it
+    assert contents == part_bytes(tmp_path / "whole")
     assert manifest.finished
 
 
-def test_parquet_in_an_object_store(faults, tmp_path: Path) -> None:
+def test_parquet_in_object_store(faulty_store, tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
     table = pyarrow.table({"text": sentences(30)})
     pyarrow.parquet.write_table(table, tmp_path / "in.parquet", row_group_size=8)
-    filled("s3://table/one", {"in.parquet": (tmp_path / "in.parquet").read_bytes()})
+    upload("s3://table/one", {"in.parquet": (tmp_path / "in.parquet").read_bytes()})
     run(tmp_path / "in.parquet", tmp_path / "whole", columns=["text"], score=True)
     run("s3://table/one/in.parquet", tmp_path / "out", columns=["text"], score=True)
-    assert bytes_out(tmp_path / "out") == bytes_out(tmp_path / "whole")
+    assert part_bytes(tmp_path / "out") == part_bytes(tmp_path / "whole")
 
 
-def test_a_store_that_refuses_is_said_in_a_line_without_its_keys(faults, tmp_path: Path, monkeypatch) -> None:
+def test_store_errors_hide_credentials(faulty_store, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(uwaga.files.store, "PAUSE", 0.01)
     monkeypatch.setattr(uwaga.files.store, "ATTEMPTS", 2)
-    done = CliRunner().invoke(app, ["batch", "s3://nobucket/in", str(tmp_path / "out")])
-    assert done.exit_code == 1
-    [line] = done.output.strip().splitlines()
+    result = CliRunner().invoke(app, ["batch", "s3://nobucket/in", str(tmp_path / "out")])
+    assert result.exit_code == 1
+    [line] = result.output.strip().splitlines()
     assert "s3://nobucket/in: no such file" in line
-    filled("s3://table/two", {"a.txt": b"A dog.\n"})
-    faults.every = 1
+    upload("s3://table/two", {"a.txt": b"A dog.\n"})
+    faulty_store.fail_every = 1
     try:
-        done = CliRunner().invoke(app, ["batch", "s3://table/two", str(tmp_path / "out")])
+        result = CliRunner().invoke(app, ["batch", "s3://table/two", str(tmp_path / "out")])
     finally:
-        faults.every = 0
-    assert done.exit_code == 1
-    [line] = done.output.strip().splitlines()
+        faulty_store.fail_every = 0
+    assert result.exit_code == 1
+    [line] = result.output.strip().splitlines()
     assert "s3://table/two: the object store" in line
     assert SECRET not in line
     assert (
@@ -147,7 +145,7 @@ def test_a_store_that_refuses_is_said_in_a_line_without_its_keys(faults, tmp_pat
     )
 
 
-def test_keys_and_options_of_a_url_are_hidden() -> None:
+def test_credentials_and_options_of_url_are_hidden() -> None:
     assert hide_credentials("s3://key:secret@bucket/a/?region=x") == "s3://bucket/a"
     with pytest.raises(DataError, match="no-such-kind://host/a"):
         open_store("no-such-kind://host/a")

@@ -1,4 +1,4 @@
-"""A catalogue's server on loopback, which can be told to answer badly, and the catalogues that it serves."""
+"""A server of models on loopback, which can simulate faults, and the catalogues that it serves."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
 
-FAST = {"timeout": 1.0, "window": 0.5, "slowest": 10_000.0, "attempts": 3, "pause": 0.01}
-"""Limits for a server that is near."""
+FAST_LIMITS = {"timeout": 1.0, "window": 0.5, "min_speed": 10_000.0, "attempts": 3, "pause": 0.01}
+"""Limits for a server on loopback."""
 
 
 @dataclass
 class Behaviour:
-    """How a path is answered.
+    """The responses to requests for a path.
 
-    ``cut``: the bodies of the next requests end after so many bytes. ``drip``: so many bytes and a pause
-    of so many seconds, over and over. ``endless``: the body never ends. ``ranges``: whether parts are
-    given. ``silent``: seconds before anything is said. ``wrong_extent``: what is said of a part.
+    Attributes:
+        cut: numbers of bytes after which the bodies of the next responses end.
+        drip: number of bytes, and seconds of the pause after each such block.
+        endless: whether the body never ends.
+        ranges: whether range requests are supported.
+        silent: seconds before the response starts.
+        wrong_extent: a wrong ``Content-Range`` of partial responses.
     """
 
     body: bytes = b""
@@ -42,7 +46,7 @@ class Behaviour:
 
 
 class ModelServer:
-    """Serves ``paths`` and remembers ``requests``: their paths and ranges."""
+    """Serve ``paths`` and record ``requests``: their paths and ranges."""
 
     def __init__(self) -> None:
         self.paths: dict[str, Behaviour] = {}
@@ -66,85 +70,85 @@ class ModelServer:
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
-    def put(self, path: str, body: bytes | object, **how: object) -> Behaviour:
+    def put(self, path: str, body: bytes | object, **options: object) -> Behaviour:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
-        self.paths["/" + path] = Behaviour(content, **({"tag": tag} | how))
+        self.paths["/" + path] = Behaviour(content, **({"tag": tag} | options))
         return self.paths["/" + path]
 
     def answer(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        asked = request.headers.get("Range", "")
-        self.requests.append((request.path, asked))
+        range_header = request.headers.get("Range", "")
+        self.requests.append((request.path, range_header))
         self.headers.append(dict(request.headers))
-        how = self.paths.get(request.path)
-        if how is None:
+        behaviour = self.paths.get(request.path)
+        if behaviour is None:
             request.send_error(404)
             return
-        self.closing.wait(how.silent)
-        body, status, extra = how.body, how.status, dict(how.headers)
-        begin = re.fullmatch(r"bytes=(\d+)-", asked)
+        self.closing.wait(behaviour.silent)
+        body, status, extra = behaviour.body, behaviour.status, dict(behaviour.headers)
+        range_match = re.fullmatch(r"bytes=(\d+)-", range_header)
         condition = request.headers.get("If-Range")
-        if begin and how.ranges and condition in (None, how.tag) and status == 200:
-            start = int(begin[1])
+        if range_match and behaviour.ranges and condition in (None, behaviour.tag) and status == 200:
+            start = int(range_match[1])
             if start >= len(body):
                 status, extra["Content-Range"] = 416, f"bytes */{len(body)}"
                 body = b""
             else:
                 status = 206
                 extra["Content-Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
-                if how.wrong_extent is not None:
-                    extra["Content-Range"] = how.wrong_extent
+                if behaviour.wrong_extent is not None:
+                    extra["Content-Range"] = behaviour.wrong_extent
                 body = body[start:]
         request.send_response(status)
-        if how.tag:
-            request.send_header("ETag", how.tag)
+        if behaviour.tag:
+            request.send_header("ETag", behaviour.tag)
         for name, value in extra.items():
             request.send_header(name, value)
-        if not how.lengthless and "Content-Length" not in extra:
+        if not behaviour.lengthless and "Content-Length" not in extra:
             request.send_header("Content-Length", str(len(body)))
         request.end_headers()
-        self.send(request, how, body)
+        self.send(request, behaviour, body)
 
-    def send(self, request: http.server.BaseHTTPRequestHandler, how: Behaviour, body: bytes) -> None:
-        if how.cut:
-            body = body[: how.cut.pop(0)]
-        if how.drip is None and not how.endless:
+    def send(self, request: http.server.BaseHTTPRequestHandler, behaviour: Behaviour, body: bytes) -> None:
+        if behaviour.cut:
+            body = body[: behaviour.cut.pop(0)]
+        if behaviour.drip is None and not behaviour.endless:
             request.wfile.write(body)
-        size, pause = how.drip or (1 << 16, 0.0)
-        at = 0
-        while (how.drip or how.endless) and not self.closing.is_set():
-            block = body[at : at + size] or (b"x" * size if how.endless else b"")
+        size, pause = behaviour.drip or (1 << 16, 0.0)
+        offset = 0
+        while (behaviour.drip or behaviour.endless) and not self.closing.is_set():
+            block = body[offset : offset + size] or (b"x" * size if behaviour.endless else b"")
             if not block:
                 return
             request.wfile.write(block)
-            at += size
+            offset += size
             time.sleep(pause)
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[ModelServer]:
-    """A server that runs inside."""
-    found = ModelServer()
-    thread = threading.Thread(target=found.server.serve_forever, args=(0.05,), daemon=True)
+def serve_models() -> Iterator[ModelServer]:
+    """Run a server; yield it."""
+    server = ModelServer()
+    thread = threading.Thread(target=server.server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
-        yield found
+        yield server
     finally:
-        found.closing.set()
-        found.server.shutdown()
-        found.server.server_close()
+        server.closing.set()
+        server.server.shutdown()
+        server.server.server_close()
         thread.join()
 
 
 def closed_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    """Return a port on which no server listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
 
 
-def contents(pair: str, size: int = 200_000) -> dict[str, bytes]:
-    """The files of a made-up Firefox model by name; random bytes, so that packing does not shrink them."""
+def model_files(pair: str, size: int = 200_000) -> dict[str, bytes]:
+    """Return the files of an invented Firefox model by name: random, incompressible bytes."""
     joined = pair.replace("-", "")
     stream = hashlib.shake_256(pair.encode()).digest(size + 6000)
     return {
@@ -157,9 +161,9 @@ def contents(pair: str, size: int = 200_000) -> dict[str, bytes]:
 Models = dict[tuple[str, str], dict[str, bytes]]
 
 
-def storage(server: ModelServer, models: Models, **changed: object) -> dict[str, object]:
-    """Serve models as Firefox's storage does; gives the catalogue, to be changed and served again."""
-    listed: dict[str, list[object]] = {}
+def serve_catalogue(server: ModelServer, models: Models, **changed: object) -> dict[str, object]:
+    """Serve models like Firefox's storage; return the catalogue, which can be changed and served again."""
+    listings: dict[str, list[object]] = {}
     for (pair, architecture), files in models.items():
         source, target = pair.split("-")
         entries: dict[str, object] = {}
@@ -173,7 +177,7 @@ def storage(server: ModelServer, models: Models, **changed: object) -> dict[str,
                 else {}
             )
         better = {"tiny": 0.0, "base-memory": 1.0, "base": 2.0}[architecture]
-        listed.setdefault(pair, []).append(
+        listings.setdefault(pair, []).append(
             {
                 "architecture": architecture,
                 "releaseStatus": "Release",
@@ -189,7 +193,7 @@ def storage(server: ModelServer, models: Models, **changed: object) -> dict[str,
     catalogue: dict[str, object] = {
         "generated": formatdate(0),
         "baseUrl": "https://storage.invalid/bucket",
-        "models": listed,
+        "models": listings,
     }
     server.put("models.json", catalogue | changed)
     return catalogue

@@ -1,4 +1,4 @@
-"""Small tables, and jobs over them."""
+"""Small tables, and jobs that translate them."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ VERBS = ("runs", "sleeps", "plays", "sings", "looks at a car", "sits on the gras
 
 
 def sentences(count: int) -> list[str]:
-    """So many short sentences, all others."""
+    """Return ``count`` different short sentences."""
     return [f"{WORDS[n % 6]} {VERBS[n // 6 % 6]} near house {n} .".capitalize() for n in range(count)]
 
 
-def translated(texts: list[str]) -> list[str]:
-    """What the model that the jobs use makes of texts."""
-    return [one.text for one in Translator.load(threads=1).translate(texts, beam=1)]
+def translate_texts(texts: list[str]) -> list[str]:
+    """Translate texts with the model of the jobs."""
+    return [translation.text for translation in Translator.load(threads=1).translate(texts, beam=1)]
 
 
-class Watch:
-    """A progress that does something after each part."""
+class ProgressHook:
+    """A progress that calls a function after each part."""
 
-    def __init__(self, then=None) -> None:
+    def __init__(self, callback=None) -> None:
         self.rows = self.before = 0
-        self.then = then or (lambda rows: None)
+        self.then = callback or (lambda rows: None)
 
-    def begin(self, rows: int, share: float, total: int | None) -> None:
+    def start(self, rows: int, share: float, total: int | None) -> None:
         self.before = rows
 
     def finish_part(self, name: str, record, share: float) -> None:
@@ -46,31 +46,31 @@ class Watch:
 
 def run(source, target, *, columns=(), part_rows=10, count=None, ray=None, watch=None, **shape):
     """Run a job and return its manifest."""
-    chosen = Columns(
-        tuple(TextColumn.parse(one) for one in columns), shape.get("score", False), "alignment" in shape
+    table_columns = Columns(
+        tuple(TextColumn.parse(column) for column in columns), shape.get("score", False), "alignment" in shape
     )
-    spec = replace(GREEDY, alignment=chosen.alignment)
+    spec = replace(GREEDY, alignment=table_columns.alignment)
     skip = shape.get("skip", False)
-    job = batch_job(str(source), str(target), spec, chosen, part_rows=part_rows, skip=skip)
+    job = batch_job(str(source), str(target), spec, table_columns, part_rows=part_rows, skip=skip)
     with Workers(count, ray) as workers:
-        return run_job(job, workers, watch or Watch())
+        return run_job(job, workers, watch or ProgressHook())
 
 
 def parts(folder: Path) -> list[Path]:
-    """The parts of a job, in order."""
+    """Return the parts of a job in order."""
     return sorted(folder.glob("part-*"))
 
 
-def text_out(folder: Path) -> list[str]:
-    """All lines of parts of text."""
-    return "".join(one.read_text(encoding="utf-8") for one in parts(folder)).splitlines()
+def text_rows(folder: Path) -> list[str]:
+    """Return all lines of parts of text."""
+    return "".join(path.read_text(encoding="utf-8") for path in parts(folder)).splitlines()
 
 
-def json_out(folder: Path) -> list[dict]:
-    """All rows of parts of JSON Lines."""
-    return [json.loads(line) for line in text_out(folder)]
+def json_rows(folder: Path) -> list[dict]:
+    """Return all rows of parts of JSON Lines."""
+    return [json.loads(line) for line in text_rows(folder)]
 
 
-def bytes_out(folder: Path) -> dict[str, bytes]:
-    """The parts by name."""
-    return {one.name: one.read_bytes() for one in parts(folder)}
+def part_bytes(folder: Path) -> dict[str, bytes]:
+    """Return the content of the parts by name."""
+    return {path.name: path.read_bytes() for path in parts(folder)}

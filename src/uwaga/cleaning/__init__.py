@@ -1,4 +1,4 @@
-"""Cleaning of parallel corpora by rules, in little memory for any number of pairs."""
+"""Clean parallel corpora by rules, in memory that does not depend on the number of pairs."""
 
 from uwaga.cleaning.clean import clean
 from uwaga.cleaning.report import CleaningReport

@@ -1,4 +1,4 @@
-"""Blocks of lines as they are read, sent to workers and written."""
+"""Blocks of lines: reading, sending to workers, and splitting into pairs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from uwaga.errors import DataError
 from uwaga.files.lines import read_lines
 from uwaga.settings import CorpusSettings, parse
 
-LINES = 8192
+BLOCK_LINES = 8192
 """Lines of a block."""
-STEP = 128
-"""Lines read at once, so that a block of long lines holds little more than :data:`BYTES`."""
-BYTES = 1 << 22
+CHUNK_LINES = 128
+"""Lines read at once, so that a block of long lines has little more than :data:`BLOCK_BYTES`."""
+BLOCK_BYTES = 1 << 22
 
-LONG: Fault = "line over 1 MiB"
+TOO_LONG: Fault = "line over 1 MiB"
 _BREAKS = re.compile(rb"[\t\r\n]+")
 FAULTS: tuple[Fault, ...] = (
     "line over 1 MiB",
@@ -37,11 +37,11 @@ FAULTS: tuple[Fault, ...] = (
     "empty target",
     "NUL character",
 )
-"""Reasons why a line is not a pair, as for training; verdict ``n + 1`` means the ``n``-th."""
-Raw = bytes | Fault | None
-"""A line, or its fault; None if it is too long."""
+"""Reasons why a line is not a pair, as for training; verdict ``n + 1`` means the fault of index ``n``."""
+RawLine = bytes | Fault | None
+"""A line, or its fault, or None if it is too long."""
 Verdicts = NDArray[np.int16]
-"""(lines,) 0 for kept lines, else the fault, or, from ``len(FAULTS) + 1`` on, the rule."""
+"""(lines,) 0 for kept lines, otherwise the number of the fault or, from ``len(FAULTS) + 1`` on, the rule."""
 
 
 @dataclass
@@ -49,9 +49,9 @@ class LineBlock:
     """Consecutive lines.
 
     Attributes:
-        first: number of the first line, from 1.
+        first: number of the first line, counted from 1.
         columns: the lines of a TSV, or the sources and the targets.
-        faults: faults found in reading, by the indices of their lines, which are empty here.
+        faults: faults found while reading, by line index; these lines are empty.
     """
 
     first: int
@@ -61,8 +61,8 @@ class LineBlock:
     def __len__(self) -> int:
         return len(self.columns[0])
 
-    def sent(self) -> RawBlock:
-        """Return the data for a worker process, in a form that is fast to send."""
+    def pack(self) -> RawBlock:
+        """Return the block in a form that is fast to send to a worker process."""
         return RawBlock(tuple(b"\n".join(column) for column in self.columns), len(self), self.faults)
 
     def line(self, index: int) -> bytes:
@@ -77,21 +77,21 @@ class LineBlock:
         return [cell[0] for cell in cells], [cell[1] if len(cell) > 1 else b"" for cell in cells]
 
     def texts(self, index: int) -> tuple[str, str]:
-        """Return the two sides of a line, with bad bytes replaced."""
+        """Return both sides of a line, with invalid bytes replaced."""
         cells = [cell.decode("utf-8", "replace") for cell in self.line(index).split(b"\t")]
         return cells[0], cells[1] if len(cells) > 1 else ""
 
 
 class RawBlock(NamedTuple):
-    """The columns of a block with their lines joined, the number of lines, and the faults."""
+    """A block with the lines of each column joined, the number of lines, and the faults."""
 
     columns: tuple[bytes, ...]
     lines: int
     faults: dict[int, Fault]
 
 
-class Lines:
-    """A corpus as lines: those of a TSV or of two texts unchanged, pairs of other formats as lines of TSV."""
+class CorpusLines:
+    """A corpus as lines: unchanged lines of a TSV or of two texts, or pairs of other formats as TSV."""
 
     def __init__(self, paths: Sequence[Path | str], languages: tuple[str, str]) -> None:
         files = tuple(str(path) for path in paths)
@@ -103,7 +103,7 @@ class Lines:
     def blocks(self) -> Iterator[LineBlock]:
         """Yield the blocks in order."""
         if self._sources.format == "tsv":
-            sides: list[Iterator[Raw]] = [chain.from_iterable(map(read_lines, self._sources.files))]
+            sides: list[Iterator[RawLine]] = [chain.from_iterable(map(read_lines, self._sources.files))]
         elif self.aligned:
             sides = [read_lines(path) for path in self._sources.files]
         else:
@@ -117,36 +117,38 @@ class Lines:
             first += len(columns[0])
 
     def _next(
-        self, sides: list[Iterator[Raw]], first: int
+        self, sides: list[Iterator[RawLine]], first: int
     ) -> tuple[tuple[list[bytes], ...], dict[int, Fault]]:
         columns: tuple[list[bytes], ...] = tuple([] for _ in sides)
         faults: dict[int, Fault] = {}
         size = 0
-        while len(columns[0]) < LINES and size < BYTES:
-            step = [list(islice(side, STEP)) for side in sides]
-            if len(step[0]) != len(step[-1]):
-                self._misaligned(first + len(columns[0]) - 1, list(map(len, step)), sides)
-            if not step[0]:
+        while len(columns[0]) < BLOCK_LINES and size < BLOCK_BYTES:
+            chunk = [list(islice(side, CHUNK_LINES)) for side in sides]
+            if len(chunk[0]) != len(chunk[-1]):
+                self._misaligned(first + len(columns[0]) - 1, list(map(len, chunk)), sides)
+            if not chunk[0]:
                 break
-            for column, lines in zip(columns, step, strict=True):
+            for column, lines in zip(columns, chunk, strict=True):
                 if set(map(type, lines)) != {bytes}:
-                    wrong = {place: line for place, line in enumerate(lines) if not isinstance(line, bytes)}
-                    faults |= {len(column) + place: line or LONG for place, line in wrong.items()}
-                good = [line if isinstance(line, bytes) else b"" for line in lines]
-                column += good
-                size += sum(map(len, good))
+                    faulty = {index: line for index, line in enumerate(lines) if not isinstance(line, bytes)}
+                    faults |= {len(column) + index: line or TOO_LONG for index, line in faulty.items()}
+                texts = [line if isinstance(line, bytes) else b"" for line in lines]
+                column += texts
+                size += sum(map(len, texts))
         return columns, faults
 
-    def _misaligned(self, before: int, read: list[int], sides: list[Iterator[Raw]]) -> NoReturn:
-        counts = [before + now + sum(1 for _ in side) for now, side in zip(read, sides, strict=True)]
+    def _misaligned(self, previous: int, read_counts: list[int], sides: list[Iterator[RawLine]]) -> NoReturn:
+        counts = [
+            previous + read + sum(1 for _ in side) for read, side in zip(read_counts, sides, strict=True)
+        ]
         raise DataError(
             f"the files are not aligned: {self.files[0]} has {counts[0]} lines, {self.files[1]} has "
             f"{counts[1]}; line n of one must translate line n of the other"
         )
 
 
-def _as_tsv(rows: Iterator[Row]) -> Iterator[Raw]:
-    """Yield rows as lines of TSV; tabs and line breaks in a text become spaces."""
+def _as_tsv(rows: Iterator[Row]) -> Iterator[RawLine]:
+    """Yield rows as lines of TSV, with tabs and line breaks of texts replaced by spaces."""
     for row in rows:
         if isinstance(row.cells, str):
             yield row.cells
@@ -156,18 +158,18 @@ def _as_tsv(rows: Iterator[Row]) -> Iterator[Raw]:
 
 
 def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Verdicts]:
-    """Return the pairs of a block, and the verdicts of lines that are not pairs, whose sides are empty."""
+    """Return the pairs of a block, and the verdicts of lines that are not pairs; their sides are empty."""
     verdicts = np.zeros(raw.lines, np.int16)
     if len(raw.columns) == 1:
-        codes, starts, ends = _decoded(raw.columns[0], raw.lines, verdicts)
+        codes, starts, ends = _decode(raw.columns[0], raw.lines, verdicts)
         tabs = np.append(np.flatnonzero(codes == ord("\t")), [len(codes)] * 2)
-        place = np.searchsorted(tabs, starts)
-        middle, last = np.minimum(tabs[place], ends), np.minimum(tabs[place + 1], ends)
-        missing = middle == ends
-        source = Side.spans(codes, starts, middle)
-        target = Side.spans(codes, np.minimum(middle + 1, last), last)
+        first_tabs = np.searchsorted(tabs, starts)
+        source_ends, target_ends = np.minimum(tabs[first_tabs], ends), np.minimum(tabs[first_tabs + 1], ends)
+        missing = source_ends == ends
+        source = Side.spans(codes, starts, source_ends)
+        target = Side.spans(codes, np.minimum(source_ends + 1, target_ends), target_ends)
     else:
-        source, target = (Side.spans(*_decoded(column, raw.lines, verdicts)) for column in raw.columns)
+        source, target = (Side.spans(*_decode(column, raw.lines, verdicts)) for column in raw.columns)
         missing = np.zeros(raw.lines, np.bool_)
     empty_source, empty_target = (_blank(side) for side in (source, target))
     nul = (source.count(source.codes == 0) + target.count(target.codes == 0)) > 0
@@ -180,8 +182,8 @@ def read_block(raw: RawBlock, languages: tuple[str, str]) -> tuple[PairBlock, Ve
     return PairBlock(source, target, languages), verdicts
 
 
-def _decoded(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint32], Counts, Counts]:
-    """Return the characters of joined lines, and where each begins and ends, (lines,)."""
+def _decode(raw: bytes, lines: int, verdicts: Verdicts) -> tuple[NDArray[np.uint32], Counts, Counts]:
+    """Return the characters of joined lines, and the start and end of each, (lines,)."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Clean a corpus: copy its lines without the rejected ones, and report."""
+"""Clean a corpus: copy the lines that no rule rejects, and report the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import IO
 
 import numpy as np
 
-from uwaga.cleaning.blocks import FAULTS, LineBlock, Lines, Verdicts, read_block
+from uwaga.cleaning.blocks import FAULTS, CorpusLines, LineBlock, Verdicts, read_block
 from uwaga.cleaning.report import CleaningReport, Collector
 from uwaga.cleaning.rule import AnyScoredRule
 from uwaga.cleaning.settings import CleaningSettings
@@ -20,11 +20,11 @@ from uwaga.cleaning.workers import FIRST_RULE, JudgedBlock, RuleWorkers
 from uwaga.data.checks import CorpusChecks
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.atomic import new_file
-from uwaga.files.lines import check_compression, compressed
+from uwaga.files.lines import check_compression, open_compressed
 
 Progress = Callable[[int, int], None]
-"""Called with the numbers of bytes and of lines that are done."""
-PACKED = (".gz", ".zst", ".xz")
+"""Called with the numbers of bytes and lines read so far."""
+COMPRESSION_SUFFIXES = (".gz", ".zst", ".xz")
 
 
 def clean(
@@ -41,25 +41,24 @@ def clean(
     the corpus, except for the keys of ``duplicates``, up to the limit in its settings.
 
     Args:
-        inputs: TSV (source TAB target, further columns are kept), two aligned files, one Moses prefix, or
-            TMX, Parquet or JSON Lines by their suffixes; plain or compressed, paths or URLs.
-        outputs: two files for two input files; one prefix or two files for a Moses prefix; one TSV for
-            others. They are compressed by the suffixes .gz, .zst and .xz.
+        inputs: TSV (source TAB target; further columns are kept), two aligned files, a Moses prefix, or TMX,
+            Parquet or JSON Lines, recognised by their suffixes; plain or compressed, paths or URLs.
+        outputs: two files for two input files; a prefix or two files for a Moses prefix; one TSV for other
+            inputs. Files with the suffixes .gz, .zst and .xz are compressed.
         settings: the rules.
-        jobs: number of processes. More than 1 import the program's main module again, which must be
-            importable.
-        rejected: a TSV for the rejected pairs: the rule, the number of the line, and the line.
+        jobs: number of processes. If more than 1, the processes import the main module of the program.
+        rejected: a TSV for the rejected pairs: the rule, the line number, and the line.
         progress: called after each block.
 
     Raises:
-        DataError: the input is damaged, holds no pair or none that is kept, or a file cannot be written.
+        DataError: the input is damaged, has no pairs, or all are rejected; or a file cannot be written.
         SettingsError: the outputs do not match the inputs, or a rule cannot be applied.
         MissingExtraError: a rule or a compressed file needs a library that is not installed.
     """
     if jobs < 1:
         raise SettingsError(f"jobs must be at least 1, not {jobs}")
     started = time.perf_counter()
-    corpus = Lines(inputs, _moses_languages(settings))
+    corpus = CorpusLines(inputs, _moses_languages(settings))
     paths = _output_paths(corpus, inputs, outputs, settings, rejected)
     checks = CorpusChecks(corpus.files, settings.languages)
     collector = Collector(corpus.name, settings.to_dict(), list(settings.rules))
@@ -67,26 +66,26 @@ def clean(
         files = [stack.enter_context(_output(path)) for path in paths]
         rejected_file = stack.enter_context(_output(rejected)) if rejected else None
         workers = stack.enter_context(RuleWorkers(settings, jobs))
-        done = 0
-        for block, verdicts in _judged(workers, corpus.blocks(), settings):
+        bytes_read = 0
+        for block, verdicts in _judge_blocks(workers, corpus.blocks(), settings):
             collector.add(block, verdicts)
             checks.add(range(block.first, block.first + len(block)), *block.sides())
             _write(files, block, verdicts)
             if rejected_file:
                 _write_rejected(rejected_file, block, verdicts, [*FAULTS, *settings.rules])
-            done += sum(map(len, (line for column in block.columns for line in column))) + len(block)
+            bytes_read += sum(map(len, (line for column in block.columns for line in column))) + len(block)
             if progress:
-                progress(done, collector.report.read)
+                progress(bytes_read, collector.report.read)
         report = collector.finish(time.perf_counter() - started, checks.warnings())
-        _check_some_left(report)
+        _check_not_empty(report)
     report.seconds = time.perf_counter() - started
     return report
 
 
-def _judged(
+def _judge_blocks(
     workers: RuleWorkers, blocks: Iterator[LineBlock], settings: CleaningSettings
 ) -> Iterator[JudgedBlock]:
-    """Yield the blocks with the verdicts of all rules, including the scored one."""
+    """Yield the blocks with the verdicts of all rules, including a scored rule."""
     stream = workers.judge(blocks)
     rule = workers.scored
     if rule is None:
@@ -113,13 +112,11 @@ def _reject_by_score(
     rule: AnyScoredRule,
     verdict: int,
 ) -> Scores:
-    """Score the remaining pairs of a block and reject those above the limit; return the scores of the
-    rest.
-    """
-    pairs, _ = read_block(block.sent(), rule.languages)
-    pairs = pairs.take(verdicts == 0)
+    """Score the remaining pairs of a block and reject those above the limit; return the other scores."""
+    pairs, _ = read_block(block.pack(), rule.languages)
+    pairs = pairs.select(verdicts == 0)
     scores = rule.scores(pairs) if len(pairs) else np.zeros(0, np.float32)
-    rejected = rule.beyond(scores)
+    rejected = rule.above_limit(scores)
     verdicts[np.flatnonzero(verdicts == 0)[rejected]] = verdict
     return scores[~rejected]
 
@@ -129,7 +126,7 @@ def _moses_languages(settings: CleaningSettings) -> tuple[str, str]:
 
 
 def _output_paths(
-    corpus: Lines,
+    corpus: CorpusLines,
     inputs: Sequence[Path | str],
     outputs: Sequence[Path],
     settings: CleaningSettings,
@@ -138,21 +135,21 @@ def _output_paths(
     """Return the files to write."""
     paths = list(outputs)
     if corpus.aligned and len(inputs) == 1 and len(outputs) == 1:
-        endings = [
-            f".{language}{path.suffix if path.suffix in PACKED else ''}"
+        suffixes = [
+            f".{language}{path.suffix if path.suffix in COMPRESSION_SUFFIXES else ''}"
             for language, path in zip(_moses_languages(settings), map(Path, corpus.files), strict=True)
         ]
-        paths = [outputs[0].with_name(outputs[0].name + end) for end in endings]
+        paths = [outputs[0].with_name(outputs[0].name + suffix) for suffix in suffixes]
     if len(paths) != 1 + corpus.aligned:
         expected = "an output for each of the two files" if corpus.aligned else "one output, a TSV"
         raise SettingsError(f"{corpus.name}: give {expected}, not {len(paths)}")
-    written = [path.resolve() for path in (*paths, *([rejected] if rejected else []))]
-    for number, path in enumerate(written):
+    resolved = [path.resolve() for path in (*paths, *([rejected] if rejected else []))]
+    for number, path in enumerate(resolved):
         if path in [Path(file).resolve() for file in corpus.files]:
             raise SettingsError(f"{path} is the input: name another file for the output")
-        if path in written[:number]:
+        if path in resolved[:number]:
             raise SettingsError(f"{path} is named twice: each output needs a file of its own")
-    for path in written:
+    for path in resolved:
         check_compression(path)
         if not path.parent.is_dir():
             raise DataError(f"{path}: cannot be written: there is no folder {path.parent}")
@@ -161,14 +158,14 @@ def _output_paths(
 
 @contextlib.contextmanager
 def _output(path: Path) -> Iterator[IO[bytes]]:
-    with new_file(path) as file, compressed(path, file) as packed:
-        yield packed
+    with new_file(path) as file, open_compressed(path, file) as stream:
+        yield stream
 
 
 def _write(files: list[IO[bytes]], block: LineBlock, verdicts: Verdicts) -> None:
-    kept = (verdicts == 0).tolist()
+    accepted = (verdicts == 0).tolist()
     for file, column in zip(files, block.columns, strict=True):
-        lines = list(compress(column, kept))
+        lines = list(compress(column, accepted))
         if lines:
             file.write(b"\n".join([*lines, b""]))
 
@@ -179,15 +176,15 @@ def _write_rejected(file: IO[bytes], block: LineBlock, verdicts: Verdicts, names
         file.write(f"{name}\t{block.first + index}\t".encode() + block.line(index) + b"\n")
 
 
-def _check_some_left(report: CleaningReport) -> None:
-    """Refuse an empty result."""
+def _check_not_empty(report: CleaningReport) -> None:
+    """Check that some pairs were kept."""
     if report.kept:
         return
     if not report.read:
         raise DataError(f"{report.name}: contains no sentence pairs")
-    most = max(report.counts, key=lambda rule: rule.pairs)
+    largest = max(report.counts, key=lambda rule: rule.pairs)
     raise DataError(
-        f"{report.name}: all {report.read} lines were rejected, {most.pairs} of them by {most.name!r}, for "
-        f"example line {most.examples[0].line}; nothing was written"
+        f"{report.name}: all {report.read} lines were rejected, {largest.pairs} of them by {largest.name!r}, "
+        f"for example line {largest.examples[0].line}; nothing was written"
         + "".join(f". {warning}" for warning in report.warnings)
     )

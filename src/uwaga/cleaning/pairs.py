@@ -1,4 +1,4 @@
-"""Blocks of sentence pairs as arrays of characters, so that a rule judges thousands at once."""
+"""Blocks of sentence pairs as arrays of characters, so that a rule can check thousands of pairs at once."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 CODE_POINTS = 0x110000
 LETTER, SPACE, TERMINAL, BAD, DIGIT = 1, 2, 4, 8, 16
-"""Bits of :func:`character_bits`: a letter or its mark, white space, the end of a sentence, not text, a
-nonzero digit."""
+"""Bits of :func:`character_bits`: a letter or its mark, white space, sentence-final punctuation, a bad
+character, a nonzero digit."""
 NO_DIGIT = 255
 
 _TERMINALS = ".?!…。！？؟।｡"
 _CLASSES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Mn", "Mc", "Me"}
 _ASSIGNED = 0x32400
-"""Beyond it Unicode has only selectors and tags (from 0xE0000 on) and characters for private use."""
+"""End of the assigned characters except selectors and tags (from 0xE0000 on) and private use."""
 _TAGS, _TAGS_END = 0xE0000, 0xE0200
 _PRIVATE = 0xF0000
 _JAMO, _JAMO_END = 0x1100, 0x1200
@@ -26,7 +26,7 @@ _JAMO, _JAMO_END = 0x1100, 0x1200
 
 @cache
 def character_bits() -> NDArray[np.uint8]:
-    """Return the bits of every character, (code points,).
+    """Return the bits of all characters, (code points,).
 
     Bad characters are controls except the tab, private use, surrogates, and the replacement character U+FFFD,
     which marks a conversion error. Unassigned characters are not bad: a later Unicode may make them emoji.
@@ -52,7 +52,7 @@ def character_bits() -> NDArray[np.uint8]:
 
 @cache
 def digits() -> NDArray[np.uint8]:
-    """Return the value of each decimal digit of any script, :data:`NO_DIGIT` elsewhere, (code points,)."""
+    """Return the values of decimal digits of any script, :data:`NO_DIGIT` for others, (code points,)."""
     table = np.full(CODE_POINTS, NO_DIGIT, np.uint8)
     for code in range(_ASSIGNED):
         if (value := unicodedata.decimal(chr(code), None)) is not None:
@@ -66,7 +66,7 @@ ANY_SCRIPT, OF_SCRIPT = 1, 2
 
 @cache
 def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
-    """Return the bits of every letter, (code points,); marks used with letters of any script have none.
+    """Return the bits of all letters, (code points,); marks used with letters of any script have none.
 
     Args:
         scripts: the first words of the letters' Unicode names, such as ``LATIN``.
@@ -76,16 +76,14 @@ def script_letters(scripts: tuple[str, ...]) -> NDArray[np.uint8]:
     for code in np.flatnonzero(character_bits() & LETTER).tolist():
         character = chr(code)
         if unicodedata.category(character) not in ("Mn", "Me"):
-            fits = unicodedata.name(character, "").partition(" ")[0] in accepted
-            table[code] = ANY_SCRIPT | OF_SCRIPT if fits else ANY_SCRIPT
+            matches = unicodedata.name(character, "").partition(" ")[0] in accepted
+            table[code] = ANY_SCRIPT | OF_SCRIPT if matches else ANY_SCRIPT
     return table
 
 
 @cache
 def unstable() -> NDArray[np.bool_]:
-    """Return which characters may change their number or class under NFKC and case folding, (code
-    points,).
-    """
+    """Return the mask (code points,) of characters that NFKC or case folding may expand or reclassify."""
     table = np.zeros(CODE_POINTS, np.bool_)
     for code in (*range(_ASSIGNED), *range(_TAGS, _TAGS_END)):
         character = chr(code)
@@ -112,10 +110,8 @@ _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_AGAIN = np.uint64(0x94D049BB133111EB)
 
 
-def mixed(values: Keys) -> Keys:
-    """Apply the finaliser of splitmix64 (Steele, Lea & Flood 2014, figure 16), a bijection that looks
-    random.
-    """
+def mix(values: Keys) -> Keys:
+    """Apply the finaliser of splitmix64 (Steele, Lea & Flood 2014, figure 16), a pseudorandom bijection."""
     values = (values ^ (values >> np.uint64(30))) * _MIX
     values = (values ^ (values >> np.uint64(27))) * _MIX_AGAIN
     return values ^ (values >> np.uint64(31))
@@ -126,32 +122,32 @@ class Side:
 
     Attributes:
         codes: (characters,) uint32, the concatenated code points of all texts.
-        offsets: (pairs + 1,) where each text begins.
+        offsets: (pairs + 1,) the start of each text, and the end of the last.
     """
 
     def __init__(self, codes: NDArray[np.uint32], offsets: Counts) -> None:
         self.codes, self.offsets = codes, offsets
 
     @classmethod
-    def of(cls, texts: list[str]) -> Side:
-        """Return the side of texts that contain no line breaks."""
+    def from_texts(cls, texts: list[str]) -> Side:
+        """Return a side of texts without line breaks."""
         lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         return cls(_codes("".join(texts)), np.concatenate([[0], np.cumsum(lengths)]))
 
     @classmethod
     def spans(cls, codes: NDArray[np.uint32], starts: Counts, ends: Counts) -> Side:
-        """Concatenate the parts ``[starts, ends)``, (pairs,), of an array of characters."""
-        edges = np.empty(2 * len(starts) + 2, np.int64)  # of alternating gaps and parts
+        """Return a side of the parts ``[starts, ends)``, (pairs,), of an array of characters."""
+        edges = np.empty(2 * len(starts) + 2, np.int64)  # alternating gaps and parts
         edges[0], edges[1:-1:2], edges[2:-1:2], edges[-1] = 0, starts, ends, len(codes)
-        inside = np.arange(len(edges) - 1) % 2 == 1
+        is_part = np.arange(len(edges) - 1) % 2 == 1
         offsets = np.concatenate([[0], np.cumsum(ends - starts)])
-        return cls(codes[np.repeat(inside, np.diff(edges))], offsets)
+        return cls(codes[np.repeat(is_part, np.diff(edges))], offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def take(self, mask: Mask) -> Side:
-        """Return the selection by a mask (pairs,)."""
+    def select(self, mask: Mask) -> Side:
+        """Return the texts selected by a mask (pairs,)."""
         if mask.all():
             return self
         lengths = self.lengths
@@ -159,24 +155,24 @@ class Side:
         return Side(self.codes[np.repeat(mask, lengths)], offsets)
 
     def text(self, index: int) -> str:
-        """Return one text."""
-        return self._decoded(int(self.offsets[index]), int(self.offsets[index + 1]))
+        """Return a text."""
+        return self._decode(int(self.offsets[index]), int(self.offsets[index + 1]))
 
     @cached_property
     def strings(self) -> list[str]:
         """All texts."""
-        whole, places = self._decoded(0, len(self.codes)), self.offsets.tolist()
-        return [whole[start:end] for start, end in pairwise(places)]
+        text, offsets = self._decode(0, len(self.codes)), self.offsets.tolist()
+        return [text[start:end] for start, end in pairwise(offsets)]
 
     @cached_property
     def joined(self) -> str:
         """All texts, each followed by a line break."""
         return "\n".join([*self.strings, ""])
 
-    def lines_at(self, places: Counts) -> Counts:
+    def text_indices(self, positions: Counts) -> Counts:
         """Return the index of the text at each position of :attr:`joined`."""
         starts = self.offsets[:-1] + np.arange(len(self))
-        return np.searchsorted(starts, places, side="right") - 1
+        return np.searchsorted(starts, positions, side="right") - 1
 
     @cached_property
     def lengths(self) -> Counts:
@@ -188,12 +184,12 @@ class Side:
         """The bits of :func:`character_bits` of each character, (characters,)."""
         return character_bits()[self.codes]
 
-    def count(self, chosen: Mask) -> Counts:
-        """Count the characters of each text in a mask (characters,); returns (pairs,)."""
-        return np.diff(np.searchsorted(np.flatnonzero(chosen), self.offsets))
+    def count(self, mask: Mask) -> Counts:
+        """Return (pairs,) the number of characters of each text in a mask (characters,)."""
+        return np.diff(np.searchsorted(np.flatnonzero(mask), self.offsets))
 
     def count_bits(self, bits: int) -> Counts:
-        """Count the characters of each text that have one of the bits; returns (pairs,)."""
+        """Return (pairs,) the number of characters of each text that have one of the bits."""
         return self.count(self.has_bits(bits))
 
     @cached_property
@@ -207,13 +203,13 @@ class Side:
         return self.has_bits(SPACE)
 
     def has_bits(self, bits: int) -> Mask:
-        """Return the mask (characters,) of those that have one of the bits."""
-        chosen: Mask = (self.bits & np.uint8(bits)) != 0
-        return chosen
+        """Return the mask (characters,) of characters that have one of the bits."""
+        mask: Mask = (self.bits & np.uint8(bits)) != 0
+        return mask
 
     @cached_property
     def word_starts(self) -> Mask:
-        """The mask (characters,) of first characters of words, which white space separates."""
+        """The mask (characters,) of first characters of words, separated by white space."""
         space = self.spaces
         begins = np.ones(len(space), np.bool_)
         begins[1:] = space[:-1]
@@ -223,12 +219,12 @@ class Side:
 
     @cached_property
     def words(self) -> Counts:
-        """The number of words of each text as ``str.split`` finds them, (pairs,)."""
+        """The number of words of each text, as with ``str.split``, (pairs,)."""
         return self.count(self.word_starts)
 
     @cached_property
     def longest_words(self) -> Counts:
-        """The number of characters of each text's longest word, (pairs,)."""
+        """The number of characters of the longest word of each text, (pairs,)."""
         space = self.spaces
         ends = np.ones(len(space), np.bool_)
         ends[:-1] = space[1:]
@@ -236,18 +232,18 @@ class Side:
         ends[last] = True
         lengths = np.flatnonzero(ends & ~space) + 1 - np.flatnonzero(self.word_starts)  # (words,)
         longest = np.zeros(len(self), np.int64)
-        there = self.words > 0
-        if there.any():
+        has_words = self.words > 0
+        if has_words.any():
             firsts = np.cumsum(self.words) - self.words  # (pairs,)
-            longest[there] = np.maximum.reduceat(lengths, firsts[there])
+            longest[has_words] = np.maximum.reduceat(lengths, firsts[has_words])
         return longest
 
     @cached_property
     def digits(self) -> Side:
         """The nonzero decimal digits of each text, of any script, as ASCII digits."""
-        chosen = self.has_bits(DIGIT)
-        offsets = np.concatenate([[0], np.cumsum(self.count(chosen))])
-        return Side(digits()[self.codes[chosen]].astype(np.uint32) + ord("0"), offsets)
+        mask = self.has_bits(DIGIT)
+        offsets = np.concatenate([[0], np.cumsum(self.count(mask))])
+        return Side(digits()[self.codes[mask]].astype(np.uint32) + ord("0"), offsets)
 
     @cached_property
     def word_characters(self) -> Counts:
@@ -256,27 +252,25 @@ class Side:
 
     @cached_property
     def folded(self) -> Side:
-        """The letters and digits of each text after NFKC and case folding; a text without any is
-        unchanged.
-        """
-        whole = unicodedata.normalize("NFKC", self.joined).casefold()
-        codes = _codes(whole)
+        """The letters and digits of each text after NFKC and case folding, or the text if it has none."""
+        normalised = unicodedata.normalize("NFKC", self.joined).casefold()
+        codes = _codes(normalised)
         ends = codes == ord("\n")
-        kept = ends | ((character_bits()[codes] & LETTER) != 0) | (digits()[codes] != NO_DIGIT)
-        codes = codes[kept]
-        places = np.flatnonzero(codes == ord("\n"))
-        starts = np.concatenate([[0], places[:-1] + 1]).astype(np.int64)[: len(self)]
-        folded = Side.spans(codes, starts, places)
+        mask = ends | ((character_bits()[codes] & LETTER) != 0) | (digits()[codes] != NO_DIGIT)
+        codes = codes[mask]
+        line_ends = np.flatnonzero(codes == ord("\n"))
+        starts = np.concatenate([[0], line_ends[:-1] + 1]).astype(np.int64)[: len(self)]
+        folded = Side.spans(codes, starts, line_ends)
         if (folded.lengths > 0).all():
             return folded
-        return Side.of([new or text for new, text in zip(folded.strings, self.strings, strict=True)])
+        return Side.from_texts([new or text for new, text in zip(folded.strings, self.strings, strict=True)])
 
     @cached_property
     def keys(self) -> Keys:
         """A 64-bit key of each text, (pairs,); equal texts have equal keys.
 
-        It sums a pseudorandom number of each character at each position (Zobrist 1970), so two different
-        texts have the same key with a probability of about 2⁻⁶⁴.
+        It is the sum of a pseudorandom number for each character at each position (Zobrist 1970), so two
+        different texts have the same key with a probability of about 2⁻⁶⁴.
         """
         starts = self.offsets.astype(np.uint64)
         values = np.arange(len(self.codes), dtype=np.uint64)  # (characters,)
@@ -294,38 +288,37 @@ class Side:
     def folds_as(self, other: Side) -> Mask:
         """Return the mask (pairs,) of texts whose :attr:`folded` forms are equal.
 
-        Only texts with equally many letters and digits are folded, or with characters whose number may
-        change.
+        Only texts with equal numbers of letters and digits, or with :func:`unstable` characters, are folded.
         """
-        doubtful = self.word_characters == other.word_characters
+        candidates = self.word_characters == other.word_characters
         for side in (self, other):
-            doubtful |= side.count(unstable()[side.codes]) > 0
-        same: Mask = doubtful.copy()
-        same[doubtful] = self.take(doubtful).folded.equals(other.take(doubtful).folded)
+            candidates |= side.count(unstable()[side.codes]) > 0
+        same: Mask = candidates.copy()
+        same[candidates] = self.select(candidates).folded.equals(other.select(candidates).folded)
         return same
 
     def equals(self, other: Side) -> Mask:
         """Return the mask (pairs,) of equal texts."""
         equal_lengths = self.lengths == other.lengths
-        ours, theirs = self.take(equal_lengths), other.take(equal_lengths)
+        left, right = self.select(equal_lengths), other.select(equal_lengths)
         same: Mask = equal_lengths.copy()
-        same[equal_lengths] = ours.count(ours.codes != theirs.codes) == 0
+        same[equal_lengths] = left.count(left.codes != right.codes) == 0
         return same
 
-    def _decoded(self, start: int, end: int) -> str:
+    def _decode(self, start: int, end: int) -> str:
         return self.codes[start:end].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
 class PairBlock:
-    """A block of sentence pairs with the codes of their languages, empty if unknown."""
+    """A block of sentence pairs with the codes of their languages; empty if unknown."""
 
     def __init__(self, source: Side, target: Side, languages: tuple[str, str]) -> None:
         self.source, self.target, self.languages = source, target, languages
 
     @classmethod
-    def of(cls, pairs: list[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> PairBlock:
-        """Return the block of pairs that contain no line breaks."""
-        sides = [Side.of([pair[side] for pair in pairs]) for side in range(2)]
+    def from_pairs(cls, pairs: list[tuple[str, str]], languages: tuple[str, str] = ("", "")) -> PairBlock:
+        """Return a block of pairs without line breaks."""
+        sides = [Side.from_texts([pair[side] for pair in pairs]) for side in range(2)]
         return cls(sides[0], sides[1], languages)
 
     def __len__(self) -> int:
@@ -336,11 +329,11 @@ class PairBlock:
         """The sources and the targets, with their languages."""
         return (self.source, self.languages[0]), (self.target, self.languages[1])
 
-    def take(self, mask: Mask) -> PairBlock:
-        """Return the selection by a mask (pairs,)."""
+    def select(self, mask: Mask) -> PairBlock:
+        """Return the pairs selected by a mask (pairs,)."""
         if mask.all():
             return self
-        return PairBlock(self.source.take(mask), self.target.take(mask), self.languages)
+        return PairBlock(self.source.select(mask), self.target.select(mask), self.languages)
 
 
 def _codes(text: str) -> NDArray[np.uint32]:

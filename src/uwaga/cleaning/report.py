@@ -1,4 +1,4 @@
-"""Reports of a cleaning: how many pairs each rule rejected, with examples, as JSON and HTML."""
+"""Reports of a cleaning: the number of pairs that each rule rejected, with examples, as JSON and HTML."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from uwaga.cleaning.blocks import FAULTS, LineBlock, Verdicts
-from uwaga.cleaning.pairs import mixed
+from uwaga.cleaning.pairs import mix
 from uwaga.cleaning.rule import RULES
 from uwaga.results.html import details, heading, page, paragraph, table
 
-EXAMPLES = 5
-"""Examples of each rule."""
-LONGEST_EXAMPLE = 300
-"""Characters of a side of an example."""
+MAX_EXAMPLES = 5
+"""Maximum number of examples of a rule."""
+MAX_EXAMPLE_LENGTH = 300
+"""Maximum number of characters of a side of an example."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """A rejected pair with the number of its line, from 1."""
+    """A rejected pair with its line number, counted from 1."""
 
     line: int
     source: str
@@ -29,7 +29,7 @@ class Example:
 
 @dataclass
 class RuleCount:
-    """How many pairs were rejected by a rule or for a fault, of those that reached it."""
+    """The number of pairs that a rule or fault rejected, of those that no earlier one rejected."""
 
     name: str
     summary: str
@@ -44,11 +44,11 @@ class CleaningReport:
     Attributes:
         name: the name of the corpus.
         settings: the settings of the cleaning.
-        counts: the counts of rejected pairs, in the order of the rules.
+        counts: rejected pairs by rule, in the order of the rules.
         read: number of lines.
         kept: number of pairs.
         seconds: duration.
-        warnings: findings about the whole corpus.
+        warnings: warnings about the corpus.
     """
 
     name: str
@@ -61,7 +61,7 @@ class CleaningReport:
 
     @property
     def speed(self) -> float:
-        """Pairs read per second."""
+        """The number of pairs read per second."""
         return self.read / self.seconds if self.seconds > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,15 +92,15 @@ class CleaningReport:
 class Collector:
     """Counts verdicts and samples examples.
 
-    The examples of a rule are its lines whose numbers have the smallest hashes: spread over the whole corpus,
-    and independent of the number of processes.
+    The examples of a rule are the lines whose numbers have the smallest hashes, so that they are spread over
+    the corpus and do not depend on the number of processes.
     """
 
     def __init__(self, name: str, settings: dict[str, Any], rules: list[str]) -> None:
         counts = [RuleCount(fault, "the line is not a pair") for fault in FAULTS]
         counts += [RuleCount(rule, RULES[rule].summary) for rule in rules]
         self.report = CleaningReport(name, settings, counts)
-        self._drawn: list[list[tuple[int, Example]]] = [[] for _ in counts]
+        self._samples: list[list[tuple[int, Example]]] = [[] for _ in counts]
         self._bounds = np.full(len(counts) + 1, np.iinfo(np.uint64).max, np.uint64)
         self._bounds[0] = 0
 
@@ -112,36 +112,36 @@ class Collector:
         for rule, pairs in zip(self.report.counts, counts[1:].tolist(), strict=True):
             rule.pairs += pairs
         numbers = np.arange(block.first, block.first + len(block)).astype(np.uint64)
-        hashes = mixed(numbers * np.uint64(0x9E3779B97F4A7C15))
+        hashes = mix(numbers * np.uint64(0x9E3779B97F4A7C15))
         for index in np.flatnonzero(hashes < self._bounds[verdicts]).tolist():
-            self._draw(int(verdicts[index]), int(hashes[index]), block, index)
+            self._sample(int(verdicts[index]), int(hashes[index]), block, index)
 
-    def _draw(self, verdict: int, number: int, block: LineBlock, index: int) -> None:
-        drawn = self._drawn[verdict - 1]
-        source, target = (_short(text) for text in block.texts(index))
-        drawn.append((number, Example(block.first + index, source, target)))
-        drawn.sort(key=lambda entry: entry[0])
-        del drawn[EXAMPLES:]
-        if len(drawn) == EXAMPLES:
-            self._bounds[verdict] = drawn[-1][0]
+    def _sample(self, verdict: int, number: int, block: LineBlock, index: int) -> None:
+        samples = self._samples[verdict - 1]
+        source, target = (_truncate(text) for text in block.texts(index))
+        samples.append((number, Example(block.first + index, source, target)))
+        samples.sort(key=lambda entry: entry[0])
+        del samples[MAX_EXAMPLES:]
+        if len(samples) == MAX_EXAMPLES:
+            self._bounds[verdict] = samples[-1][0]
 
     def finish(self, seconds: float, warnings: list[str]) -> CleaningReport:
         """Return the report of all blocks, without the faults that did not occur."""
         report = self.report
         report.warnings = warnings
-        for count, drawn in zip(report.counts, self._drawn, strict=True):
-            count.examples = sorted((example for _, example in drawn), key=lambda example: example.line)
+        for count, samples in zip(report.counts, self._samples, strict=True):
+            count.examples = sorted((example for _, example in samples), key=lambda example: example.line)
         report.counts = [count for count in report.counts if count.pairs or count.name in RULES]
         report.seconds = seconds
         return report
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_EXAMPLE else text[:LONGEST_EXAMPLE] + "…"
+def _truncate(text: str) -> str:
+    return text if len(text) <= MAX_EXAMPLE_LENGTH else text[:MAX_EXAMPLE_LENGTH] + "…"
 
 
 def report_page(report: CleaningReport) -> str:
-    """Return a report as one HTML page."""
+    """Return a report as an HTML page."""
     share = 100 * report.kept / max(1, report.read)
     parts = [
         paragraph(
@@ -164,12 +164,12 @@ def report_page(report: CleaningReport) -> str:
             rows = [(example.line, example.source, example.target) for example in count.examples]
             parts.append(details(f"{count.name}: {count.pairs:,}", table(["line", "source", "target"], rows)))
     languages, rules = report.settings["languages"], report.settings["rules"]
-    asked = [
+    settings_rows = [
         (name, ", ".join(f"{key} {value}" for key, value in group.items())) for name, group in rules.items()
     ]
     parts += [
         heading("Settings"),
         paragraph(f"Languages: {' → '.join(languages)}"),
-        table(["rule", "settings"], asked),
+        table(["rule", "settings"], settings_rows),
     ]
     return page(f"Cleaning of {report.name}", parts)

@@ -1,7 +1,6 @@
 """Base classes of the cleaning rules, and their registry.
 
-A new rule is one class in ``uwaga/cleaning/rules``: settings, the command line and the law tests read the
-registry only.
+A new rule is a class in ``uwaga/cleaning/rules``: settings, the command line and the tests read the registry.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ Settings = TypeVar("Settings", bound=StrictModel)
 
 
 class Rule(ABC, Generic[Settings]):
-    """Rejects pairs by the content of each pair alone."""
+    """Rejects pairs, each independently of the others."""
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    """Description of the rejected pairs, for reports and help."""
+    """A description of the rejected pairs, for reports and help."""
     settings_type: ClassVar[type[StrictModel]]
     needs_languages: ClassVar[bool] = False
     expensive: ClassVar[bool] = False
-    """Whether to apply it only to the pairs that are left, because it is slow."""
+    """Whether the rule is slow, so that it is applied only to the remaining pairs."""
     default: ClassVar[bool] = True
-    """Whether it belongs to the default rules."""
+    """Whether it is one of the default rules."""
 
     def __init__(self, settings: Settings, languages: tuple[str, str]) -> None:
         self.settings, self.languages = settings, languages
 
     def prepare(self) -> None:
-        """Load the rule's resources; called once in every process before the first pair.
+        """Load the rule's resources; called once in each process before the first pair.
 
         Raises:
             MissingExtraError: a library is not installed.
@@ -45,23 +44,19 @@ class Rule(ABC, Generic[Settings]):
 
     @abstractmethod
     def rejects(self, pairs: PairBlock) -> Mask:
-        """Return the mask (pairs,) of rejected pairs, in which each pair is judged independently of the
-        others.
-        """
+        """Return the mask (pairs,) of rejected pairs; each pair is judged independently of the others."""
 
 
 class OrderedRule(Rule[Settings]):
-    """Rejects pairs by those before them: keys are made in any process, and checked in the order of the
-    lines.
-    """
+    """Rejects pairs by earlier pairs: keys are computed in any process, and checked in order."""
 
     @abstractmethod
     def keys(self, pairs: PairBlock) -> Keys:
-        """Return the keys (pairs,), which hold all that the rule needs of each pair."""
+        """Return the keys (pairs,), all that the rule needs to know about each pair."""
 
     @abstractmethod
     def rejects_keys(self, keys: Keys) -> Mask:
-        """Return the mask (pairs,) of rejected pairs by their keys; called for all pairs in order."""
+        """Return the mask (pairs,) of rejected pairs, given their keys; called for all pairs in order."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
         """Reject by the keys of the pairs."""
@@ -69,11 +64,11 @@ class OrderedRule(Rule[Settings]):
 
 
 class ScoredRule(Rule[Settings]):
-    """Scores each pair in the main process, where it has its own threads; lower is better.
+    """Scores each pair in the main process, with multiple threads; lower is better.
 
     Attributes:
-        share: keeps this share of the best among all pairs that reach the rule; None for no such limit.
-        max: keeps the pairs with at most this score; None for no such limit.
+        share: share of the pairs to keep, the best of those that no earlier rule rejected; None for all.
+        max: maximum score of a pair that is kept; None for no limit.
     """
 
     share: float | None = None
@@ -84,13 +79,13 @@ class ScoredRule(Rule[Settings]):
         """Return the scores (pairs,)."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
-        """Reject by ``max`` alone; the best share is known only when all pairs have a score."""
-        return self.beyond(self.scores(pairs))
+        """Reject by ``max`` only; the best share is known only when all pairs have a score."""
+        return self.above_limit(self.scores(pairs))
 
-    def beyond(self, scores: NDArray[np.float32]) -> Mask:
+    def above_limit(self, scores: NDArray[np.float32]) -> Mask:
         """Return the mask (pairs,) of scores above ``max`` or NaN."""
-        above = np.isnan(scores)
-        return above if self.max is None else above | (scores > self.max)
+        rejected = np.isnan(scores)
+        return rejected if self.max is None else rejected | (scores > self.max)
 
 
 AnyRule = Rule[Any]
@@ -98,21 +93,21 @@ AnyOrderedRule = OrderedRule[Any]
 AnyScoredRule = ScoredRule[Any]
 RULES: dict[str, type[AnyRule]] = {}
 """The rules by name, in their default order: cheap ones first."""
-Kind = TypeVar("Kind", bound=type[AnyRule])
+RuleType = TypeVar("Kind", bound=type[AnyRule])
 
 
-def register(name: str, summary: str, settings: type[StrictModel]) -> Callable[[Kind], Kind]:
-    """Return a decorator that enters a rule into the registry.
+def register(name: str, summary: str, settings: type[StrictModel]) -> Callable[[RuleType], RuleType]:
+    """Return a decorator that adds a rule to the registry.
 
     Args:
-        name: in settings files, on the command line and in reports.
-        summary: what the rule rejects, in a few words.
+        name: the name in settings files, on the command line and in reports.
+        summary: a short description of the rejected pairs.
         settings: its settings, each with a default and a description.
     """
 
-    def enter(kind: Kind) -> Kind:
-        kind.name, kind.summary, kind.settings_type = name, summary, settings
-        RULES[name] = kind
-        return kind
+    def add(rule_type: RuleType) -> RuleType:
+        rule_type.name, rule_type.summary, rule_type.settings_type = name, summary, settings
+        RULES[name] = rule_type
+        return rule_type
 
-    return enter
+    return add

@@ -1,4 +1,4 @@
-"""Blocks that wait on disk until all pairs have a score, to keep the best share of them."""
+"""A spool of blocks on disk until all pairs have a score, to keep the best share of them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from uwaga.cleaning.pairs import Mask
 from uwaga.data.report import Fault
 from uwaga.errors import DataError
 
-CHUNK = 1 << 20
-_HALF = 16
+CHUNK_SCORES = 1 << 20
+_HALF_BITS = 16
 
 Scores = NDArray[np.float32]
 
 
 class _StoredBlock(NamedTuple):
-    """A block in the files: its first line, the number of lines, the bytes of each column, the faults."""
+    """A block in the files: its first line, number of lines, bytes of each column, and faults."""
 
     first: int
     lines: int
@@ -30,7 +30,7 @@ class _StoredBlock(NamedTuple):
 
 
 class Spool:
-    """Blocks with verdicts and scores in temporary files; use it as a context manager."""
+    """A context manager that stores blocks with verdicts and scores in temporary files."""
 
     def __init__(self) -> None:
         self._texts, self._scores = (
@@ -48,8 +48,8 @@ class Spool:
         self._scores.close()
 
     def add(self, block: LineBlock, verdicts: Verdicts, scores: Scores) -> None:
-        """Append a block; ``scores`` (pairs,) are those of its pairs that are left, each at least 0."""
-        raw = block.sent()
+        """Append a block; ``scores`` (pairs,) are the scores of its remaining pairs, each at least 0."""
+        raw = block.pack()
         try:
             for content in (*raw.columns, verdicts.astype("<i2").tobytes()):
                 self._texts.write(content)
@@ -65,7 +65,7 @@ class Spool:
         self._pairs += len(scores)
 
     def best(self, share: float) -> Iterator[tuple[LineBlock, Verdicts, Mask]]:
-        """Yield the blocks in order, each with the mask (pairs,) of its scored pairs outside the best share.
+        """Yield the blocks in order, with the mask (pairs,) of scored pairs that are not in the best share.
 
         Of pairs with equal scores the first are kept.
         """
@@ -77,40 +77,38 @@ class Spool:
             columns = tuple(self._texts.read(size).split(b"\n") for size in stored.sizes)
             verdicts = np.frombuffer(self._texts.read(2 * stored.lines), "<i2").astype(np.int16)
             scores = np.frombuffer(self._scores.read(4 * int((verdicts == 0).sum())), "<f4")
-            level = scores == limit
-            rejected = (scores > limit) | (level & (np.cumsum(level) > equals))
-            equals -= min(equals, int(level.sum()))
+            ties = scores == limit
+            rejected = (scores > limit) | (ties & (np.cumsum(ties) > equals))
+            equals -= min(equals, int(ties.sum()))
             yield LineBlock(stored.first, columns, stored.faults), verdicts, rejected
 
     def _threshold(self, count: int) -> tuple[np.float32, int]:
         if not count:
             return np.float32(-1.0), 0
-        return smallest(np.memmap(self._scores, "<f4", "r", 0, (self._pairs,)), count)
+        return smallest_threshold(np.memmap(self._scores, "<f4", "r", 0, (self._pairs,)), count)
 
 
-def smallest(scores: Scores, count: int) -> tuple[np.float32, int]:
-    """Return the ``count``-th smallest score, and how many of the scores equal to it belong to the smallest.
+def smallest_threshold(scores: Scores, count: int) -> tuple[np.float32, int]:
+    """Return the ``count``-th smallest score, and how many equal scores are among the smallest.
 
-    The scores are at least 0. Two passes over their bits, a histogram each, avoid sorting an array on disk.
+    The scores are at least 0. Two histograms of their bits avoid sorting an array on disk.
     """
     high = _histogram(scores, None)
-    top = int(np.searchsorted(np.cumsum(high), count))
-    before = int(high[:top].sum())
-    low = _histogram(scores, top)
-    bottom = int(np.searchsorted(np.cumsum(low), count - before))
-    needed = count - before - int(low[:bottom].sum())
-    return np.array([top << _HALF | bottom], np.uint32).view(np.float32)[0], needed
+    upper = int(np.searchsorted(np.cumsum(high), count))
+    before = int(high[:upper].sum())
+    low = _histogram(scores, upper)
+    lower = int(np.searchsorted(np.cumsum(low), count - before))
+    needed = count - before - int(low[:lower].sum())
+    return np.array([upper << _HALF_BITS | lower], np.uint32).view(np.float32)[0], needed
 
 
-def _histogram(scores: Scores, top: int | None) -> NDArray[np.int64]:
-    """Count the scores by their upper 16 bits, or those with the upper bits ``top`` by their lower 16
-    bits.
-    """
-    counts = np.zeros(1 << _HALF, np.int64)
-    for start in range(0, len(scores), CHUNK):
-        bits = np.ascontiguousarray(scores[start : start + CHUNK]).view(np.uint32)
-        halves = bits >> _HALF
-        if top is not None:
-            halves = bits[halves == top] & ((1 << _HALF) - 1)
-        counts += np.bincount(halves, minlength=1 << _HALF)
+def _histogram(scores: Scores, upper: int | None) -> NDArray[np.int64]:
+    """Count scores by their upper 16 bits, or those with the upper bits ``upper`` by their lower bits."""
+    counts = np.zeros(1 << _HALF_BITS, np.int64)
+    for start in range(0, len(scores), CHUNK_SCORES):
+        bits = np.ascontiguousarray(scores[start : start + CHUNK_SCORES]).view(np.uint32)
+        halves = bits >> _HALF_BITS
+        if upper is not None:
+            halves = bits[halves == upper] & ((1 << _HALF_BITS) - 1)
+        counts += np.bincount(halves, minlength=1 << _HALF_BITS)
     return counts

@@ -1,4 +1,4 @@
-"""Apply the rules in this process or in several, with the same verdicts in the same order."""
+"""Apply the rules in one or more processes, with the same verdicts in the same order."""
 
 from __future__ import annotations
 
@@ -21,82 +21,82 @@ from uwaga.cleaning.rule import AnyOrderedRule, AnyRule, AnyScoredRule, OrderedR
 from uwaga.cleaning.settings import CleaningSettings
 from uwaga.errors import DataError
 
-AHEAD = 3
-"""Blocks submitted ahead for each process."""
+BLOCKS_AHEAD = 3
+"""Maximum number of blocks submitted in advance, per process."""
 COMPACT_BELOW = 0.7
-"""Share of a block's pairs below which the remaining ones are copied out of it."""
+"""Share of remaining pairs of a block below which they are copied."""
 FIRST_RULE = len(FAULTS) + 1
 
 JudgedBlock = tuple[LineBlock, Verdicts]
 
 
 class Stage(NamedTuple):
-    """Rules that any process can apply, and a rule that then checks keys in order."""
+    """Rules that any process can apply, and then an optional rule that checks keys in order."""
 
     rules: list[tuple[int, AnyRule]]
     ordered: tuple[int, AnyOrderedRule] | None
 
 
 def split_stages(rules: list[AnyRule]) -> list[Stage]:
-    """Split the rules, without scored ones, after each ordered one; each comes with its verdict."""
+    """Divide the rules into stages after each ordered rule, with their verdicts and without scored rules."""
     stages: list[Stage] = []
-    plain: list[tuple[int, AnyRule]] = []
+    unordered: list[tuple[int, AnyRule]] = []
     for verdict, rule in enumerate(rules, start=FIRST_RULE):
         if isinstance(rule, OrderedRule):
-            stages.append(Stage(plain, (verdict, rule)))
-            plain = []
+            stages.append(Stage(unordered, (verdict, rule)))
+            unordered = []
         elif not isinstance(rule, ScoredRule):
-            plain.append((verdict, rule))
-    return [*stages, Stage(plain, None)] if plain or not stages else stages
+            unordered.append((verdict, rule))
+    return [*stages, Stage(unordered, None)] if unordered or not stages else stages
 
 
 class RuleStages:
-    """The stages in one process; ordered rules are prepared in the main process only."""
+    """The stages of a process; ordered rules are prepared in the main process only."""
 
     def __init__(self, settings: CleaningSettings) -> None:
         self.languages = settings.languages
-        self.rules = settings.make()
+        self.rules = settings.create_rules()
         self.stages = split_stages(self.rules)
         for stage in self.stages:
             for _, rule in stage.rules:
                 rule.prepare()
 
-    def apply(self, number: int, raw: RawBlock, before: Verdicts | None) -> tuple[Verdicts, Keys | None]:
+    def apply(self, number: int, raw: RawBlock, previous: Verdicts | None) -> tuple[Verdicts, Keys | None]:
         """Apply the rules of a stage to a block.
 
         Args:
-            number: the number of the stage.
+            number: the index of the stage.
             raw: the block.
-            before: (lines,) the verdicts of the earlier stages; None for the first stage.
+            previous: (lines,) the verdicts of the earlier stages; None for the first stage.
 
         Returns:
             (lines,) the verdicts so far, and the keys of the remaining pairs if an ordered rule ends the
             stage.
         """
         pairs, verdicts = read_block(raw, self.languages)
-        if before is not None:
-            verdicts = before.copy()
+        if previous is not None:
+            verdicts = previous.copy()
         stage = self.stages[number]
-        left = verdicts == 0  # (lines,)
-        pairs = pairs.take(left)
-        lines = np.flatnonzero(left)  # (pairs,) the line of each
-        alive = np.ones(len(lines), np.bool_)  # (pairs,)
+        remaining = verdicts == 0  # (lines,)
+        pairs = pairs.select(remaining)
+        lines = np.flatnonzero(remaining)  # (pairs,) the line of each
+        accepted = np.ones(len(lines), np.bool_)  # (pairs,)
         for verdict, rule in stage.rules:
-            # Copying pairs discards their cached properties, so it waits until it pays.
-            if alive.sum() < COMPACT_BELOW * len(alive) or (rule.expensive and not alive.all()):
-                pairs, lines, alive = pairs.take(alive), lines[alive], alive[alive]
-            rejected = rule.rejects(pairs) & alive
+            # Copying pairs discards their cached properties, so copy them only if many were rejected.
+            if accepted.sum() < COMPACT_BELOW * len(accepted) or (rule.expensive and not accepted.all()):
+                pairs, lines, accepted = pairs.select(accepted), lines[accepted], accepted[accepted]
+            rejected = rule.rejects(pairs) & accepted
             verdicts[lines[rejected]] = verdict
-            alive &= ~rejected
-        return verdicts, stage.ordered[1].keys(pairs)[alive] if stage.ordered else None
+            accepted &= ~rejected
+        return verdicts, stage.ordered[1].keys(pairs)[accepted] if stage.ordered else None
 
 
 class RuleWorkers:
-    """Applies the stages in one or several processes; use it as a context manager.
+    """A context manager that applies the stages in one or more processes.
 
     Args:
         settings: the rules.
-        jobs: number of processes; 1 is this process alone.
+        jobs: number of processes; 1 for this process only.
     """
 
     def __init__(self, settings: CleaningSettings, jobs: int) -> None:
@@ -124,7 +124,7 @@ class RuleWorkers:
 
     @property
     def scored(self) -> AnyScoredRule | None:
-        """The last rule, if it is a scored one; it is not prepared."""
+        """The last rule if it is a scored rule; it is not prepared."""
         last = self._stages.rules[-1]
         return last if isinstance(last, ScoredRule) else None
 
@@ -150,24 +150,24 @@ class RuleWorkers:
     def _results(
         self, stream: Iterator[tuple[LineBlock, Verdicts | None]], number: int
     ) -> Iterator[tuple[LineBlock, tuple[Verdicts, Keys | None]]]:
-        """Yield the blocks in order with their results of :meth:`RuleStages.apply`.
+        """Yield the blocks in order, with the results of :meth:`RuleStages.apply`.
 
-        Some blocks are submitted ahead.
+        Some blocks are submitted to the pool in advance.
         """
         if self._pool is None:
-            for block, before in stream:
-                yield block, self._stages.apply(number, block.sent(), before)
+            for block, previous in stream:
+                yield block, self._stages.apply(number, block.pack(), previous)
             return
-        waiting: deque[tuple[LineBlock, Future[tuple[Verdicts, Keys | None]]]] = deque()
+        pending: deque[tuple[LineBlock, Future[tuple[Verdicts, Keys | None]]]] = deque()
         try:
-            for block, before in stream:
-                waiting.append((block, self._pool.submit(_apply, number, block.sent(), before)))
-                if len(waiting) > AHEAD * self._jobs:
-                    done, result = waiting.popleft()
-                    yield done, result.result()
-            while waiting:
-                done, result = waiting.popleft()
-                yield done, result.result()
+            for block, previous in stream:
+                pending.append((block, self._pool.submit(_apply, number, block.pack(), previous)))
+                if len(pending) > BLOCKS_AHEAD * self._jobs:
+                    finished_block, future = pending.popleft()
+                    yield finished_block, future.result()
+            while pending:
+                finished_block, future = pending.popleft()
+                yield finished_block, future.result()
         except BrokenProcessPool:
             raise DataError(
                 "a worker process died, perhaps for lack of memory; try again with fewer --jobs"
@@ -185,6 +185,6 @@ def _prepare_worker(settings: CleaningSettings) -> None:
     _stages = RuleStages(settings)
 
 
-def _apply(number: int, raw: RawBlock, before: Verdicts | None) -> tuple[Verdicts, Keys | None]:
+def _apply(number: int, raw: RawBlock, previous: Verdicts | None) -> tuple[Verdicts, Keys | None]:
     assert _stages is not None
-    return _stages.apply(number, raw, before)
+    return _stages.apply(number, raw, previous)

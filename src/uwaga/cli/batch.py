@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from uwaga.cli import jobs
-from uwaga.cli import options as the
+from uwaga.cli import jobs, options
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
@@ -75,11 +74,11 @@ Search = Annotated[
     SearchOverrides,
     Group(
         SearchOptions,
-        without=("nbest", "mbr", "utility", *the.DETAILS, "batch_tokens"),
+        without=("nbest", "mbr", "utility", *options.DETAIL_OPTIONS, "batch_tokens"),
     ),
 ]
-Wanted = Annotated[dict[str, Any], Group(Request, names=("split", "glossary", "glossary_mode"))]
-Load = Annotated[LoadOptions, Group(LoadOptions, help=the.LOAD_HELP | FROM_HELP)]
+RequestValues = Annotated[dict[str, Any], Group(Request, names=("split", "glossary", "glossary_mode"))]
+Load = Annotated[LoadOptions, Group(LoadOptions, help=options.LOAD_HELP | FROM_HELP)]
 
 
 EXAMPLES = """
@@ -94,7 +93,7 @@ EXAMPLES = """
 
 
 @option_groups
-@the.examples(EXAMPLES)
+@options.examples(EXAMPLES)
 def batch(
     source: From,
     target: To,
@@ -106,11 +105,11 @@ def batch(
     on_error: OnError = "stop",
     workers: Workers = None,
     ray: Ray = None,
-    model: the.Models = None,
-    via: the.Via = None,
-    batch_tokens: the.BatchTokens = None,
+    model: options.Models = None,
+    via: options.Via = None,
+    batch_tokens: options.BatchTokens = None,
     *,
-    request: Wanted,
+    request: RequestValues,
     search: Search,
     load: Load,
 ) -> None:
@@ -138,7 +137,7 @@ def batch(
     columns = Columns(tuple(map(TextColumn.parse, column or ())), score, alignment)
     skip = on_error == "skip"
     job = batch_job(source, target, spec, columns, format_name=format_, part_rows=part_rows, skip=skip)
-    if len((chosen := spec.chosen()).legs) > 1:
-        typer.echo(f"note: a chain of models: {chosen}", err=True)
+    if len((choice := spec.select_models()).legs) > 1:
+        typer.echo(f"note: a chain of models: {choice}", err=True)
     manifest, reporter = jobs.run(job, "translating", "row", workers, ray)
     reporter.summarise(job.target.name, manifest)

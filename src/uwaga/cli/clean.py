@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from uwaga.cleaning.report import CleaningReport
     from uwaga.cleaning.settings import CleaningSettings
 
-LONGEST_CELL = 60
+MAX_CELL_WIDTH = 60
 
 Inputs = Annotated[
     list[str] | None,
@@ -110,7 +110,7 @@ def clean(
     """
     from uwaga.cleaning.clean import clean as clean_corpus
     from uwaga.cleaning.settings import settings_template
-    from uwaga.cli.meter import amount
+    from uwaga.cli.meter import file_meter
     from uwaga.engine.cpu import usable_cores
 
     cleaning = _settings(settings, (source, target), rules, without, set_ or [])
@@ -121,7 +121,7 @@ def clean(
         raise SettingsError("give the corpus and --output (or --explain)")
     _check_reports(report or [], [*map(Path, inputs), *output, *([rejected] if rejected else [])])
     _note_languages(cleaning)
-    with amount([Path(name) for name in inputs], "cleaning") as progress:
+    with file_meter([Path(name) for name in inputs], "cleaning") as progress:
         result = clean_corpus(inputs, output, cleaning, jobs or usable_cores(), rejected, progress)
     for path in report or []:
         _write_report(path, result)
@@ -135,34 +135,36 @@ def _settings(
     without: str | None,
     changes: list[str],
 ) -> CleaningSettings:
-    """Return the settings of the file, changed by the options."""
-    from uwaga.cleaning.settings import CleaningSettings, check_known, default_rules, load_cleaning
+    """Return the settings of the file, overridden by the options."""
+    from uwaga.cleaning.settings import CleaningSettings, check_rule_names, default_rules, load_cleaning
     from uwaga.settings import change_setting
 
     values: dict[str, Any] = dict(load_cleaning(path)) if path else {}
     if any(languages):
-        given = values.get("languages") or ("", "")
-        values["languages"] = [mine or theirs for mine, theirs in zip(languages, given, strict=True)]
-    asked = values.get("rules")
+        configured = values.get("languages") or ("", "")
+        values["languages"] = [
+            option or setting for option, setting in zip(languages, configured, strict=True)
+        ]
+    selected = values.get("rules")
     if rules is not None:
-        asked = _names(rules)
-    elif asked is None:
-        known = values.get("languages") or ("", "")
-        asked = default_rules((str(known[0]), str(known[1])))
-    changed: dict[str, Any] = dict.fromkeys(asked) if isinstance(asked, list) else dict(asked)
-    check_known(_names(without or ""), "--without")
+        selected = _names(rules)
+    elif selected is None:
+        codes = values.get("languages") or ("", "")
+        selected = default_rules((str(codes[0]), str(codes[1])))
+    rule_settings: dict[str, Any] = dict.fromkeys(selected) if isinstance(selected, list) else dict(selected)
+    check_rule_names(_names(without or ""), "--without")
     for name in _names(without or ""):
-        changed.pop(name, None)
+        rule_settings.pop(name, None)
     for change in changes:
-        raw = {name: dict(group) for name, group in changed.items() if group}
+        settings = {name: dict(group) for name, group in rule_settings.items() if group}
         try:
-            change_setting(raw, change, "length.max_words=80")
+            change_setting(settings, change, "length.max_words=80")
         except SettingsError as error:
             raise SettingsError(f"--set {error}") from None
-        changed |= raw
-    if "score" in changed:
-        changed["score"] = changed.pop("score")  # it comes last
-    return CleaningSettings.read({**values, "rules": changed}, str(path or "clean"))
+        rule_settings |= settings
+    if "score" in rule_settings:
+        rule_settings["score"] = rule_settings.pop("score")  # it comes last
+    return CleaningSettings.read({**values, "rules": rule_settings}, str(path or "clean"))
 
 
 def _names(text: str) -> list[str]:
@@ -174,11 +176,11 @@ def _note_languages(settings: CleaningSettings) -> None:
         typer.echo("no languages named (--from, --to): scripts and languages are not checked", err=True)
 
 
-def _check_reports(paths: list[Path], others: list[Path]) -> None:
+def _check_reports(paths: list[Path], used: list[Path]) -> None:
     for path in paths:
         if path.suffix not in (".json", ".html"):
             raise SettingsError(f"--report {path}: expected a .json or .html file")
-        if path.resolve() in {other.resolve() for other in others}:
+        if path.resolve() in {used_path.resolve() for used_path in used}:
             raise SettingsError(f"--report {path}: is an input or output file; choose another name")
         if not path.parent.is_dir():
             raise SettingsError(f"--report {path}: there is no folder {path.parent}")
@@ -188,9 +190,9 @@ def _write_report(path: Path, report: CleaningReport) -> None:
     import json
 
     from uwaga.cleaning.report import report_page
-    from uwaga.cli.lines import lines_out
+    from uwaga.cli.lines import open_output
 
-    with lines_out(path) as write:
+    with open_output(path) as write:
         if path.suffix == ".html":
             write(report_page(report))
         else:
@@ -198,7 +200,7 @@ def _write_report(path: Path, report: CleaningReport) -> None:
 
 
 def _print(report: CleaningReport) -> None:
-    """A table of the counts, on standard error, and the totals."""
+    """Print a table of the counts and the totals on standard error."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -210,7 +212,7 @@ def _print(report: CleaningReport) -> None:
     rows.add_column("for example", ratio=1)
     for count in report.counts:
         example = count.examples[0] if count.examples else None
-        text = f"{example.line}: {_short(example.source)} | {_short(example.target)}" if example else ""
+        text = f"{example.line}: {_shorten(example.source)} | {_shorten(example.target)}" if example else ""
         percent = 100 * count.pairs / max(1, report.read)
         rows.add_row(count.name, f"{count.pairs:,}", f"{percent:.2f}", Text(text))
     Console(stderr=True).print(rows)
@@ -224,6 +226,6 @@ def _print(report: CleaningReport) -> None:
         typer.echo(f"warning: {warning}", err=True)
 
 
-def _short(text: str) -> str:
-    shown = "".join(one if one.isprintable() else "\ufffd" for one in text)
-    return shown if len(shown) <= LONGEST_CELL else shown[:LONGEST_CELL] + "…"
+def _shorten(text: str) -> str:
+    printable = "".join(character if character.isprintable() else "\ufffd" for character in text)
+    return printable if len(printable) <= MAX_CELL_WIDTH else printable[:MAX_CELL_WIDTH] + "…"

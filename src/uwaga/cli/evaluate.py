@@ -1,4 +1,4 @@
-"""``uwaga evaluate``: BLEU, chrF, TER and COMET of a file of translations."""
+"""``uwaga evaluate``: score translations with BLEU, chrF, TER and COMET."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
@@ -23,27 +23,27 @@ def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) 
 
     Args:
         hypotheses: alignments in Moses format, one line per pair; ``-`` is standard input.
-        references: one file of gold alignments: for every pair, or for numbered ones.
-        as_json: print one JSON object.
+        references: a single file of gold alignments, for every pair or for numbered pairs.
+        as_json: print a JSON object.
     """
-    from uwaga.evaluation.alignment_error import alignment_report, chosen_lines, moses_links, read_gold
-    from uwaga.files.lines import decoded
+    from uwaga.evaluation.alignment_error import alignment_report, moses_links, read_gold, select_lines
+    from uwaga.files.lines import decode_lines
 
     if len(references) != 1:
         raise SettingsError("--alignments takes a single file of gold alignments: give --reference once")
     gold = read_gold(references[0])
     if hypotheses == STANDARD_INPUT:
-        alignments = moses_links(decoded(sys.stdin.buffer, "standard input"), "standard input")
+        alignments = moses_links(decode_lines(sys.stdin.buffer, "standard input"), "standard input")
     else:
         with hypotheses.open("rb") as file:
-            alignments = moses_links(decoded(file, str(hypotheses)), str(hypotheses))
-    plain = not any(each.checksum for each in gold)
+            alignments = moses_links(decode_lines(file, str(hypotheses)), str(hypotheses))
+    plain = not any(alignment.checksum for alignment in gold)
     if plain and len(alignments) != len(gold):
         raise DataError(
             f"{hypotheses} has {len(alignments)} lines and {references[0]} {len(gold)}: they must be of "
             "the same pairs"
         )
-    report = alignment_report(chosen_lines(alignments, gold, str(hypotheses)), gold)
+    report = alignment_report(select_lines(alignments, gold, str(hypotheses)), gold)
     if as_json:
         typer.echo(json.dumps({name: round(value, 6) for name, value in vars(report).items()}, indent=2))
         return
@@ -55,8 +55,8 @@ def evaluate_links(hypotheses: Path, references: Sequence[Path], as_json: bool) 
 STANDARD_INPUT = Path("-")
 LABELS = {"bleu": "BLEU", "chrf": "chrF", "chrf++": "chrF++", "ter": "TER", "comet": "COMET"}
 COMET = "comet"
-DIGITS = {COMET: 4}
-"""Decimals of a metric that is not on the scale of 0 to 100."""
+DECIMALS = {COMET: 4}
+"""Decimal places of metrics whose scale is not 0 to 100."""
 References = Sequence[Sequence[str]]
 
 Hypotheses = Annotated[
@@ -111,8 +111,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 def evaluate(
     hypotheses: Hypotheses = None,
-    reference: the.SomeReferences = None,
-    columns: the.Columns = "2-",
+    reference: options.OptionalReferences = None,
+    columns: options.Columns = "2-",
     test_set: SetName = None,
     echo: Echo = None,
     against: Against = None,
@@ -166,9 +166,13 @@ def evaluate(
     from uwaga.evaluation import files
 
     metrics = [name.strip().lower() for name in metric.split(",") if name.strip()]
-    given = _read_set(test_set) if test_set else _read_files(reference or [], columns)
-    references, tokenize = given.references, tokenize or given.tokeniser
-    lines, sources, learned = _translations(hypotheses, given.name, len(references)), given.sources, None
+    reference_set = _read_set(test_set) if test_set else _read_files(reference or [], columns)
+    references, tokenize = reference_set.references, tokenize or reference_set.tokeniser
+    lines, sources, learned = (
+        _translations(hypotheses, reference_set.name, len(references)),
+        reference_set.sources,
+        None,
+    )
     if source is not None:
         sources = files.read_aligned(source, str(hypotheses), len(lines))
     if COMET in metrics:
@@ -183,9 +187,15 @@ def evaluate(
         return
     rows: tuple[Comparison, ...] = ()
     if against is not None:
-        others = files.read_aligned(against, given.name, len(references))
+        baseline_lines = files.read_aligned(against, reference_set.name, len(references))
         rows = evaluation.compare(
-            lines, others, references, metrics, tokenize=tokenize, lowercase=lowercase, samples=samples
+            lines,
+            baseline_lines,
+            references,
+            metrics,
+            tokenize=tokenize,
+            lowercase=lowercase,
+            samples=samples,
         )
     report = _report(lines, references, metrics, learned, tokenize, lowercase)
     _print(report, rows, hypotheses.name, against.name if against else None, as_json)
@@ -199,7 +209,7 @@ def _report(
     tokenize: str,
     lowercase: bool,
 ) -> Report:
-    """Return the scores of all metrics, COMET last."""
+    """Return the scores of all metrics, with COMET last."""
     from uwaga import evaluation
 
     report = evaluation.Report(len(lines), ())
@@ -241,7 +251,7 @@ def _print_sentences(
     lowercase: bool,
     as_json: bool,
 ) -> None:
-    """Print a header, and one line per sentence with its number, from 1, and its scores."""
+    """Print a header, and one line per sentence with its number (from 1) and its scores."""
     from uwaga import evaluation
 
     rows: list[dict[str, float]] = [{} for _ in lines]
@@ -257,15 +267,15 @@ def _print_sentences(
         return
     typer.echo("\t".join(["line", *rows[0]]))
     for number, row in enumerate(rows, start=1):
-        typer.echo("\t".join([str(number), *(f"{row[name]:.{DIGITS.get(name, 2)}f}" for name in row)]))
+        typer.echo("\t".join([str(number), *(f"{row[name]:.{DECIMALS.get(name, 2)}f}" for name in row)]))
 
 
 def _print(
     report: Report, rows: Sequence[Comparison], system: str, baseline: str | None, as_json: bool
 ) -> None:
     if as_json:
-        compared = {"comparison": [row.to_dict() for row in rows]} if rows else {}
-        typer.echo(json.dumps(report.to_dict() | compared, ensure_ascii=False, indent=2))
+        comparison = {"comparison": [row.to_dict() for row in rows]} if rows else {}
+        typer.echo(json.dumps(report.to_dict() | comparison, ensure_ascii=False, indent=2))
         return
     _print_report(report)
     if baseline is not None:
@@ -274,11 +284,11 @@ def _print(
 
 def _translations(path: Path, reference: str, count: int) -> list[str]:
     from uwaga.evaluation.files import check_aligned, read_aligned
-    from uwaga.files.lines import decoded
+    from uwaga.files.lines import decode_lines
 
     if path != STANDARD_INPUT:
         return read_aligned(path, reference, count)
-    lines = list(decoded(sys.stdin.buffer, "standard input"))
+    lines = list(decode_lines(sys.stdin.buffer, "standard input"))
     check_aligned(str(path), len(lines), reference, count)
     return lines
 
@@ -286,7 +296,7 @@ def _translations(path: Path, reference: str, count: int) -> list[str]:
 def _print_report(report: Report) -> None:
     for score in report.scores:
         typer.echo(
-            f"{LABELS[score.metric]:<7}{score.value:6.{DIGITS.get(score.metric, 2)}f}  {score.signature}"
+            f"{LABELS[score.metric]:<7}{score.value:6.{DECIMALS.get(score.metric, 2)}f}  {score.signature}"
         )
         if score.detail:
             typer.echo(f"{'':15}{score.detail}")

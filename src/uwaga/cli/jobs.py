@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.cli.errors import INTERRUPTED
 from uwaga.cli.meter import duration, share_meter
 from uwaga.cli.option_groups import Group
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from uwaga.jobs.engine import Job, Manifest, PartRecord
 
 REPORTED_FAILURES = 20
-"""Failures that are reported one by one; the manifest lists more."""
+"""Number of failures to report individually; the manifest lists them all."""
 REPORT_INTERVAL = 10.0
-"""Seconds between two progress lines where there is no progress bar."""
+"""Seconds between progress lines when there is no progress bar."""
 
 Parts = Annotated[
     Path,
@@ -38,7 +38,11 @@ Parts = Annotated[
     ),
 ]
 PartRows = Annotated[
-    int, typer.Option(min=1, help="Rows per part: the most that an interrupted job or a lost worker redoes.")
+    int,
+    typer.Option(
+        min=1,
+        help="Rows per part: at most this many are repeated after an interruption or the loss of a worker.",
+    ),
 ]
 Join = Annotated[
     Path | None,
@@ -47,12 +51,12 @@ Join = Annotated[
         help="Also write all parts to this file at the end; compressed if its name ends in .gz, .zst or .xz.",
     ),
 ]
-DrawSeed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
+SamplingSeed = Annotated[int, typer.Option("--seed", help="Random seed for sampling.")]
 CorpusSearch = Annotated[
     SearchOverrides,
     Group(
         SearchOptions,
-        without=("nbest", "seed", "mbr", "utility", *the.DETAILS, "batch_tokens"),
+        without=("nbest", "seed", "mbr", "utility", *options.DETAIL_OPTIONS, "batch_tokens"),
     ),
 ]
 CorpusRequest = Annotated[dict[str, Any], Group(Request, names=("split",))]
@@ -60,11 +64,11 @@ CorpusLoad = Annotated[LoadOptions, Group(LoadOptions, without=("adapter",))]
 
 
 class JobReporter:
-    """Reports the progress of a job: a bar on a terminal, otherwise a line now and then.
+    """Report the progress of a job: with a bar on a terminal, otherwise with a line every ten seconds.
 
     Args:
-        verb: what the job does, such as ``translating``.
-        unit: name of a row of the input.
+        verb: the activity, such as ``translating``.
+        unit: what to call a row of the input, such as ``line``.
     """
 
     def __init__(self, verb: str, unit: str) -> None:
@@ -72,7 +76,7 @@ class JobReporter:
         self._stack = contextlib.ExitStack()
         self._update: Callable[[float, int], None] = lambda share, rows: None
         self._rows = self._texts = self._failed = 0
-        self._share = self._share_before = 0.0
+        self._share = self._initial_share = 0.0
         self._total: int | None = None
         self._started = self._reported = time.monotonic()
         self._first_part: tuple[float, int] | None = None
@@ -83,19 +87,19 @@ class JobReporter:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def begin(self, rows: int, share: float, total: int | None) -> None:
-        """``rows`` rows of ``total``, ``share`` of the input, were finished by an earlier run."""
+    def start(self, rows: int, share: float, total: int | None) -> None:
+        """Start reporting, after ``rows`` of ``total`` rows, ``share`` of the input, from an earlier run."""
         if rows:
             typer.echo(f"resuming: {rows:,} {self._unit}s already done", err=True)
-        self._share = self._share_before = share
+        self._share = self._initial_share = share
         self._total = total
         self._started = self._reported = time.monotonic()
         self._update = self._stack.enter_context(share_meter(self._verb))
 
     def add_texts(self, count: int) -> None:
-        """Count texts of an unfinished part that were translated."""
+        """Count translated texts of an unfinished part."""
         self._texts += count
-        shares_per_row = (self._share - self._share_before) / self._rows if self._rows else 0.0
+        shares_per_row = (self._share - self._initial_share) / self._rows if self._rows else 0.0
         shares_per_row = 1 / self._total if self._total else shares_per_row
         self._update(self._share + self._texts * shares_per_row, self._rows + self._texts)
 
@@ -111,15 +115,15 @@ class JobReporter:
         if sys.stderr.isatty() or now - self._reported < REPORT_INTERVAL:
             return
         self._reported = now
-        spent = max(now - self._started, 1e-9)
-        left = spent * (1 - self._share) / max(self._share - self._share_before, 1e-9)
+        elapsed = max(now - self._started, 1e-9)
+        remaining = elapsed * (1 - self._share) / max(self._share - self._initial_share, 1e-9)
         typer.echo(
-            f"{self._rows:,} {self._unit}s, {self._rows / spent:,.0f} {self._unit}s/s, {self._share:.0%} of "
-            f"the input, {duration(max(0.0, left))} left",
+            f"{self._rows:,} {self._unit}s, {self._rows / elapsed:,.0f} {self._unit}s/s, {self._share:.0%} "
+            f"of the input, {duration(max(0.0, remaining))} left",
             err=True,
         )
 
-    def summarise(self, place: str, manifest: Manifest) -> None:
+    def summarise(self, destination: str, manifest: Manifest) -> None:
         """Print the number of rows and parts, the rows without a translation, and the speed."""
         notes = [f"{manifest.total('rows'):,} {self._unit}s in {len(manifest.parts):,} parts"]
         for name, label in (("empty", "empty"), ("failed", "failed"), ("cut", "cut at the length limit")):
@@ -133,14 +137,14 @@ class JobReporter:
             end, rows = self._first_part  # the first part includes loading the models
             speed = (self._rows - rows) / max(time.monotonic() - end, 1e-9)
             notes.append(f"{speed:,.0f} {self._unit}s/s after the first part ({end - self._started:.1f} s)")
-        typer.echo(f"{place}: {', '.join(notes)}", err=True)
+        typer.echo(f"{destination}: {', '.join(notes)}", err=True)
 
     def _report_failures(self, name: str, record: PartRecord) -> None:
         for row, error in record.failures[: max(0, REPORTED_FAILURES - self._failed)]:
-            where = "" if error.startswith(f"{self._unit} {row}") else f"{self._unit} {row}: "
-            typer.echo(f"error: {name}: {where}{error}", err=True)
-        before, self._failed = self._failed, self._failed + record.failed
-        if before <= REPORTED_FAILURES < self._failed:
+            label = "" if error.startswith(f"{self._unit} {row}") else f"{self._unit} {row}: "
+            typer.echo(f"error: {name}: {label}{error}", err=True)
+        previous, self._failed = self._failed, self._failed + record.failed
+        if previous <= REPORTED_FAILURES < self._failed:
             typer.echo("error: further failures are listed in manifest.json only", err=True)
 
 
@@ -162,7 +166,7 @@ def run(
 
 
 def run_corpus(job: CorpusJob, join: Path | None, verb: str) -> None:
-    """Run a job over a corpus, join its parts if asked for, and print a summary."""
+    """Run a job over a corpus, optionally join its parts, and print a summary."""
     from uwaga.jobs.corpus import check_join, join_parts
 
     if join is not None:

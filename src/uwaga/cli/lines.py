@@ -1,4 +1,4 @@
-"""Input of the command line, in chunks of lines or pairs, and its output files, written atomically."""
+"""Read the input of the command line in chunks of lines or pairs, and write output files atomically."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from typing import IO, Annotated, NamedTuple
 import typer
 
 from uwaga.errors import DataError, SettingsError
-from uwaga.files.lines import LONGEST_LINE, check_compression, compressed, read_lines
+from uwaga.files.lines import MAX_LINE_LENGTH, check_compression, open_compressed, read_lines
 
-CHUNK = 1024
-"""Lines translated together: enough to be sorted into even batches, few enough for output to appear soon."""
+CHUNK_LINES = 1024
+"""Lines per chunk: enough to sort into batches of even length, few enough for output to appear soon."""
 
-FEWEST, SECONDS = 16, 1.0
-"""Lines translated together at first on a terminal, and the seconds that a chunk should take."""
+MIN_CHUNK_LINES, CHUNK_SECONDS = 16, 1.0
+"""Initial lines per chunk on a terminal, and the target duration of a chunk in seconds."""
 
 STANDARD_INPUT = "standard input"
 TEXTS_ONLY: ContextVar[bool] = ContextVar("texts_only", default=False)
@@ -33,7 +33,7 @@ DEMONSTRATION = (
     "note: the bundled model is a small demonstration for short everyday sentences (uwaga info bundled); "
     "name another with --model"
 )
-"""Printed with translations of the bundled model."""
+"""Note printed with translations by the bundled model."""
 
 
 class Chunk(NamedTuple):
@@ -52,24 +52,24 @@ class Chunk(NamedTuple):
 
 
 class Pace:
-    """The size of chunks on a terminal: about one second's work, so that the progress bar moves.
+    """The size of chunks on a terminal, adjusted to take about one second, so that the progress bar moves.
 
-    The output does not depend on it.
+    It does not affect the output.
     """
 
     def __init__(self) -> None:
-        self.lines = FEWEST
+        self.lines = MIN_CHUNK_LINES
 
-    def took(self, seconds: float) -> None:
+    def adjust(self, seconds: float) -> None:
         """Adjust the size to the time that the last chunk took."""
-        if seconds > SECONDS:
-            self.lines = max(FEWEST, self.lines // 2)
-        elif seconds < SECONDS / 2:
-            self.lines = min(CHUNK, 2 * self.lines)
+        if seconds > CHUNK_SECONDS:
+            self.lines = max(MIN_CHUNK_LINES, self.lines // 2)
+        elif seconds < CHUNK_SECONDS / 2:
+            self.lines = min(CHUNK_LINES, 2 * self.lines)
 
 
-def chunks_of(texts: list[str] | None, path: Path | None, pace: Pace | None = None) -> Iterator[Chunk]:
-    """Return the texts of the command line, or the lines of a file, or else those of standard input."""
+def input_chunks(texts: list[str] | None, path: Path | None, pace: Pace | None = None) -> Iterator[Chunk]:
+    """Return the texts of the command line, the lines of a file, or the lines of standard input."""
     if texts and path is not None:
         raise SettingsError("give texts or --input, not both")
     if texts:
@@ -95,25 +95,25 @@ def _check_not_files(texts: list[str]) -> None:
 
 
 def file_chunks(path: Path, pace: Pace | None = None) -> Iterator[Chunk]:
-    """Yield the lines of a plain or compressed file in chunks of :data:`CHUNK` or of the size of ``pace``."""
-    return _decoded(_heaps(read_lines(path), pace), str(path))
+    """Yield the lines of a plain or compressed file in chunks of :data:`CHUNK_LINES`, or as ``pace`` sets."""
+    return _decode_chunks(_batches(read_lines(path), pace), str(path))
 
 
 def standard_input_chunks() -> Iterator[Chunk]:
     """Yield the lines of standard input as they arrive, without waiting for more.
 
-    A line typed by hand is a chunk of its own; a fast pipe gives chunks of :data:`CHUNK` lines. A thread
-    reads ahead from this call on, so that lines are collected while a model loads or translates.
+    Each line typed by hand is a chunk; a fast pipe gives chunks of :data:`CHUNK_LINES` lines. A thread starts
+    reading at this call, so that lines are collected while a model loads or translates.
     """
-    return _decoded(_arriving(_raw_lines(_standard_input())), STANDARD_INPUT)
+    return _decode_chunks(_read_ahead(_raw_lines(_standard_input())), STANDARD_INPUT)
 
 
 @contextlib.contextmanager
-def lines_out(path: Path | None) -> Iterator[Callable[[str], None]]:
+def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
     """Yield a function that writes text, in UTF-8, to a new file or to standard output.
 
-    The file is written atomically: after an error there is no file, or still the old one. It is compressed if
-    its name ends in .gz, .zst, .xz or .bz2. Text for standard output, a pipe or a device is flushed at once.
+    The file is written atomically: an error leaves the old file, or none. It is compressed if its name ends
+    in .gz, .zst, .xz or .bz2. Text for standard output, a pipe or a device is flushed immediately.
 
     Args:
         path: the file, or None for standard output.
@@ -124,18 +124,18 @@ def lines_out(path: Path | None) -> Iterator[Callable[[str], None]]:
     from uwaga.files.atomic import new_file
 
     check_compression(path)
-    with new_file(path) as file, compressed(path, file) as packed:
-        yield _writer(file) if packed is file else _writer(packed, flushed=False)
+    with new_file(path) as file, open_compressed(path, file) as output:
+        yield _writer(file) if output is file else _writer(output, flush=False)
 
 
-def _writer(file: IO[bytes] | None, flushed: bool = True) -> Callable[[str], None]:
+def _writer(file: IO[bytes] | None, flush: bool = True) -> Callable[[str], None]:
     def write(text: str) -> None:
         if file is None:  # standard output was replaced by something that takes text only
             sys.stdout.write(text)
             sys.stdout.flush()
             return
         file.write(text.encode("utf-8"))
-        if flushed:
+        if flush:
             file.flush()
 
     return write
@@ -145,8 +145,8 @@ def _standard_input() -> IO[bytes]:
     if sys.stdin is None:
         raise DataError("standard input is closed; give a text or a file")
     try:
-        # A reader of our own: the interpreter closes sys.stdin at its end, and could not do so while the
-        # thread waits in it.
+        # A separate reader: the interpreter closes sys.stdin at exit, which would block while the thread is
+        # reading from it.
         return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError, io.UnsupportedOperation):
         return sys.stdin.buffer
@@ -154,38 +154,38 @@ def _standard_input() -> IO[bytes]:
 
 def _raw_lines(file: IO[bytes]) -> Iterator[bytes | None]:
     number = 0
-    while line := file.readline(LONGEST_LINE):
+    while line := file.readline(MAX_LINE_LENGTH):
         number += 1
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
-        if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+        if len(line) == MAX_LINE_LENGTH and not line.endswith(b"\n"):
             yield None
             return
         yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _heaps(raw: Iterable[bytes | None], pace: Pace | None = None) -> Iterator[list[bytes | None]]:
-    heap: list[bytes | None] = []
+def _batches(raw: Iterable[bytes | None], pace: Pace | None = None) -> Iterator[list[bytes | None]]:
+    batch: list[bytes | None] = []
     try:
         for line in raw:
-            heap.append(line)
-            if len(heap) >= (CHUNK if pace is None else pace.lines):
-                yield heap
-                heap = []
+            batch.append(line)
+            if len(batch) >= (CHUNK_LINES if pace is None else pace.lines):
+                yield batch
+                batch = []
     except DataError:
-        if heap:
-            yield heap
+        if batch:
+            yield batch
         raise
-    if heap:
-        yield heap
+    if batch:
+        yield batch
 
 
 class _End(NamedTuple):
     error: BaseException | None
 
 
-def _arriving(raw: Iterator[bytes | None]) -> Iterator[list[bytes | None]]:
-    ready: queue.Queue[bytes | _End | None] = queue.Queue(maxsize=4 * CHUNK)
+def _read_ahead(raw: Iterator[bytes | None]) -> Iterator[list[bytes | None]]:
+    ready: queue.Queue[bytes | _End | None] = queue.Queue(maxsize=4 * CHUNK_LINES)
 
     def read() -> None:
         try:
@@ -197,34 +197,34 @@ def _arriving(raw: Iterator[bytes | None]) -> Iterator[list[bytes | None]]:
             ready.put(_End(None))
 
     threading.Thread(target=read, daemon=True, name="uwaga-lines").start()
-    return _drained(ready)
+    return _drain(ready)
 
 
-def _drained(ready: queue.Queue[bytes | _End | None]) -> Iterator[list[bytes | None]]:
+def _drain(ready: queue.Queue[bytes | _End | None]) -> Iterator[list[bytes | None]]:
     while True:
-        heap: list[bytes | None] = []
+        batch: list[bytes | None] = []
         item = ready.get()
         while not isinstance(item, _End):
-            heap.append(item)
-            if len(heap) == CHUNK:
+            batch.append(item)
+            if len(batch) == CHUNK_LINES:
                 break
             try:
                 item = ready.get_nowait()
             except queue.Empty:
                 break
-        if heap:
-            yield heap
+        if batch:
+            yield batch
         if isinstance(item, _End):
             if item.error is not None:
                 raise item.error
             return
 
 
-def _decoded(heaps: Iterator[list[bytes | None]], name: str) -> Iterator[Chunk]:
+def _decode_chunks(batches: Iterator[list[bytes | None]], name: str) -> Iterator[Chunk]:
     first = 1
-    for heap in heaps:
+    for batch in batches:
         lines: list[str] = []
-        for number, raw in enumerate(heap, start=first):
+        for number, raw in enumerate(batch, start=first):
             try:
                 lines.append(_decode(raw, f"{name}: line {number}"))
             except DataError:
@@ -232,19 +232,21 @@ def _decoded(heaps: Iterator[list[bytes | None]], name: str) -> Iterator[Chunk]:
                     yield Chunk(first, lines)
                 raise
         yield Chunk(first, lines)
-        first += len(heap)
+        first += len(batch)
 
 
-def _decode(raw: bytes | None, place: str) -> str:
+def _decode(raw: bytes | None, location: str) -> str:
     if raw is None:
-        raise DataError(f"{place} is longer than any sentence; the input must be text, one sentence per line")
+        raise DataError(
+            f"{location} is longer than any sentence; the input must be text, one sentence per line"
+        )
     try:
         return raw.decode("utf-8").replace("\r", " ")  # else readers of our output would see two lines
     except UnicodeDecodeError as error:
-        raise DataError(f"{place} is not UTF-8 at byte {error.start + 1}") from None
+        raise DataError(f"{location} is not UTF-8 at byte {error.start + 1}") from None
 
 
-MOST_FILES = 2
+MAX_FILES = 2
 Files = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -260,13 +262,13 @@ class Pairs(NamedTuple):
     pairs: list[tuple[str, str]]
 
 
-def pairs_of(files: list[Path]) -> Iterator[Pairs]:
-    """Yield the pairs of a TSV, of two files, or if there are none of standard input."""
-    if len(files) > MOST_FILES:
+def read_pairs(files: list[Path]) -> Iterator[Pairs]:
+    """Yield the pairs of a TSV, of two aligned files, or without files, of standard input."""
+    if len(files) > MAX_FILES:
         raise SettingsError(
             f"{len(files)} files given: expected one TSV, or one file of sources and one of targets"
         )
-    if len(files) == MOST_FILES:
+    if len(files) == MAX_FILES:
         return _aligned(files[0], files[1])
     if files:
         return _columns(file_chunks(files[0]), str(files[0]))
@@ -297,13 +299,13 @@ def _aligned(source: Path, target: Path) -> Iterator[Pairs]:
         raise DataError(f"{source} has {counts[0]} lines but {target} has {counts[1]}: they must be aligned")
 
 
-def sample_of(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]]:
-    """Return the lines of the first chunk with letters, from which a language is detected, and all chunks."""
-    seen: list[Chunk] = []
+def language_sample(chunks: Iterator[Chunk]) -> tuple[list[str], Iterator[Chunk]]:
+    """Return the lines of the first chunk that contains letters, for language detection, and all chunks."""
+    leading: list[Chunk] = []
     for chunk in chunks:
-        seen.append(chunk)
+        leading.append(chunk)
         if any(character.isalpha() for line in chunk.lines for character in line):
-            return chunk.lines, chain(seen, chunks)
-    if not seen:
+            return chunk.lines, chain(leading, chunks)
+    if not leading:
         raise DataError("the input is empty, so its language cannot be detected; name it with --from")
-    return [], iter(seen)
+    return [], iter(leading)

@@ -1,4 +1,4 @@
-"""Progress bars on standard error, shown on terminals only."""
+"""Progress bars on standard error, shown only on terminals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uwaga.files.lines import COMPRESSED
+from uwaga.files.lines import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SHARE_STEPS = 10_000
 
 Update = Callable[[int, int], None]
-"""Called with the progress, in units of the total, and the number of lines done."""
+"""Called with the progress, in the units of the total, and the number of processed lines."""
 
 
 def duration(seconds: float) -> str:
@@ -33,13 +33,13 @@ def duration(seconds: float) -> str:
 def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
     """Yield a function to call with every finished chunk of ``path``.
 
-    Nothing is shown without a file. For a compressed file, whose length in lines is unknown, only lines and
-    time are shown.
+    Without a file, there is no bar. For a compressed file, whose uncompressed size is unknown, only the
+    number of lines and the time are shown.
     """
     if path is None:
         yield lambda chunk: None
         return
-    total = None if path.suffix in COMPRESSED or not path.is_file() else path.stat().st_size
+    total = None if path.suffix in COMPRESSED_SUFFIXES or not path.is_file() else path.stat().st_size
     read = 0
     with _bar(verb, total) as update:
 
@@ -52,52 +52,52 @@ def meter(path: Path | None, verb: str) -> Iterator[Callable[[Chunk], None]]:
 
 
 @contextlib.contextmanager
-def amount(paths: Sequence[Path], verb: str) -> Iterator[Update]:
-    """Yield a function to call with the bytes and lines of some files that are done.
+def file_meter(paths: Sequence[Path], verb: str) -> Iterator[Update]:
+    """Yield a function to call with the number of processed bytes and lines of files.
 
-    For compressed files only lines and time are shown.
+    For compressed files, only the number of lines and the time are shown.
     """
-    known = all(path.is_file() and path.suffix not in COMPRESSED for path in paths)
-    with _bar(verb, sum(path.stat().st_size for path in paths) if known else None) as update:
+    has_sizes = all(path.is_file() and path.suffix not in COMPRESSED_SUFFIXES for path in paths)
+    with _bar(verb, sum(path.stat().st_size for path in paths) if has_sizes else None) as update:
         yield update
 
 
 @contextlib.contextmanager
-def counter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of lines done, of ``total``; nothing is shown for 0."""
+def count_meter(total: int, verb: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of processed lines out of ``total``; for 0 there is no bar."""
     if not total:
-        yield lambda done: None
+        yield lambda count: None
         return
     with _bar(verb, total) as update:
-        yield lambda done: update(done, done)
+        yield lambda count: update(count, count)
 
 
 @contextlib.contextmanager
 def share_meter(verb: str) -> Iterator[Callable[[float, int], None]]:
-    """Yield a function to call with the share of the work done, from 0 to 1, and the number of lines."""
+    """Yield a function to call with the completed share, from 0 to 1, and the number of processed lines."""
     with _bar(verb, SHARE_STEPS) as update:
         yield lambda share, lines: update(int(SHARE_STEPS * min(1.0, share)), lines)
 
 
 @contextlib.contextmanager
 def texts_meter(verb: str, unit: str = "lines") -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to call with the number of texts, or other units, done and their total."""
+    """Yield a function to call with the number of processed texts, or other units, and their total."""
     with contextlib.ExitStack() as stack:
         bar: list[Update] = []
 
-        def advance(done: int, total: int) -> None:
+        def advance(count: int, total: int) -> None:
             if not bar:
                 bar.append(stack.enter_context(_bar(verb, total, unit)))
-            bar[0](done, done)
+            bar[0](count, count)
 
         yield advance
 
 
 @contextlib.contextmanager
-def transfer(name: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a function to call with the bytes received and their total, if known."""
+def transfer_meter(name: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Yield a function to call with the number of bytes received and the total, None if unknown."""
     if not sys.stderr.isatty():
-        yield lambda now, total: None
+        yield lambda received, total: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -119,14 +119,14 @@ def transfer(name: str) -> Iterator[Callable[[int, int | None], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(name, total=None)
-        yield lambda now, total: progress.update(task, completed=now, total=total)
+        yield lambda received, total: progress.update(task, completed=received, total=total)
 
 
 @contextlib.contextmanager
 def _bar(verb: str, total: int | None, unit: str = "lines") -> Iterator[Update]:
-    """Show a progress bar up to ``total``; nothing if standard error is not a terminal."""
+    """Show a progress bar up to ``total`` if standard error is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda done, lines: None
+        yield lambda completed, lines: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -141,4 +141,4 @@ def _bar(verb: str, total: int | None, unit: str = "lines") -> Iterator[Update]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(verb, total=total, lines=0)
-        yield lambda done, lines: progress.update(task, completed=done, lines=lines)
+        yield lambda completed, lines: progress.update(task, completed=completed, lines=lines)

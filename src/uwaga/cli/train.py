@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli.errors import INTERRUPTED, MISTAKE, needing
+from uwaga.cli.errors import INTERRUPTED, USER_ERROR, require_extra
 from uwaga.errors import FailedElsewhereError, SettingsError
-from uwaga.files.lines import COMPRESSED
+from uwaga.files.lines import COMPRESSED_SUFFIXES
 
 if TYPE_CHECKING:
     from uwaga.settings import Settings
 
 DEFAULT_FILE = "train.yaml"
 CODE = re.compile(r"[a-z]{2,3}(?<!tsv|txt)")
-"""A suffix of a file that names its language."""
+"""A file suffix that names a language."""
 
 SettingsFile = Annotated[
     Path | None, typer.Argument(help=f"YAML settings file; with --init by default {DEFAULT_FILE}.")
@@ -143,32 +143,32 @@ def train(
 
 
 def _estimate(path: Path, changes: list[str]) -> None:
-    """Print how long the run of a settings file will take."""
-    checked = _checked(path, changes)
-    with needing("train", "training"):
+    """Print the estimated training time for a settings file."""
+    settings = _parsed_settings(path, changes)
+    with require_extra("train", "training"):
         from uwaga.training.estimate import estimate_time
-    typer.echo(f"{checked.training.steps:,} updates: {estimate_time(checked)}")
+    typer.echo(f"{settings.training.steps:,} updates: {estimate_time(settings)}")
 
 
 def _train(path: Path, changes: list[str]) -> Path | None:
-    """Train with a settings file, in this process or with all processes that torchrun has started."""
-    checked = (
-        None if _is_distributed() else _checked(path, changes)
+    """Train with a settings file, in this process or in all processes that torchrun started."""
+    settings = (
+        None if _is_distributed() else _parsed_settings(path, changes)
     )  # report mistakes before torch is imported, which takes seconds
-    with needing("train", "training"):
+    with require_extra("train", "training"):
         from uwaga.training.ranks import join_ranks
         from uwaga.training.train import train as train_model
     try:
         with join_ranks() as ranks:
-            return train_model(checked or ranks.agree(lambda: _checked(path, changes)), ranks)
+            return train_model(settings or ranks.run_on_all(lambda: _parsed_settings(path, changes)), ranks)
     except FailedElsewhereError:  # it has reported the reason
-        raise typer.Exit(MISTAKE) from None
+        raise typer.Exit(USER_ERROR) from None
 
 
 def _check_single_process(*options: tuple[str, bool]) -> None:
-    """Check that options for a single process are not used with torchrun."""
-    for name, is_given in options:
-        if is_given and _is_distributed():
+    """Check that single-process options are not used with torchrun."""
+    for name, used in options:
+        if used and _is_distributed():
             raise SettingsError(f"{name} runs in a single process: use it without torchrun")
 
 
@@ -177,7 +177,7 @@ def _is_distributed() -> bool:
     return os.environ.get("WORLD_SIZE", "1") != "1"
 
 
-def _checked(path: Path, changes: list[str]) -> Settings:
+def _parsed_settings(path: Path, changes: list[str]) -> Settings:
     from uwaga.settings import Settings, parse
 
     return parse(Settings, _values(path, changes), str(path))
@@ -188,17 +188,17 @@ def _sweep(path: Path, changes: list[str], sweep: Path) -> None:
     from uwaga.settings import SweepSettings, parse, read_yaml
 
     sweep_settings = parse(SweepSettings, read_yaml(sweep), str(sweep))
-    with needing("sweep", "hyperparameter search"):
+    with require_extra("sweep", "hyperparameter search"):
         from uwaga.training.sweep import sweep as try_settings
     if try_settings(sweep_settings, path, _values(path, changes), typer.echo) is None:
         raise typer.Exit(INTERRUPTED)
 
 
 def _init(path: Path, preset: str | None, files: dict[str, list[Path]], changes: list[str]) -> None:
-    """Write a settings file, for the corpora of ``files`` if they are given."""
+    """Write a settings file, with the corpora of ``files`` if there are any."""
     from uwaga.training.template import preset_for, write_template
 
-    ours = [f"run={json.dumps(str(Path('runs', path.stem)))}"]
+    initial_changes = [f"run={json.dumps(str(Path('runs', path.stem)))}"]
     for name, paths in files.items():
         if len(paths) > 2:
             raise SettingsError(
@@ -208,21 +208,21 @@ def _init(path: Path, preset: str | None, files: dict[str, list[Path]], changes:
             if not file.is_file():
                 raise SettingsError(f"--{name}: {file}: no such file")
         if paths:
-            ours.append(f"data.{name}={json.dumps([str(file) for file in paths])}")
+            initial_changes.append(f"data.{name}={json.dumps([str(file) for file in paths])}")
     if len(codes := [code for file in files["train"] if (code := _language(file))]) == 2:
-        ours.append(f"data.languages={json.dumps(codes)}")
+        initial_changes.append(f"data.languages={json.dumps(codes)}")
     if preset is None and files["train"]:
         preset, pairs = preset_for(files["train"])
         typer.echo(f"preset {preset}: about {pairs:,} pairs, by the size of the files", err=True)
-    write_template(path, preset, [*ours, *changes])
+    write_template(path, preset, [*initial_changes, *changes])
     missing = [f"data.{name}" for name, paths in files.items() if not paths]
     task = f"name your corpora in it ({', '.join(missing)}), then" if missing else "train with"
     typer.echo(f"wrote {path}; {task}: uwaga train {path}", err=True)
 
 
 def _language(file: Path) -> str | None:
-    """Return the language of a file named such as ``train.en.gz``."""
-    suffixes = [part for part in file.suffixes if part not in COMPRESSED]
+    """Return the language in a file name such as ``train.en.gz``."""
+    suffixes = [part for part in file.suffixes if part not in COMPRESSED_SUFFIXES]
     last = suffixes[-1][1:] if suffixes else ""
     return last if CODE.fullmatch(last) else None
 

@@ -1,1 +1,1 @@
-"""Parallel corpora: reading, a store larger than memory, and token-budget batches in a resumable order."""
+"""Parallel corpora: readers, a memory-mapped store, and batches of a token budget in a resumable order."""

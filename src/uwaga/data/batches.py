@@ -1,6 +1,4 @@
-"""Batches of pairs of similar length within a token budget, in an order that depends only on seed and
-epoch.
-"""
+"""Batches of sentence pairs of similar length within a token budget, in an order set by seed and epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ import numpy as np
 
 from uwaga.data.guide import Guide
 from uwaga.data.mixture import Mixture
-from uwaga.data.plans import DrawnPlan, MixedSides, Plan, SegmentationSampler, StoredPlan
+from uwaga.data.plans import MixedSides, Plan, SampledPlan, SegmentationSampler, StoredPlan
 from uwaga.data.rows import Block
 from uwaga.decoder import Ids, Symbols
 from uwaga.errors import SettingsError
@@ -22,13 +20,13 @@ from uwaga.settings import DataSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 
 Item = TypeVar("Item")
-PATIENCE = 0.1  # seconds between checks whether the consumer has stopped
+POLL_SECONDS = 0.1  # seconds between checks whether the consumer has stopped
 
 
 def prefetch(items: Iterable[Item], depth: int = 2) -> Generator[Item, None, None]:
-    """Yield items that a background thread produces up to ``depth`` ahead.
+    """Yield the items of an iterable, read by a background thread up to ``depth`` items ahead.
 
-    An exception of the producer is raised here. Closing the generator stops the thread.
+    An exception raised in the thread is raised here. Closing the generator stops the thread.
     """
     producer = _Producer(items, depth)
     try:
@@ -52,34 +50,34 @@ class _Producer(Generic[Item]):
     def __init__(self, items: Iterable[Item], depth: int) -> None:
         self.queue: Queue[Item | _Finished] = Queue(maxsize=max(1, depth))
         self._closed = Event()
-        self._thread = Thread(target=self._work, args=(items,), name="uwaga-prefetch", daemon=True)
+        self._thread = Thread(target=self._produce, args=(items,), name="uwaga-prefetch", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._closed.set()
         try:
-            while True:  # unblocks a producer that waits for room
+            while True:  # unblock a producer that waits for space
                 self.queue.get_nowait()
         except Empty:
             self._thread.join()
 
-    def _work(self, items: Iterable[Item]) -> None:
-        end = _Finished(None)
+    def _produce(self, items: Iterable[Item]) -> None:
+        finished = _Finished(None)
         try:
             for item in items:
                 if not self._put(item):
                     break
         except BaseException as error:
-            end = _Finished(error)
+            finished = _Finished(error)
         finally:
             if isinstance(items, Generator):
                 items.close()
-        self._put(end)
+        self._put(finished)
 
     def _put(self, item: Item | _Finished) -> bool:
         while not self._closed.is_set():
             try:
-                self.queue.put(item, timeout=PATIENCE)
+                self.queue.put(item, timeout=POLL_SECONDS)
             except Full:
                 continue
             return True
@@ -98,7 +96,7 @@ class Batch:
         source_lengths: (sentences,) including the end symbol.
         target_in: (sentences, target) with start symbols.
         target_out: (sentences, target) with end symbols.
-        target_lengths: (sentences,) of both.
+        target_lengths: (sentences,) of ``target_in`` and ``target_out``.
         pairs: (sentences,) row numbers in the stores.
         links: (links, 3) for guided alignment: sentence, position in ``target_out``, position of the aligned
             source token.
@@ -124,8 +122,8 @@ class Batch:
 
 
 class Batches:
-    """The batches of mixed stores; ``batch(epoch, index)`` is a pure function, so training can resume
-    anywhere.
+    """The batches of mixed stores; ``batch`` is a pure function of epoch and index, so training can resume
+    at any batch.
     """
 
     def __init__(
@@ -170,24 +168,24 @@ class Batches:
         return latest[1]
 
     def count(self, epoch: int) -> int:
-        """Return the number of batches in an epoch; arranges all its pools."""
+        """Return the number of batches in an epoch; all its pools are arranged."""
         return len(self.epoch(epoch))
 
     def has(self, epoch: int, index: int) -> bool:
-        """Return whether an epoch has a batch; arranges no later pools."""
+        """Return whether an epoch has a batch; no later pools are arranged."""
         return self.epoch(epoch).find(index) is not None
 
     def batch(self, epoch: int, index: int) -> Batch:
-        """Return one batch, which depends only on seed, epoch and index."""
+        """Return a batch, which depends only on seed, epoch and index."""
         rows = self.epoch(epoch).rows(index)
         pairs, source, target = rows.pairs, rows.source, rows.target
         starts = np.full((len(pairs), 1), self._target.start, dtype=np.int64)  # (sentences, 1)
         target_in = np.where(target.real(), target.tokens, self._target.pad)  # (sentences, target - 1)
         return Batch(
-            source=_with_end(source, self._source),
+            source=_append_end(source, self._source),
             source_lengths=source.lengths + 1,
             target_in=np.concatenate([starts, target_in], axis=1),
-            target_out=_with_end(target, self._target),
+            target_out=_append_end(target, self._target),
             target_lengths=target.lengths + 1,
             pairs=pairs,
             links=None if self._guide is None else self._guide.links(rows),
@@ -196,13 +194,13 @@ class Batches:
     def _plan(self, epoch: int) -> Plan:
         key = (self._seed, epoch)
         if self._sampler:
-            return DrawnPlan(self._sampler, self._sides, key, self._budget)
+            return SampledPlan(self._sampler, self._sides, key, self._budget)
         return StoredPlan(self._sides, key, self._budget)
 
 
-def _with_end(block: Block, symbols: Symbols) -> Ids:
+def _append_end(block: Block, symbols: Symbols) -> Ids:
     """Append the end symbol to each row, (sentences, tokens + 1), then padding."""
-    wide = np.full((block.tokens.shape[0], block.tokens.shape[1] + 1), symbols.pad, dtype=np.int64)
-    np.copyto(wide[:, :-1], block.tokens, where=block.real())
-    wide[np.arange(len(wide)), block.lengths] = symbols.end
-    return wide
+    padded = np.full((block.tokens.shape[0], block.tokens.shape[1] + 1), symbols.pad, dtype=np.int64)
+    np.copyto(padded[:, :-1], block.tokens, where=block.real())
+    padded[np.arange(len(padded)), block.lengths] = symbols.end
+    return padded

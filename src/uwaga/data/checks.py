@@ -1,4 +1,4 @@
-"""Checks of a whole corpus while it is read: shifted lines, and other languages than the stated ones."""
+"""Checks of a corpus while it is read: shifted lines, and languages other than the stated ones."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 
 from uwaga.languages.detection import other_language
 
-ALARM = 40.0
-"""Evidence for a shift, in nats; without one it stayed below 8 on 320,000 pairs of Multi30k and Tatoeba."""
+ALARM_THRESHOLD = 40.0
+"""Evidence for a shift, in nats; on 320,000 aligned pairs of Multi30k and Tatoeba it stayed below 8."""
 DRIFT = 0.2
-"""Evidence that each line must exceed, so that it does not accumulate by chance."""
-SPREAD = 0.35  # standard deviation of the log-ratio of the lengths of translations
-WORST_LENGTH, NUMBERS, MARK = 4.0, 2.0, 1.0  # most evidence of lengths, numbers and last marks, in nats
-SAMPLE = 200  # lines from which the language is detected
-_MARKS = np.zeros(256, np.int64)  # of the last byte of a text
+"""Evidence subtracted for each line, so that it does not accumulate by chance."""
+LENGTH_DEVIATION = 0.35  # standard deviation of the log-ratio of the lengths of translations
+# Maximum evidence of lengths, numbers and final punctuation marks, in nats.
+MAX_LENGTH_EVIDENCE, NUMBER_EVIDENCE, MARK_EVIDENCE = 4.0, 2.0, 1.0
+SAMPLE_LINES = 200  # lines from which the language is detected
+_MARKS = np.zeros(256, np.int64)  # class of the final punctuation mark, by its last byte
 for _mark, _ends in enumerate((".。", "?？", "!！", ":："), start=1):
     _MARKS[[end.encode()[-1] for end in _ends]] = _mark
-_DIGITS = np.zeros(256)  # powers, so that a sum tells how often each digit occurs
+_DIGITS = np.zeros(256)  # powers, so that a sum encodes the count of each digit
 _DIGITS[ord("0") : ord("9") + 1] = 17.0 ** np.arange(10)
 SIDES = ("sources", "targets")
 
@@ -28,15 +29,15 @@ Floats = NDArray[np.float64]
 
 
 class CorpusChecks:
-    """Collects evidence about a corpus from its pairs, in their order.
+    """Accumulates evidence about a corpus from its pairs, in order.
 
-    A shift by one line is found by a cumulative sum test (Page 1954): the score of a line with its own
-    translation against that of a neighbour's, by the ratio of their lengths (Gale & Church 1993), their
-    numbers and their last character.
+    A shift by one line is detected by a cumulative sum test (Page 1954), which compares the score of a line
+    and its translation with that of the line and the next or previous translation. Scores are based on the
+    ratio of the lengths (Gale & Church 1993), the numbers and the final punctuation mark.
 
     Args:
         files: names of the corpus's files, for messages.
-        languages: stated codes of source and target, None or empty if unknown.
+        languages: stated codes of source and target; None or empty if unknown.
     """
 
     def __init__(self, files: Sequence[str], languages: Sequence[str | None]) -> None:
@@ -49,9 +50,9 @@ class CorpusChecks:
         self._samples: tuple[list[str], list[str]] = ([], [])
 
     def add(self, lines: Sequence[int], sources: Sequence[bytes], targets: Sequence[bytes]) -> None:
-        """Add pairs, given with the numbers of their lines."""
+        """Add pairs with their line numbers."""
         for sample, texts in zip(self._samples, (sources, targets), strict=True):
-            sample += [text.decode("utf-8", "replace") for text in texts[: SAMPLE - len(sample)]]
+            sample += [text.decode("utf-8", "replace") for text in texts[: SAMPLE_LINES - len(sample)]]
         if self._shift is None and len(lines):
             columns = [[*last, *new] for last, new in zip(self._last, (lines, sources, targets), strict=True)]
             self._last = [column[-1:] for column in columns]
@@ -61,27 +62,27 @@ class CorpusChecks:
         source, target = _features(sources), _features(targets)
         if self._ratio is None:
             self._ratio = float(np.median(target[0] - source[0]))
-        own = _score(source, target, self._ratio)
+        aligned = _score(source, target, self._ratio)
         alarms = list[tuple[int, int, int]]()
         for shift in (1, -1):
             first, second = (slice(None, -1), slice(1, None))[::shift]
-            other = _score(source[:, first], target[:, second], self._ratio)
-            sums = np.cumsum(np.append(self._sums[shift], other - own[first] - DRIFT))
+            shifted = _score(source[:, first], target[:, second], self._ratio)
+            sums = np.cumsum(np.append(self._sums[shift], shifted - aligned[first] - DRIFT))
             floors = np.minimum.accumulate(np.minimum(sums, 0.0))
             excess = sums - floors
-            above = np.flatnonzero(excess > ALARM)
-            excess = excess[: above[0] + 1] if above.size else excess
+            exceeding = np.flatnonzero(excess > ALARM_THRESHOLD)
+            excess = excess[: exceeding[0] + 1] if exceeding.size else excess
             restarts = np.flatnonzero(excess <= 0.0)
             if restarts.size:
                 self._starts[shift] = lines[min(int(restarts[-1]) + (shift < 0), len(lines) - 1)]
             self._sums[shift] = float(excess[-1])
-            if above.size:
-                alarms.append((int(above[0]), self._starts[shift], shift))
+            if exceeding.size:
+                alarms.append((int(exceeding[0]), self._starts[shift], shift))
         if alarms:
             self._shift = min(alarms)[1:]
 
     def warnings(self) -> list[str]:
-        """Return a line for each finding."""
+        """Return the warnings, one line each."""
         return [*self._shift_warning(), *self._language_warnings()]
 
     def _shift_warning(self) -> list[str]:
@@ -107,19 +108,23 @@ class CorpusChecks:
 
 
 def _features(texts: Sequence[bytes]) -> Floats:
-    """Return (3, texts) the logarithm of each length, a number of its digits and one of its last mark."""
+    """Return (3, texts) the log length, the encoded digit counts and the class of the final mark."""
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     codes = np.frombuffer(b"\n".join([*texts, b""]), np.uint8)
     ends = np.cumsum(lengths + 1)
-    places = np.flatnonzero(_DIGITS[codes])
-    owners = np.searchsorted(ends, places, side="right")
-    digits = np.bincount(owners, _DIGITS[codes[places]], len(texts))
+    positions = np.flatnonzero(_DIGITS[codes])
+    text_indices = np.searchsorted(ends, positions, side="right")
+    digits = np.bincount(text_indices, _DIGITS[codes[positions]], len(texts))
     return np.stack([np.log1p(lengths), digits, _MARKS[codes[ends - 2]]])
 
 
 def _score(source: Floats, target: Floats, ratio: float) -> Floats:
-    """Return (pairs,) the log-likelihood of pairs to be translations, up to a constant."""
-    deviation = (target[0] - source[0] - ratio) / SPREAD
-    numbers = np.where(source[1] == target[1], np.where(source[1] == 0, 0.0, NUMBERS), -NUMBERS)
-    scores: Floats = numbers - np.minimum(deviation**2 / 2, WORST_LENGTH) - MARK * (source[2] != target[2])
+    """Return (pairs,) the log-likelihood that pairs are translations, up to a constant."""
+    deviation = (target[0] - source[0] - ratio) / LENGTH_DEVIATION
+    numbers = np.where(
+        source[1] == target[1], np.where(source[1] == 0, 0.0, NUMBER_EVIDENCE), -NUMBER_EVIDENCE
+    )
+    scores: Floats = (
+        numbers - np.minimum(deviation**2 / 2, MAX_LENGTH_EVIDENCE) - MARK_EVIDENCE * (source[2] != target[2])
+    )
     return scores

@@ -16,7 +16,7 @@ from uwaga.settings import CorpusSettings
 Cells = tuple[bytes | str, ...]
 """Source, target and further references, as text or undecoded UTF-8."""
 NumberedRow = tuple[int, Cells | Fault]
-"""A row's number in its file, from 1, and its cells or fault."""
+"""The number of a row in its file, counted from 1, and its cells or fault."""
 DEFAULT_COLUMNS = ("source", "target")
 BREAKS = re.compile(r"[\t\r\n]+")
 """Characters that a sentence in a line of TSV cannot contain."""
@@ -30,35 +30,35 @@ def cell_text(cell: bytes | str) -> str:
     return BREAKS.sub(" ", cell)
 
 
-def present_columns(file: str, corpus: CorpusSettings, present: Iterable[str]) -> Sequence[str]:
-    """Return the names of the columns of source, target and further references.
+def select_columns(file: str, corpus: CorpusSettings, available: Iterable[str]) -> Sequence[str]:
+    """Return the names of the columns with source, target and further references.
 
-    They are those of the settings; otherwise the language codes (``en`` and ``de``, also inside
-    ``translation``, as in corpora of the Hugging Face hub), or ``source`` and ``target``.
+    They are taken from the settings if given; otherwise they are the language codes (``en`` and ``de``, or
+    nested in ``translation``, as in corpora of the Hugging Face hub), or ``source`` and ``target``.
 
     Args:
         file: for messages.
         corpus: ``columns`` and ``languages`` are used.
-        present: the columns of the file; nested ones as ``outer.inner``.
+        available: the columns of the file; nested ones as ``outer.inner``.
     """
-    names = list(present)
+    names = list(available)
     columns: tuple[str, ...] = tuple(str(column) for column in corpus.columns)
     if any(isinstance(column, int) for column in corpus.columns):
-        raise DataError(f"{file}: its columns have names, {_listed(names)}; set columns: [NAME, NAME]")
+        raise DataError(f"{file}: its columns have names, {_format_names(names)}; set columns: [NAME, NAME]")
     if not columns:
         codes = corpus.languages or DEFAULT_COLUMNS
-        guesses = (codes, tuple(f"translation.{code}" for code in codes), DEFAULT_COLUMNS)
-        columns = next((guess for guess in guesses if set(guess) <= set(names)), codes)
+        candidates = (codes, tuple(f"translation.{code}" for code in codes), DEFAULT_COLUMNS)
+        columns = next((candidate for candidate in candidates if set(candidate) <= set(names)), codes)
     if missing := [name for name in columns if name not in names]:
         raise DataError(
-            f"{file}: no column {', '.join(missing)}; there are {_listed(names)}: name two of them, "
+            f"{file}: no column {', '.join(missing)}; there are {_format_names(names)}: name two of them, "
             "columns: [SOURCE, TARGET]"
         )
     return columns
 
 
 def inner_value(row: Any, column: str) -> Any:
-    """Return the value of a column, also of a nested ``outer.inner``, or None if it is missing."""
+    """Return the value of a column, which may be nested (``outer.inner``), or None if it is missing."""
     if not isinstance(row, dict):
         return None
     if column in row:
@@ -67,12 +67,12 @@ def inner_value(row: Any, column: str) -> Any:
     return inner_value(row.get(outer), inner) if dot else None
 
 
-def _listed(names: list[str]) -> str:
-    kept = ", ".join(name[:SHOWN] for name in names[:SHOWN])
-    return (kept or "none") + (", ..." if len(names) > SHOWN else "")
+def _format_names(names: list[str]) -> str:
+    listed = ", ".join(name[:SHOWN] for name in names[:SHOWN])
+    return (listed or "none") + (", ..." if len(names) > SHOWN else "")
 
 
-BATCH = 4096  # rows
+BATCH_ROWS = 4096  # rows
 
 
 def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
@@ -88,7 +88,7 @@ def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
         try:
             table = parquet.ParquetFile(content, pre_buffer=False)
             columns = _text_columns(file, corpus, table.schema_arrow)
-            for batch in table.iter_batches(BATCH, columns=columns, use_threads=False):
+            for batch in table.iter_batches(BATCH_ROWS, columns=columns, use_threads=False):
                 for row in batch.to_pylist():
                     number += 1
                     cells = tuple(inner_value(row, column) for column in columns)
@@ -104,25 +104,25 @@ def parquet_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
 def _text_columns(file: str, corpus: CorpusSettings, schema: Any) -> list[str]:
     import pyarrow
 
-    kinds = {}
+    types = {}
     for field in schema:
-        kinds[field.name] = field.type
+        types[field.name] = field.type
         if pyarrow.types.is_struct(field.type):
-            kinds |= {f"{field.name}.{inner.name}": inner.type for inner in field.type}
-    columns = list(present_columns(file, corpus, kinds))
+            types |= {f"{field.name}.{inner.name}": inner.type for inner in field.type}
+    columns = list(select_columns(file, corpus, types))
     for column in columns:
         if schema.names.count(column.partition(".")[0]) > 1:
             raise DataError(f"{file}: two columns are named {column}: rename one")
-        kind = kinds[column]
-        if pyarrow.types.is_dictionary(kind):
-            kind = kind.value_type
-        if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
-            raise DataError(f"{file}: the column {column} holds {kinds[column]}, not text")
+        column_type = types[column]
+        if pyarrow.types.is_dictionary(column_type):
+            column_type = column_type.value_type
+        if not (pyarrow.types.is_string(column_type) or pyarrow.types.is_large_string(column_type)):
+            raise DataError(f"{file}: the column {column} holds {types[column]}, not text")
     return columns
 
 
 def json_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
-    """Yield the pairs of a JSON Lines file, whose columns are the keys of its first object."""
+    """Yield the pairs of a JSON Lines file; the keys of its first object are the columns."""
     columns: tuple[str, ...] = ()
     for number, line in enumerate(read_lines(file), start=1):
         if line is None:
@@ -138,7 +138,7 @@ def json_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
         if not isinstance(row, dict):
             yield number, "not a JSON object"
             continue
-        columns = columns or tuple(present_columns(file, corpus, _names(row)))
+        columns = columns or tuple(select_columns(file, corpus, _names(row)))
         cells = tuple(inner_value(row, column) for column in columns)
         texts = tuple(cell for cell in cells if isinstance(cell, str))
         if not all(isinstance(cell, str) for cell in cells[:2]):

@@ -16,7 +16,7 @@ __all__ = ["CorpusReport", "Pair", "PairReader", "read_corpus"]
 
 
 class Pair(NamedTuple):
-    """A source, its references (at least one), its line number from 1, and its word alignment."""
+    """A source, its references (at least one), its line number counted from 1, and its word alignment."""
 
     source: str
     references: tuple[str, ...]
@@ -25,7 +25,7 @@ class Pair(NamedTuple):
 
 
 class PairReader(Iterator[Pair]):
-    """An iterator over the pairs of a corpus; it opens the files at the first pair."""
+    """An iterator over the pairs of a corpus; it opens the files when the first pair is read."""
 
     def __init__(self, corpus: CorpusSettings, report: CorpusReport, links: LinkFile | None = None) -> None:
         self.corpus, self.links = corpus, links
@@ -40,15 +40,15 @@ class PairReader(Iterator[Pair]):
         return next(self._pairs)
 
     def close(self) -> None:
-        """Close the files before the end."""
+        """Close the files."""
         self._pairs.close()
 
     def drop(self, fault: Fault, line: int) -> None:
-        """Drop a pair that has been read; raises DataError if ``bad_lines`` is ``stop``."""
+        """Drop a pair that has been read; raise DataError if ``bad_lines`` is ``stop``."""
         self.report.kept -= 1
-        self._refuse(fault, line)
+        self._reject(fault, line)
 
-    def _refuse(self, fault: Fault, line: int) -> None:
+    def _reject(self, fault: Fault, line: int) -> None:
         if self._stop:
             raise DataError(
                 f"{self._sources.name}, line {line}: {fault} (data.bad_lines is 'stop'; "
@@ -58,11 +58,11 @@ class PairReader(Iterator[Pair]):
 
     def _read(self) -> Generator[Pair, None, None]:
         links = None if self.links is None else self.links.lines()
-        for cells, place, _ in self._sources.rows():
+        for cells, line, _ in self._sources.rows():
             self.report.read += 1
             if links is not None:
                 links.advance(self._sources.name)
-            pair = _pair(cells, place)
+            pair = _pair(cells, line)
             if isinstance(pair, Pair):
                 self.report.kept += 1
                 yield (
@@ -71,14 +71,14 @@ class PairReader(Iterator[Pair]):
                     else pair._replace(links=links.links(pair.source, pair.references[0]))
                 )
             else:
-                self._refuse(pair, place)
+                self._reject(pair, line)
         if links is not None:
             links.finish(self._sources.name)
         if not self.report.kept:
             raise DataError("no usable sentence pair in " + "; ".join(self.report.summary()))
 
 
-def _pair(cells: Cells | Fault, place: int) -> Pair | Fault:
+def _pair(cells: Cells | Fault, line: int) -> Pair | Fault:
     if isinstance(cells, str):
         return cells
     if len(cells) < 2:
@@ -93,7 +93,7 @@ def _pair(cells: Cells | Fault, place: int) -> Pair | Fault:
         return "empty target"
     if any("\0" in text for text in (source, *references)):
         return "NUL character"
-    return Pair(source, (references[0], *(text for text in references[1:] if text.strip())), place)
+    return Pair(source, (references[0], *(text for text in references[1:] if text.strip())), line)
 
 
 def read_corpus(
@@ -102,10 +102,10 @@ def read_corpus(
     """Stream the pairs of a corpus, and count its faults in ``report``.
 
     Args:
-        corpus: ``files``, ``format``, ``columns``, ``languages`` (of source and target; ``src`` and ``tgt``
-            if not given) and ``bad_lines`` (``skip`` if not given) are used. ``DataSettings.resolved`` fills
-            in the settings of all corpora. Its ``filters`` are used by the store.
-        report: filled while the pairs are read; a new one if not given.
+        corpus: ``files``, ``format``, ``columns``, ``languages`` (of source and target; default: ``src`` and
+            ``tgt``) and ``bad_lines`` (default: ``skip``) are used. ``DataSettings.resolved`` fills in the
+            settings of all corpora. Its ``filters`` are used by the store.
+        report: updated while the pairs are read; default: a new report.
         links: word alignments, line n for pair n.
 
     Raises:

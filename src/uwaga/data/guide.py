@@ -1,4 +1,4 @@
-"""Word alignments of a corpus, and those between the subwords of a batch."""
+"""Word alignments of a corpus, and alignments between the subwords of a batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Links = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class LinkFile:
-    """A file of word alignments, and how it counts words; line n belongs to line n of the corpus."""
+    """A file of word alignments and its word segmentation; line n belongs to line n of the corpus."""
 
     path: str
     kind: WordKind
@@ -45,16 +45,16 @@ class LinkLines:
         self._line = b""
 
     def advance(self, corpus: str) -> None:
-        """Read the next line; ``corpus`` is the name of the corpus for the message."""
+        """Read the next line; ``corpus`` is the name of the corpus, for messages."""
         line = next(self._lines, b"\n")
-        if line == b"\n":  # which no line holds
+        if line == b"\n":  # the end: no line contains a line feed
             raise DataError(
                 f"{self._file.path}: ends after line {self._number}, but {corpus} is longer; line n of the "
                 "alignments belongs to pair n of the corpus, an empty line to a pair without any"
             )
         self._number += 1
         if line is None:
-            raise DataError(f"{self._place}: longer than the links of any sentence")
+            raise DataError(f"{self._location}: longer than the links of any sentence")
         self._line = line
 
     def links(self, source: str, target: str) -> Links:
@@ -64,15 +64,15 @@ class LinkLines:
             link = _LINK.fullmatch(word)
             if link is None:
                 raise DataError(
-                    f"{self._place}: {word[:30].decode('utf-8', 'replace')!r} is not a link; expected "
+                    f"{self._location}: {word[:30].decode('utf-8', 'replace')!r} is not a link; expected "
                     "SOURCE-TARGET, words counted from 0, such as 0-0 1-2"
                 )
             links.append((int(link[1]), int(link[2])))
         if links:
             sizes = len(split_words(source, self._file.kind)), len(split_words(target, self._file.kind))
             for side, name in ((0, "source"), (1, "target")):
-                if (most := max(link[side] for link in links)) >= sizes[side]:
-                    self._refuse(most, name, sizes[side])
+                if (highest := max(link[side] for link in links)) >= sizes[side]:
+                    self._reject_word(highest, name, sizes[side])
         return tuple(sorted(set(links)))
 
     def finish(self, corpus: str) -> None:
@@ -84,32 +84,32 @@ class LinkLines:
             )
 
     @property
-    def _place(self) -> str:
+    def _location(self) -> str:
         return f"{self._file.path}, line {self._number}"
 
-    def _refuse(self, word: int, side: str, words: int) -> None:
-        counted = {
+    def _reject_word(self, word: int, side: str, words: int) -> None:
+        unit = {
             "words": "words and punctuation marks",
             "spaces": "strings between spaces",
         }[self._file.kind]
         raise DataError(
-            f"{self._place}: {side} word {word}, but the {side} has {words} ({counted}, counted from 0); "
+            f"{self._location}: {side} word {word}, but the {side} has {words} ({unit}, counted from 0); "
             "training.guided_alignment.words says how they are counted: words or spaces"
         )
 
 
 SPACES = ("\u2581", "\u0120")
-"""The symbols for a space in pieces of SentencePiece, and of byte-level BPE, whose letters are bytes."""
-INSIDE = "##"
-BYTE = ("<0x", ">")
+"""The symbols for a space in pieces of SentencePiece and of byte-level BPE (one character per byte)."""
+CONTINUATION = "##"
+BYTE_PIECE = ("<0x", ">")
 
 
 class Guide:
-    """Turns the word alignments of a corpus into alignments of subwords.
+    """Converts the word alignments of a corpus to alignments of subwords.
 
-    A piece belongs to the words whose letters it contains, counted in bytes of UTF-8 without white space,
-    which works for any segmentation and surface form. Positions are scaled where a tokeniser's normalisation
-    changes the number of bytes.
+    A piece belongs to the words whose letters it contains, counted in bytes of UTF-8 without white space;
+    this works for any segmentation and surface form. If a tokeniser's normalisation changes the number of
+    bytes, positions are scaled.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Guide:
         self._target = self._source if tokenisers[0] is tokenisers[1] else piece_widths(tokenisers[1])
 
     def links(self, rows: Rows) -> Ids:
-        """Return the links, (links, 3): sentence in the batch, position of the target piece, and of the
+        """Return the links, (links, 3): sentence in the batch, position of the target piece, position of the
         source piece.
         """
         triples: list[tuple[int, int, int]] = []
@@ -135,27 +135,35 @@ class Guide:
             if not len(links):
                 continue
             form = int(rows.forms[row])
-            shown = source if form < 0 else surface(source, self._forms[form])
-            left = rows.source.tokens[row, : rows.source.lengths[row]]
-            right = rows.target.tokens[row, : rows.target.lengths[row]]
-            sources = word_places(_sizes(shown, kind), self._source[left[len(tag) :]], len(tag))
-            targets = word_places(_sizes(target, kind), self._target[right])
-            linked = {
-                (there, here)
+            form_text = source if form < 0 else surface(source, self._forms[form])
+            source_tokens = rows.source.tokens[row, : rows.source.lengths[row]]
+            target_tokens = rows.target.tokens[row, : rows.target.lengths[row]]
+            source_ranges = word_piece_ranges(
+                _word_sizes(form_text, kind), self._source[source_tokens[len(tag) :]], len(tag)
+            )
+            target_ranges = word_piece_ranges(_word_sizes(target, kind), self._target[target_tokens])
+            piece_links = {
+                (target_position, source_position)
                 for source_word, target_word in links.tolist()
-                if source_word < len(sources) and target_word < len(targets)  # a form may lack the last words
-                for there, here in product(targets[target_word], sources[source_word])
+                if source_word < len(source_ranges)
+                and target_word < len(target_ranges)  # a form may lack the last words
+                for target_position, source_position in product(
+                    target_ranges[target_word], source_ranges[source_word]
+                )
             }
-            triples.extend((row, there, here) for there, here in sorted(linked))
+            triples.extend(
+                (row, target_position, source_position)
+                for target_position, source_position in sorted(piece_links)
+            )
         return np.array(triples, dtype=np.int64).reshape(-1, 3)
 
 
-def _sizes(text: str, kind: WordKind) -> list[int]:
+def _word_sizes(text: str, kind: WordKind) -> list[int]:
     return [len(word.encode()) for word in split_words(text, kind)]
 
 
-def word_places(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range]:
-    """Return the positions of the pieces that contain letters of each word.
+def word_piece_ranges(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range]:
+    """Return the range of positions of the pieces that contain letters of each word.
 
     Args:
         words: bytes of each word.
@@ -167,21 +175,23 @@ def word_places(words: Sequence[int], pieces: Ids, first: int = 0) -> list[range
     total = sum(words)
     scale = total / int(ends[-1]) if len(ends) and ends[-1] else 1.0
     word_ends = np.cumsum(words)  # (words,)
-    lasts = np.maximum(ends * scale, starts * scale + 1e-3)  # a space alone is of the word behind it
-    begin = np.searchsorted(word_ends, starts * scale + 1e-6, side="right")  # (pieces,) first word of each
-    end = np.searchsorted(word_ends, lasts - 1e-6, side="right")  # its last
+    scaled_ends = np.maximum(ends * scale, starts * scale + 1e-3)  # a space belongs to the next word
+    first_words = np.searchsorted(
+        word_ends, starts * scale + 1e-6, side="right"
+    )  # (pieces,) first word of each
+    last_words = np.searchsorted(word_ends, scaled_ends - 1e-6, side="right")  # its last
     positions: list[list[int]] = [[] for _ in words]
-    for place, (width, first_word, last_word) in enumerate(
-        zip(pieces.tolist(), begin.tolist(), end.tolist(), strict=True)
+    for index, (width, first_word, last_word) in enumerate(
+        zip(pieces.tolist(), first_words.tolist(), last_words.tolist(), strict=True)
     ):
         if width >= 0:
             for word in range(first_word, min(last_word, len(words) - 1) + 1):
-                positions[word].append(first + place)
-    return [range(places[0], places[-1] + 1) if places else range(0) for places in positions]
+                positions[word].append(first + index)
+    return [range(indices[0], indices[-1] + 1) if indices else range(0) for indices in positions]
 
 
 def piece_widths(tokeniser: TrainingSubwords) -> Ids:
-    """Return the bytes of text of each piece without spaces, -1 for special tokens, (vocabulary,)."""
+    """Return the bytes of each piece without spaces, or -1 for special tokens, (vocabulary,)."""
     pieces = tokeniser.pieces(range(tokeniser.size))
     letters_are_bytes = any(piece.startswith(SPACES[1]) for piece in pieces)
     widths = np.array([_width(piece, letters_are_bytes) for piece in pieces], dtype=np.int64)
@@ -191,15 +201,15 @@ def piece_widths(tokeniser: TrainingSubwords) -> Ids:
         symbols.end,
         symbols.pad,
         *tokeniser.encode(""),
-    }  # with what stands around a text
+    }  # including those added around a text
     widths[[token for token in special if 0 <= token < len(widths)]] = -1
     return widths
 
 
 def _width(piece: str, letters_are_bytes: bool) -> int:
-    if piece.startswith(BYTE[0]) and piece.endswith(BYTE[1]) and len(piece) == 6:
+    if piece.startswith(BYTE_PIECE[0]) and piece.endswith(BYTE_PIECE[1]) and len(piece) == 6:
         return 1
     for space in SPACES:
         piece = piece.replace(space, "")
-    piece = piece.removeprefix(INSIDE)
+    piece = piece.removeprefix(CONTINUATION)
     return len(piece) if letters_are_bytes else len(piece.encode("utf-8", "replace"))

@@ -1,9 +1,9 @@
-"""Several stores as one, and the random order of an epoch's pairs.
+"""A mixture of stores, and the random order of an epoch's pairs.
 
-The draws of a corpus, over all epochs, run through successive permutations of its pairs. An epoch takes the
-next ``draws`` of each corpus, and shows all of them in random order. So after any number of epochs the
-numbers of times that two pairs of a corpus were shown differ by at most one. Permutations are computed
-position by position, and never stored.
+Over all epochs, the draws from a corpus go through successive permutations of its pairs. An epoch takes the
+next ``draws`` pairs of each corpus, in random order. So after any number of epochs, the numbers of times that
+two pairs of a corpus were drawn differ by at most one. Permutations are computed position by position and
+never stored.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ Words = NDArray[np.uint64]
 
 
 def make_key(*numbers: int | Ids) -> Words:
-    """Return a key for each row of the numbers, which are scalars or (keys,); the result is (keys,)."""
+    """Return (keys,) a hash key of some numbers, which are scalars or (keys,)."""
     key = np.zeros(1, dtype=np.uint64)
     for number in numbers:
         word = np.atleast_1d(np.asarray(number)).astype(np.uint64)
-        key = _mixed((key + _STEP) ^ _mixed(word))
+        key = _mix((key + _STEP) ^ _mix(word))
     return key
 
 
-def permuted(places: Ids, size: int, keys: Words) -> Ids:
-    """Return the elements of a random permutation of ``range(size)`` at some positions, (places,).
+def permute(positions: Ids, size: int, keys: Words) -> Ids:
+    """Return the elements of a random permutation of ``range(size)`` at some positions, (positions,).
 
     Args:
-        places: (places,) positions below ``size``.
+        positions: (positions,) less than ``size``.
         size: length of the permutation, at least 1.
-        keys: (places,) or (1,), the key of the permutation for each position.
+        keys: (positions,) or (1,), the key of the permutation for each position.
     """
-    side = np.uint64(math.isqrt(size - 1) + 1)  # the smallest with side * side >= size
-    numbers = places.astype(np.uint64)
+    side = np.uint64(math.isqrt(size - 1) + 1)  # the smallest integer with side * side >= size
+    numbers = positions.astype(np.uint64)
     keys = np.broadcast_to(keys, numbers.shape)
     outside = np.arange(len(numbers))
     while len(outside):
@@ -57,27 +57,27 @@ def permuted(places: Ids, size: int, keys: Words) -> Ids:
 def _network(numbers: Words, side: np.uint64, keys: Words) -> Words:
     """Apply a Feistel network, a permutation of ``range(side * side)``, to two digits in base ``side``."""
     left, right = numbers // side, numbers % side
-    for turn in _STEP * np.arange(1, ROUNDS + 1, dtype=np.uint64):
-        word = _mixed(right ^ _mixed(keys + turn))
+    for round_key in _STEP * np.arange(1, ROUNDS + 1, dtype=np.uint64):
+        word = _mix(right ^ _mix(keys + round_key))
         left, right = right, (left + word % side) % side
     return left * side + right
 
 
-def _mixed(words: Words) -> Words:
+def _mix(words: Words) -> Words:
     words = (words ^ (words >> np.uint64(30))) * _FIRST
     words = (words ^ (words >> np.uint64(27))) * _SECOND
     return words ^ (words >> np.uint64(31))
 
 
-EPOCH, CORPUS = 2, 3  # distinguish the keys of epochs from those of corpora
+EPOCH_KEY, CORPUS_KEY = 2, 3  # distinguish the keys of epochs from those of corpora
 
 
 class Mixture:
-    """Several stores as one, with consecutive row numbers in the order of the stores.
+    """Several stores combined, with consecutive row numbers in the order of the stores.
 
     Attributes:
         stores: one for each corpus.
-        draws: pairs of each that an epoch shows.
+        draws: number of pairs of each in an epoch.
     """
 
     def __init__(
@@ -86,66 +86,62 @@ class Mixture:
         weights: Sequence[float] | None = None,
         temperature: float | None = None,
     ) -> None:
-        """Mix stores, by default with every pair once in an epoch.
+        """Mix stores; by default each pair occurs once in an epoch.
 
         Args:
             stores: one for each corpus.
-            weights: how often the pairs of each are shown in an epoch.
+            weights: how often the pairs of each occur in an epoch.
             temperature: instead, sample corpora of n pairs in proportion to ``n ** (1 / temperature)``
                 (Arivazhagan et al. 2019, section 4; 1 keeps the proportions, large values approach equal
-                shares); an epoch shows as many pairs as the corpora have.
+                shares); the epoch has as many pairs as all corpora.
         """
         self.stores = list(stores)
         sizes = [len(store) for store in self.stores]
         self._sizes = sizes
         self._starts = np.cumsum([0, *sizes])  # (stores + 1,)
         if temperature is not None:
-            self.draws = tempered(sizes, temperature)
+            self.draws = temperature_draws(sizes, temperature)
         else:
-            times = weights or [1.0] * len(sizes)
-            self.draws = [max(1, round(weight * size)) for weight, size in zip(times, sizes, strict=True)]
-        self._ends = np.cumsum(self.draws)  # (stores,) of their draws in an epoch
+            factors = weights or [1.0] * len(sizes)
+            self.draws = [max(1, round(weight * size)) for weight, size in zip(factors, sizes, strict=True)]
+        self._ends = np.cumsum(self.draws)  # (stores,) end of their draws in an epoch
 
     def __len__(self) -> int:
         return int(self._starts[-1])
 
     @property
     def epoch_pairs(self) -> int:
-        """The number of pairs that an epoch shows."""
+        """The number of pairs in an epoch."""
         return int(self._ends[-1])
 
     def order(self, seed: int, epoch: int, start: int, stop: int) -> Ids:
-        """Return the rows that an epoch shows from position ``start`` to ``stop``, (pairs,); a pure
-        function.
-        """
-        places = np.arange(start, min(stop, self.epoch_pairs))
-        drawn = permuted(places, self.epoch_pairs, make_key(seed, EPOCH, epoch))
-        corpus = np.searchsorted(self._ends, drawn, side="right")  # (pairs,)
-        rows = np.empty_like(drawn)
+        """Return the rows of an epoch from position ``start`` to ``stop``, (pairs,); a pure function."""
+        positions = np.arange(start, min(stop, self.epoch_pairs))
+        shuffled = permute(positions, self.epoch_pairs, make_key(seed, EPOCH_KEY, epoch))
+        corpus = np.searchsorted(self._ends, shuffled, side="right")  # (pairs,)
+        rows = np.empty_like(shuffled)
         for number in np.unique(corpus):
-            here = np.flatnonzero(corpus == number)
+            indices = np.flatnonzero(corpus == number)
             draws, size = self.draws[number], self._sizes[number]
-            draw = (
-                epoch * draws + drawn[here] - (self._ends[number] - draws)
-            )  # of the corpus, over all epochs
-            keys = make_key(seed, CORPUS, int(number), draw // size)
-            rows[here] = self._starts[number] + permuted(draw % size, size, keys)
+            draw_numbers = (
+                epoch * draws + shuffled[indices] - (self._ends[number] - draws)
+            )  # numbers of the corpus's draws over all epochs
+            keys = make_key(seed, CORPUS_KEY, int(number), draw_numbers // size)
+            rows[indices] = self._starts[number] + permute(draw_numbers % size, size, keys)
         return rows
 
     def side(self, side: Literal["source", "target"], form: str = "") -> TokenRows:
-        """Return the tokens of all sources or targets; sources also in a surface form."""
+        """Return the tokens of all sources, optionally in a surface form, or of all targets."""
         columns: list[Column] = [store.side(side, form) for store in self.stores]
         return columns[0] if len(columns) == 1 else JoinedColumn(columns)
 
     def longest(self, forms: Sequence[str]) -> int:
-        """Return the length of the longest row of either side, including these surface forms of the
-        sources.
-        """
+        """Return the length of the longest row of either side, including surface forms of the sources."""
         names = ["source", "target", *(f"source.{form}" for form in forms)]
         return max(store.longest(name) for store in self.stores for name in names)
 
     def require(self, forms: Sequence[str], text: bool) -> None:
-        """Check that all stores have these surface forms, and their texts if required (DataError)."""
+        """Check that all stores have these surface forms and, if required, texts (DataError)."""
         for store in self.stores:
             if missing := set(forms) - set(store.forms):
                 raise DataError(
@@ -158,31 +154,32 @@ class Mixture:
                 )
 
     def texts(self, rows: Ids) -> list[tuple[str, str, tuple[int, ...]]]:
-        """Return source, target and the ids of the tag of some rows."""
+        """Return the source, target and tag ids of some rows."""
         texts = [
-            (store.source_text(index), store.target_text(index), store.tag) for store, index in self._at(rows)
+            (store.source_text(index), store.target_text(index), store.tag)
+            for store, index in self._locate(rows)
         ]
         for store in self.stores:
             store.release_pages()
         return texts
 
     def links(self, rows: Ids) -> list[tuple[Ids, WordKind]]:
-        """Return the word alignments of some rows, (links, 2) source and target word, and how words are
-        counted.
+        """Return the word alignments of some rows, (links, 2) source and target word, and the word
+        segmentation.
         """
-        links = [(store.links(index), store.link_words) for store, index in self._at(rows)]
+        links = [(store.links(index), store.link_words) for store, index in self._locate(rows)]
         for store in self.stores:
             store.release_pages()
         return links
 
-    def _at(self, rows: Ids) -> Iterator[tuple[Store, int]]:
-        """Yield the store of each row, and its number there."""
+    def _locate(self, rows: Ids) -> Iterator[tuple[Store, int]]:
+        """Yield the store of each row, and its index in the store."""
         numbers = np.searchsorted(self._starts, rows, side="right") - 1  # (rows,)
         for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
             yield self.stores[number], row - int(self._starts[number])
 
     def describe(self) -> str:
-        """Describe the size of the corpora, which identifies them roughly."""
+        """Return the number of pairs and tokens, which roughly identifies the corpora."""
         total = ", ".join(
             f"{store.tokens('source'):,} and {store.tokens('target'):,}" for store in self.stores
         )
@@ -190,10 +187,11 @@ class Mixture:
         return f"{pairs} pairs of {total} tokens"
 
 
-def tempered(sizes: Sequence[int], temperature: float) -> list[int]:
-    """Return the draws of each corpus, at least one, in an epoch of as many pairs as there are.
+def temperature_draws(sizes: Sequence[int], temperature: float) -> list[int]:
+    """Return the number of draws from each corpus, at least one, in an epoch of as many pairs as they have.
 
-    The shares ``p_i ∝ n_i ** (1 / temperature)`` are rounded by largest remainders, which keeps their sum.
+    The shares ``p_i ∝ n_i ** (1 / temperature)`` are rounded by the largest remainder method, which keeps
+    their sum.
     """
     scale = np.asarray(sizes, dtype=np.float64) / max(sizes)
     shares = scale ** (1.0 / temperature)

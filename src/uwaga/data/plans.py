@@ -1,4 +1,4 @@
-"""The batches of an epoch as a pure function of seed and epoch."""
+"""Plans: the batches of an epoch as a pure function of seed and epoch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from uwaga.decoder import Ids
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.text import choose_forms, surface
 
-STRIPS = (0, 4, 8, 16, 32, 64, 128, 256)
+STRIP_COUNTS = (0, 4, 8, 16, 32, 64, 128, 256)
 
 
 def arrange(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
-    """Cut pairs into batches of indices, each within the budget on either side, including padding.
+    """Divide pairs into batches of indices; both sides of a batch are within the budget, including padding.
 
     Pairs are sorted into strips of similar target length and, within a strip, by source length, alternately
     ascending and descending. Fewer strips pad the targets more and the sources less.
@@ -31,26 +31,26 @@ def arrange(source: Ids, target: Ids, budget: int, strips: int) -> list[Ids]:
     Args:
         source: (pairs,) width of each source, at most ``budget``.
         target: (pairs,) width of each target, at most ``budget``.
-        budget: maximum of sentences times width in a batch.
+        budget: maximum of sentences times width of a batch.
         strips: number of strips of equally many target tokens; 0 for one for each target length.
     """
-    rising = np.lexsort((source, target))  # (pairs,)
-    strip = target[rising]  # (pairs,) the strip of each, rising
+    ascending = np.lexsort((source, target))  # (pairs,)
+    strip = target[ascending]  # (pairs,) the strip of each, ascending
     if strips:
         before = np.cumsum(strip, dtype=np.float64) - strip  # (pairs,) target tokens
         strip = np.floor(before * (strips / float(strip.sum()))).astype(np.int64)
-    zigzag = np.where(strip % 2, source[rising], -source[rising])  # (pairs,)
-    return list(_cut(rising[np.lexsort((zigzag, strip))], source, target, budget))
+    zigzag = np.where(strip % 2, source[ascending], -source[ascending])  # (pairs,)
+    return list(_cut(ascending[np.lexsort((zigzag, strip))], source, target, budget))
 
 
 def best_strips(source: Ids, target: Ids, budget: int) -> int:
-    """Return the number of strips that needs the least padding for these pairs."""
+    """Return the number of strips with the least padding for these pairs."""
 
     def size(strips: int) -> int:
         batches = arrange(source, target, budget, strips)
         return sum(len(batch) * int(source[batch].max() + target[batch].max()) for batch in batches)
 
-    return min(STRIPS, key=size)
+    return min(STRIP_COUNTS, key=size)
 
 
 def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
@@ -60,37 +60,37 @@ def _cut(indices: Ids, source: Ids, target: Ids, budget: int) -> Iterator[Ids]:
     while start < len(indices):
         stop = start + max(1, budget // int(width[start]))
         widest = np.maximum.accumulate(width[start:stop])  # (run,)
-        size = widest * np.arange(1, len(widest) + 1)  # (run,) of the batch that ends here, rising
+        size = widest * np.arange(1, len(widest) + 1)  # (run,) of the batch that ends here, ascending
         count = max(1, int(np.searchsorted(size, budget, side="right")))
         yield indices[start : start + count]
         start += count
 
 
-def split(batches: list[Ids], count: int) -> list[Ids]:
-    """Halve the largest batches until there are ``count``; there must be at least ``count`` pairs."""
+def split_batches(batches: list[Ids], count: int) -> list[Ids]:
+    """Halve the largest batches until there are ``count``; at least ``count`` pairs are required."""
     heap = [(-len(batch), number) for number, batch in enumerate(batches)]
     heapq.heapify(heap)
-    done = list(batches)
-    while len(done) < count:
+    parts = list(batches)
+    while len(parts) < count:
         _, number = heapq.heappop(heap)
-        half = len(done[number]) // 2
-        done.append(done[number][half:])
-        done[number] = done[number][:half]
-        for place in (number, len(done) - 1):
-            heapq.heappush(heap, (-len(done[place]), place))
-    return done
+        half = len(parts[number]) // 2
+        parts.append(parts[number][half:])
+        parts[number] = parts[number][:half]
+        for index in (number, len(parts) - 1):
+            heapq.heappush(heap, (-len(parts[index]), index))
+    return parts
 
 
-FORMS, BATCHES = 1, 4  # distinguish the random numbers of forms and batches from those of the order
-POOL = 1 << 16  # pairs arranged together: enough for little padding, few enough for random batches
-DRAWN_POOL = 1 << 13  # minimum of pairs whose segmentation is sampled together
-GROWTH_PAIRS = 512  # sampled to estimate the growth of the segmentations
-GROWTH_ROOM = 1.03
-CAPS = (2.0, 1.4, 1.0)  # tried in this order until a pool fits
+FORM_SEED, BATCH_SEED = 1, 4  # seeds of the forms and of the batches
+POOL_PAIRS = 1 << 16  # pairs arranged together: enough for little padding, few enough for randomness
+MIN_SAMPLED_POOL = 1 << 13  # minimum number of pairs whose segmentation is sampled together
+GROWTH_PAIRS = 512  # pairs sampled to estimate the growth by sampled segmentations
+GROWTH_MARGIN = 1.03
+LENGTH_CAPS = (2.0, 1.4, 1.0)  # tried in this order until a pool fits
 
 
 class Rows(NamedTuple):
-    """The pairs of a batch, (sentences,) row numbers in the stores, and their tokens without symbols.
+    """The pairs of a batch: (sentences,) row numbers in the stores, and tokens without start and end symbols.
 
     ``forms`` (sentences,) is the surface form of each source, -1 for the plain text.
     """
@@ -102,14 +102,14 @@ class Rows(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Pairs that are arranged together: their rows (pairs,), and the surface form of each, or -1."""
+    """Pairs that are arranged together: (pairs,) row numbers, and the surface form of each, or -1."""
 
     pairs: Ids
     forms: Ids
 
 
 class MixedSides(NamedTuple):
-    """The mixed stores, and the shares of the surface forms of their sources."""
+    """A mixture of stores, and the shares of the surface forms of its sources."""
 
     mixture: Mixture
     shares: Mapping[str, float]
@@ -126,41 +126,42 @@ class MixedSides(NamedTuple):
 
 
 class Plan(Sequence[Ids]):
-    """The batches of an epoch, each the row numbers (sentences,) of its pairs.
+    """The batches of an epoch, as (sentences,) the row numbers of the pairs of each.
 
-    The order of the epoch is cut into consecutive pools, and each pool into batches of similar length in
+    The pairs of the epoch are divided into consecutive pools, and each pool into batches of similar length in
     random order. A pool is arranged when one of its batches is requested, so that neither time nor memory
-    grows with the epoch; to find a batch the pools before it are counted, and for the length all pools.
+    grows with the epoch. To find a batch, the batches of all earlier pools are counted; for ``len``, those of
+    all pools.
     """
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], size: int) -> None:
-        """``key`` is seed and epoch, ``size`` the pairs of a pool."""
+        """``key`` is seed and epoch, ``size`` the number of pairs of a pool."""
         self._sides = sides
         self._key = key
         self._size = size
         self.source, self.target = sides.source, sides.target
         self.pools = -(-sides.mixture.epoch_pairs // size)
-        self._ends: list[int] = []  # batches before the end of each pool counted so far
-        self._counting = Lock()
+        self._ends: list[int] = []  # number of batches up to the end of each pool, as counted so far
+        self._lock = Lock()
 
     @abstractmethod
     def count(self, number: int) -> int:
         """Return the number of batches of a pool."""
 
     @abstractmethod
-    def rows_of(self, number: int, index: int) -> Rows:
-        """Return the tokens of a batch of a pool."""
+    def pool_rows(self, number: int, index: int) -> Rows:
+        """Return the rows of a batch of a pool."""
 
     def pool(self, number: int) -> Pool:
         """Return the pairs of a pool, which depend only on seed, epoch and number."""
         start = number * self._size
         pairs = self._sides.mixture.order(*self._key, start, start + self._size)
-        draws = np.random.default_rng([*self._key, FORMS, number]).random(len(pairs))
+        draws = np.random.default_rng([*self._key, FORM_SEED, number]).random(len(pairs))
         return Pool(pairs, choose_forms(self._sides.shares, draws))
 
     def find(self, index: int) -> tuple[int, int] | None:
-        """Return the pool of a batch and its position there, None beyond the end."""
-        with self._counting:
+        """Return the pool of a batch and its index in the pool, or None beyond the last batch."""
+        with self._lock:
             while (not self._ends or self._ends[-1] <= index) and len(self._ends) < self.pools:
                 before = self._ends[-1] if self._ends else 0
                 self._ends.append(before + self.count(len(self._ends)))
@@ -170,11 +171,11 @@ class Plan(Sequence[Ids]):
             return number, index - (self._ends[number - 1] if number else 0)
 
     def rows(self, index: int) -> Rows:
-        """The tokens of a batch."""
-        place = self.find(index) if index >= 0 else None
-        if place is None:
+        """Return the rows of a batch."""
+        location = self.find(index) if index >= 0 else None
+        if location is None:
             raise IndexError(f"no batch {index} in this epoch")
-        return self.rows_of(*place)
+        return self.pool_rows(*location)
 
     def __len__(self) -> int:
         self.find(sys.maxsize)
@@ -186,32 +187,30 @@ class Plan(Sequence[Ids]):
     def __getitem__(self, index: slice) -> Sequence[Ids]: ...
     def __getitem__(self, index: int | slice) -> Ids | Sequence[Ids]:
         if isinstance(index, slice):
-            return [self.rows(place).pairs for place in range(*index.indices(len(self)))]
+            return [self.rows(batch).pairs for batch in range(*index.indices(len(self)))]
         return self.rows(index if index >= 0 else range(len(self))[index]).pairs
 
 
 class StoredPlan(Plan):
-    """A plan of the stored segmentations."""
+    """A plan of stored segmentations."""
 
     def __init__(self, sides: MixedSides, key: tuple[int, int], budget: int) -> None:
-        """``key`` is seed and epoch, ``budget`` the maximum of tokens of a side of a batch, including
-        padding.
-        """
-        super().__init__(sides, key, POOL)
+        """``key`` is seed and epoch, ``budget`` the maximum number of tokens of a side, including padding."""
+        super().__init__(sides, key, POOL_PAIRS)
         self._budget = budget
         self._strips: int | None = None
         self._latest: tuple[int, Pool, list[Ids]] | None = None
 
     def count(self, number: int) -> int:
-        return len(self._arranged(number)[1])
+        return len(self._arrangement(number)[1])
 
-    def rows_of(self, number: int, index: int) -> Rows:
-        pool, batches = self._arranged(number)
+    def pool_rows(self, number: int, index: int) -> Rows:
+        pool, batches = self._arrangement(number)
         pairs, forms = pool.pairs[batches[index]], pool.forms[batches[index]]
         return Rows(pairs, forms, self.source.block(pairs, forms), self.target.block(pairs))
 
-    def _arranged(self, number: int) -> tuple[Pool, list[Ids]]:
-        """Return a pool and its batches, as indices in it."""
+    def _arrangement(self, number: int) -> tuple[Pool, list[Ids]]:
+        """Return a pool and its batches, as indices of its pairs."""
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             pool = self.pool(number)
@@ -220,17 +219,17 @@ class StoredPlan(Plan):
                 first = widths if number == 0 else self._widths(self.pool(0))
                 self._strips = best_strips(*first, self._budget)
             batches = arrange(*widths, self._budget, self._strips)
-            order = np.random.default_rng([*self._key, BATCHES, number]).permutation(len(batches))
-            latest = self._latest = (number, pool, [batches[place] for place in order])
+            order = np.random.default_rng([*self._key, BATCH_SEED, number]).permutation(len(batches))
+            latest = self._latest = (number, pool, [batches[index] for index in order])
         return latest[1], latest[2]
 
     def _widths(self, pool: Pool) -> tuple[Ids, Ids]:
-        """Return source and target lengths with the end symbol, (pairs,) each."""
+        """Return the source and target lengths with the end symbol, (pairs,) each."""
         return self.source.lengths_of(*pool) + 1, self.target.lengths_of(pool.pairs) + 1
 
 
 class SegmentationSampler:
-    """Samples segmentations of stored pairs, each side independently (Kudo 2018; Provilkov et al. 2020)."""
+    """Samples segmentations of stored pairs, sides independently (Kudo 2018; Provilkov et al. 2020)."""
 
     def __init__(
         self,
@@ -240,46 +239,49 @@ class SegmentationSampler:
         alpha: float,
         limits: tuple[int, int],
     ) -> None:
-        """``forms`` names the surface forms; ``limits`` are the maxima of tokens of a row and of a batch."""
+        """``forms`` are the surface forms, ``limits`` the maximum tokens of a row and of a batch."""
         self._mixture = mixture
         self._tokenisers = tokenisers
         self._forms = forms
         self._alpha = alpha
-        self.most = min(limits[0], limits[1] - 1)
+        self.max_tokens = min(limits[0], limits[1] - 1)
         self.budget = limits[1]
-        some = np.unique(np.linspace(0, len(mixture) - 1, GROWTH_PAIRS).astype(np.int64))  # (pairs,)
-        drawn = self.draw(Pool(some, np.full(len(some), -1)), (0, 0))
-        stored = [mixture.side("source").lengths_of(some), mixture.side("target").lengths_of(some)]
+        sampled_pairs = np.unique(np.linspace(0, len(mixture) - 1, GROWTH_PAIRS).astype(np.int64))  # (pairs,)
+        sampled = self.draw(Pool(sampled_pairs, np.full(len(sampled_pairs), -1)), (0, 0))
+        stored = [
+            mixture.side("source").lengths_of(sampled_pairs),
+            mixture.side("target").lengths_of(sampled_pairs),
+        ]
         self._growth = [
-            max(1.0, float(rows.lengths.sum()) / float(lengths.sum())) * GROWTH_ROOM
-            for rows, lengths in zip(drawn, stored, strict=True)
+            max(1.0, float(rows.lengths.sum()) / float(lengths.sum())) * GROWTH_MARGIN
+            for rows, lengths in zip(sampled, stored, strict=True)
         ]
 
     def draw(self, pool: Pool, seeds: tuple[int, int]) -> tuple[Column, Column]:
-        """Sample the segmentation of a pool's pairs in its surface forms; tags precede the sources."""
+        """Sample segmentations of a pool's pairs in their surface forms; tags precede the sources."""
         texts = self._mixture.texts(pool.pairs)
-        shown = [
+        form_texts = [
             text if form < 0 else surface(text, self._forms[form])
             for (text, _, _), form in zip(texts, pool.forms.tolist(), strict=True)
         ]
-        source = self._tokenisers[0].sample(shown, self._alpha, seeds[0])
+        source = self._tokenisers[0].sample(form_texts, self._alpha, seeds[0])
         tagged = [[*tag, *row] if row else row for (_, _, tag), row in zip(texts, source, strict=True)]
         target = self._tokenisers[1].sample([text for _, text, _ in texts], self._alpha, seeds[1])
-        return Column.of(tagged), Column.of(target)
+        return Column.from_rows(tagged), Column.from_rows(target)
 
     def expected(self, source: Ids, target: Ids) -> tuple[Ids, Ids]:
-        """Return the widths to reserve for rows of these stored lengths, including the end symbol, (pairs,)
-        each.
+        """Return (pairs,) the widths to reserve for sources and targets of these stored lengths, including
+        the end symbol.
         """
         source_width, target_width = (
-            1 + np.minimum(np.ceil(lengths * growth).astype(np.int64), np.maximum(lengths, self.most))
+            1 + np.minimum(np.ceil(lengths * growth).astype(np.int64), np.maximum(lengths, self.max_tokens))
             for lengths, growth in zip((source, target), self._growth, strict=True)
         )
         return source_width, target_width
 
 
-class DrawnPlan(Plan):
-    """A plan of newly sampled segmentations, pool by pool.
+class SampledPlan(Plan):
+    """A plan of segmentations that are sampled pool by pool.
 
     The number of batches of a pool is fixed in advance from expected lengths, so that any batch can be found
     without sampling the pools before it.
@@ -288,60 +290,58 @@ class DrawnPlan(Plan):
     def __init__(
         self, sampler: SegmentationSampler, sides: MixedSides, key: tuple[int, int], budget: int
     ) -> None:
-        """``key`` is seed and epoch, ``budget`` the maximum of tokens of a side of a batch, including
-        padding.
-        """
-        super().__init__(sides, key, min(POOL, max(DRAWN_POOL, 2 * budget)))
+        """``key`` is seed and epoch, ``budget`` the maximum number of tokens of a side, including padding."""
+        super().__init__(sides, key, min(POOL_PAIRS, max(MIN_SAMPLED_POOL, 2 * budget)))
         self._sampler = sampler
         self._budget = budget
         self._strips = best_strips(*self._expected(self.pool(0)), budget)
-        self._latest: tuple[int, Drawn] | None = None
+        self._latest: tuple[int, SampledPool] | None = None
 
     def count(self, number: int) -> int:
-        return len(self._planned(self.pool(number)))
+        return len(self._planned_batches(self.pool(number)))
 
-    def rows_of(self, number: int, index: int) -> Rows:
+    def pool_rows(self, number: int, index: int) -> Rows:
         latest = self._latest  # read once: another thread may replace it
         if latest is None or latest[0] != number:
             latest = self._latest = (number, self._draw(number))
-        drawn = latest[1]
-        indices = drawn.batches[index]
-        source, target = drawn.source.block(indices), drawn.target.block(indices)
-        return Rows(drawn.pool.pairs[indices], drawn.pool.forms[indices], source, target)
+        sampled = latest[1]
+        indices = sampled.batches[index]
+        source, target = sampled.source.block(indices), sampled.target.block(indices)
+        return Rows(sampled.pool.pairs[indices], sampled.pool.forms[indices], source, target)
 
     def _expected(self, pool: Pool) -> tuple[Ids, Ids]:
         return self._sampler.expected(self.source.lengths_of(*pool), self.target.lengths_of(pool.pairs))
 
-    def _planned(self, pool: Pool) -> list[Ids]:
+    def _planned_batches(self, pool: Pool) -> list[Ids]:
         return arrange(*self._expected(pool), self._budget, self._strips)
 
-    def _draw(self, number: int) -> Drawn:
+    def _draw(self, number: int) -> SampledPool:
         pool = self.pool(number)
-        planned = self._planned(pool)
-        expected = self._expected(pool)
+        planned_batches = self._planned_batches(pool)
+        expected_widths = self._expected(pool)
         state = np.random.SeedSequence([*self._key, number]).generate_state(3)
-        drawn = self._sampler.draw(pool, (int(state[0]), int(state[1])))
+        sampled = self._sampler.draw(pool, (int(state[0]), int(state[1])))
         stored = (
-            [self.source.row(*place) for place in zip(*(part.tolist() for part in pool), strict=True)],
+            [self.source.row(*location) for location in zip(*(part.tolist() for part in pool), strict=True)],
             [self.target.row(pair) for pair in pool.pairs.tolist()],
         )
-        batches: list[Ids] = planned
-        for cap in CAPS:
+        batches: list[Ids] = planned_batches
+        for cap in LENGTH_CAPS:
             source, target = (
-                _capped(rows, plain, width, cap, self._sampler.most)
-                for rows, plain, width in zip(drawn, stored, expected, strict=True)
+                _cap_lengths(rows, stored_rows, width, cap, self._sampler.max_tokens)
+                for rows, stored_rows, width in zip(sampled, stored, expected_widths, strict=True)
             )
             widths = (source.lengths.astype(np.int64) + 1, target.lengths.astype(np.int64) + 1)
             arranged = arrange(*widths, self._budget, self._strips)
-            if len(arranged) <= len(planned):
-                batches = split(arranged, len(planned))
+            if len(arranged) <= len(planned_batches):
+                batches = split_batches(arranged, len(planned_batches))
                 break
         order = np.random.default_rng(int(state[2])).permutation(len(batches))
-        return Drawn(pool, source, target, [batches[place] for place in order])
+        return SampledPool(pool, source, target, [batches[index] for index in order])
 
 
-class Drawn(NamedTuple):
-    """A pool, the rows of its pairs, and its batches as indices within it."""
+class SampledPool(NamedTuple):
+    """A pool, the sampled rows of its pairs, and its batches as indices of them."""
 
     pool: Pool
     source: Column
@@ -349,11 +349,15 @@ class Drawn(NamedTuple):
     batches: list[Ids]
 
 
-def _capped(drawn: Column, plain: Sequence[NDArray[Any]], width: Ids, cap: float, most: int) -> Column:
-    """Return the sampled rows, replaced by the stored ones where empty or longer than ``cap`` times expected.
+def _cap_lengths(
+    sampled: Column, stored: Sequence[NDArray[Any]], expected_width: Ids, cap: float, max_tokens: int
+) -> Column:
+    """Replace sampled rows by stored ones if they are empty or longer than ``cap`` times the expected width.
 
-    With a cap of 1 no row exceeds its expected width, so the planned batches hold them.
+    With a cap of 1, no row exceeds its expected width, so the rows fit the planned batches.
     """
-    limit = np.minimum(np.floor(cap * width).astype(np.int64) - 1, most)  # (pairs,)
-    fits = (drawn.lengths > 0) & (drawn.lengths <= limit)  # (pairs,)
-    return Column.of([drawn.row(place) if fit else plain[place] for place, fit in enumerate(fits.tolist())])
+    limit = np.minimum(np.floor(cap * expected_width).astype(np.int64) - 1, max_tokens)  # (pairs,)
+    fits = (sampled.lengths > 0) & (sampled.lengths <= limit)  # (pairs,)
+    return Column.from_rows(
+        [sampled.row(index) if fit else stored[index] for index, fit in enumerate(fits.tolist())]
+    )

@@ -1,4 +1,4 @@
-"""The faults of a corpus by kind, with the numbers of their first lines."""
+"""Counts of the faults of a corpus, with their first line numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Fault = Literal[
     "too unequal lengths",
     "equal sides",
 ]
-KEPT_LINES = 5
+MAX_LISTED_LINES = 5
 
 
 @dataclass
@@ -31,8 +31,8 @@ class CorpusReport:
         read: number of lines.
         kept: number of pairs.
         faults: number of dropped lines by their first fault.
-        lines: first line numbers (from 1) of each fault.
-        warnings: findings about the whole corpus.
+        lines: the first line numbers of each fault, counted from 1.
+        warnings: warnings about the corpus.
     """
 
     name: str = ""
@@ -46,7 +46,7 @@ class CorpusReport:
         """Count a fault of a line."""
         self.faults[fault] = self.faults.get(fault, 0) + 1
         first = self.lines.setdefault(fault, [])
-        if len(first) < KEPT_LINES:
+        if len(first) < MAX_LISTED_LINES:
             first.append(line)
 
     @property
@@ -55,15 +55,15 @@ class CorpusReport:
         return sum(self.faults.values())
 
     def summary(self) -> list[str]:
-        """Return lines of text: the totals, then each fault with its first line numbers, then warnings."""
-        head = f"{self.name}: " if self.name else ""
-        text = [f"{head}{self.read} lines read, {self.kept} pairs kept, {self.skipped} skipped"]
+        """Return lines of text: the totals, each fault with its first line numbers, and the warnings."""
+        prefix = f"{self.name}: " if self.name else ""
+        lines = [f"{prefix}{self.read} lines read, {self.kept} pairs kept, {self.skipped} skipped"]
         for fault in get_args(Fault):
             if count := self.faults.get(fault, 0):
                 first = self.lines[fault]
-                more = ", ..." if count > len(first) else ""
-                text.append(f"  {fault}: {count} (line {', '.join(map(str, first))}{more})")
-        return [*text, *(f"warning: {warning}" for warning in self.warnings)]
+                ellipsis = ", ..." if count > len(first) else ""
+                lines.append(f"  {fault}: {count} (line {', '.join(map(str, first))}{ellipsis})")
+        return [*lines, *(f"warning: {warning}" for warning in self.warnings)]
 
     def update(self, other: CorpusReport) -> None:
         """Copy the counts of another report."""

@@ -1,4 +1,4 @@
-"""Rows of tokens of different lengths, concatenated in one array."""
+"""Rows of tokens of different lengths, concatenated in an array."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Ids
 
-LARGE = 1 << 25  # bytes of a file above which its pages are released after reading
-SLICE = 2048  # rows whose lengths are read between two releases
+LARGE_FILE_BYTES = 1 << 25  # bytes of a file above which its pages are released after reading
+SLICE_ROWS = 2048  # rows whose lengths are read between two releases
 
 
 class Block(NamedTuple):
-    """``tokens`` (sentences, tokens), the first ``lengths[r]`` of row r real, the rest 0."""
+    """Padded rows: ``tokens`` (sentences, tokens), of which the first ``lengths[r]`` of row r are real."""
 
     tokens: Ids
     lengths: Ids
@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
 
 class TokenRows(Protocol):
-    """Rows of numbers in one or several columns."""
+    """Rows of numbers, in one or more columns."""
 
     def lengths_of(self, rows: Ids) -> Ids:
         """Return the lengths of some rows, (rows,)."""
@@ -41,35 +41,37 @@ class TokenRows(Protocol):
         ...
 
     def block(self, rows: Ids) -> Block:
-        """Return some rows, padded."""
+        """Return some rows, padded with 0."""
         ...
 
 
 class Column:
-    """Rows of numbers: ``values`` flat, row i from ``offsets[i]`` to ``offsets[i + 1]``.
+    """Rows of numbers: row i is ``values[offsets[i] : offsets[i + 1]]``.
 
-    After each call the pages of large mapped files are released (they stay in the system's cache), so that
-    the memory of the process does not grow.
+    After each call, the pages of large memory-mapped files are released (they stay in the system's cache), so
+    that the memory of the process does not grow.
     """
 
     def __init__(
         self, values: NDArray[Any], offsets: NDArray[np.int64], maps: Sequence[mmap.mmap] = ()
     ) -> None:
-        """``maps`` are the mapped files of the arrays."""
+        """``maps`` are the memory maps of the arrays."""
         self.values = values
         self.offsets = offsets
-        self._maps = [mapped for mapped in maps if len(mapped) > LARGE and hasattr(mmap, "MADV_DONTNEED")]
+        self._maps = [
+            mapped for mapped in maps if len(mapped) > LARGE_FILE_BYTES and hasattr(mmap, "MADV_DONTNEED")
+        ]
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[int] | NDArray[Any]]) -> Column:
-        """Return the column of rows in memory."""
+    def from_rows(cls, rows: Sequence[Sequence[int] | NDArray[Any]]) -> Column:
+        """Return a column of rows in memory."""
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)  # (pairs + 1,)
         np.cumsum(np.fromiter(map(len, rows), np.int64, count=len(rows)), out=offsets[1:])
         return cls(np.fromiter(chain.from_iterable(rows), np.int32, count=int(offsets[-1])), offsets)
 
     @classmethod
     def open(cls, values: Path, dtype: str, offsets: Path) -> Column:
-        """Map the column in two files."""
+        """Memory-map a column stored in two files."""
         numbers, first = _map(values, dtype)
         ends, second = _map(offsets, "<i8")
         return cls(numbers, ends, [mapped for mapped in (first, second) if mapped is not None])
@@ -87,9 +89,9 @@ class Column:
         if not self._maps:
             return np.asarray(self.offsets[rows + 1] - self.offsets[rows], dtype=np.int64)
         lengths = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), SLICE):
-            part = rows[start : start + SLICE]
-            lengths[start : start + SLICE] = self.offsets[part + 1] - self.offsets[part]
+        for start in range(0, len(rows), SLICE_ROWS):
+            part = rows[start : start + SLICE_ROWS]
+            lengths[start : start + SLICE_ROWS] = self.offsets[part + 1] - self.offsets[part]
             self.release_pages()
         return lengths
 
@@ -115,7 +117,7 @@ class Column:
 
 
 class JoinedColumn:
-    """The rows of several columns with consecutive numbers."""
+    """The rows of several columns, numbered consecutively."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
@@ -124,8 +126,8 @@ class JoinedColumn:
     def lengths_of(self, rows: Ids) -> Ids:
         """Return the lengths of some rows, (rows,)."""
         lengths = np.empty(len(rows), dtype=np.int64)
-        for number, places in self._parts(rows):
-            lengths[places] = self._columns[number].lengths_of(rows[places] - self._starts[number])
+        for number, positions in self._parts(rows):
+            lengths[positions] = self._columns[number].lengths_of(rows[positions] - self._starts[number])
         return lengths
 
     def row(self, index: int) -> NDArray[Any]:
@@ -135,11 +137,11 @@ class JoinedColumn:
 
     def block(self, rows: Ids) -> Block:
         """Return some rows, padded."""
-        return _gathered(
+        return _gather(
             rows,
             (
-                (places, self._columns[number].block(rows[places] - self._starts[number]))
-                for number, places in self._parts(rows)
+                (positions, self._columns[number].block(rows[positions] - self._starts[number]))
+                for number, positions in self._parts(rows)
             ),
         )
 
@@ -150,49 +152,49 @@ class JoinedColumn:
 
 
 class Forms:
-    """The sources in their surface forms; form -1 is the plain text."""
+    """The sources in all surface forms; form -1 is the plain text."""
 
-    def __init__(self, plain: TokenRows, shown: Sequence[TokenRows]) -> None:
-        """``shown[form]`` are the rows of a form."""
-        self._columns = [*shown, plain]  # so that -1 is the last
+    def __init__(self, plain: TokenRows, surface_rows: Sequence[TokenRows]) -> None:
+        """``surface_rows[form]`` are the rows of a form."""
+        self._columns = [*surface_rows, plain]  # so that -1 is the last
 
-    def lengths_of(self, rows: Ids, chosen: Ids) -> Ids:
-        """Return the lengths of some rows, (rows,), each in the form ``chosen`` (rows,)."""
+    def lengths_of(self, rows: Ids, forms: Ids) -> Ids:
+        """Return the lengths of some rows, (rows,), in ``forms`` (rows,)."""
         lengths = np.empty(len(rows), dtype=np.int64)
-        for form in np.unique(chosen):
-            places = np.flatnonzero(chosen == form)
-            lengths[places] = self._columns[form].lengths_of(rows[places])
+        for form in np.unique(forms):
+            positions = np.flatnonzero(forms == form)
+            lengths[positions] = self._columns[form].lengths_of(rows[positions])
         return lengths
 
-    def block(self, rows: Ids, chosen: Ids) -> Block:
-        """Return some rows, each in the form ``chosen`` (rows,), padded."""
-        return _gathered(
+    def block(self, rows: Ids, forms: Ids) -> Block:
+        """Return some rows, in ``forms`` (rows,), padded."""
+        return _gather(
             rows,
             (
-                (places, self._columns[form].block(rows[places]))
-                for form in np.unique(chosen)
-                for places in [np.flatnonzero(chosen == form)]
+                (positions, self._columns[form].block(rows[positions]))
+                for form in np.unique(forms)
+                for positions in [np.flatnonzero(forms == form)]
             ),
         )
 
     def row(self, index: int, form: int) -> NDArray[Any]:
-        """Return one row in a form, (length,)."""
+        """Return a row in a form, (length,)."""
         return self._columns[form].row(index)
 
 
-def _gathered(rows: Ids, parts: Any) -> Block:
-    """Combine blocks, each given with the positions of its rows."""
-    gathered = list(parts)
-    width = max(part.tokens.shape[1] for _, part in gathered)
-    whole = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))
-    for places, part in gathered:
-        whole.tokens[places, : part.tokens.shape[1]] = part.tokens
-        whole.lengths[places] = part.lengths
-    return whole
+def _gather(rows: Ids, parts: Any) -> Block:
+    """Combine blocks, each with the positions of its rows."""
+    blocks = list(parts)
+    width = max(part.tokens.shape[1] for _, part in blocks)
+    combined = Block(np.zeros((len(rows), width), dtype=np.int64), np.empty(len(rows), dtype=np.int64))
+    for positions, part in blocks:
+        combined.tokens[positions, : part.tokens.shape[1]] = part.tokens
+        combined.lengths[positions] = part.lengths
+    return combined
 
 
 def _map(path: Path, dtype: str) -> tuple[NDArray[Any], mmap.mmap | None]:
-    if path.stat().st_size == 0:  # which cannot be mapped
+    if path.stat().st_size == 0:  # an empty file cannot be mapped
         return np.zeros(0, dtype=dtype), None
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

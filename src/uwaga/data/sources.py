@@ -1,6 +1,6 @@
 """The files of a corpus and their rows: aligned texts, TSV, Moses, TMX, Parquet, JSON Lines.
 
-Each is read as a stream, plain or compressed, from a disk or a URL.
+Files are read as streams, plain or compressed, from a disk or a URL.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, NoReturn
 
-from uwaga.data.columns import Cells, NumberedRow, json_rows, parquet_rows, present_columns
+from uwaga.data.columns import Cells, NumberedRow, json_rows, parquet_rows, select_columns
 from uwaga.data.report import Fault
 from uwaga.data.tmx import tmx_rows
 from uwaga.errors import DataError
@@ -18,16 +18,16 @@ from uwaga.files.lines import read_lines
 from uwaga.files.store import is_url
 from uwaga.settings import CorpusSettings
 
-ENDINGS = ("", ".gz", ".zst", ".xz", ".bz2")
-FORMATS = {
+COMPRESSION_SUFFIXES = ("", ".gz", ".zst", ".xz", ".bz2")
+FORMATS_BY_SUFFIX = {
     ".tsv": "tsv",
     ".tmx": "tmx",
     ".parquet": "parquet",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-"""Formats by the suffix before that of a compression."""
-_END = b"\n"  # no line holds it
+"""Formats by file name suffix, without that of a compression."""
+_END = b"\n"  # unlike any line
 
 
 class Row(NamedTuple):
@@ -35,12 +35,12 @@ class Row(NamedTuple):
 
     Attributes:
         cells: source, target and further references, as text or undecoded UTF-8, or the fault of the row.
-        place: number of the line, row or unit in its file, from 1.
+        number: number of the line, row or unit in its file, counted from 1.
         file: index of the file.
     """
 
     cells: Cells | Fault
-    place: int
+    number: int
     file: int
 
 
@@ -63,15 +63,15 @@ class Sources(NamedTuple):
             return
         read = _READERS[self.format]
         for index, file in enumerate(self.files):
-            for place, cells in read(file, self.corpus):
-                yield Row(cells, place, index)
+            for number, cells in read(file, self.corpus):
+                yield Row(cells, number, index)
 
     def _aligned(self) -> Iterator[Row]:
         sides = [read_lines(path) for path in self.files]
         for number, (source, target) in enumerate(zip_longest(*sides, fillvalue=_END), start=1):
             if _END in (source, target):
-                more = sum(1 for _ in sides[0 if target == _END else 1])
-                self._misaligned(number - 1, number + more, longer=0 if target == _END else 1)
+                remaining = sum(1 for _ in sides[0 if target == _END else 1])
+                self._misaligned(number - 1, number + remaining, longer=0 if target == _END else 1)
             yield Row("line over 1 MiB" if source is None or target is None else (source, target), number, 0)
 
     def _misaligned(self, short: int, long: int, longer: int) -> NoReturn:
@@ -85,28 +85,28 @@ class Sources(NamedTuple):
 def find_sources(corpus: CorpusSettings) -> Sources:
     """Resolve the files of a corpus, and determine their format.
 
-    Two files are aligned texts unless both have the suffix of one format; one file without such a suffix is
-    TSV; a path without a file is a Moses prefix.
+    Two files are aligned texts unless both have the suffix of the same format; a single file without such a
+    suffix is TSV; a single path that is not a file is a Moses prefix.
     """
     files = corpus.files
-    chosen = _by_names(files) if corpus.format == "auto" else corpus.format
-    if chosen == "auto":
-        chosen = "moses" if len(files) == 1 and not is_url(files[0]) and not _exists(files[0]) else "tsv"
-    if chosen == "moses":
+    format_ = _format_by_names(files) if corpus.format == "auto" else corpus.format
+    if format_ == "auto":
+        format_ = "moses" if len(files) == 1 and not is_url(files[0]) and not _exists(files[0]) else "tsv"
+    if format_ == "moses":
         if len(files) != 1:
             raise DataError(f"{' + '.join(files)}: give one Moses prefix, not {len(files)} paths")
         languages = corpus.languages or ("src", "tgt")
         return Sources(tuple(_moses_side(files[0], language) for language in languages), "text", corpus)
-    if chosen == "text" and len(files) != 2:
+    if format_ == "text" and len(files) != 2:
         raise DataError(f"{' + '.join(files)}: aligned texts are two files, not {len(files)}; or set format")
     for file in files:
         if not is_url(file) and not _exists(file):
             raise DataError(f"{file}: no such file")
-    return Sources(tuple(files), chosen, corpus)
+    return Sources(tuple(files), format_, corpus)
 
 
 def check_rereadable(sources: Sources) -> None:
-    """Refuse pipes and devices, because trainings and jobs read a corpus several times."""
+    """Check that no file is a pipe or device, because training and jobs read a corpus several times."""
     for file in sources.files:
         if not is_url(file) and not Path(file).is_file():
             raise DataError(
@@ -114,10 +114,10 @@ def check_rereadable(sources: Sources) -> None:
             )
 
 
-def _by_names(files: tuple[str, ...]) -> str:
-    kinds = {_format_of(file) for file in files}
-    if len(kinds) == 1 and (only := kinds.pop()):
-        return only
+def _format_by_names(files: tuple[str, ...]) -> str:
+    formats = {_format_by_suffix(file) for file in files}
+    if len(formats) == 1 and (format_ := formats.pop()):
+        return format_
     if len(files) == 2:
         return "text"
     if len(files) > 2:
@@ -128,11 +128,11 @@ def _by_names(files: tuple[str, ...]) -> str:
     return "auto"
 
 
-def _format_of(file: str) -> str:
+def _format_by_suffix(file: str) -> str:
     suffixes = [suffix.lower() for suffix in PurePosixPath(file).suffixes[-2:]]
-    if suffixes and suffixes[-1] in ENDINGS:
+    if suffixes and suffixes[-1] in COMPRESSION_SUFFIXES:
         suffixes.pop()
-    return FORMATS.get(suffixes[-1], "") if suffixes else ""
+    return FORMATS_BY_SUFFIX.get(suffixes[-1], "") if suffixes else ""
 
 
 def _exists(file: str) -> bool:
@@ -144,12 +144,12 @@ def _moses_side(prefix: str, language: str) -> str:
     stem = f"{prefix}.{language}"
     if is_url(prefix):
         return stem
-    for ending in ENDINGS:
-        if Path(stem + ending).is_file():
-            return stem + ending
+    for suffix in COMPRESSION_SUFFIXES:
+        if Path(stem + suffix).is_file():
+            return stem + suffix
     raise DataError(
         f"{prefix}: neither a file nor a Moses prefix: there is no {stem}, nor with "
-        f"{', '.join(ENDINGS[1:])} after it; check the path and data.languages"
+        f"{', '.join(COMPRESSION_SUFFIXES[1:])} after it; check the path and data.languages"
     )
 
 
@@ -158,8 +158,8 @@ def _tsv_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
     columns = [column - 1 for column in corpus.columns if isinstance(column, int)]
     first = 1
     if corpus.columns and not columns:
-        head = (next(lines, b"") or b"").decode("utf-8", "replace").split("\t")
-        columns = [head.index(column) for column in present_columns(file, corpus, head)]
+        header = (next(lines, b"") or b"").decode("utf-8", "replace").split("\t")
+        columns = [header.index(column) for column in select_columns(file, corpus, header)]
         first = 2
     for number, line in enumerate(lines, start=first):
         if line is None:

@@ -1,10 +1,10 @@
-"""A tokenised corpus on disk, memory-mapped, so that one larger than memory can be trained on.
+"""A tokenised corpus on disk, memory-mapped, so that it may be larger than memory.
 
-A folder: ``store.json`` and the columns ``source``, ``target``, a ``source.FORM`` for each surface form of
-``data.augment``, with texts ``text.source`` and ``text.target``, and with word links ``links``. A column is
-one file of its rows end to end (tokens as uint16 or int32, texts as UTF-8, links as int32, of source word and
-target word in turn) and one, ``COLUMN.offsets``, of (pairs + 1,) int64 indices in it. Numbers are
-little-endian. :mod:`uwaga.data.store_writer` writes it.
+The folder contains ``store.json`` and the columns ``source``, ``target``, ``source.FORM`` for each surface
+form of ``data.augment``, optionally the texts ``text.source`` and ``text.target``, and optionally the word
+alignments ``links``. A column is a file of concatenated rows (tokens as uint16 or int32, texts as UTF-8,
+links as int32 with source word and target word alternating) and ``COLUMN.offsets``, a file of (pairs + 1,)
+int64 indices into it. Numbers are little-endian. :mod:`uwaga.data.store_writer` writes the folder.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from uwaga.data.rows import Column
 from uwaga.decoder import Ids
 from uwaga.errors import DataError
 
-FORMAT = 2
-FACTS = "store.json"
+FORMAT_VERSION = 2
+METADATA_FILE = "store.json"
 OFFSETS = ".offsets"
 SOURCE_TEXT = "text.source"
 TARGET_TEXT = "text.target"
@@ -31,44 +31,48 @@ LINKS = "links"
 
 
 class Store:
-    """An opened store. Rows and lengths are without start and end symbols.
+    """A store. Rows and lengths are without start and end symbols.
 
     Attributes:
-        made_from: the inputs it depends on: files, tokenisers, filters.
+        inputs: what it was built from: files, tokenisers, filters.
         report: counts of the corpus.
-        tag: ids before each source, empty without a tag.
+        tag: ids before each source; empty without a tag.
     """
 
-    def __init__(self, folder: Path, facts: dict[str, Any], columns: dict[str, Column]) -> None:
+    def __init__(self, folder: Path, metadata: dict[str, Any], columns: dict[str, Column]) -> None:
         self.folder = folder
-        self.made_from: dict[str, Any] = facts["made_from"]
-        self.report = CorpusReport(**facts["report"])
-        self.tag = tuple(int(token) for token in facts["tag"])
-        self._size = int(facts["pairs"])
-        self._tokens: dict[str, int] = facts["tokens"]
-        self._longest: dict[str, int] = facts["longest"]
+        self.inputs: dict[str, Any] = metadata["made_from"]
+        self.report = CorpusReport(**metadata["report"])
+        self.tag = tuple(int(token) for token in metadata["tag"])
+        self._size = int(metadata["pairs"])
+        self._tokens: dict[str, int] = metadata["tokens"]
+        self._longest: dict[str, int] = metadata["longest"]
         self._columns = columns
 
     @classmethod
     def open(cls, folder: Path) -> Store:
-        """Map a store that ``build_store`` has written."""
-        cure = "delete the folder, and it will be rebuilt"
+        """Open a store written by ``build_store``."""
+        remedy = "delete the folder, and it will be rebuilt"
         try:
-            facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
-            if facts["format"] != FORMAT:
-                raise DataError(f"{folder}: a store of format {facts['format']}, not {FORMAT}; {cure}")
-            sizes = {name: (folder / name).stat().st_size for name in facts["files"]}
-            for name, size in facts["files"].items():
+            metadata = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
+            if metadata["format"] != FORMAT_VERSION:
+                raise DataError(
+                    f"{folder}: a store of format {metadata['format']}, not {FORMAT_VERSION}; {remedy}"
+                )
+            sizes = {name: (folder / name).stat().st_size for name in metadata["files"]}
+            for name, size in metadata["files"].items():
                 if sizes[name] != size:
-                    raise DataError(f"{folder / name}: {sizes[name]} bytes where {size} were written; {cure}")
+                    raise DataError(
+                        f"{folder / name}: {sizes[name]} bytes where {size} were written; {remedy}"
+                    )
             columns = {
                 name: Column.open(folder / name, dtype, folder / f"{name}{OFFSETS}")
-                for name, dtype in facts["columns"].items()
+                for name, dtype in metadata["columns"].items()
             }
-            return cls(folder, facts, columns)
+            return cls(folder, metadata, columns)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(
-                f"{folder}: not a store of training pairs, or damaged ({error}); {cure}"
+                f"{folder}: not a store of training pairs, or damaged ({error}); {remedy}"
             ) from None
 
     def __len__(self) -> int:
@@ -76,16 +80,16 @@ class Store:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """The surface forms of the source that the store holds in addition to the plain text."""
+        """The surface forms of the source that the store has besides the plain text."""
         return tuple(name.partition(".")[2] for name in self._columns if name.startswith("source."))
 
     @property
     def has_text(self) -> bool:
-        """True if the texts are stored."""
+        """Whether the texts are stored."""
         return SOURCE_TEXT in self._columns
 
     def side(self, side: Literal["source", "target"], form: str = "") -> Column:
-        """Return the tokens of all sources or targets; sources also in a surface form."""
+        """Return the tokens of all sources, optionally in a surface form, or of all targets."""
         return self._columns[f"{side}.{form}" if form else side]
 
     def tokens(self, column: str) -> int:
@@ -129,8 +133,8 @@ class Store:
 
     @property
     def link_words(self) -> WordKind:
-        """How the alignments count words."""
-        return "words" if self.made_from["links"][1] == "words" else "spaces"
+        """The word segmentation of the alignments."""
+        return "words" if self.inputs["links"][1] == "words" else "spaces"
 
     def links(self, index: int) -> Ids:
         """Return the links, (links, 2) source and target word; DataError if the store has no alignments."""

@@ -1,4 +1,4 @@
-"""Write a store atomically, once for each corpus, and again when its corpus or settings have changed."""
+"""Build the store of a corpus atomically, and rebuild it when its corpus or settings have changed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from uwaga.data.checks import CorpusChecks
 from uwaga.data.corpus import Pair, PairReader
 from uwaga.data.report import Fault
-from uwaga.data.store import FACTS, FORMAT, LINKS, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
+from uwaga.data.store import FORMAT_VERSION, LINKS, METADATA_FILE, OFFSETS, SOURCE_TEXT, TARGET_TEXT, Store
 from uwaga.engine.cpu import usable_cores
 from uwaga.errors import DataError, SettingsError
 from uwaga.files.atomic import new_folder
@@ -24,7 +24,7 @@ from uwaga.settings import DataSettings, FilterSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.text import check_shares, surface
 
-CHUNK = 20_000  # pairs
+CHUNK_PAIRS = 20_000  # pairs
 
 
 def build_store(
@@ -35,58 +35,56 @@ def build_store(
     settings: DataSettings,
     keep_text: bool,
     progress: Callable[[int], None] | None = None,
-    say: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> Store:
-    """Tokenise a corpus into ``folder``, or reuse the store there if it was made from the same inputs.
+    """Tokenise a corpus into a store, or reuse the store in ``folder`` if it was built from the same inputs.
 
-    The first reference of a pair is its target. Each surface form in ``settings.augment`` becomes a column of
-    its own, with the plain text where the form would be too long. The folder is written atomically.
+    The first reference of a pair is its target. Each surface form in ``settings.augment`` becomes a column,
+    which contains the plain text where the form would be too long. The folder is written atomically.
 
     Args:
-        pairs: from ``read_corpus``, not read if the store is reused. The counts are added to its report; the
-            filters, the tag and the word alignments of its corpus are used.
+        pairs: from ``read_corpus``; not read if the store is reused. Its report is updated; the filters, the
+            tag and the word alignments of its corpus are used.
         source: tokeniser of the source side.
         target: tokeniser of the target side.
         folder: the folder of the store.
         settings: ``augment`` is used, and the limits that the corpus's filters do not set.
-        keep_text: whether to store the texts too, which subword sampling needs.
+        keep_text: whether to store the texts, which subword sampling needs.
         progress: called repeatedly with the number of lines read.
-        say: called with the reason, in one line, if an existing store is replaced.
+        log: called with a line that states the reason if an existing store is replaced.
     """
     check_shares(settings.augment.values())
     tag = tag_ids(source, pairs.corpus.tag)
     filters = _filters(pairs.corpus.filters, settings)
-    made_from = _made_from(pairs, (source, target), filters, settings, keep_text)
+    inputs = _inputs(pairs, (source, target), filters, settings, keep_text)
     if (store := _existing_store(folder)) is not None:
-        if not (change := _change(store.made_from, made_from)):
+        if not (change := _change(store.inputs, inputs)):
             pairs.report.update(store.report)
             return store
-        if say:
-            say(f"{folder}: rebuilt: {change}")
+        if log:
+            log(f"{folder}: rebuilt: {change}")
     forms = [form for form, share in sorted(settings.augment.items()) if share > 0]
     try:
-        with new_folder(folder, DataError) as fresh:
-            with _Writer(fresh, pairs, (source, target), filters, tag, forms, keep_text) as writer:
+        with new_folder(folder, DataError) as new_store:
+            with _Writer(new_store, pairs, (source, target), filters, tag, forms, keep_text) as writer:
                 writer.write_all(progress)
-            if change := _change(
-                made_from, _made_from(pairs, (source, target), filters, settings, keep_text)
-            ):
+            if change := _change(inputs, _inputs(pairs, (source, target), filters, settings, keep_text)):
                 raise DataError(f"{change} while it was read; start again when it is complete")
-            writer.finish(made_from)
+            writer.finish(inputs)
     finally:
         pairs.close()
     return Store.open(folder)
 
 
 def tag_ids(tokeniser: TrainingSubwords, tag: str) -> tuple[int, ...]:
-    """Return the id of a corpus's tag as a tuple, empty without a tag."""
+    """Return the id of a corpus's tag as a tuple; empty without a tag."""
     if not tag:
         return ()
     if (token := tokeniser.tags.get(tag)) is None:
-        known = f"its tags are {' '.join(tokeniser.tags)}" if tokeniser.tags else "it has no tags"
+        tags = f"its tags are {' '.join(tokeniser.tags)}" if tokeniser.tags else "it has no tags"
         raise SettingsError(
             f"data: the tag {tag} is not a piece of the vocabulary {tokeniser.name} ({tokeniser.size} "
-            f"pieces; {known}); use a tokeniser that was trained with it, or delete the file to train one"
+            f"pieces; {tags}); use a tokeniser that was trained with it, or delete the file to train one"
         )
     return (token,)
 
@@ -109,7 +107,7 @@ class _Writer:
         self._checks = CorpusChecks(pairs.files, pairs.corpus.languages or (None, None))
         self._tokenisers = tokenisers
         self._filters = filters
-        self._most = filters.max_tokens or 0
+        self._max_tokens = filters.max_tokens or 0
         self._tag = tag
         self._forms = forms
         source, target = map(_dtype, tokenisers)
@@ -137,7 +135,7 @@ class _Writer:
 
     def write_all(self, progress: Callable[[int], None] | None) -> None:
         """Write all pairs of the reader, and add warnings about the corpus to its report."""
-        while chunk := list(islice(self._reader, CHUNK)):
+        while chunk := list(islice(self._reader, CHUNK_PAIRS)):
             self.write(chunk)
             if progress:
                 progress(self._reader.report.read)
@@ -153,42 +151,42 @@ class _Writer:
         threads = usable_cores()
         sources = self._tokenisers[0].encode_batch([pair.source for pair in chunk], threads)
         targets = self._tokenisers[1].encode_batch([pair.references[0] for pair in chunk], threads)
-        kept = []
+        accepted = []
         for index, pair in enumerate(chunk):
             if fault := self._fault(pair, len(sources[index]), len(targets[index])):
                 self._reader.drop(fault, pair.line)
             else:
-                kept.append(index)
+                accepted.append(index)
         rows: dict[str, list[Sequence[int]]] = {
-            "source": [sources[index] for index in kept],
-            "target": [targets[index] for index in kept],
+            "source": [sources[index] for index in accepted],
+            "target": [targets[index] for index in accepted],
         }
-        texts = [chunk[index].source for index in kept]
+        texts = [chunk[index].source for index in accepted]
         for form in self._forms:
-            shown = self._tokenisers[0].encode_batch([surface(text, form) for text in texts], threads)
+            encoded = self._tokenisers[0].encode_batch([surface(text, form) for text in texts], threads)
             rows[f"source.{form}"] = [
-                row if 0 < len(row) <= self._most - len(self._tag) else plain
-                for row, plain in zip(shown, rows["source"], strict=True)
+                row if 0 < len(row) <= self._max_tokens - len(self._tag) else plain
+                for row, plain in zip(encoded, rows["source"], strict=True)
             ]
         if self._tag:
             for name in ["source", *(f"source.{form}" for form in self._forms)]:
                 rows[name] = [[*self._tag, *row] for row in rows[name]]
         if SOURCE_TEXT in self._columns:
             rows[SOURCE_TEXT] = [text.encode() for text in texts]
-            rows[TARGET_TEXT] = [chunk[index].references[0].encode() for index in kept]
+            rows[TARGET_TEXT] = [chunk[index].references[0].encode() for index in accepted]
         if LINKS in self._columns:
-            rows[LINKS] = [[word for link in chunk[index].links for word in link] for index in kept]
+            rows[LINKS] = [[word for link in chunk[index].links for word in link] for index in accepted]
         for name, values in rows.items():
             self._append(name, values)
-        self._pairs += len(kept)
+        self._pairs += len(accepted)
 
     def _fault(self, pair: Pair, source: int, target: int) -> Fault | None:
-        most, least = max(source, target), min(source, target)
-        if max(source + len(self._tag), target) > self._most:
+        longer, shorter = max(source, target), min(source, target)
+        if max(source + len(self._tag), target) > self._max_tokens:
             return "too many tokens"
-        if most > (self._filters.max_ratio or most) * max(1, least):
+        if longer > (self._filters.max_ratio or longer) * max(1, shorter):
             return "too unequal lengths"
-        if least < self._filters.min_tokens and self._filters.min_tokens > 1:
+        if shorter < self._filters.min_tokens and self._filters.min_tokens > 1:
             return "too few tokens"
         if self._filters.equal_sides == "drop" and pair.source.strip() == pair.references[0].strip():
             return "equal sides"
@@ -204,15 +202,15 @@ class _Writer:
             self._ends[name] = int(ends[-1])
             self._longest[name] = max(self._longest[name], int(lengths.max()))
 
-    def finish(self, made_from: dict[str, Any]) -> None:
-        """Write the description of the files, after all of them."""
+    def finish(self, inputs: dict[str, Any]) -> None:
+        """Write the metadata, after all other files."""
         if not self._pairs:
             raise DataError(
                 "no sentence pair remains to train on: " + "; ".join(self._reader.report.summary())
             )
-        facts = {
-            "format": FORMAT,
-            "made_from": made_from,
+        metadata = {
+            "format": FORMAT_VERSION,
+            "made_from": inputs,
             "tag": self._tag,
             "pairs": self._pairs,
             "tokens": self._ends,
@@ -221,7 +219,7 @@ class _Writer:
             "files": {name: (self._folder / name).stat().st_size for name in self._files},
             "report": asdict(self._reader.report),
         }
-        (self._folder / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        (self._folder / METADATA_FILE).write_text(json.dumps(metadata, indent=1), encoding="utf-8")
 
 
 def _dtype(tokeniser: TrainingSubwords) -> str:
@@ -244,14 +242,14 @@ def _existing_store(folder: Path) -> Store | None:
         return None
 
 
-def _made_from(
+def _inputs(
     pairs: PairReader,
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     filters: FilterSettings,
     settings: DataSettings,
     keep_text: bool,
 ) -> dict[str, Any]:
-    """Return everything a store depends on as JSON values; files are identified by name, size and version."""
+    """Return the inputs of a store as JSON values; files are identified by name, size and version."""
     corpus = pairs.corpus
     links = {} if pairs.links is None else {"links": [identify(pairs.links.path), pairs.links.kind]}
     return {
@@ -270,10 +268,10 @@ def _made_from(
     }
 
 
-def _change(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """Describe the first difference; return an empty string if there is none."""
-    for key, value in now.items():
-        old = before.get(key)
+def _change(old_inputs: dict[str, Any], new_inputs: dict[str, Any]) -> str:
+    """Return a description of the first difference, or an empty string if there is none."""
+    for key, value in new_inputs.items():
+        old = old_inputs.get(key)
         if old == value:
             continue
         if key == "links":
@@ -286,10 +284,10 @@ def _change(before: dict[str, Any], now: dict[str, Any]) -> str:
     return ""
 
 
-def _changed_files(before: list[dict[str, Any]], now: list[dict[str, Any]]) -> str:
-    if [file["name"] for file in before] != [file["name"] for file in now]:
-        return "it was made from " + " + ".join(str(file["name"]) for file in before)
-    for old, new in zip(before, now, strict=True):
+def _changed_files(old_files: list[dict[str, Any]], new_files: list[dict[str, Any]]) -> str:
+    if [file["name"] for file in old_files] != [file["name"] for file in new_files]:
+        return "it was made from " + " + ".join(str(file["name"]) for file in old_files)
+    for old, new in zip(old_files, new_files, strict=True):
         if old != new:
             sizes = f" ({old['size']} bytes before, {new['size']} now)" if old["size"] != new["size"] else ""
             return f"{new['name']} has changed{sizes}"

@@ -1,7 +1,7 @@
-"""XML files that are lists of items (units of TMX, entries of TBX), read as a stream.
+"""Streaming readers of XML files that are lists of items (units of TMX, entries of TBX).
 
-They are untrusted and parsed by Expat. Entity declarations are refused and external files are never read, so
-the content cannot grow beyond the file (a document type is allowed but not read).
+The files are untrusted, and parsed by Expat. Entity declarations are rejected and external files are never
+read, so the content cannot expand (a document type is allowed but not read).
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from xml.parsers import expat
 
 from uwaga.data.columns import NumberedRow
 from uwaga.errors import DataError, shown
-from uwaga.files.lines import LONGEST_LINE, damage, open_bytes
+from uwaga.files.lines import MAX_LINE_LENGTH, damage_error, open_bytes
 from uwaga.languages.codes import same_language
 from uwaga.settings import CorpusSettings
 
-BLOCK = 1 << 16  # bytes; at most the items of one block are held
-LONGEST_MARKUP = 1 << 24  # bytes; of a tag or comment, which Expat holds in memory
-DEEPEST = 256  # nested elements
-LONGEST_NAME = 40  # characters of the root element in a message
+BLOCK_BYTES = 1 << 16  # at most the items of one block are in memory
+MAX_MARKUP_BYTES = 1 << 24  # of a tag or comment, which Expat keeps in memory
+MAX_DEPTH = 256  # nested elements
+MAX_NAME_LENGTH = 40  # characters of the root element in a message
 
 Item = TypeVar("Item")
 
 
 class XmlItems(ABC, Generic[Item]):
-    """Reads the items of a file; a subclass builds the current item.
+    """Reads the items of a file; subclasses build the items.
 
     Attributes:
         file: name of the file, for messages.
@@ -44,7 +44,7 @@ class XmlItems(ABC, Generic[Item]):
         self._path = path
         self.file = str(path)
         self.ready: deque[Item] = deque()
-        self._depth = self._fed = 0
+        self._depth = self._parsed_bytes = 0
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartElementHandler = self._start
@@ -66,20 +66,20 @@ class XmlItems(ABC, Generic[Item]):
         """Handle text between tags."""
 
     @abstractmethod
-    def reached(self) -> str:
-        """Return how far the file was read, for messages: ``after ...``."""
+    def progress(self) -> str:
+        """Return the position reached, for messages: ``after ...``."""
 
     @abstractmethod
-    def not_whole(self, what: str, line: int) -> DataError:
-        """Return the error for a file that is damaged at a line."""
+    def damaged_error(self, problem: str, line: int) -> DataError:
+        """Return the error of a file that is damaged at a line."""
 
     @abstractmethod
-    def too_deep(self, what: str, line: int) -> DataError:
-        """Return the error for elements that are nested too deeply."""
+    def depth_error(self, problem: str, line: int) -> DataError:
+        """Return the error of a file whose elements are nested too deeply."""
 
     @property
     def line(self) -> int:
-        """The line of the parser."""
+        """The current line of the parser."""
         return self._parser.CurrentLineNumber
 
     def read(self) -> Iterator[Item]:
@@ -87,11 +87,11 @@ class XmlItems(ABC, Generic[Item]):
         with open_bytes(self._path) as content:
             while True:
                 try:
-                    block = content.read(BLOCK)
+                    block = content.read(BLOCK_BYTES)
                 except DataError:
                     raise
                 except Exception as error:
-                    raise damage(self._path, error, self.reached()) from None
+                    raise damage_error(self._path, error, self.progress()) from None
                 self._feed(block)
                 while self.ready:
                     yield self.ready.popleft()
@@ -102,10 +102,10 @@ class XmlItems(ABC, Generic[Item]):
         try:
             self._parser.Parse(block, not block)
         except expat.ExpatError as error:
-            raise self.not_whole(expat.ErrorString(error.code), error.lineno) from None
-        self._fed += len(block)
-        if self._fed - self._parser.CurrentByteIndex > LONGEST_MARKUP:
-            raise self.not_whole(f"a tag or comment of more than {LONGEST_MARKUP >> 20} MiB", self.line)
+            raise self.damaged_error(expat.ErrorString(error.code), error.lineno) from None
+        self._parsed_bytes += len(block)
+        if self._parsed_bytes - self._parser.CurrentByteIndex > MAX_MARKUP_BYTES:
+            raise self.damaged_error(f"a tag or comment of more than {MAX_MARKUP_BYTES >> 20} MiB", self.line)
 
     def _entity(self, name: str, *_: object) -> None:
         raise DataError(
@@ -116,9 +116,9 @@ class XmlItems(ABC, Generic[Item]):
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         if self._depth == 1 and name not in self.roots:
-            raise DataError(f"{self.file}: not a {self.kind} file: its root is <{name[:LONGEST_NAME]}>")
-        if self._depth > DEEPEST:
-            raise self.too_deep(f"{self._depth} nested elements", self.line)
+            raise DataError(f"{self.file}: not a {self.kind} file: its root is <{name[:MAX_NAME_LENGTH]}>")
+        if self._depth > MAX_DEPTH:
+            raise self.depth_error(f"{self._depth} nested elements", self.line)
         self.start(name, attributes)
 
     def _end(self, name: str) -> None:
@@ -126,15 +126,15 @@ class XmlItems(ABC, Generic[Item]):
         self.end(name)
 
 
-CODES = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
-"""Elements of a segment that contain markup of another format instead of text."""
-SHOWN = 10  # languages in a message
-LONGEST_CODE = 64  # characters of a language's code
-LONGEST_UNIT = 1 << 23  # characters
+MARKUP_ELEMENTS = frozenset({"bpt", "ept", "it", "ph", "ut", "sub"})
+"""Elements of a segment that contain native markup of a document instead of text."""
+MAX_LISTED_LANGUAGES = 10  # languages in a message
+MAX_CODE_LENGTH = 64  # characters of a language's code
+MAX_UNIT_LENGTH = 1 << 23  # characters
 
 
 def tmx_rows(file: str, corpus: CorpusSettings) -> Iterator[NumberedRow]:
-    """Yield the pairs of a TMX file; units are numbered from 1, further target variants are references."""
+    """Yield the pairs of a TMX file, numbered by unit from 1; further target variants are references."""
     units = _Units(file, corpus.languages or ("src", "tgt"))
     yield from units.read()
     units.check()
@@ -148,10 +148,10 @@ class _Units(XmlItems[NumberedRow]):
 
     def __init__(self, file: str, languages: tuple[str, str]) -> None:
         super().__init__(file)
-        self._wanted = languages
+        self._languages = languages
         self.count = 0
-        self._seen: dict[str, None] = {}
-        self._hit = False
+        self._file_languages: dict[str, None] = {}
+        self._has_pair = False
         self._variants: list[tuple[str, str]] = []
         self._language = ""
         self._text: list[str] | None = None  # of the open segment
@@ -159,26 +159,27 @@ class _Units(XmlItems[NumberedRow]):
         self._codes = 0  # number of open markup elements
         self._unit_size = 0
 
-    def reached(self) -> str:
-        """Name the last complete unit."""
+    def progress(self) -> str:
+        """Return the last complete unit."""
         return f"after unit {self.count}"
 
-    def not_whole(self, what: str, line: int) -> DataError:
+    def damaged_error(self, problem: str, line: int) -> DataError:
         """Return an error that names the last complete unit."""
         return DataError(
-            f"{self.file}: not a complete TMX file: {what} in line {line}, {self.reached()}; fetch it again"
+            f"{self.file}: not a complete TMX file: {problem} in line {line}, {self.progress()}; "
+            "fetch it again"
         )
 
-    def too_deep(self, what: str, line: int) -> DataError:
+    def depth_error(self, problem: str, line: int) -> DataError:
         """Return an error that names the last complete unit."""
-        return DataError(f"{self.file}: not a TMX file: {what} in line {line}, {self.reached()}")
+        return DataError(f"{self.file}: not a TMX file: {problem} in line {line}, {self.progress()}")
 
     def check(self) -> None:
-        """Refuse a file without any pair of the two languages."""
-        if self.count and not self._hit:
-            there = ", ".join(sorted(self._seen)[:SHOWN]) or "none"
+        """Check that the file had a pair of the two languages."""
+        if self.count and not self._has_pair:
+            listed = ", ".join(sorted(self._file_languages)[:MAX_LISTED_LANGUAGES]) or "none"
             raise DataError(
-                f"{self.file}: no unit has both {' and '.join(self._wanted)}; its languages are {there}: "
+                f"{self.file}: no unit has both {' and '.join(self._languages)}; its languages are {listed}: "
                 "check languages"
             )
 
@@ -187,12 +188,12 @@ class _Units(XmlItems[NumberedRow]):
         if name == "tu":
             self._variants, self._unit_size = [], 0
         elif name == "tuv":
-            self._language = (attributes.get("xml:lang") or attributes.get("lang") or "")[:LONGEST_CODE]
-            if len(self._seen) < LONGEST_LINE >> 8:
-                self._seen[self._language] = None
+            self._language = (attributes.get("xml:lang") or attributes.get("lang") or "")[:MAX_CODE_LENGTH]
+            if len(self._file_languages) < MAX_LINE_LENGTH >> 8:
+                self._file_languages[self._language] = None
         elif name == "seg":
             self._text, self._size, self._codes = [], 0, 0
-        elif self._text is not None and name in CODES:
+        elif self._text is not None and name in MARKUP_ELEMENTS:
             self._codes += 1
 
     def characters(self, text: str) -> None:
@@ -200,30 +201,30 @@ class _Units(XmlItems[NumberedRow]):
         if self._text is not None and not self._codes:
             self._size += len(text)
             self._unit_size += len(text)
-            if self._size <= LONGEST_LINE and self._unit_size <= LONGEST_UNIT:
+            if self._size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH:
                 self._text.append(text)
 
     def end(self, name: str) -> None:
         """Close a segment, a unit or markup."""
         if name == "seg" and self._text is not None:
-            fits = self._size <= LONGEST_LINE and self._unit_size <= LONGEST_UNIT
-            if fits and len(self._variants) < LONGEST_LINE >> 8:
+            fits = self._size <= MAX_LINE_LENGTH and self._unit_size <= MAX_UNIT_LENGTH
+            if fits and len(self._variants) < MAX_LINE_LENGTH >> 8:
                 self._variants.append((self._language, " ".join("".join(self._text).split())))
             self._text = None
         elif name == "tu":
             self._unit()
-        elif self._text is not None and name in CODES:
+        elif self._text is not None and name in MARKUP_ELEMENTS:
             self._codes -= 1
 
     def _unit(self) -> None:
         self.count += 1
         sources, targets = (
-            [text for language, text in self._variants if language and same_language(language, wanted)]
-            for wanted in self._wanted
+            [text for language, text in self._variants if language and same_language(language, requested)]
+            for requested in self._languages
         )
         self._variants = []
         if not sources or not targets:
             self.ready.append((self.count, "missing language"))
             return
-        self._hit = True
+        self._has_pair = True
         self.ready.append((self.count, (sources[0], *targets)))

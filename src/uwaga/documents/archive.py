@@ -8,20 +8,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from uwaga.documents.document import LARGEST
+from uwaga.documents.document import MAX_DOCUMENT_BYTES
 from uwaga.errors import DataError, reason
-from uwaga.files.zip import DAMAGE, Archive, ZipMember, ZipRules, open_zip
+from uwaga.files.zip import DAMAGE_ERRORS, Archive, ZipMember, ZipRules, open_zip
 
 
 @contextmanager
-def open_document(path: Path, largest: int = LARGEST) -> Iterator[Archive]:
+def open_document(path: Path, largest: int = MAX_DOCUMENT_BYTES) -> Iterator[Archive]:
     """Open a document for reading; a member that is read whole may have ``largest`` bytes."""
     with contextlib.ExitStack() as stack:
         try:
-            archive = stack.enter_context(open_zip(path, replace(DOCUMENTS, max_member=largest)))
+            archive = stack.enter_context(open_zip(path, replace(DOCUMENT_RULES, max_member=largest)))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except DAMAGE as error:
+        except DAMAGE_ERRORS as error:
             raise DataError(
                 f"{path}: not a complete zip archive ({reason(error)}); is the file truncated, encrypted "
                 "or of another format?"
@@ -29,14 +29,14 @@ def open_document(path: Path, largest: int = LARGEST) -> Iterator[Archive]:
         yield archive
 
 
-TEXTS = (".xml", ".rels", ".xhtml", ".html", ".htm", ".ncx", ".opf")
+TEXT_SUFFIXES = (".xml", ".rels", ".xhtml", ".html", ".htm", ".ncx", ".opf")
 TEXT_RATIO, TEXT_SLACK = 200, 1 << 23
 """Unpacked bytes for each packed byte that a text may have beyond a size: equal cells reach about 200."""
 
 
 def _problem(member: ZipMember) -> str:
     name = member.filename
-    if name.lower().endswith(TEXTS) and member.file_size > TEXT_RATIO * member.compress_size + TEXT_SLACK:
+    if name.lower().endswith(TEXT_SUFFIXES) and member.file_size > TEXT_RATIO * member.compress_size + TEXT_SLACK:
         return (
             f"would unpack from {member.compress_size} to {member.file_size} bytes, more than "
             f"{TEXT_RATIO} times as many; refused: divide the document"
@@ -47,12 +47,12 @@ def _problem(member: ZipMember) -> str:
     return ""
 
 
-DOCUMENTS = ZipRules(
+DOCUMENT_RULES = ZipRules(
     error=DataError,
     max_members=20_000,
     max_directory=1 << 23,
     max_total=1 << 32,
-    max_member=LARGEST,
+    max_member=MAX_DOCUMENT_BYTES,
     max_ratio=1000,  # of a picture without colours
     slack=1 << 20,
     folders=True,

@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 from uwaga.documents.archive import open_document
 from uwaga.documents.document import (
-    LARGEST,
+    MAX_DOCUMENT_BYTES,
     DocumentFormat,
     DocumentOptions,
     DocumentSource,
@@ -25,7 +25,7 @@ from uwaga.files.regular import read_regular
 from uwaga.files.resume import Journal, open_journal
 from uwaga.files.zip import Archive, ArchiveWriter
 from uwaga.markup import Inline, Tag, plain_text
-from uwaga.markup.units import Piece, Unit, translatable, written
+from uwaga.markup.units import Piece, Unit, translatable, write_unit
 
 TAG_KINDS = ("open", "close", "void", "kept")
 BATCH = 512
@@ -143,7 +143,7 @@ def run_document_job(
     settings = {"input": digest, "format": job.format.name, **(job.settings or {})}
     settings["options"] = {key: value for key, value in asdict(job.options).items() if key != "largest"}
     with open_journal(job.target, settings) as journal:
-        resumed = journal.done
+        resumed = journal.resumed
         work = _Batches(translate, journal, job, lambda done: progress(done, count) if progress else None)
         work.doubts = {} if doubts is None else doubts
         with new_file(job.target) as file:
@@ -179,7 +179,7 @@ def _digest(path: Path) -> str:
 
 def _plain(job: DocumentJob) -> DocumentSource:
     try:
-        return DocumentSource(str(job.source), read_regular(job.source, LARGEST), job.options)
+        return DocumentSource(str(job.source), read_regular(job.source, MAX_DOCUMENT_BYTES), job.options)
     except OSError as error:
         raise DataError(f"{job.source}: cannot be read: {error.strerror or error}") from None
 
@@ -254,7 +254,7 @@ class _Batches:
         self._translate, self._journal, self._report = translate, journal, report
         self._batch, self._source = job.batch, job.source
         self._done = 0
-        self._left = journal.done
+        self._left = journal.resumed
         self.doubts: Doubts = {}
         self.doubtful: list[DoubtfulText] = []
 
@@ -291,7 +291,7 @@ class _Batches:
             if isinstance(piece, str):
                 yield piece
             else:
-                yield written(piece, [next(made) if translatable(one) else one for one in piece.inlines])
+                yield write_unit(piece, [next(made) if translatable(one) else one for one in piece.inlines])
 
     def _translated(self, texts: Sequence[Inline]) -> list[Inline]:
         stored = self._journal.replay(min(len(texts), self._left)) if self._left else []

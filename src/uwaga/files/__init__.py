@@ -1,3 +1,1 @@
-"""Files and networks: atomic writes, locks, untrusted files and archives, lines, object stores, HTTP,
-retries.
-"""
+"""Files and networks: atomic writes, locks, untrusted files and archives, object stores, HTTP, retries."""

@@ -1,6 +1,6 @@
-"""Handles of open files and folders, on systems that have locks, flags and permissions and on others.
+"""Handles of open files and folders: locks, flags and permissions on different systems.
 
-``os.open`` never passes a handle on to another program, so no flag is needed for that.
+Handles from ``os.open`` are not inherited by child processes, so no flag is needed for that.
 """
 
 from __future__ import annotations
@@ -23,26 +23,25 @@ except ImportError:  # Linux, macOS
     msvcrt = None  # type: ignore[assignment]
 
 BINARY: int = getattr(os, "O_BINARY", 0)
-"""Flag: do not translate line ends, which only Windows does."""
+"""Flag: do not translate line endings (Windows)."""
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
-"""Flag: refuse a symbolic link."""
+"""Flag: do not follow a symbolic link."""
 NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
 """Flag: do not wait for the other end of a pipe."""
 
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
-"""Permission bits of the group and of all other users."""
-FIRST_LOCKED = 1 << 40
-"""First byte that is locked on Windows, where a locked byte cannot be read: behind all content."""
-POLL = 0.001
+OTHERS_MODE = stat.S_IRWXG | stat.S_IRWXO
+"""Permission bits of the group and of other users."""
+FIRST_LOCK_BYTE = 1 << 40
+"""First byte to lock on Windows, beyond any content, because locked bytes cannot be read there."""
+POLL_SECONDS = 0.001
 """Seconds between two attempts to lock bytes on Windows."""
 
 
 def try_lock(handle: int) -> bool | None:
-    """Take the exclusive lock of an open file or folder, which closing the handle releases.
+    """Try to acquire the exclusive lock of an open file or folder; closing the handle releases it.
 
     Returns:
-        True if this process holds the lock now, False if another one does, None where there are no such
-        locks.
+        True if this process now holds the lock, False if another one does, None if the system has no locks.
     """
     try:
         if fcntl is not None:
@@ -58,10 +57,10 @@ def try_lock(handle: int) -> bool | None:
 
 @contextlib.contextmanager
 def range_lock(handle: int, start: int, length: int) -> Iterator[None]:
-    """Hold the exclusive lock of some bytes of an open file within the block, after waiting for it.
+    """Wait for the exclusive lock of some bytes of an open file, and hold it within the block.
 
-    The lock is the process's: its threads do not exclude each other. A system without locks gives no
-    protection.
+    The lock belongs to the process: its threads do not exclude each other. Without locks in the system, there
+    is no protection.
 
     Args:
         handle: a handle of the file, open for writing.
@@ -72,7 +71,7 @@ def range_lock(handle: int, start: int, length: int) -> Iterator[None]:
         fcntl.lockf(handle, fcntl.LOCK_EX, length, start)
     elif msvcrt is not None:
         while not _try_bytes(handle, start, length):
-            time.sleep(POLL)
+            time.sleep(POLL_SECONDS)
     try:
         yield
     finally:
@@ -93,7 +92,7 @@ def _try_bytes(handle: int, start: int, length: int) -> bool:
 
 def _windows_lock(handle: int, kind: int, start: int, length: int) -> None:
     position = os.lseek(handle, 0, os.SEEK_CUR)
-    os.lseek(handle, FIRST_LOCKED + start, os.SEEK_SET)
+    os.lseek(handle, FIRST_LOCK_BYTE + start, os.SEEK_SET)
     try:
         msvcrt.locking(handle, kind, length)  # type: ignore[attr-defined]
     finally:
@@ -101,7 +100,7 @@ def _windows_lock(handle: int, kind: int, start: int, length: int) -> None:
 
 
 def sync(path: Path) -> None:
-    """Write a file or a folder through to the disk; Windows cannot do it for a folder."""
+    """Flush a file or folder to the disk; on Windows, folders cannot be flushed."""
     if os.name == "nt" and path.is_dir():
         return
     handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
@@ -112,7 +111,7 @@ def sync(path: Path) -> None:
 
 
 def set_mode(handle: int, path: Path, mode: int) -> None:
-    """Set the permission bits of an open file; by its path where the system knows no other way."""
+    """Set the permission bits of an open file, by its path if the system has no other function."""
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
     else:
@@ -120,23 +119,23 @@ def set_mode(handle: int, path: Path, mode: int) -> None:
 
 
 def make_private(path: Path) -> bool:
-    """Take all permissions on a file or folder from other users, and return whether they have none now.
+    """Remove all permissions of other users on a file or folder, and return whether they have none.
 
-    A path that is missing, a symbolic link or another user's is not changed, and neither is anything on
-    Windows, where permissions are those of the folder.
+    Missing paths, symbolic links and files of other users are not changed. Nothing is changed on Windows,
+    where files have the permissions of their folder.
     """
     try:
         mode = path.lstat().st_mode
-        if os.name == "nt" or stat.S_ISLNK(mode) or not mode & OTHERS:
+        if os.name == "nt" or stat.S_ISLNK(mode) or not mode & OTHERS_MODE:
             return True
-        path.chmod(stat.S_IMODE(mode) & ~OTHERS)
-        return not path.lstat().st_mode & OTHERS  # some file systems have one mode for all files
+        path.chmod(stat.S_IMODE(mode) & ~OTHERS_MODE)
+        return not path.lstat().st_mode & OTHERS_MODE  # some file systems have a fixed mode
     except FileNotFoundError:
         return True
     except OSError:
         return False
 
 
-def is_own(path: Path) -> bool:
-    """Return whether a file is this user's; True where files have no numbers of users."""
+def is_owned_by_user(path: Path) -> bool:
+    """Return whether this user owns a file; True if the system has no user ids."""
     return not hasattr(os, "geteuid") or path.lstat().st_uid == os.geteuid()

@@ -1,4 +1,4 @@
-"""HTTP requests whose every wait is bounded and whose redirects never leave HTTPS, on httpx.
+"""HTTP requests with httpx: all waits have timeouts, and redirects never leave HTTPS.
 
 Proxies come from the environment (``https_proxy``, ``no_proxy``), trusted certificates from the system or
 from ``SSL_CERT_FILE``.
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 HEADERS = {"User-Agent": "uwaga", "Accept-Encoding": "identity"}
 CHUNK = 1 << 16
-COLLECTING = 0.02
+COLLECT_SECONDS = 0.02
 MAX_BLOCKS = 32
-"""Blocks of at most 64 KiB that are handed to a caller's thread at once."""
+"""Maximum number of blocks, of at most 64 KiB, that are passed to the caller's thread at once."""
 MAX_REDIRECTS = 5
-REDIRECTS = (301, 302, 303, 307, 308)
-PASSING = (408, 425, 429, 500, 502, 503, 504)
+REDIRECT_STATUSES = (301, 302, 303, 307, 308)
+TRANSIENT_STATUSES = (408, 425, 429, 500, 502, 503, 504)
 """Statuses after which the same request may succeed."""
 Result = TypeVar("Result")
 
@@ -48,56 +48,56 @@ class BrokenTransferError(CatalogueError):
     """A transfer was interrupted; the same request may succeed."""
 
 
-class NotThereError(CatalogueError):
+class NotFoundError(CatalogueError):
     """The server has no such file."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to wait for servers.
+    """Timeouts and limits of transfers.
 
     Attributes:
-        timeout: seconds until the headers of an answer have arrived, and between two blocks of its body.
+        timeout: seconds to wait for the headers of a response, and between two blocks of its body.
         window: seconds over which the speed is measured.
-        slowest: bytes a second below which a transfer is given up.
-        attempts: how often a file is requested; each attempt resumes where the last one broke off.
-        patience: seconds after which a request is not repeated if nothing has arrived in all its attempts.
+        min_speed: bytes per second below which a transfer is aborted.
+        attempts: maximum number of requests of a file; each resumes the transfer at the last byte.
+        patience: seconds without new bytes, over all attempts, after which a request is not repeated.
         pause: seconds before the second attempt, doubled before each further one.
-        together: files transferred at the same time.
+        parallel_files: number of files transferred at the same time.
     """
 
     timeout: float = 30.0
     window: float = 30.0
-    slowest: float = 2048.0
+    min_speed: float = 2048.0
     attempts: int = 4
     patience: float = 30.0
     pause: float = 1.0
-    together: int = 4
+    parallel_files: int = 4
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if (
                 not isinstance(value, int | float)
                 or not 0 <= value < float("inf")
-                or (value < 1 if name in ("attempts", "together") else value == 0 and name == "timeout")
+                or (value < 1 if name in ("attempts", "parallel_files") else value == 0 and name == "timeout")
             ):
                 raise SettingsError(f"Limits.{name}: {shown(value)} is not a valid limit")
 
 
 class HttpClient:
-    """Opens URLs for any number of threads; leaving its ``with`` block ends all that are open.
+    """A client for any number of threads, and a context manager that ends all open transfers.
 
-    httpx bounds the wait for each packet, and a server that sends one byte at a time would hold a caller for
-    ever. So requests run as tasks of an event loop in a thread of this client, where a deadline can cancel
+    The timeouts of httpx are per packet, so a server that sends one byte at a time would block a caller
+    forever. So requests run as tasks of an event loop in a thread of this client, where a deadline can cancel
     them.
 
     Args:
-        limits: limits on waiting times.
+        limits: timeouts and limits.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits, self.stopped = limits, threading.Event()
-        self._starting = threading.Lock()
+        self._start_lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: httpx.AsyncClient | None = None
 
@@ -115,8 +115,8 @@ class HttpClient:
         for _ in range(MAX_REDIRECTS + 1):
             response = Response(self, self._request(url, headers or {}), url)
             try:
-                if response.status not in REDIRECTS:
-                    if response.status in PASSING:
+                if response.status not in REDIRECT_STATUSES:
+                    if response.status in TRANSIENT_STATUSES:
                         raise BrokenTransferError(f"{public_url(url)}: {status_text(response.status)}")
                     yield response
                     return
@@ -130,7 +130,7 @@ class HttpClient:
 
         Args:
             call: sends the request.
-            received: returns the number of bytes that have arrived, which a repeated request keeps.
+            received: returns the number of bytes received so far, which a repeated request keeps.
         """
         latest, since = received(), time.monotonic()
 
@@ -144,16 +144,16 @@ class HttpClient:
         return retry(call, self.limits.attempts, self.limits.pause, may_succeed, self.stopped.wait)
 
     def stop(self) -> None:
-        """End every transfer; a thread that waits for one fails with :class:`BrokenTransferError`."""
+        """End all transfers; threads that wait for one raise :class:`BrokenTransferError`."""
         self.stopped.set()
-        with self._starting:
+        with self._start_lock:
             loop, self._loop = self._loop, None
         if loop is not None:
             loop.call_soon_threadsafe(loop.stop)
 
     def run(self, step: Coroutine[Any, Any, Result], seconds: float) -> Result:
-        """Return the result of one step of a transfer."""
-        with self._starting:
+        """Run one step of a transfer and return its result."""
+        with self._start_lock:
             loop = self._loop
             if loop is None or self.stopped.is_set():
                 step.close()
@@ -188,7 +188,7 @@ class HttpClient:
     def _open_client(self) -> httpx.AsyncClient:
         import httpx
 
-        with self._starting:
+        with self._start_lock:
             if self._client is None and not self.stopped.is_set():
                 try:
                     self._client = httpx.AsyncClient(
@@ -211,18 +211,22 @@ class Response:
 
     Attributes:
         status: the HTTP status.
-        length: bytes of the body, None where the server does not state them.
-        url: the address that answered, after all redirects.
+        length: number of bytes of the body; None if the server does not send it.
+        url: the URL of the response, after all redirects.
     """
 
     def __init__(self, client: HttpClient, response: httpx.Response, url: str) -> None:
         self._client, self._response, self.url = client, response, url
         self.status = response.status_code
-        stated = self.header("Content-Length")
-        self.length = int(stated) if stated.isascii() and stated.isdigit() and len(stated) < 19 else None
+        length_header = self.header("Content-Length")
+        self.length = (
+            int(length_header)
+            if length_header.isascii() and length_header.isdigit() and len(length_header) < 19
+            else None
+        )
 
     def header(self, name: str) -> str:
-        """Return the value of a header, empty where it is missing."""
+        """Return the value of a header, or an empty string if it is missing."""
         return str(self._response.headers.get(name, ""))
 
     def chunks(self) -> Iterator[bytes]:
@@ -247,10 +251,11 @@ class Response:
                 raise BrokenTransferError(f"{url}: {self._interruption(failure, total)}")
             if not chunk:
                 return
-            if (passed := time.monotonic() - started) >= limits.window:
-                if count < limits.slowest * passed:
+            if (elapsed := time.monotonic() - started) >= limits.window:
+                if count < limits.min_speed * elapsed:
                     raise CatalogueError(
-                        f"{url}: {count / passed:.0f} bytes a second, fewer than {limits.slowest:g}; gave up"
+                        f"{url}: {count / elapsed:.0f} bytes a second, fewer than {limits.min_speed:g}; "
+                        "gave up"
                     )
                 started, count = time.monotonic(), 0
 
@@ -264,63 +269,63 @@ class Response:
         return f"broke off: {reason(error)}"
 
     def close(self) -> None:
-        """End the connection."""
-        with contextlib.suppress(Exception):  # of a connection that is not needed any more
+        """Close the connection."""
+        with contextlib.suppress(Exception):  # the connection is no longer needed
             self._client.run(self._response.aclose(), self._client.limits.timeout)
 
 
-def is_url(place: str) -> bool:
-    """Return whether a place is an HTTP address; otherwise it is a path."""
-    return place.lower().startswith(("http://", "https://"))
+def is_url(location: str) -> bool:
+    """Return whether a location is an HTTP URL; otherwise it is a path."""
+    return location.lower().startswith(("http://", "https://"))
 
 
 def check_url(url: str) -> str:
-    """Return an address that may be opened."""
+    """Return a URL after checking that it may be opened."""
     try:
         parts = urllib.parse.urlsplit(url)
-        sound = parts.scheme.lower() in ("http", "https") and parts.hostname and (parts.port or 1) > 0
+        is_valid = parts.scheme.lower() in ("http", "https") and parts.hostname and (parts.port or 1) > 0
     except ValueError:
-        sound = False
-    if not sound or not url.isascii() or any(char <= " " or char == "\x7f" for char in url):
+        is_valid = False
+    if not is_valid or not url.isascii() or any(char <= " " or char == "\x7f" for char in url):
         raise CatalogueError(
             f"{shown(public_url(url))}: not an address that begins with https:// or http://; refused"
         )
     return url
 
 
-def public_url(place: str) -> str:
-    """Return an address without user, password and query, for messages and records; a path is unchanged."""
-    if not is_url(place):
-        return place
+def public_url(location: str) -> str:
+    """Return a URL without user, password and query, for messages and records; paths are unchanged."""
+    if not is_url(location):
+        return location
     try:
-        address = _without_credentials(place)
+        address = _without_credentials(location)
     except ValueError:
-        return place.partition("@")[2] or place
+        return location.partition("@")[2] or location
     return address.partition("?")[0]
 
 
 def join_url(base: str, path: str) -> str:
-    """Return the address or the path of ``path``, which has been checked to be relative, below ``base``."""
+    """Join a relative path, which has been checked, to a base URL or path."""
     if not is_url(base):
         return str(Path(base, path))
     return base.rstrip("/") + "/" + urllib.parse.quote(path, safe="/~+=@")
 
 
-def read_document(client: HttpClient, place: str, most: int) -> bytes:
+def read_document(client: HttpClient, location: str, max_bytes: int) -> bytes:
     """Return the content of a small file, remote or local."""
-    if not is_url(place):
-        return _read_file(place, most)
-    return client.repeat(lambda: _read_body(client, place, most))
+    if not is_url(location):
+        return _read_file(location, max_bytes)
+    return client.repeat(lambda: _read_body(client, location, max_bytes))
 
 
 def status_text(status: int) -> str:
-    """Describe an HTTP status in the words of the standard: a server's own may contain anything."""
+    """Return an HTTP status with its standard phrase, because a server's phrase may contain anything."""
     phrase = http.HTTPStatus(status).phrase if status in list(http.HTTPStatus) else ""
     return f"the server answers {status} {phrase}".rstrip()
 
 
 def reason(error: BaseException) -> str:
-    """Return in a few printable words why a connection failed."""
+    """Return a short, printable reason why a connection failed."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, TimeoutError) or type(cause).__name__.endswith("Timeout"):
@@ -334,13 +339,13 @@ def reason(error: BaseException) -> str:
 
 
 def to_json(values: object) -> bytes:
-    """Return a record as it is stored."""
+    """Return a record as the JSON that is stored."""
     return json.dumps(values, ensure_ascii=False, indent=2).encode("utf-8") + b"\n"
 
 
 async def _collect(body: AsyncIterator[bytes], blocks: list[bytes]) -> None:
     """Append the next block of a body, and those that follow within :data:`COLLECTING` seconds."""
-    end = time.monotonic() + COLLECTING
+    end = time.monotonic() + COLLECT_SECONDS
     while block := await anext(body, b""):
         blocks.append(block)
         if len(blocks) == MAX_BLOCKS or time.monotonic() >= end:
@@ -348,7 +353,7 @@ async def _collect(body: AsyncIterator[bytes], blocks: list[bytes]) -> None:
 
 
 def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Run an event loop until it is stopped, then cancel its tasks, which ends their connections."""
+    """Run an event loop until it is stopped, then cancel its tasks, which closes their connections."""
     try:
         loop.run_forever()
         loop.run_until_complete(_cancel_others())
@@ -369,31 +374,31 @@ def _without_credentials(url: str) -> str:
     return urllib.parse.urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def _read_body(client: HttpClient, url: str, most: int) -> bytes:
+def _read_body(client: HttpClient, url: str, max_bytes: int) -> bytes:
     with client.open(url) as response:
         if response.status in (404, 410):
-            raise NotThereError(f"{public_url(url)}: {status_text(response.status)}")
+            raise NotFoundError(f"{public_url(url)}: {status_text(response.status)}")
         if response.status != http.HTTPStatus.OK:
             raise CatalogueError(f"{public_url(url)}: {status_text(response.status)}")
         content = bytearray()
         for chunk in response.chunks():
             content += chunk
-            if len(content) > most:
-                raise CatalogueError(f"{public_url(url)}: more than {most} bytes; refused")
+            if len(content) > max_bytes:
+                raise CatalogueError(f"{public_url(url)}: more than {max_bytes} bytes; refused")
         return bytes(content)
 
 
-def _read_file(place: str, most: int) -> bytes:
+def _read_file(location: str, max_bytes: int) -> bytes:
     try:
-        return read_regular(Path(place), most)
+        return read_regular(Path(location), max_bytes)
     except FileNotFoundError:
-        raise NotThereError(f"{place}: no such file") from None
+        raise NotFoundError(f"{location}: no such file") from None
     except OSError as error:
-        raise CatalogueError(f"{place}: cannot be read: {error.strerror or error}") from None
+        raise CatalogueError(f"{location}: cannot be read: {error.strerror or error}") from None
 
 
 def _redirected(url: str, location: str) -> str:
-    """Return the address that a redirect leads to, without credentials, and never from HTTPS to HTTP."""
+    """Return the target of a redirect, without credentials; redirects from HTTPS to HTTP are errors."""
     try:
         target = urllib.parse.urljoin(_without_credentials(url), location)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when they are used (PEP 562)."""
+"""Lazy imports of the names of a package (PEP 562)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], object], Callab
 
     Args:
         package: the package's ``__name__``.
-        file: its ``__file__``, beside which the stub is.
+        file: the package's ``__file__``; the stub is in the same folder.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_bytes())
     modules = {

@@ -1,4 +1,4 @@
-"""Untrusted local files, opened so that a pipe or a device in their place cannot block the process."""
+"""Opening untrusted local files, so that a pipe or device instead of a file cannot block the process."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from uwaga.files.handles import BINARY, NO_WAIT
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading; refuse a pipe or a device, which may never end, without waiting."""
-    number = os.open(path, os.O_RDONLY | NO_WAIT | BINARY)
+    """Open a regular file for reading; raise OSError for a pipe or device, without waiting for it."""
+    handle = os.open(path, os.O_RDONLY | NO_WAIT | BINARY)
     try:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(errno.EINVAL, "not a file", str(path))
-        return os.fdopen(number, "rb")
+        return os.fdopen(handle, "rb")
     except BaseException:
-        os.close(number)
+        os.close(handle)
         raise
 
 
-def read_regular(path: Path, most: int) -> bytes:
-    """Return the content of a regular file."""
+def read_regular(path: Path, max_bytes: int) -> bytes:
+    """Return the content of a regular file of at most ``max_bytes``."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise OSError(errno.EFBIG, f"larger than {most} bytes", str(path))
+        if size > max_bytes:
+            raise OSError(errno.EFBIG, f"larger than {max_bytes} bytes", str(path))
         return file.read(size)

@@ -1,7 +1,7 @@
-"""Local files and objects behind URLs, read and written; fsspec reaches the object stores.
+"""Reading and writing of local files and of objects in object stores, by fsspec.
 
 fsspec supports ``s3://`` with s3fs, ``gs://`` with gcsfs, ``abfs://`` with adlfs, ``https://`` with aiohttp,
-and others. A failed call is repeated, and a failed read resumes at its byte.
+and others. Failed calls are repeated, and failed reads resume at the same byte.
 """
 
 from __future__ import annotations
@@ -22,25 +22,33 @@ from uwaga.files.retry import retry
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
 _CREDENTIALS = re.compile(r"(://)(?:[^/@\s]*@)?([^?\s]*)(?:\?\S*)?")
 ATTEMPTS = 6
-"""Calls of an object store before its failure is reported."""
+"""Maximum number of calls to an object store before its failure is reported."""
 PAUSE = 0.25  # seconds before the second attempt; doubled before each further one
-BLOCK = 1 << 17
-VERSIONS = ("etag", "version_id", "generation", "checksum", "content-md5", "last-modified", "lastmodified")
-TIMES = ("mtime", "modified", "last_modified", "created")
-"""Names that stores give to the version of an object's content, and to its time."""
-WITH_FOLDERS = ("ftp", "hdfs", "sftp", "smb", "ssh", "webhdfs")
-"""Protocols whose folders must exist before a file is written; in others a folder is a part of a name."""
-LASTING = (FileNotFoundError, ImportError, IsADirectoryError, PermissionError, UwagaError)
-"""Failures that a repeated call would meet again."""
+BLOCK_BYTES = 1 << 17
+VERSION_KEYS = (
+    "etag",
+    "version_id",
+    "generation",
+    "checksum",
+    "content-md5",
+    "last-modified",
+    "lastmodified",
+)
+TIME_KEYS = ("mtime", "modified", "last_modified", "created")
+"""Keys of the version of an object's content, and of its modification time, in different stores."""
+FOLDER_PROTOCOLS = ("ftp", "hdfs", "sftp", "smb", "ssh", "webhdfs")
+"""Protocols whose folders must be created before a file is written; in others, folders are part of names."""
+PERMANENT_ERRORS = (FileNotFoundError, ImportError, IsADirectoryError, PermissionError, UwagaError)
+"""Errors that a repeated call would raise again."""
 Result = TypeVar("Result")
 
 
 class StoreRefusedError(DataError):
-    """An object store does not answer or refuses access; nothing is known of the object itself."""
+    """An object store does not respond or denies access; nothing is known about the object."""
 
 
 class StoredFile(NamedTuple):
-    """A file in a store: its name below the store's place, with slashes, and its size in bytes."""
+    """A file in a store: its name relative to the store, with slashes, and its size in bytes."""
 
     name: str
     size: int
@@ -49,24 +57,24 @@ class StoredFile(NamedTuple):
 class FileStore(Protocol):
     """A folder or a single file, local or in an object store.
 
-    All methods raise DataError, which names the file.
+    All methods raise DataError that names the file.
 
     Attributes:
-        name: the place for messages, without keys and passwords.
+        name: the location without credentials, for messages.
     """
 
     name: str
 
     def files(self) -> list[StoredFile]:
-        """List all files by name; a single file lists itself, a missing place nothing."""
+        """Return all files, sorted by name: itself for a single file, none for a missing location."""
         ...
 
     def open(self, name: str) -> io.BufferedReader:
-        """Open a file for reading and seeking."""
+        """Open a file for reading; it is seekable."""
         ...
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace a file's content; after an error it is unchanged or missing."""
+        """Replace the content of a file; after an error, it is unchanged or missing."""
         ...
 
     def remove(self, name: str) -> None:
@@ -74,7 +82,7 @@ class FileStore(Protocol):
         ...
 
     def contains(self, other: FileStore) -> bool:
-        """Return whether another place is this one or inside it."""
+        """Return whether another location is this one or inside it."""
         ...
 
 
@@ -84,15 +92,15 @@ def is_url(name: str | Path) -> bool:
 
 
 def hide_credentials(url: str) -> str:
-    """Return a URL without the keys, password and query in it, for messages and records."""
+    """Return a URL without its credentials and query, for messages and records."""
     return _CREDENTIALS.sub(r"\1\2", url).rstrip("/")
 
 
 def identify(name: str | Path) -> dict[str, Any]:
-    """Return the ``name``, ``size`` and ``version`` of a file, which tell it from another or a later one.
+    """Return the ``name``, ``size`` and ``version`` of a file, which identify its content.
 
-    All values are JSON. The version of a local file is its time of modification; that of an object is its
-    ETag or the store's equivalent, None where there is none.
+    All are JSON values. The version of a local file is its modification time; that of an object is its ETag
+    or the store's equivalent, or None if there is none.
     """
     if is_url(name):
         return {"name": name, **_identify(hide_credentials(str(name)), *_filesystem(str(name)))}
@@ -109,26 +117,28 @@ def identify(name: str | Path) -> dict[str, Any]:
 def open_stream(name: str | Path) -> io.BufferedReader:
     """Open a local file or an object for reading and, unless it is a pipe, seeking.
 
-    A failed read of an object is repeated from its byte. The reads raise DataError if that does not help, or
-    if the object has changed meanwhile.
+    A failed read of an object is repeated from the same byte. Reads raise DataError if that does not help, or
+    if the object has changed.
     """
     if is_url(name):
-        return io.BufferedReader(_RemoteFile(hide_credentials(str(name)), *_filesystem(str(name))), BLOCK)
+        return io.BufferedReader(
+            _RemoteFile(hide_credentials(str(name)), *_filesystem(str(name))), BLOCK_BYTES
+        )
     try:
-        return io.BufferedReader(Path(name).open("rb", buffering=0), BLOCK)
+        return io.BufferedReader(Path(name).open("rb", buffering=0), BLOCK_BYTES)
     except FileNotFoundError:
         raise DataError(f"{name}: no such file") from None
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error.strerror}") from None
 
 
-def open_store(place: str) -> FileStore:
-    """Open the place that a path or a URL (``s3://bucket/folder``) names; it need not exist yet."""
-    if not is_url(place):
-        return LocalStore(Path(place))
-    if place.startswith("file://"):
-        return LocalStore(Path(unquote(urlsplit(place).path)))
-    return ObjectStore(place)
+def open_store(location: str) -> FileStore:
+    """Open the store at a path or URL (``s3://bucket/folder``), which need not exist."""
+    if not is_url(location):
+        return LocalStore(Path(location))
+    if location.startswith("file://"):
+        return LocalStore(Path(unquote(urlsplit(location).path)))
+    return ObjectStore(location)
 
 
 class LocalStore:
@@ -140,7 +150,7 @@ class LocalStore:
 
     @property
     def folder(self) -> Path:
-        """The folder, or that of the file."""
+        """The folder, or the folder of the file."""
         return self.path.parent if self.path.is_file() else self.path
 
     def files(self) -> list[StoredFile]:
@@ -204,13 +214,13 @@ class ObjectStore:
 
     def open(self, name: str) -> io.BufferedReader:
         path = self._path if self._is_file else f"{self._path}/{name}"
-        return io.BufferedReader(_RemoteFile(self._place(name), self._system, path), BLOCK)
+        return io.BufferedReader(_RemoteFile(self._location(name), self._system, path), BLOCK_BYTES)
 
     def write(self, name: str, content: bytes) -> None:
         path = f"{self._path}/{name}"
 
-        def put() -> None:
-            if self._url.startswith(tuple(f"{protocol}://" for protocol in WITH_FOLDERS)):
+        def upload() -> None:
+            if self._url.startswith(tuple(f"{protocol}://" for protocol in FOLDER_PROTOCOLS)):
                 self._system.makedirs(self._path, exist_ok=True)
             self._system.pipe_file(path, content)
             self._system.invalidate_cache()
@@ -218,26 +228,26 @@ class ObjectStore:
             if size != len(content):
                 raise OSError(f"it holds {size} bytes of {len(content)}")
 
-        _call(self._place(name), put)
+        _call(self._location(name), upload)
 
     def remove(self, name: str) -> None:
         def delete() -> None:
             with contextlib.suppress(FileNotFoundError):
                 self._system.rm_file(f"{self._path}/{name}")
 
-        _call(self._place(name), delete)
+        _call(self._location(name), delete)
 
     def contains(self, other: FileStore) -> bool:
         if not isinstance(other, ObjectStore) or self._system != other._system:
             return False
         return f"{other._path}/".startswith(f"{self._path}/")
 
-    def _place(self, name: str) -> str:
+    def _location(self, name: str) -> str:
         return self.name if self._is_file else f"{self.name}/{name}"
 
 
 class _RemoteFile(io.RawIOBase):
-    """An object that is opened again at its present byte after a failure."""
+    """An object that is reopened at the current byte after a failure."""
 
     def __init__(self, name: str, system: Any, path: str) -> None:
         self._name, self._system, self._path = name, system, path
@@ -274,7 +284,7 @@ class _RemoteFile(io.RawIOBase):
                 raise
 
         try:
-            content = retry(read, ATTEMPTS, PAUSE, _is_passing)
+            content = retry(read, ATTEMPTS, PAUSE, _is_transient)
         except UwagaError:
             raise
         except Exception as error:  # of any of fsspec's libraries
@@ -287,7 +297,7 @@ class _RemoteFile(io.RawIOBase):
         self._file_offset = self._offset
         return len(content)
 
-    def _read(self, most: int) -> bytes:
+    def _read(self, size: int) -> bytes:
         if self._size is not None and self._offset >= self._size:
             return b""
         if self._file is None:
@@ -296,21 +306,21 @@ class _RemoteFile(io.RawIOBase):
             self._file, self._file_offset = self._system.open(self._path, "rb"), 0
         if self._file_offset != self._offset:
             self._seek_file()
-        content: bytes = self._file.read(most)
-        if not content and most and self._size is not None:
+        content: bytes = self._file.read(size)
+        if not content and size and self._size is not None:
             raise EOFError(f"it ended at byte {self._offset}")
         return content
 
     def _seek_file(self) -> None:
-        """Move the opened object to the present byte; a server without ranges is read up to there."""
+        """Seek the opened object to the current byte; without range requests, read up to it."""
         try:
             self._file.seek(self._offset)
         except (OSError, ValueError, NotImplementedError):
             self._drop()
             self._file = self._system.open(self._path, "rb")
-            left = self._offset
-            while left and (skipped := self._file.read(min(left, BLOCK))):
-                left -= len(skipped)
+            remaining = self._offset
+            while remaining and (skipped := self._file.read(min(remaining, BLOCK_BYTES))):
+                remaining -= len(skipped)
         self._file_offset = self._offset
 
     def _drop(self) -> None:
@@ -326,46 +336,46 @@ class _RemoteFile(io.RawIOBase):
 
 def _filesystem(name: str) -> tuple[Any, str]:
     """Return the file system of a URL, and the path in it."""
-    place = hide_credentials(name)
+    public_name = hide_credentials(name)
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise MissingExtraError(f"{place}: URLs need fsspec: `pip install fsspec`") from None
+        raise MissingExtraError(f"{public_name}: URLs need fsspec: `pip install fsspec`") from None
     try:
         system, path = url_to_fs(name)
         return system, str(path)
     except ImportError as error:  # "Install s3fs to access S3"
-        raise MissingExtraError(f"{place}: {_message(error)}, with pip") from None
+        raise MissingExtraError(f"{public_name}: {_message(error)}, with pip") from None
     except Exception as error:  # of any of fsspec's libraries
-        raise DataError(f"{place}: {_message(error)}") from None
+        raise DataError(f"{public_name}: {_message(error)}") from None
 
 
 def _identify(name: str, system: Any, path: str) -> dict[str, Any]:
-    def look_up() -> Mapping[str, Any]:
+    def fetch_info() -> Mapping[str, Any]:
         system.invalidate_cache()
-        facts: Mapping[str, Any] = system.info(path)
-        return facts
+        info: Mapping[str, Any] = system.info(path)
+        return info
 
-    facts = _call(name, look_up)
-    if facts.get("type") == "directory":
+    info = _call(name, fetch_info)
+    if info.get("type") == "directory":
         raise DataError(f"{name}: a folder, not a file; name the files in it")
-    size = facts.get("size")
-    values = {str(key).lower(): value for key, value in facts.items() if value is not None}
-    version = next((str(values[key]) for key in (*VERSIONS, *TIMES) if key in values), None)
+    size = info.get("size")
+    values = {str(key).lower(): value for key, value in info.items() if value is not None}
+    version = next((str(values[key]) for key in (*VERSION_KEYS, *TIME_KEYS) if key in values), None)
     return {"size": None if size is None else int(size), "version": version}
 
 
-def _call(place: str, call: Callable[[], Result]) -> Result:
-    """Call an object store, again after passing failures."""
+def _call(location: str, call: Callable[[], Result]) -> Result:
+    """Call an object store, and repeat the call after transient errors."""
     try:
-        return retry(call, ATTEMPTS, PAUSE, _is_passing)
+        return retry(call, ATTEMPTS, PAUSE, _is_transient)
     except UwagaError:
         raise
     except FileNotFoundError:
-        raise DataError(f"{place}: no such object") from None
+        raise DataError(f"{location}: no such object") from None
     except Exception as error:  # of any of fsspec's libraries
         raise StoreRefusedError(
-            f"{place}: the object store failed or refused the request: {_message(error)}; when "
+            f"{location}: the object store failed or refused the request: {_message(error)}; when "
             "it responds again, rerun the same command to resume"
         ) from None
 
@@ -374,5 +384,5 @@ def _message(error: Exception) -> str:
     return _CREDENTIALS.sub(r"\1\2", reason(error))
 
 
-def _is_passing(error: Exception) -> bool:
-    return not isinstance(error, LASTING)
+def _is_transient(error: Exception) -> bool:
+    return not isinstance(error, PERMANENT_ERRORS)

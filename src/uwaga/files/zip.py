@@ -1,10 +1,10 @@
-"""Untrusted zip archives: their directory is checked before anything is unpacked, and members are bounded.
+"""Reading untrusted zip archives: the directory is checked before anything is decompressed.
 
 Model files (``.npz``, ``pytorch_model.bin``, Argos packages) and documents (``.docx``, ``.epub``, ``.odt``)
 are zip archives. Only stored and deflated members are read: a few hundred bytes of bzip2 or LZMA can expand
-to gigabytes that their libraries unpack at once. :mod:`zipfile` returns no more bytes of a member than the
-directory states, inflates them in blocks and verifies the checksum; this module bounds what the directory may
-state.
+to gigabytes that their libraries decompress at once. :mod:`zipfile` returns no more bytes of a member than
+its size in the directory, inflates them in blocks and verifies the checksum; this module limits the sizes in
+the directory.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from uwaga.errors import ModelError, UwagaError, reason, shown
 from uwaga.files.regular import open_regular
 
 CHUNK = 1 << 20
-UTF8 = 1 << 11
+UTF8_FLAG = 1 << 11
 """The flag of a member whose name is stored in UTF-8."""
-ENCRYPTED = 1
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+ENCRYPTED_FLAG = 1
+COMPRESSION_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ZipMember = zipfile.ZipInfo
-"""A member as the directory describes it."""
-DAMAGE = (
+"""A member as described in the directory."""
+DAMAGE_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, LookupError),
     *(NotImplementedError, RuntimeError, OverflowError),
 )
@@ -41,22 +41,22 @@ DAMAGE = (
 
 @dataclass(frozen=True)
 class ZipRules:
-    """The bounds of one kind of archive, and the wording of its errors.
+    """The limits of a kind of archive, and texts of its error messages.
 
     Attributes:
         error: the class of the errors.
-        max_members: members in an archive.
-        max_directory: bytes of the directory.
-        max_total: bytes of all members, unpacked; ``None`` for no bound.
-        max_member: bytes of a member that is read whole; ``None`` for no bound.
-        max_ratio: unpacked bytes for each packed byte.
-        slack: unpacked bytes that a member may have beyond ``max_ratio``.
-        folders: whether folders are listed among the members.
-        problem: returns why a member is refused, or an empty string.
-        too_many: ends the message about too many members.
-        locked: ends the message about a link or an encrypted member.
-        packed: ends the message about another compression method.
-        too_large: ends the message about a member that is too large to read.
+        max_members: maximum number of members.
+        max_directory: maximum bytes of the directory.
+        max_total: maximum uncompressed bytes of all members; ``None`` for no limit.
+        max_member: maximum bytes of a member that is read at once; ``None`` for no limit.
+        max_ratio: maximum uncompressed bytes per compressed byte.
+        slack: uncompressed bytes of a member allowed beyond ``max_ratio``.
+        folders: whether folders are included in the members.
+        problem: returns why a member is rejected, or an empty string.
+        too_many: end of the message about too many members.
+        locked: end of the message about a link or an encrypted member.
+        packed: end of the message about another compression method.
+        too_large: end of the message about a member that is too large to read.
     """
 
     error: type[UwagaError]
@@ -100,7 +100,7 @@ class Archive:
 
     @contextmanager
     def open(self, name: str) -> Iterator[IO[bytes]]:
-        """Open a member as a stream; its checksum is verified when all of it has been read."""
+        """Open a member as a stream; its checksum is verified at its end."""
         try:
             try:
                 stream = self._file.open(self.members[name])
@@ -108,35 +108,35 @@ class Archive:
                 raise zipfile.BadZipFile(str(error)) from None
             with stream:
                 yield stream
-        except DAMAGE as error:
+        except DAMAGE_ERRORS as error:
             raise self._rules.error(
                 f"{self.path}: {shown(name)} is damaged ({reason(error)}); fetch or save the file again"
             ) from None
 
-    def read(self, name: str, most: int | None = None) -> bytes:
-        """Return all bytes of a member.
+    def read(self, name: str, max_bytes: int | None = None) -> bytes:
+        """Return the content of a member.
 
         Args:
             name: the name of the member.
-            most: bytes that it may have; by default those of the rules.
+            max_bytes: maximum number of bytes; default: that of the rules.
         """
         if name not in self.members:
             raise self._rules.error(f"{self.path}: lacks {shown(name)}, so it is incomplete")
-        if (bound := self._rules.max_member if most is None else most) is not None:
-            self.check_size(name, bound)
+        if (limit := self._rules.max_member if max_bytes is None else max_bytes) is not None:
+            self.check_size(name, limit)
         with self.open(name) as stream:
             return stream.read()
 
-    def check_size(self, name: str, most: int) -> None:
-        """Refuse a member of more than ``most`` bytes."""
+    def check_size(self, name: str, max_bytes: int) -> None:
+        """Check that a member has at most ``max_bytes`` bytes."""
         size = self.members[name].file_size
-        if size > most:
+        if size > max_bytes:
             raise self._rules.error(
-                f"{self.path}: {shown(name)} has {size} bytes, more than {most}; {self._rules.too_large}"
+                f"{self.path}: {shown(name)} has {size} bytes, more than {max_bytes}; {self._rules.too_large}"
             )
 
     def check_sums(self, *names: str) -> None:
-        """Read members, by default all of them, and verify their checksums."""
+        """Verify the checksums of members, by default of all."""
         for name in names or self.members:
             with self.open(name) as stream:
                 while stream.read(CHUNK):
@@ -150,37 +150,37 @@ def open_zip(path: Path, rules: ZipRules) -> Iterator[Archive]:
         size = plain.seek(0, io.SEEK_END)
         directory = _BoundedFile(plain, rules.max_directory)
         with zipfile.ZipFile(directory) as file:
-            directory.most = None
+            directory.max_bytes = None
             yield Archive(path, file, size, rules)
 
 
 @contextmanager
-def open_archive(path: Path, what: str) -> Iterator[Archive]:
-    """Open a model file; damage that shows while the block parses its members is reported, too.
+def open_archive(path: Path, kind: str) -> Iterator[Archive]:
+    """Open a model file; damage found while the block parses its members is reported, too.
 
     Args:
         path: the file.
-        what: a noun phrase for messages, such as "a .npz file".
+        kind: a noun phrase for messages, such as "a .npz file".
     """
     try:
         with open_zip(path, MODEL_FILES) as archive:
             yield archive
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except DAMAGE as error:
-        raise ModelError(f"{path}: damaged or not {what} ({reason(error)}); fetch it again") from None
+    except DAMAGE_ERRORS as error:
+        raise ModelError(f"{path}: damaged or not {kind} ({reason(error)}); fetch it again") from None
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a file is a zip archive, judged by its end."""
+    """Return whether a file is a zip archive, according to its end."""
     return zipfile.is_zipfile(path)
 
 
 class ArchiveWriter:
-    """Writes a new archive with the members of another one.
+    """Writes a new archive with members of another one.
 
     Args:
-        file: where the archive is written.
+        file: the file to write.
         comment: the comment of the archive.
     """
 
@@ -191,10 +191,10 @@ class ArchiveWriter:
     @contextmanager
     def member(self, old: ZipMember) -> Iterator[IO[bytes]]:
         """Open a stream for the content of a member that has the name, date and attributes of ``old``."""
-        fresh = copy.copy(old)
-        fresh.extra = _without_zip64(old.extra)
-        fresh.flag_bits &= UTF8
-        with self._zip.open(fresh, "w", force_zip64=old.file_size > 1 << 30) as stream:
+        new_member = copy.copy(old)
+        new_member.extra = _without_zip64(old.extra)
+        new_member.flag_bits &= UTF8_FLAG
+        with self._zip.open(new_member, "w", force_zip64=old.file_size > 1 << 30) as stream:
             yield stream
 
     def copy(self, archive: Archive, name: str) -> None:
@@ -207,22 +207,22 @@ class ArchiveWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write the directory. After an error the archive is discarded, so a second error is ignored."""
-        with contextlib.suppress(*(() if kind is None else (OSError, *DAMAGE))):
+        """Write the directory. After an error the archive is discarded, so further errors are ignored."""
+        with contextlib.suppress(*(() if kind is None else (OSError, *DAMAGE_ERRORS))):
             self._zip.close()
 
 
 def _checked_members(
     path: Path, members: list[ZipMember], size: int, rules: ZipRules
 ) -> dict[str, ZipMember]:
-    """Return the members by name after checking each against the rules; ``size`` is that of the file."""
+    """Check the members against the rules and return them by name; ``size`` is the size of the file."""
     if len(members) > rules.max_members:
         raise rules.error(f"{path}: holds {len(members)} members, {rules.too_many}")
     if sum(member.compress_size for member in members) > size:
         raise rules.error(f"{path}: its members overlap; refused")
-    most = rules.max_total
-    if most is not None and sum(member.file_size for member in members) > most:
-        raise rules.error(f"{path}: would unpack to more than {most >> 30} GiB; refused")
+    max_total = rules.max_total
+    if max_total is not None and sum(member.file_size for member in members) > max_total:
+        raise rules.error(f"{path}: would unpack to more than {max_total >> 30} GiB; refused")
     checked: dict[str, ZipMember] = {}
     for member in members:
         name = member.filename
@@ -235,9 +235,9 @@ def _checked_members(
 
 
 def _member_problem(member: ZipMember, rules: ZipRules) -> str:
-    if member.flag_bits & ENCRYPTED or stat.S_ISLNK(member.external_attr >> 16):
+    if member.flag_bits & ENCRYPTED_FLAG or stat.S_ISLNK(member.external_attr >> 16):
         return f"is a link or encrypted; {rules.locked}"
-    if member.compress_type not in METHODS:
+    if member.compress_type not in COMPRESSION_METHODS:
         return f"is compressed by method {member.compress_type}; {rules.packed}"
     if member.file_size > rules.max_ratio * member.compress_size + rules.slack:
         return f"would unpack from {member.compress_size} to {member.file_size} bytes; refused"
@@ -245,26 +245,26 @@ def _member_problem(member: ZipMember, rules: ZipRules) -> str:
 
 
 def _without_zip64(extra: bytes) -> bytes:
-    """Drop the ZIP64 field, which holds the old size, from a member's extra fields."""
-    kept, at = b"", 0
-    while at + 4 <= len(extra):
-        end = at + 4 + int.from_bytes(extra[at + 2 : at + 4], "little")
-        if extra[at : at + 2] != b"\x01\x00":
-            kept += extra[at:end]
-        at = end
-    return kept
+    """Return the extra fields of a member without the ZIP64 field, which contains the old size."""
+    fields, position = b"", 0
+    while position + 4 <= len(extra):
+        end = position + 4 + int.from_bytes(extra[position + 2 : position + 4], "little")
+        if extra[position : position + 2] != b"\x01\x00":
+            fields += extra[position:end]
+        position = end
+    return fields
 
 
 class _BoundedFile(io.BufferedIOBase):
-    """A file that refuses reads of more than ``most`` bytes: :mod:`zipfile` reads the directory at once."""
+    """A file with a maximum number of bytes per read, because :mod:`zipfile` reads the directory at once."""
 
-    def __init__(self, file: BinaryIO, most: int) -> None:
+    def __init__(self, file: BinaryIO, max_bytes: int) -> None:
         self._file = file
-        self.most: int | None = most
+        self.max_bytes: int | None = max_bytes
 
     def read(self, size: int | None = -1, /) -> bytes:
         count = -1 if size is None else size
-        if self.most is not None and count > self.most:
+        if self.max_bytes is not None and count > self.most:
             raise zipfile.BadZipFile(f"a directory of {count} bytes")
         return self._file.read(count)
 
@@ -283,7 +283,7 @@ class _BoundedFile(io.BufferedIOBase):
 
 def _model_name_problem(member: ZipMember) -> str:
     name = member.filename
-    if member.orig_filename != name or not (member.flag_bits & UTF8 or name.isascii()):
+    if member.orig_filename != name or not (member.flag_bits & UTF8_FLAG or name.isascii()):
         return "is not a name in UTF-8; refused"
     return ""
 

@@ -1,11 +1,11 @@
-"""Jobs over corpora: pairs for training, made by translating one side of the lines of a corpus or text.
+"""Jobs over corpora: training pairs from the machine translation of source or target lines.
 
 Distillation (:mod:`uwaga.jobs.distillation`) gives source lines a teacher's targets. Back-translation
-(Sennrich 2016) gives lines of the target language translated sources: what people wrote stays the target, so
-that the decoder learns from it. Sampled sources teach more than the best ones when there is much text (Edunov
-2018), and a tag at their start lets the model tell them from real ones (Caswell 2019).
+(Sennrich 2016) gives lines of the target language translated sources: the target is text that people wrote,
+so the decoder learns from it. With much text, sampled sources are more useful than the best ones (Edunov
+2018), and a tag at their start lets the model distinguish them from real ones (Caswell 2019).
 
-Line n of the parts is line n of the input, whatever happens to it.
+Line n of the parts is line n of the input, even if it cannot be translated.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from uwaga.data.report import Fault
 from uwaga.data.sources import check_rereadable, find_sources
 from uwaga.errors import DataError, SettingsError, shown
 from uwaga.files.atomic import new_file
-from uwaga.files.lines import check_compression, compressed, read_lines
+from uwaga.files.lines import check_compression, open_compressed, read_lines
 from uwaga.files.store import LocalStore
 from uwaga.jobs.distillation import TargetChoice
 from uwaga.jobs.engine import Block, EncodedPart, InputRecord, Job, Manifest, Position
@@ -68,7 +68,7 @@ class CorpusInput:
     read: Callable[[], Iterator[CorpusLine]]
 
     def identify(self) -> CorpusIdentity:
-        """Read the input once to detect any damage before work begins.
+        """Read the input once to detect any damage before the job starts.
 
         The SHA-256 is of the decompressed lines, so files may be moved and compressed.
 
@@ -152,7 +152,7 @@ def distil_job(
     Raises:
         DataError: the input cannot be read, or lacks the references to choose by.
         ModelError: there is no such model.
-        SettingsError: an option is impossible.
+        SettingsError: an option is invalid.
     """
     choice = spec.choice or TargetChoice()
     spec = replace(spec, choice=choice)
@@ -191,7 +191,7 @@ def backtranslate_job(
         SettingsError: the tag is not a single word, or the column is negative.
     """
     check_tag(tag)
-    spec.chosen().locations()  # reports a missing model before the text is read
+    spec.select_models().locations()  # reports a missing model before the text is read
     source = text_input(text, column)
     settings: dict[str, Setting] = {"tag": tag, "column": column}
     return CorpusJob(folder, "backtranslate", spec, source, source.identify(), part_rows, settings)
@@ -250,7 +250,7 @@ class CorpusJob(Job):
                 text = ""
             pairs.append(self._pair(line, text))
         buffer = io.BytesIO()
-        with compressed(Path(self.part_name(0)), buffer) as file:
+        with open_compressed(Path(self.part_name(0)), buffer) as file:
             for source, target in pairs:
                 file.write(f"{source.translate(_BREAKS)}\t{target.translate(_BREAKS)}\n".encode())
         return EncodedPart(
@@ -291,7 +291,7 @@ class CorpusJob(Job):
 
 
 def check_join(job: CorpusJob, path: Path) -> None:
-    """Refuse to join the parts of a job into a file that the job needs.
+    """Check that joining the parts of a job into a file does not overwrite what the job needs.
 
     Raises:
         SettingsError: it is the input, or lies in the job's folder.
@@ -309,14 +309,14 @@ def check_join(job: CorpusJob, path: Path) -> None:
 
 
 def join_parts(folder: Path, manifest: Manifest, path: Path) -> None:
-    """Write all parts of a finished job into one file; ``.gz``, ``.zst`` and ``.xz`` compress it.
+    """Write all parts of a finished job into one file, compressed if it ends in ``.gz``, ``.zst`` or ``.xz``.
 
     Raises:
         DataError: a part cannot be read, or the file cannot be written.
         MissingExtraError: its name ends in .zst, and zstandard is not installed.
     """
     check_compression(path)
-    with new_file(path) as file, compressed(path, file) as packed:
+    with new_file(path) as file, open_compressed(path, file) as packed:
         for name in manifest.parts:
             try:
                 with gzip.open(folder / name, "rb") as part:
@@ -341,11 +341,13 @@ def check_tag(tag: str) -> None:
 
 
 def _suffixes(spec: TranslationSpec) -> tuple[str, str]:
-    """Return the file name suffixes of a Moses corpus: the languages asked for, or the first model's."""
+    """Return the file name suffixes of a Moses corpus: the requested languages, or the first model's."""
     languages = formats.describe(find_model(spec.models[0])).languages
     codes = [
-        chosen or (available[0] if len(available) == 1 else "")
-        for chosen, available in zip((spec.load.source, spec.load.target), languages or ((), ()), strict=True)
+        language or (available[0] if len(available) == 1 else "")
+        for language, available in zip(
+            (spec.load.source, spec.load.target), languages or ((), ()), strict=True
+        )
     ]
     return codes[0] or "src", codes[1] or "tgt"
 

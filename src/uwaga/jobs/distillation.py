@@ -1,9 +1,9 @@
 """Sequence-level knowledge distillation (Kim & Rush 2016): a teacher's translations as a student's targets.
 
-The student is trained on ``-log p(ŷ | x)`` with the teacher's best ``ŷ`` in the place of the reference
+The student is trained on ``-log p(ŷ | x)`` with the teacher's best translation ``ŷ`` instead of the reference
 (their §3.2), or with the candidate of the teacher's n-best list ``T`` that is most similar to the reference
 ``y``, ``ỹ = argmax_{t ∈ T} sim(t, y)`` (sequence-level interpolation, §3.3). Without references, the
-candidate of the least Bayes risk can stand in (:mod:`uwaga.search.mbr`).
+candidate with the least Bayes risk can be used (:mod:`uwaga.search.mbr`).
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from uwaga.search.options import Utility
 from uwaga.settings.options import check_one_of
 
 Choose = Literal["reference", "mbr", "model"]
-CHOICES: tuple[Choose, ...] = get_args(Choose)
+TARGET_CHOICES: tuple[Choose, ...] = get_args(Choose)
 
 
 @dataclass(frozen=True)
 class TargetChoice:
-    """How one of the teachers' candidates becomes the target.
+    """How the target is chosen from the teachers' candidates.
 
     Attributes:
         choose: ``reference``: the candidate most similar to any reference of the line; ``mbr``: the one of
-            the highest expected utility, each teacher having equal weight; ``model``: the teacher's own best.
+            the highest expected utility, each teacher having equal weight; ``model``: the teacher's best.
         utility: the measure of similarity; None is ``chrf`` for ``mbr`` and ``bleu`` otherwise.
         nbest: candidates per teacher; with ``model`` only the best is searched for.
-        pool: several models are separate teachers whose candidates are put together, instead of an ensemble:
+        pool: several models are separate teachers whose candidates are pooled, instead of an ensemble:
             for models that do not share a vocabulary.
 
     Raises:
-        SettingsError: no such choice; or a pool is to choose its own best, but scores of different models
-            are not comparable.
+        SettingsError: no such choice; or a pool of models with ``model``, because the scores of different
+            models are not comparable.
     """
 
     choose: Choose = "reference"
@@ -48,7 +48,7 @@ class TargetChoice:
 
     def __post_init__(self) -> None:
         """Check the choice and fill in the defaults that depend on it."""
-        check_one_of("choose", self.choose, CHOICES)
+        check_one_of("choose", self.choose, TARGET_CHOICES)
         if self.choose == "model" and self.pool:
             raise SettingsError(
                 "a pool of models has no best candidate of its own, as scores of different models are not "
@@ -58,7 +58,7 @@ class TargetChoice:
         object.__setattr__(self, "nbest", 1 if self.choose == "model" else self.nbest)
 
     def widened(self, options: SearchOptions) -> SearchOptions:
-        """Return search options that give as many candidates; the beam is widened to hold them."""
+        """Return the search options with the number of candidates, and a beam that can hold them."""
         beam = options.beam if options.sample else max(options.beam, self.nbest)
         return replace(options, nbest=self.nbest, beam=beam)
 
@@ -66,13 +66,13 @@ class TargetChoice:
 def choose_target(
     choice: TargetChoice, translations: Sequence[Translation], references: Sequence[str], sampled: bool
 ) -> Translation:
-    """Return the candidate that becomes the target, or a failed translation if every teacher failed.
+    """Choose the target from the candidates; return a failed translation if every teacher failed.
 
     Args:
         choice: how to choose.
         translations: (teachers,) of the line, each with its alternatives.
         references: the references of the line.
-        sampled: whether the candidates were drawn, so that each has the same weight.
+        sampled: whether the candidates were sampled, so that all have the same weight.
     """
     lists = [[best, *best.alternatives] for best in translations if best.error is None]
     candidates = [candidate for nbest in lists for candidate in nbest]
@@ -92,8 +92,8 @@ def _weights(nbest: Sequence[Translation], sampled: bool) -> list[float]:
     """Return the probability of each candidate among those of its teacher: equal for samples."""
     if sampled:
         return [1.0] * len(nbest)
-    top = max(candidate.log_prob for candidate in nbest)
-    if not math.isfinite(top):
+    max_log_prob = max(candidate.log_prob for candidate in nbest)
+    if not math.isfinite(max_log_prob):
         return [1 / len(nbest)] * len(nbest)
-    shares = [math.exp(candidate.log_prob - top) for candidate in nbest]
+    shares = [math.exp(candidate.log_prob - max_log_prob) for candidate in nbest]
     return [share / sum(shares) for share in shares]

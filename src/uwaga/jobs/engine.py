@@ -1,11 +1,12 @@
-"""The engine of resumable jobs: every row of an input is written once, in parts that survive a crash.
+"""Resumable jobs: each row of an input is written exactly once, in parts that survive a crash.
 
 A job writes numbered parts (``part-00000.parquet``, …) and a record of them, ``manifest.json``, into a folder
-or an object store. A part appears atomically, and its bytes depend on its rows, the models and the settings
-alone, so a job that was killed and resumed ends with the same bytes as one that ran through.
+or an object store. A part is written atomically, and its bytes depend only on its rows, the models and the
+settings, so a job that was killed and resumed produces the same bytes as an uninterrupted one.
 
-The engine knows neither tables nor corpora. A front end (:mod:`uwaga.jobs.table`, :mod:`uwaga.jobs.corpus`)
-derives from :class:`Job`: it reads the input in blocks of rows and encodes a translated block as a part.
+This module depends on neither tables nor corpora. A front end (:mod:`uwaga.jobs.table`,
+:mod:`uwaga.jobs.corpus`) subclasses :class:`Job` to read the input in blocks of rows and to encode a
+translated block as a part.
 """
 
 from __future__ import annotations
@@ -31,26 +32,26 @@ from uwaga.jobs.workers import TaskResult, WorkerPool, Workers
 from uwaga.settings import StrictModel, parse
 
 MANIFEST = "manifest.json"
-LARGEST_MANIFEST = 1 << 28  # bytes
+MAX_MANIFEST_BYTES = 1 << 28  # bytes
 BLOCKS_PER_WORKER = 2
-"""Blocks in memory per worker: the one it translates and the one that waits for it."""
-LISTED_FAILURES = 100
-"""Failed rows that the record of a part lists; further ones are only counted."""
+"""Blocks in memory per worker: the one being translated and the next one."""
+MAX_LISTED_FAILURES = 100
+"""Maximum number of failed rows that the record of a part lists; further ones are only counted."""
 SAVE_INTERVAL = 50
-"""Least time between two writes of the manifest, as a multiple of the time that one takes."""
-Kind = Literal["batch", "distil", "backtranslate"]
+"""Minimum time between two writes of the manifest, as a multiple of the duration of a write."""
+JobKind = Literal["batch", "distil", "backtranslate"]
 PART_NAME = re.compile(r"part-\d{5,}\.[a-z.]+")
 
 
 class StoredModel(StrictModel):
-    """A model by the name it was given and the SHA-256 of its files."""
+    """A model: its name as given by the user, and the SHA-256 of its files."""
 
     name: str
     sha256: str
 
 
 class InputRecord(StrictModel):
-    """The input of a job: its name as it was given, its format and size, and a SHA-256 that identifies it.
+    """The input of a job: its name as given by the user, its format and size, and an identifying SHA-256.
 
     For a table the SHA-256 is of the names and sizes of its files, for a corpus of its decompressed lines.
     """
@@ -89,7 +90,7 @@ class PartRecord(StrictModel):
         rows: number of rows, one for each row of the input.
         bytes: size of the part.
         sha256: the SHA-256 of the part.
-        empty: texts that were null or empty and stay so.
+        empty: texts that are null or empty, in the input as in the part.
         failed: texts that could not be translated.
         cut: translations that reached the length limit.
         failures: (row, reason) of the first failed texts; rows count from 1 within the input file.
@@ -107,16 +108,16 @@ class PartRecord(StrictModel):
 
 
 class Manifest(StrictModel):
-    """The record of a job: what it is and which of its parts are finished.
+    """The record of a job: its inputs and settings, and the finished parts.
 
     Attributes:
         format: version of this record.
-        kind: verb that started the job.
-        uwaga: version that does the work.
+        kind: command that started the job.
+        uwaga: version of uwaga that runs the job.
         settings: the options that affect the result.
         models: in the order in which they were named.
-        input: what is read.
-        part_rows: most rows of a part.
+        input: the input.
+        part_rows: maximum number of rows of a part.
         finished: whether all parts are written.
         damaged: the unreadable file that stopped the job; it may be repaired, replaced or removed.
         skipped: files that could not be read to their end, if the job skips them.
@@ -124,7 +125,7 @@ class Manifest(StrictModel):
     """
 
     format: Literal[1] = 1
-    kind: Kind
+    kind: JobKind
     uwaga: str
     settings: dict[str, Setting] = Field(default_factory=dict)
     models: tuple[StoredModel, ...]
@@ -135,14 +136,14 @@ class Manifest(StrictModel):
     skipped: tuple[SkippedFile, ...] = ()
     parts: dict[str, PartRecord] = Field(default_factory=dict)
 
-    def total(self, what: Literal["rows", "empty", "failed", "cut", "bytes"]) -> int:
-        """Return the sum of a count over the finished parts."""
-        return sum(int(getattr(part, what)) for part in self.parts.values())
+    def total(self, count: Literal["rows", "empty", "failed", "cut", "bytes"]) -> int:
+        """Return the sum of a count over all finished parts."""
+        return sum(int(getattr(part, count)) for part in self.parts.values())
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what must stay the same on resuming: all but the progress and the names of files and models.
+        """Return the values that must not change when resuming: all but progress and names.
 
-        Files and models may have moved since; their checksums identify them.
+        Files and models may have been moved or renamed; their checksums identify them.
         """
         values = self.model_dump(mode="json", exclude={"parts", "finished", "damaged", "skipped"})
         del values["input"]["name"]
@@ -162,7 +163,7 @@ class DamagedInputError(DataError):
 
 
 class Position(NamedTuple):
-    """Start of a part: its number, the index of its input file and of its first row in that file."""
+    """Start of a part: its number, and the indices of its input file and of its first row in that file."""
 
     number: int = 0
     file: int = 0
@@ -170,9 +171,9 @@ class Position(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The rows of one part as they were read.
+    """The rows of one part as read.
 
-    ``progress`` is the share of the whole input read up to their end; ``content`` is for the front end.
+    ``progress`` is the share of the input read up to their end; ``content`` is for the front end.
     """
 
     position: Position
@@ -194,28 +195,28 @@ class EncodedPart(NamedTuple):
 class JobProgress(Protocol):
     """Receives the progress of a job."""
 
-    def begin(self, rows: int, share: float, total: int | None) -> None:
-        """``rows`` rows, ``share`` of the input, were finished by an earlier run.
+    def start(self, rows: int, share: float, total: int | None) -> None:
+        """Start with ``rows`` rows, ``share`` of the input, that an earlier run finished.
 
-        ``total`` is the number of all rows, None where it is not known.
+        ``total`` is the number of rows of the input; None if unknown.
         """
         ...
 
     def finish_part(self, name: str, record: PartRecord, share: float) -> None:
-        """A part was written; with it ``share`` of the input is finished."""
+        """Report a written part, after which ``share`` of the input is finished."""
         ...
 
 
 class Job(ABC):
-    """A job: where it writes, how its workers translate, and its manifest before the first part.
+    """A job: its target, how its workers translate, and its manifest before the first part.
 
     Args:
         target: folder or object store of the parts.
         spec: how the workers translate.
-        kind: the verb that starts the job.
+        kind: the command that starts the job.
         settings: options besides those of ``spec`` that affect the result.
-        source: what identifies the input.
-        part_rows: most rows of a part.
+        source: identifies the input.
+        part_rows: maximum number of rows of a part.
     """
 
     suffix: str
@@ -225,7 +226,7 @@ class Job(ABC):
         self,
         target: FileStore,
         spec: TranslationSpec,
-        kind: Kind,
+        kind: JobKind,
         settings: dict[str, Setting],
         source: InputRecord,
         part_rows: int,
@@ -239,7 +240,9 @@ class Job(ABC):
             settings={**settings, **spec.settings()},
             models=tuple(
                 StoredModel(name=name, sha256=sha256)
-                for (name, _), sha256 in zip(spec.chosen().locations(), self.fingerprint.models, strict=True)
+                for (name, _), sha256 in zip(
+                    spec.select_models().locations(), self.fingerprint.models, strict=True
+                )
             ),
             input=source,
             part_rows=part_rows,
@@ -247,7 +250,7 @@ class Job(ABC):
 
     @abstractmethod
     def read(self, start: Position) -> Iterator[Block]:
-        """Yield the blocks of the input from a position on, where a block begins."""
+        """Yield the blocks of the input, starting with the block at a position."""
 
     @abstractmethod
     def encode(self, block: Block, translated: list[TranslatedText]) -> EncodedPart:
@@ -255,13 +258,13 @@ class Job(ABC):
 
     @abstractmethod
     def share_before(self, start: Position) -> float:
-        """Return the share of the input that lies before a position."""
+        """Return the share of the input before a position."""
 
     def check_unchanged(self) -> None:  # noqa: B027 (an input that is read once needs no check)
-        """Refuse an input that changed while it was read."""
+        """Raise an error if the input changed while it was read."""
 
     def with_repairs(self, started: Manifest) -> Manifest:
-        """Return a started job's manifest, without the parts of a damaged file that was repaired since."""
+        """Return a started job's manifest without the parts of a damaged file that has been repaired."""
         return started
 
     def part_name(self, number: int) -> str:
@@ -271,7 +274,7 @@ class Job(ABC):
 
 @dataclass
 class _State:
-    """A job in progress; ``saved`` and ``duration`` are when and how long the manifest was last written."""
+    """A job in progress; ``saved`` is when the manifest was last written, ``duration`` how long that took."""
 
     manifest: Manifest
     parts: dict[str, PartRecord] = field(default_factory=dict)
@@ -280,18 +283,18 @@ class _State:
 
 
 def run_job(job: Job, workers: Workers, progress: JobProgress) -> Manifest:
-    """Write the parts that are missing and return the manifest of the whole job.
+    """Write the missing parts and return the manifest of the complete job.
 
     Args:
         job: from :func:`uwaga.jobs.table.batch_job`, :func:`uwaga.jobs.corpus.distil_job` or
             :func:`uwaga.jobs.corpus.backtranslate_job`.
-        workers: started only if there is something left to translate.
+        workers: started only if texts remain to be translated.
         progress: receives the progress.
     """
-    with _locked(job.target):
-        state = _resumed(job)
-        start = _first_missing(job, state.parts)
-        progress.begin(state.manifest.total("rows"), job.share_before(start), job.manifest.input.lines)
+    with _lock(job.target):
+        state = _load_state(job)
+        start = _first_missing_position(job, state.parts)
+        progress.start(state.manifest.total("rows"), job.share_before(start), job.manifest.input.lines)
         if state.manifest.finished:
             return state.manifest
         try:
@@ -309,7 +312,7 @@ def run_job(job: Job, workers: Workers, progress: JobProgress) -> Manifest:
 
 
 def read_manifest(target: FileStore) -> Manifest | None:
-    """Return the manifest in a target, None if the target is empty."""
+    """Return the manifest of a target, or None if the target is empty."""
     names = [file.name for file in target.files() if not file.name.startswith(".") and file.name != LOCK]
     if not names:
         return None
@@ -317,24 +320,24 @@ def read_manifest(target: FileStore) -> Manifest | None:
         raise DataError(
             f"{target.name}: not the folder of a job: it holds {names[0]} but no {MANIFEST}; choose a new one"
         )
-    path, way_out = f"{target.name}/{MANIFEST}", "delete the folder to start over, or choose another one"
+    path, remedy = f"{target.name}/{MANIFEST}", "delete the folder to start over, or choose another one"
     with target.open(MANIFEST) as file:
-        content = file.read(LARGEST_MANIFEST)
+        content = file.read(MAX_MANIFEST_BYTES)
     try:
         values = json.loads(content)
     except (ValueError, RecursionError):
-        raise DataError(f"{path}: damaged (not JSON); {way_out}") from None
+        raise DataError(f"{path}: damaged (not JSON); {remedy}") from None
     if not isinstance(values, dict) or values.get("format") != 1:
         version = values.get("format") if isinstance(values, dict) else None
-        raise DataError(f"{path}: format {shown(version)}, not 1; {way_out}")
+        raise DataError(f"{path}: format {shown(version)}, not 1; {remedy}")
     try:
         return parse(Manifest, values, path)
     except SettingsError as error:
-        raise DataError(f"{error}; {way_out}") from None
+        raise DataError(f"{error}; {remedy}") from None
 
 
-def _locked(target: FileStore) -> contextlib.AbstractContextManager[object]:
-    """Return the lock of a local folder; object stores have none."""
+def _lock(target: FileStore) -> contextlib.AbstractContextManager[object]:
+    """Return a lock on a local folder; object stores have none."""
     if not isinstance(target, LocalStore):
         return contextlib.nullcontext()
     if target.path.exists() and not target.path.is_dir():
@@ -346,12 +349,12 @@ def _locked(target: FileStore) -> contextlib.AbstractContextManager[object]:
     return RunLock(target.path, "writes parts", "another output folder")
 
 
-def _resumed(job: Job) -> _State:
-    """Return the state that the target's manifest records, or a new one."""
+def _load_state(job: Job) -> _State:
+    """Return the state recorded in the target's manifest, or a new one."""
     sizes = {file.name: file.size for file in job.target.files()}
     started = read_manifest(job.target)
     if started is None or not (started.parts or any(map(PART_NAME.fullmatch, sizes))):
-        return _State(job.manifest)  # a job that failed before its first part has no say
+        return _State(job.manifest)  # ignore a job that failed before its first part
     recorded, started = started, job.with_repairs(started)
     check_same_job(
         job.target.name,
@@ -371,7 +374,7 @@ def _resumed(job: Job) -> _State:
 
 
 def _check_parts(target: FileStore, parts: Mapping[str, PartRecord], sizes: Mapping[str, int]) -> None:
-    """Refuse parts that changed since they were written; in an object store only their sizes are compared."""
+    """Check that parts have not changed since they were written; in an object store, only by their size."""
     for name, record in parts.items():
         changed = not PART_NAME.fullmatch(name) or sizes[name] != record.bytes
         if not changed and isinstance(target, LocalStore):
@@ -384,8 +387,8 @@ def _check_parts(target: FileStore, parts: Mapping[str, PartRecord], sizes: Mapp
             )
 
 
-def _first_missing(job: Job, parts: Mapping[str, PartRecord]) -> Position:
-    """Return where the first part begins that is missing."""
+def _first_missing_position(job: Job, parts: Mapping[str, PartRecord]) -> Position:
+    """Return the position of the first missing part."""
     position = Position()
     while (part := parts.get(job.part_name(position.number))) is not None:
         position = Position(position.number + 1, part.file, part.first + part.rows)
@@ -393,7 +396,7 @@ def _first_missing(job: Job, parts: Mapping[str, PartRecord]) -> Position:
 
 
 def _write_missing(job: Job, state: _State, start: Position, workers: Workers, progress: JobProgress) -> None:
-    """Write all missing parts from a position on; before an input error, those of all blocks read so far."""
+    """Write all missing parts from a position on; on an input error, first write all blocks read so far."""
     pool: WorkerPool | None = None
     in_flight: dict[int, Block] = {}
     read_error: DataError | None = None
@@ -408,13 +411,13 @@ def _write_missing(job: Job, state: _State, start: Position, workers: Workers, p
                     continue
                 pool = pool or workers.pool(job.spec, job.fingerprint)
                 while len(in_flight) >= BLOCKS_PER_WORKER * pool.count:
-                    _write_result(job, state, in_flight, pool.take(), progress)
+                    _write_result(job, state, in_flight, pool.get_result(), progress)
                 in_flight[number] = block
                 pool.put(block.task)
         except DataError as error:
             read_error = error
         while pool is not None and in_flight:
-            _write_result(job, state, in_flight, pool.take(), progress)
+            _write_result(job, state, in_flight, pool.get_result(), progress)
     finally:
         if pool is not None:
             pool.close()
@@ -425,7 +428,7 @@ def _write_missing(job: Job, state: _State, start: Position, workers: Workers, p
 def _write_result(
     job: Job, state: _State, in_flight: dict[int, Block], result: TaskResult, progress: JobProgress
 ) -> None:
-    """Write the part of a translated block; a block that two workers translated is written once."""
+    """Write the part of a translated block, once even if two workers translated it."""
     block = in_flight.pop(result.number, None)
     if block is not None:
         _write_part(job, state, block, result.translated, progress)
@@ -448,7 +451,7 @@ def _write_part(
         empty=part.empty,
         failed=len(part.failures),
         cut=part.cut,
-        failures=tuple(part.failures[:LISTED_FAILURES]),
+        failures=tuple(part.failures[:MAX_LISTED_FAILURES]),
     )
     state.parts[name] = record
     if time.monotonic() - state.saved > max(1.0, SAVE_INTERVAL * state.duration):

@@ -1,7 +1,7 @@
-"""Workers on the nodes of a Ray cluster: actors, each with its own model.
+"""Workers on the nodes of a Ray cluster: actors that each load the models.
 
-Ray Data splits, merges and reorders blocks, and gives them no names by which a later run could resume; so
-these are plain actors, each given one block at a time.
+Ray Data is not used: it splits, merges and reorders blocks, and its blocks have no names by which a later run
+could resume. These are plain actors that get one block at a time.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from uwaga.jobs.translation import (
     worker_fingerprint,
 )
 
-POLL = 2.0
+POLL_SECONDS = 2.0
 """Seconds between two checks of whether the job was closed."""
 
 
 class RayTranslator:
-    """The actor: the models, on the node where Ray placed it."""
+    """The actor: the models, on a node that Ray chose."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self._spec = TranslationSpec.from_dict(spec)
         self._translator: TaskTranslator | None = None
 
-    def begin(self) -> dict[str, Any]:
+    def load(self) -> dict[str, Any]:
         """Load the models and return their fingerprint."""
         try:
             self._translator = TaskTranslator(self._spec)
@@ -59,7 +59,7 @@ class RayCluster:
     """A Ray cluster that this process has joined, or started for itself.
 
     Args:
-        address: ``auto`` for the one that runs here or that RAY_ADDRESS names, ``local`` for a new one on the
+        address: ``auto`` for the cluster on this machine or in RAY_ADDRESS, ``local`` for a new one on the
             cores of this machine, or ``HOST:PORT``.
     """
 
@@ -83,7 +83,7 @@ class RayCluster:
 
     @property
     def cores(self) -> int:
-        """Number of CPU cores of all nodes."""
+        """The number of CPU cores of all nodes."""
         return int(self._ray.cluster_resources().get("CPU", 1))
 
     def worker(self, spec: TranslationSpec) -> RayWorker:
@@ -91,25 +91,26 @@ class RayCluster:
         return RayWorker(self._ray, spec)
 
     def close(self) -> None:
-        """Leave the cluster; one that was started here ends."""
+        """Leave the cluster, and stop it if this object started it."""
         if self._joined:
             self._ray.shutdown()
 
 
 class RayWorker:
-    """The job's handle of an actor."""
+    """A handle to an actor."""
 
     def __init__(self, ray: Any, spec: TranslationSpec) -> None:
         self._ray = ray
         self._closed = False
-        # The pool replaces a lost actor: restarted by Ray, it would keep its task until it found room.
-        kind = ray.remote(num_cpus=max(1, spec.load.threads), max_restarts=0, max_task_retries=0)(
+        # The pool replaces a lost actor. If Ray restarted it, its task would wait until a node has free
+        # cores.
+        actor_class = ray.remote(num_cpus=max(1, spec.load.threads), max_restarts=0, max_task_retries=0)(
             RayTranslator
         )
-        self._actor = kind.remote(spec.to_dict())
+        self._actor = actor_class.remote(spec.to_dict())
 
-    def begin(self) -> WorkerFingerprint:
-        return WorkerFingerprint.from_values(self._answer(self._actor.begin.remote()))
+    def load(self) -> WorkerFingerprint:
+        return WorkerFingerprint.from_values(self._answer(self._actor.load.remote()))
 
     def translate(self, task: Task) -> list[TranslatedText]:
         return [TranslatedText(*values) for values in self._answer(self._actor.translate.remote(*task))]
@@ -125,7 +126,7 @@ class RayWorker:
         errors = self._ray.exceptions
         while True:
             try:
-                answer = self._ray.get(reference, timeout=POLL)
+                answer = self._ray.get(reference, timeout=POLL_SECONDS)
                 break
             except errors.GetTimeoutError:
                 if self._closed:

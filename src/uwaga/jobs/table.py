@@ -26,13 +26,13 @@ from uwaga.jobs.table_formats import (
     TableFormat,
     TextColumn,
     find_format,
-    is_itself,
+    names_file,
 )
 from uwaga.jobs.translation import Setting, Task, TranslatedText, TranslationSpec
 from uwaga.languages.detection import AUTO
 
 PART_BYTES = 1 << 24
-"""Bytes of rows after which a part ends, however few they are."""
+"""Bytes of rows after which a part ends, whatever the number of rows."""
 
 
 def batch_job(
@@ -45,7 +45,7 @@ def batch_job(
     part_rows: int = 10_000,
     skip: bool = False,
 ) -> TableJob:
-    """Create a job that translates columns of a table into parts with the same rows.
+    """Create a job that translates columns of a table and writes parts with the same rows.
 
     Args:
         source: a file, a folder or a URL.
@@ -53,9 +53,9 @@ def batch_job(
         spec: how to translate.
         columns: the columns to translate; none for plain text.
         format_name: ``parquet``, ``jsonl`` or ``text``; None to infer it from the file names.
-        part_rows: most rows of a part.
-        skip: whether a line that cannot be read becomes an error of its row, and a damaged file is left where
-            its damage begins; otherwise both stop the job. It may be changed when a job is resumed.
+        part_rows: maximum number of rows of a part.
+        skip: whether an unreadable line becomes an error of its row, and a damaged file is read only up to
+            its damage; otherwise both stop the job. It may be changed when a job is resumed.
 
     Raises:
         DataError: there is nothing to read, or a column is missing.
@@ -67,16 +67,17 @@ def batch_job(
         raise SettingsError(
             "--from auto is not supported, because a table may mix languages: name the language with --from"
         )
-    reads, writes = open_store(source), open_store(target)
-    if reads.contains(writes) or writes.contains(reads):
+    source_store, target_store = open_store(source), open_store(target)
+    if source_store.contains(target_store) or target_store.contains(source_store):
         raise SettingsError(
-            f"{writes.name} and {reads.name}: one is inside the other; write the parts to another folder"
+            f"{target_store.name} and {source_store.name}: one is inside the other; write the parts to "
+            "another folder"
         )
-    if isinstance(writes, LocalStore) and writes.path.exists() and not writes.path.is_dir():
-        raise DataError(f"{writes.name}: is a file; OUT is the folder for the parts")
-    format_, files = find_format(reads.name, reads.files(), format_name)
+    if isinstance(target_store, LocalStore) and target_store.path.exists() and not target_store.path.is_dir():
+        raise DataError(f"{target_store.name}: is a file; OUT is the folder for the parts")
+    format_, files = find_format(source_store.name, source_store.files(), format_name)
     columns = _checked_columns(format_, columns)
-    return TableJob(reads, writes, spec, format_, files, columns, part_rows, skip)
+    return TableJob(source_store, target_store, spec, format_, files, columns, part_rows, skip)
 
 
 class TableJob(Job):
@@ -107,7 +108,7 @@ class TableJob(Job):
             format=format_.name,
             files=len(files),
             bytes=sum(file.size for file in files),
-            sha256=_listing_sum(files),
+            sha256=_listing_sha256(files),
         )
         super().__init__(target, spec, "batch", settings, record, part_rows)
 
@@ -169,14 +170,14 @@ class TableJob(Job):
         if damaged is None or self.manifest.input.sha256 == started.input.sha256:
             return started
         before, after = self.files[: damaged.file], self.files[damaged.file :]
-        is_removed = (damaged.before, damaged.after) == (_listing_sum(before), _listing_sum(after))
+        is_removed = (damaged.before, damaged.after) == (_listing_sha256(before), _listing_sha256(after))
         if not is_removed and (not after or damaged != self._damaged(damaged.file)):
             return started  # other files changed too: another input
         parts = {name: part for name, part in started.parts.items() if part.file < damaged.file}
         return started.model_copy(update={"input": self.manifest.input, "parts": parts, "finished": False})
 
     def _check_columns(self) -> None:
-        """Check the columns in the first file, or with ``skip`` in the first that has them."""
+        """Check the columns of the first file, or with ``skip`` of the first file that has them."""
         for index, file in enumerate(self.files):
             try:
                 self.format.check(self._source_file(file), self.columns)
@@ -193,7 +194,7 @@ class TableJob(Job):
 
     def _source_file(self, file: StoredFile) -> SourceFile:
         name = self.source.name
-        name = name if is_itself(name, file) else f"{name}/{file.name}"
+        name = name if names_file(name, file) else f"{name}/{file.name}"
         return SourceFile(name, file.size, lambda: self.source.open(file.name), self.skip)
 
     def _damaged(self, index: int) -> DamagedFile:
@@ -201,13 +202,13 @@ class TableJob(Job):
         return DamagedFile(
             file=index,
             name=self.files[index].name,
-            before=_listing_sum(before),
-            after=_listing_sum(after),
+            before=_listing_sha256(before),
+            after=_listing_sha256(after),
         )
 
 
 def _checked_columns(format_: TableFormat, columns: Columns) -> Columns:
-    """Return the columns; for plain text its only one."""
+    """Return the columns, or the only column of plain text."""
     if format_.name != "text":
         if not columns.columns:
             raise SettingsError(
@@ -233,7 +234,7 @@ def _task(number: int, rows: BlockRows) -> Task:
     return Task(number, "row", numbers, texts, [])
 
 
-def _listing_sum(files: Sequence[StoredFile]) -> str:
+def _listing_sha256(files: Sequence[StoredFile]) -> str:
     """Return the SHA-256 of the names and sizes of files."""
     digest = hashlib.sha256()
     for file in files:

@@ -13,18 +13,24 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from uwaga.errors import DataError, MissingExtraError, SettingsError, reason, shown
-from uwaga.files.lines import COMPRESSED, damage, decompressed
+from uwaga.files.lines import COMPRESSED_SUFFIXES, damage_error, open_decompressed
 from uwaga.files.store import StoredFile
 from uwaga.jobs.translation import TranslatedText
 from uwaga.settings.options import check_one_of
 
 FormatName = Literal["parquet", "jsonl", "text"]
-SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "text"}
-LONGEST_ROW = 1 << 26
-"""Bytes of a line; a longer one is not a row, and must not fill the memory."""
-BATCH_ROWS, BATCH_BYTES = 512, 1 << 22  # read of a Parquet file at once: rows, and about how many bytes
-PAGE_BYTES = 1 << 20  # of a column read at once, or a page; without a limit it is the whole row group
-FIXED_BYTES = 8  # size counted for a value of fixed length
+SUFFIX_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".txt": "text",
+}
+MAX_ROW_BYTES = 1 << 26
+"""Maximum length of a row in bytes; longer lines are errors, so that they do not fill the memory."""
+BATCH_ROWS, BATCH_BYTES = 512, 1 << 22  # batch of a Parquet file: maximum rows and approximate bytes
+PAGE_BYTES = 1 << 20  # bytes of a column, or a page, read at once; without a limit, a complete row group
+FIXED_BYTES = 8  # assumed size of a value of fixed length
 
 
 class TextColumn(NamedTuple):
@@ -44,7 +50,7 @@ class TextColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns to translate, and which columns to add besides their translations.
+    """The columns to translate, and the columns to add besides the translations.
 
     For translations in ``de`` these are ``de_score``, ``de_alignment`` and, always, ``de_error``.
     """
@@ -53,8 +59,10 @@ class Columns:
     score: bool = False
     alignment: bool = False
 
-    def added(self, column: TextColumn, cell: TranslatedText) -> Iterator[tuple[str, str | float | None]]:
-        """Yield the name and value of each column added to a row, in order."""
+    def new_values(
+        self, column: TextColumn, cell: TranslatedText
+    ) -> Iterator[tuple[str, str | float | None]]:
+        """Yield the name and value of each new column of a row, in order."""
         yield column.target, cell.text
         if self.score:
             yield f"{column.target}_score", cell.score
@@ -63,8 +71,8 @@ class Columns:
         yield f"{column.target}_error", cell.error
 
     def names(self) -> list[str]:
-        """Return the names of all added columns."""
-        names = [name for column in self.columns for name, _ in self.added(column, TranslatedText(None))]
+        """Return the names of all new columns."""
+        names = [name for column in self.columns for name, _ in self.new_values(column, TranslatedText(None))]
         for name in names:
             if names.count(name) > 1:
                 raise SettingsError(
@@ -74,9 +82,9 @@ class Columns:
 
 
 class BlockLimit:
-    """Ends a block after ``rows`` rows, or with the row that brings it to ``size`` bytes.
+    """Ends a block after ``rows`` rows, or after the row with which it reaches ``size`` bytes.
 
-    Where a block ends depends on its own rows alone, so reading may start at any block.
+    The end of a block depends only on its rows, so reading may start at any block.
     """
 
     def __init__(self, rows: int, size: int) -> None:
@@ -95,15 +103,15 @@ class BlockLimit:
 
 @dataclass(frozen=True)
 class BlockRows:
-    """Rows of one file that become one part.
+    """Rows of a file that are written as one part.
 
     Attributes:
         first: index of the first row in its file.
         count: number of rows.
-        texts: (columns, rows) the texts to translate; None where there is none.
-        share: the share of the file that has been read up to their end.
-        content: the rows as they were read, for the format that writes them again.
-        faults: (column, row) → why a cell is not a text.
+        texts: (columns, rows) the texts to translate; None for null.
+        share: the share of the file read up to their end.
+        content: the rows as read, which the format writes back.
+        faults: (column, row) → why a cell is not text.
     """
 
     first: int
@@ -115,10 +123,10 @@ class BlockRows:
 
 
 class SourceFile(NamedTuple):
-    """A file to read: its name for messages, its size in bytes, and how to open it.
+    """A file to read: its name for messages, its size in bytes, and a function that opens it.
 
-    With ``skip`` a line that cannot be read becomes a fault of its row, and the last block before damage may
-    have fewer rows than others.
+    With ``skip``, an unreadable line becomes a fault of its row, and the last block before damage may have
+    fewer rows than the others.
     """
 
     name: str
@@ -128,7 +136,7 @@ class SourceFile(NamedTuple):
 
 
 class TableFormat(Protocol):
-    """A file format with rows."""
+    """A file format of tables."""
 
     name: str
     suffix: str
@@ -138,7 +146,7 @@ class TableFormat(Protocol):
         ...
 
     def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
-        """Yield the rows of a file from index ``first`` on, block by block."""
+        """Yield the rows of a file in blocks, starting with the row of index ``first``."""
         ...
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
@@ -147,7 +155,7 @@ class TableFormat(Protocol):
 
 
 class _Line(NamedTuple):
-    """A line as it was read, its number from 1, and why it is not text."""
+    """A line as read, its number counted from 1, and why it is not text."""
 
     content: bytes
     number: int
@@ -179,9 +187,9 @@ class TextFormat:
 
     def read(self, file: SourceFile, columns: Columns, first: int, limit: BlockLimit) -> Iterator[BlockRows]:
         for start, lines in _blocks(file, first, limit):
-            read = [line.text(file) for line in lines]
-            texts = [text.replace("\r", " ") for text, _ in read]
-            faults = {(0, index): fault for index, (_, fault) in enumerate(read) if fault}
+            decoded = [line.text(file) for line in lines]
+            texts = [text.replace("\r", " ") for text, _ in decoded]
+            faults = {(0, index): fault for index, (_, fault) in enumerate(decoded) if fault}
             yield BlockRows(start, len(lines), [texts], lines[-1].share, faults=faults)
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
@@ -189,15 +197,15 @@ class TextFormat:
         return "".join(f"{text}\n" for text in texts).encode()
 
 
-class _WrittenRow(NamedTuple):
-    """The bytes of a row as it was read: of an object up to its closing brace, or of a blank line."""
+class _RawRow(NamedTuple):
+    """The bytes of a row as read: an object without its closing brace, or a blank line."""
 
     content: memoryview
     is_object: bool
 
 
 class JsonLinesFormat:
-    """One JSON object per line; the line stays as it was written, and the new keys are appended to it."""
+    """One JSON object per line; the original text is kept, and the new keys are appended to it."""
 
     name, suffix = "jsonl", ".jsonl"
 
@@ -227,32 +235,32 @@ class JsonLinesFormat:
         content = []
         for index, line in enumerate(lines):
             row, fault = _json_object(line, file)
-            content.append(_WrittenRow(_before_brace(line, bool(fault)), row is not None or bool(fault)))
-            for place, column in enumerate(columns.columns):
+            content.append(_RawRow(_without_brace(line, bool(fault)), row is not None or bool(fault)))
+            for column_index, column in enumerate(columns.columns):
                 value = (row or {}).get(column.source)
                 if value is not None and not isinstance(value, str):
-                    faults[place, index] = f"{column.source} holds {shown(value)}, not text"
+                    faults[column_index, index] = f"{column.source} holds {shown(value)}, not text"
                     value = None
                 elif fault:
-                    faults[place, index] = fault
-                texts[place].append(value)
+                    faults[column_index, index] = fault
+                texts[column_index].append(value)
         return BlockRows(start, len(lines), texts, lines[-1].share, content, faults)
 
     def write(self, rows: BlockRows, columns: Columns, cells: Sequence[Sequence[TranslatedText]]) -> bytes:
-        written: list[bytes | memoryview] = []
+        chunks: list[bytes | memoryview] = []
         assert isinstance(rows.content, list)
         for index, row in enumerate(rows.content):
-            written.append(row.content)
+            chunks.append(row.content)
             if row.is_object:
                 added = [
                     f"{json.dumps(name, ensure_ascii=False)}: {_json(value)}"
                     for column, translated in zip(columns.columns, cells, strict=True)
-                    for name, value in columns.added(column, translated[index])
+                    for name, value in columns.new_values(column, translated[index])
                 ]
                 comma = b"" if row.content[-1:] == b"{" else b", "
-                written.append(comma + ", ".join(added).encode() + b"}")
-            written.append(b"\n")
-        return b"".join(written)
+                chunks.append(comma + ", ".join(added).encode() + b"}")
+            chunks.append(b"\n")
+        return b"".join(chunks)
 
 
 def _json(value: str | float | None) -> str:
@@ -278,8 +286,8 @@ def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, 
     return None, fault
 
 
-def _before_brace(line: _Line, is_bad: bool) -> memoryview:
-    """Return the bytes of an object before its closing brace, which are not copied; a bad line is ``{``."""
+def _without_brace(line: _Line, is_bad: bool) -> memoryview:
+    """Return the bytes of an object without its closing brace, not copied; ``{`` for a bad line."""
     if is_bad:
         return memoryview(b"{")
     content, start = line.content, 3 * (line.number == 1 and line.content.startswith(b"\xef\xbb\xbf"))
@@ -295,7 +303,7 @@ def _before_brace(line: _Line, is_bad: bool) -> memoryview:
 
 
 def _blocks(file: SourceFile, first: int, limit: BlockLimit) -> Iterator[tuple[int, list[_Line]]]:
-    """Yield the lines from index ``first`` on in blocks, each with the index of its first line."""
+    """Yield blocks of lines, starting at index ``first``, each with the index of its first line."""
     block: list[_Line] = []
     try:
         for line in _lines(file, first):
@@ -312,30 +320,30 @@ def _blocks(file: SourceFile, first: int, limit: BlockLimit) -> Iterator[tuple[i
 
 
 def _lines(file: SourceFile, first: int) -> Iterator[_Line]:
-    """Yield the lines from index ``first`` on."""
+    """Yield the lines, starting at index ``first``."""
     number = 0
     plain = file.open()
     try:
-        with decompressed(plain, file.name) as content:
-            while raw := content.readline(LONGEST_ROW):
+        with open_decompressed(plain, file.name) as content:
+            while raw := content.readline(MAX_ROW_BYTES):
                 number += 1
                 fault = None
-                if len(raw) == LONGEST_ROW and not raw.endswith(b"\n"):
-                    fault = f"{file.name}: line {number} is longer than {LONGEST_ROW >> 20} MB; is it text?"
+                if len(raw) == MAX_ROW_BYTES and not raw.endswith(b"\n"):
+                    fault = f"{file.name}: line {number} is longer than {MAX_ROW_BYTES >> 20} MB; is it text?"
                     if not file.skip:
                         raise DataError(fault)
                     while raw and not raw.endswith(b"\n"):
-                        raw = content.readline(LONGEST_ROW)
+                        raw = content.readline(MAX_ROW_BYTES)
                 if number > first:
                     yield _Line(raw, number, min(1.0, plain.tell() / max(1, file.size)), fault)
     except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        raise damage(file.name, error, f"after line {number}") from None
+        raise damage_error(file.name, error, f"after line {number}") from None
     finally:
         plain.close()
 
 
 class ParquetFormat:
-    """Parquet files; every column is kept, and the new ones are appended."""
+    """Parquet files; all columns are kept, and the new ones are appended."""
 
     name, suffix = "parquet", ".parquet"
 
@@ -384,11 +392,11 @@ class ParquetFormat:
         arrow: Any = self._arrow
         table: Any = rows.content
         for column, translated in zip(columns.columns, cells, strict=True):
-            values = [dict(columns.added(column, cell)) for cell in translated]
-            for name, _ in columns.added(column, TranslatedText(None)):
+            values = [dict(columns.new_values(column, cell)) for cell in translated]
+            for name, _ in columns.new_values(column, TranslatedText(None)):
                 is_score = columns.score and name == f"{column.target}_score"
-                kind = arrow.float64() if is_score else arrow.string()
-                table = table.append_column(name, arrow.array([value[name] for value in values], kind))
+                value_type = arrow.float64() if is_score else arrow.string()
+                table = table.append_column(name, arrow.array([value[name] for value in values], value_type))
         file = io.BytesIO()
         arrow.parquet.write_table(table, file, row_group_size=max(1, rows.count))
         return file.getvalue()
@@ -404,18 +412,22 @@ class ParquetFormat:
         existing = list(schema.names)
         for column in columns.columns:
             if existing.count(column.source) != 1:
-                how = "no column" if column.source not in existing else "several columns"
-                raise DataError(f"{name}: {how} {shown(column.source)}; its columns: {', '.join(existing)}")
-            kind = schema.field(column.source).type
-            inner = kind.value_type if types.is_dictionary(kind) else kind
+                problem = "no column" if column.source not in existing else "several columns"
+                raise DataError(
+                    f"{name}: {problem} {shown(column.source)}; its columns: {', '.join(existing)}"
+                )
+            column_type = schema.field(column.source).type
+            inner = column_type.value_type if types.is_dictionary(column_type) else column_type
             if not (types.is_string(inner) or types.is_large_string(inner) or types.is_null(inner)):
-                raise DataError(f"{name}: the column {column.source} holds {kind}, not text")
-        for new in columns.names():
-            if new in existing:
-                raise DataError(f"{name}: already has a column {new}: use another with --column NAME=OTHER")
+                raise DataError(f"{name}: the column {column.source} holds {column_type}, not text")
+        for new_name in columns.names():
+            if new_name in existing:
+                raise DataError(
+                    f"{name}: already has a column {new_name}: use another with --column NAME=OTHER"
+                )
 
     def _batches(self, table: Any, first: int) -> Iterator[Any]:
-        """Yield batches from a row on, without reading the row groups before it."""
+        """Yield batches, starting at row ``first``, without reading the row groups before it."""
         for number in range(table.metadata.num_row_groups):
             group = table.metadata.row_group(number)
             if first >= group.num_rows:
@@ -430,12 +442,16 @@ class ParquetFormat:
                     yield batch.slice(skipped)
 
     def _sizes(self, batch: Any) -> list[int]:
-        """Return (rows,) the size of each row: the lengths of its strings and a constant for other values."""
+        """Return (rows,) the size of each row: the lengths of strings, and a constant for other values."""
         compute, types = self._arrow.compute, self._arrow.types
         sizes = [FIXED_BYTES * batch.num_columns] * batch.num_rows
         for array in batch.columns:
-            kind = array.type
-            if types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind):
+            column_type = array.type
+            if (
+                types.is_string(column_type)
+                or types.is_large_string(column_type)
+                or types.is_binary(column_type)
+            ):
                 lengths = compute.binary_length(array).to_pylist()
                 sizes = [size + (length or 0) for size, length in zip(sizes, lengths, strict=True)]
         return sizes
@@ -447,7 +463,7 @@ class ParquetFormat:
         return BlockRows(first, table.num_rows, texts, share, table)
 
 
-FORMATS: Mapping[str, Callable[[], TableFormat]] = {
+TABLE_FORMATS: Mapping[str, Callable[[], TableFormat]] = {
     "parquet": ParquetFormat,
     "jsonl": JsonLinesFormat,
     "text": TextFormat,
@@ -457,45 +473,45 @@ FORMATS: Mapping[str, Callable[[], TableFormat]] = {
 def find_format(
     location: str, files: Sequence[StoredFile], name: str | None
 ) -> tuple[TableFormat, list[StoredFile]]:
-    """Return the format of an input and those of its files that hold data.
+    """Return the format of an input and its data files.
 
-    Files and folders whose names begin with ``_`` or ``.`` are skipped: other programs use them as markers. A
-    file that was named itself, with an unknown suffix, is text.
+    Files and folders whose names begin with ``_`` or ``.`` are skipped: other programs use them as markers.
+    If the input is a single file with an unknown suffix, its format is plain text.
 
     Args:
         location: name of the input, for messages.
         files: all files of the input.
-        name: the format; None to infer it from the suffixes, in which case files with others are skipped.
+        name: the format; None to infer it from the suffixes. Files of other formats are skipped.
     """
     if name is not None:
         check_one_of("format", name, get_args(FormatName))
-    data = [file for file in files if not any(part[:1] in "_." for part in file.name.split("/"))]
-    if not data:
+    data_files = [file for file in files if not any(part[:1] in "_." for part in file.name.split("/"))]
+    if not data_files:
         raise DataError(f"{location}: no such file, or a folder without files")
-    formats = {file.name: _format_of(file.name) for file in data}
-    if len(files) == 1 and is_itself(location, data[0]):
+    formats = {file.name: _format_by_suffix(file.name) for file in data_files}
+    if len(files) == 1 and names_file(location, data_files[0]):
         [inferred] = formats.values()
-        return FORMATS[name or inferred or "text"](), data
+        return TABLE_FORMATS[name or inferred or "text"](), data_files
     inferred_names = sorted({inferred for inferred in formats.values() if inferred is not None})
     if not inferred_names:
         raise DataError(
-            f"{location}: unknown format: no file name ends in {', '.join(SUFFIXES)}; the first is "
-            f"{data[0].name}"
+            f"{location}: unknown format: no file name ends in {', '.join(SUFFIX_FORMATS)}; the first is "
+            f"{data_files[0].name}"
         )
-    listed = " and ".join(inferred_names)
+    format_list = " and ".join(inferred_names)
     if name is None and len(inferred_names) > 1:
-        raise DataError(f"{location}: holds files of {listed}: choose with --format {inferred_names[0]}")
+        raise DataError(f"{location}: holds files of {format_list}: choose with --format {inferred_names[0]}")
     if name is not None and name not in inferred_names:
-        raise DataError(f"{location}: holds no files of {name}, but of {listed}")
-    chosen = name or inferred_names[0]
-    return FORMATS[chosen](), [file for file in data if formats[file.name] == chosen]
+        raise DataError(f"{location}: holds no files of {name}, but of {format_list}")
+    selected = name or inferred_names[0]
+    return TABLE_FORMATS[selected](), [file for file in data_files if formats[file.name] == selected]
 
 
-def is_itself(location: str, file: StoredFile) -> bool:
-    """Return whether a location is this file, not a folder that contains it."""
+def names_file(location: str, file: StoredFile) -> bool:
+    """Return whether a location names the file itself, not a folder that contains it."""
     return PurePosixPath(location).name == file.name
 
 
-def _format_of(name: str) -> str | None:
+def _format_by_suffix(name: str) -> str | None:
     path = PurePosixPath(name.lower())
-    return SUFFIXES.get((path.with_suffix("") if path.suffix in COMPRESSED else path).suffix)
+    return SUFFIX_FORMATS.get((path.with_suffix("") if path.suffix in COMPRESSED_SUFFIXES else path).suffix)

@@ -1,4 +1,4 @@
-"""How the workers of a job translate, and the fingerprint that all workers of a job must share."""
+"""Translation of texts by the workers of a job, and the fingerprint that they must share."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from uwaga.results.translation import GlossaryMode
 
 WINDOW, WINDOW_CHARACTERS = 2048, 1 << 19
-"""Most candidates in memory at once, and most characters of their sources."""
+"""Maximum number of candidates in memory at once, and maximum number of characters of their sources."""
 
 Scalar = str | int | float | bool | None
 Setting = Scalar | tuple[str, ...]
@@ -36,8 +36,8 @@ Setting = Scalar | tuple[str, ...]
 class Task(NamedTuple):
     """The texts of a block.
 
-    ``rows`` (texts,) number them in messages, each called a ``unit``; ``references`` (texts,) are the known
-    translations of each, for distillation.
+    ``rows`` (texts,) are their numbers in messages, which call each a ``unit``; ``references`` (texts,) are
+    the reference translations of each, for distillation.
     """
 
     number: int
@@ -48,10 +48,10 @@ class Task(NamedTuple):
 
 
 class TranslatedText(NamedTuple):
-    """The translation of a text, or None and the error.
+    """The translation of a text, or None with the error.
 
-    ``score`` and ``alignment`` (Moses format) are None for a text without anything to translate;
-    ``truncated`` says that a limit cut the translation.
+    ``score`` and ``alignment`` (Moses format) are None if there was nothing to translate;
+    ``truncated`` is true if the translation reached a length limit.
     """
 
     text: str | None
@@ -63,20 +63,20 @@ class TranslatedText(NamedTuple):
 
 @dataclass(frozen=True)
 class TranslationSpec:
-    """How the texts of a job are translated, in a form that travels between processes.
+    """How the texts of a job are translated, in a form that can be sent between processes.
 
     Attributes:
         models: names as :meth:`uwaga.translator.Translator.load` takes them; empty for the bundled model,
             the base model of an adapter, or the installed models between the two languages.
         load: how to load each model.
-        search: search options; None keeps a model's own.
+        search: search options; None for the model's defaults.
         split: when a text is translated sentence by sentence.
         batch_tokens: source tokens per batch; no result depends on it.
         alignment: whether to align words.
         via: codes of the languages between source and target.
         glossary: file of terms.
         glossary_mode: as of :class:`uwaga.translator.Request`.
-        choice: for distillation: how one of several candidates becomes the target.
+        choice: for distillation: how the target is chosen from several candidates.
     """
 
     models: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class TranslationSpec:
         return replace(self, load=replace(self.load, threads=threads))
 
     def settings(self) -> dict[str, Setting]:
-        """Return the options that affect the result, not threads, memory and batches; files by their SHA-256.
+        """Return the options that affect the result, with files as SHA-256.
 
         Raises:
             ModelError: a file cannot be read.
@@ -126,7 +126,7 @@ class TranslationSpec:
             "precision": self.load.dtype,
             "engine": self.load.engine,
             "device": self.load.device,
-            **self.file_sums(),
+            **self.file_hashes(),
             "glossary_mode": None if self.glossary is None else self.glossary_mode,
         }
         for name, value in values.items():
@@ -134,21 +134,23 @@ class TranslationSpec:
                 raise SettingsError(f"{name} must be a finite number, not {value}")
         return values
 
-    def file_sums(self) -> dict[str, str | None]:
-        """Return the SHA-256 of the files that affect the result besides the models; None for unused ones.
+    def file_hashes(self) -> dict[str, str | None]:
+        """Return the SHA-256 of the files besides the models that affect the result; None for unused ones.
 
         Raises:
             ModelError: a file cannot be read.
         """
         adapter = self.load.adapter
         return {
-            "adapter": None if adapter is None else file_sum(Path(adapter) / CONFIG),  # has its weights' sum
-            "shortlist": file_sum(self.load.shortlist),
-            "glossary": file_sum(self.glossary),
+            "adapter": None
+            if adapter is None
+            else file_sha256(Path(adapter) / CONFIG),  # has its weights' sum
+            "shortlist": file_sha256(self.load.shortlist),
+            "glossary": file_sha256(self.glossary),
         }
 
-    def chosen(self) -> ChosenModels:
-        """Return the models that are named, or that the two languages select.
+    def select_models(self) -> ChosenModels:
+        """Return the named models, or those that the two languages select.
 
         Raises:
             ModelError, SettingsError: as :func:`uwaga.translator.choose_models.choose_for`.
@@ -159,7 +161,7 @@ class TranslationSpec:
         """Load the models: one translator, or for a pool of teachers one each.
 
         Returns:
-            each with a request that has all fields but the text.
+            each with a request that has all fields except the text.
 
         Raises:
             ModelError, SettingsError, DataError, MissingExtraError: as
@@ -171,7 +173,7 @@ class TranslationSpec:
 
     def _translator(self) -> tuple[Translator, Request]:
         try:
-            loaded = self.chosen().load(self.load)
+            translator = self.select_models().load(self.load)
         except SettingsError as error:
             if self.choice is not None and "must share their vocabularies" in str(error):
                 raise SettingsError(f"{error}, or add --pool to search with each alone") from None
@@ -183,16 +185,16 @@ class TranslationSpec:
             glossary=self.glossary,
             glossary_mode=self.glossary_mode,
             split=self.split,
-            search=search if self.choice is None else self.choice.widened(loaded.options(**search)),
+            search=search if self.choice is None else self.choice.widened(translator.options(**search)),
             on_error="return",
         )
-        return loaded, loaded.prepare(request)
+        return translator, translator.prepare(request)
 
 
 class WorkerFingerprint(NamedTuple):
-    """Identifies what a worker translates with: its version of uwaga and SHA-256 sums of models and files.
+    """Identifies a worker's version of uwaga, and its models and files by their SHA-256.
 
-    All workers of a job must agree but for ``location``, which messages name.
+    All workers of a job must agree in all but ``location``, which is for messages.
     """
 
     uwaga: str
@@ -202,15 +204,15 @@ class WorkerFingerprint(NamedTuple):
 
     @classmethod
     def from_values(cls, values: Sequence[Any]) -> WorkerFingerprint:
-        """Create a fingerprint from its values as they travel between processes."""
+        """Create a fingerprint from its values as sent between processes."""
         version, models, files, location = values
         return cls(version, tuple(models), dict(files), location)
 
     def check(self, other: WorkerFingerprint) -> None:
-        """Refuse a worker that would translate differently.
+        """Check that another worker would translate identically.
 
         Raises:
-            ModelError: its version of uwaga, its models or its files differ; names where it runs.
+            ModelError: its version of uwaga, its models or its files differ; the message says where it runs.
         """
         if other.uwaga != self.uwaga:
             raise ModelError(
@@ -222,13 +224,13 @@ class WorkerFingerprint(NamedTuple):
                 f"{other.location} selects a chain of {len(other.models)} models for these languages, but "
                 f"{self.location} one of {len(self.models)}: install the same models on all nodes"
             )
-        sums = [("model", *pair) for pair in zip(self.models, other.models, strict=True)]
-        sums += [(what, sha or "", other.files.get(what) or "") for what, sha in self.files.items()]
-        for what, ours, theirs in sums:
-            if ours != theirs:
+        hashes = [("model", *pair) for pair in zip(self.models, other.models, strict=True)]
+        hashes += [(label, sha or "", other.files.get(label) or "") for label, sha in self.files.items()]
+        for label, expected, actual in hashes:
+            if expected != actual:
                 raise ModelError(
-                    f"{other.location} has a different {what} under this name (SHA-256 {theirs[:12]}, but "
-                    f"{ours[:12]} on {self.location}): copy the same file to all nodes"
+                    f"{other.location} has a different {label} under this name (SHA-256 {actual[:12]}, but "
+                    f"{expected[:12]} on {self.location}): copy the same file to all nodes"
                 )
 
 
@@ -238,15 +240,15 @@ def worker_fingerprint(spec: TranslationSpec) -> WorkerFingerprint:
     Raises:
         ModelError: there is no such model.
     """
-    models = tuple(model_sum(path) for _, path in spec.chosen().locations())
+    models = tuple(model_sha256(path) for _, path in spec.select_models().locations())
     location = f"{socket.gethostname()} (process {os.getpid()})"
-    return WorkerFingerprint(__version__, models, spec.file_sums(), location)
+    return WorkerFingerprint(__version__, models, spec.file_hashes(), location)
 
 
 class WorkerLostError(Exception):
     """A worker ended unexpectedly: its process was killed or its node failed.
 
-    ``ready`` says that it had loaded its models.
+    ``ready`` is true if it had loaded its models.
     """
 
     def __init__(self, message: str, ready: bool = False) -> None:
@@ -268,20 +270,20 @@ class TaskTranslator:
     def translate(
         self, task: Task, on_texts: Callable[[int], None] = lambda count: None
     ) -> list[TranslatedText]:
-        """Translate the texts of a task; one that fails does not affect the others.
+        """Translate the texts of a task; a failure of one does not affect the others.
 
         Args:
             task: the texts.
-            on_texts: called with the number of texts that were translated since the last call.
+            on_texts: called with the number of texts translated since the last call.
 
         Returns:
             (texts,) the translations.
         """
         order = sorted(range(len(task.texts)), key=lambda index: -len(task.texts[index]))
-        most = max(1, WINDOW // (self._spec.choice.nbest if self._spec.choice else 1))
+        limit = max(1, WINDOW // (self._spec.choice.nbest if self._spec.choice else 1))
         translated: dict[int, TranslatedText] = {}
-        for window in windows(order, [len(task.texts[index]) for index in order], most):
-            lists = [
+        for window in windows(order, [len(task.texts[index]) for index in order], limit):
+            results = [
                 translator.run(
                     [
                         replace(request, text=task.texts[index], name=f"{task.unit} {task.rows[index]}")
@@ -291,7 +293,7 @@ class TaskTranslator:
                 )
                 for translator, request in self._translators
             ]
-            for index, *translations in zip(window, *lists, strict=True):
+            for index, *translations in zip(window, *results, strict=True):
                 translated[index] = self._result(task, index, translations)
             on_texts(len(window))
         return [translated[index] for index in range(len(task.texts))]
@@ -309,26 +311,28 @@ class TaskTranslator:
         return TranslatedText(best.text, best.score, links, truncated=best.truncated)
 
 
-def windows(items: Sequence[int], sizes: Sequence[int], most: int) -> Iterator[Sequence[int]]:
-    """Cut items into runs of at most ``most``, and of :data:`WINDOW_CHARACTERS` unless one alone has more.
+def windows(texts: Sequence[int], sizes: Sequence[int], limit: int) -> Iterator[Sequence[int]]:
+    """Divide texts into windows of at most ``limit`` texts and :data:`WINDOW_CHARACTERS` characters.
+
+    A longer text has a window to itself.
 
     Args:
-        items: to cut.
-        sizes: (items,) their characters.
-        most: items in a run.
+        texts: the texts, or their indices.
+        sizes: (texts,) their characters.
+        limit: texts in a window.
     """
     start = total = 0
     for index, size in enumerate(sizes):
         total += size
-        if index > start and (index - start >= most or total > WINDOW_CHARACTERS):
-            yield items[start:index]
+        if index > start and (index - start >= limit or total > WINDOW_CHARACTERS):
+            yield texts[start:index]
             start, total = index, size
-    if items:
-        yield items[start:]
+    if texts:
+        yield texts[start:]
 
 
 def pack_error(error: UwagaError) -> list[str]:
-    """Return an error as JSON values."""
+    """Return the type and message of an error, as JSON values."""
     return [type(error).__name__, str(error)]
 
 
@@ -340,8 +344,8 @@ def unpack_error(packed: Sequence[str]) -> UwagaError:
     return UwagaError(packed[1])
 
 
-def file_sum(path: str | Path | None) -> str | None:
-    """Return the SHA-256 of a file; None, and the word that means no shortlist, stand for themselves.
+def file_sha256(path: str | Path | None) -> str | None:
+    """Return the SHA-256 of a file; None and the option value for no shortlist are returned unchanged.
 
     Raises:
         ModelError: the file cannot be read.
@@ -355,8 +359,8 @@ def file_sum(path: str | Path | None) -> str | None:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def model_sum(location: Path) -> str:
-    """Return the SHA-256 of a model: of its file, or of the names and contents of its folder's files.
+def model_sha256(location: Path) -> str:
+    """Return the SHA-256 of a model: of its file, or of the names and contents of the files in its folder.
 
     Args:
         location: as :func:`uwaga.library.hub.find_model` returns it.
@@ -376,15 +380,15 @@ def model_sum(location: Path) -> str:
 
 
 def _model_files(location: Path) -> list[Path]:
-    """Return the files of a model's folder that a format of the registry reads; all if none is known."""
+    """Return the files of a model's folder that a format of the registry reads, or all if there are none."""
     if location.is_file():
         return [location]
     files = formats.files()
-    patterns = (*files.beside, *files.weights, *files.rather_not)
-    known = {
+    patterns = (*files.auxiliary, *files.weights, *files.fallback_weights)
+    paths = {
         path
         for pattern in patterns
         for path in location.glob(pattern)
         if path.is_file() and path.suffix != ".md"  # a card describes the model and changes nothing
     }
-    return sorted(known or {path for path in location.iterdir() if path.is_file()})
+    return sorted(paths or {path for path in location.iterdir() if path.is_file()})

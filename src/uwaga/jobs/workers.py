@@ -1,7 +1,7 @@
-"""Workers that translate the tasks of a job: local threads or processes, or actors of a Ray cluster.
+"""Workers that translate the tasks of a job: a local thread, local processes, or actors of a Ray cluster.
 
-A pool gives each idle worker a task. The task of a worker that is lost, because its process was killed or its
-node failed, goes to another one.
+A pool gives each idle worker a task. If a worker is lost, because its process was killed or its node failed,
+its task is given to another worker.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
     from uwaga.jobs.ray_cluster import RayCluster
 
 MAX_ATTEMPTS = 5
-"""Workers that may be lost on one task before the task is taken for the cause."""
+"""Number of workers lost on one task after which the task is assumed to be the cause."""
 MAX_STARTS = 3
-"""Workers in a row that may be lost before they are ready."""
+"""Number of workers lost in a row before they were ready after which the job fails."""
 READY_TIMEOUT = 1800.0
 """Seconds to wait while no worker is ready."""
 
 
 class Worker(Protocol):
-    """Translates tasks, wherever it runs. Its calls raise :class:`WorkerLostError` when it is gone."""
+    """Translates tasks. Its methods raise :class:`WorkerLostError` if it has ended."""
 
-    def begin(self) -> WorkerFingerprint:
-        """Load the models."""
+    def load(self) -> WorkerFingerprint:
+        """Load the models and return the worker's fingerprint."""
         ...
 
     def translate(self, task: Task) -> list[TranslatedText]:
@@ -66,7 +66,7 @@ class LocalWorker:
         self._spec, self._on_texts = spec, on_texts
         self._translator: TaskTranslator | None = None
 
-    def begin(self) -> WorkerFingerprint:
+    def load(self) -> WorkerFingerprint:
         self._translator = TaskTranslator(self._spec)
         return worker_fingerprint(self._spec)
 
@@ -79,7 +79,7 @@ class LocalWorker:
 
 
 class ProcessWorker:
-    """A worker in a process of its own, which reads and writes lines of JSON and ends with this process."""
+    """A worker in a child process, which reads and writes lines of JSON and ends with this process."""
 
     def __init__(self, spec: TranslationSpec) -> None:
         self._spec = spec
@@ -95,11 +95,11 @@ class ProcessWorker:
         """The process id."""
         return self._process.pid
 
-    def begin(self) -> WorkerFingerprint:
-        return WorkerFingerprint.from_values(self._ask(self._spec.to_dict()))
+    def load(self) -> WorkerFingerprint:
+        return WorkerFingerprint.from_values(self._request(self._spec.to_dict()))
 
     def translate(self, task: Task) -> list[TranslatedText]:
-        return [TranslatedText(*values) for values in self._ask(task._asdict())]
+        return [TranslatedText(*values) for values in self._request(task._asdict())]
 
     def close(self) -> None:
         self._process.kill()
@@ -109,11 +109,11 @@ class ProcessWorker:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
-    def _ask(self, question: object) -> Any:
+    def _request(self, request: object) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
             answer = json.loads(line) if line.endswith(b"\n") else None
@@ -127,19 +127,19 @@ class ProcessWorker:
 
 
 def _serve() -> None:
-    """Answer the lines of standard input until it ends: first the specification, then tasks."""
+    """Answer each line of standard input: first the specification, then tasks."""
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not mix with the answers
+    os.dup2(2, 1)  # keep output of libraries out of the answers
     translator: TaskTranslator | None = None
     for line in sys.stdin.buffer:
-        question = json.loads(line)
+        request = json.loads(line)
         try:
             if translator is None:
-                spec = TranslationSpec.from_dict(question)
+                spec = TranslationSpec.from_dict(request)
                 translator = TaskTranslator(spec)
                 answer: object = {"answer": worker_fingerprint(spec)}
             else:
-                answer = {"answer": translator.translate(Task(**question))}
+                answer = {"answer": translator.translate(Task(**request))}
         except UwagaError as error:
             answer = {"error": pack_error(error)}
         output.write(json.dumps(answer).encode() + b"\n")
@@ -157,7 +157,7 @@ class WorkerPool:
     """Workers that take tasks as they become idle, each served by a thread.
 
     Args:
-        start: returns a worker whose models are not loaded yet; called again when one is lost.
+        start: returns a worker whose models are not loaded yet; called again when a worker is lost.
         count: number of workers.
         expected: the fingerprint that each worker must have.
     """
@@ -182,8 +182,8 @@ class WorkerPool:
         """Queue a task."""
         self._tasks.put((task, 1))
 
-    def take(self) -> TaskResult:
-        """Wait for the next result, in any order."""
+    def get_result(self) -> TaskResult:
+        """Wait for a result and return it; results may come in any order."""
         waited = 0.0
         while True:
             try:
@@ -214,7 +214,7 @@ class WorkerPool:
 
     def _supervise(self, index: int) -> None:
         """Keep one worker running; replace it when it is lost."""
-        starts = 0
+        failed_starts = 0
         try:
             while not self._closed:
                 try:
@@ -223,12 +223,12 @@ class WorkerPool:
                 except WorkerLostError as error:
                     if self._closed:
                         return
-                    starts = 0 if error.ready else starts + 1
-                    if starts >= MAX_STARTS:
+                    failed_starts = 0 if error.ready else failed_starts + 1
+                    if failed_starts >= MAX_STARTS:
                         raise ModelError(
-                            f"{starts} workers in a row were lost before they were ready: {error}"
+                            f"{failed_starts} workers in a row were lost before they were ready: {error}"
                         ) from None
-        except BaseException as error:  # raised again by take
+        except BaseException as error:  # raised again by get_result
             self._results.put(error)
 
     def _run(self, index: int) -> None:
@@ -237,7 +237,7 @@ class WorkerPool:
         with self._lock:
             self._workers[index] = worker
         try:
-            self._expected.check(worker.begin())
+            self._expected.check(worker.load())
             with self._lock:
                 self._ready += 1
             try:
@@ -251,8 +251,8 @@ class WorkerPool:
             worker.close()
 
     def _work(self, worker: Worker) -> None:
-        while (item := self._tasks.get()) is not None:
-            task, attempt = item
+        while (entry := self._tasks.get()) is not None:
+            task, attempt = entry
             try:
                 self._results.put(TaskResult(task.number, worker.translate(task)))
             except WorkerLostError as error:
@@ -266,14 +266,14 @@ class WorkerPool:
 
 
 class Workers:
-    """Starts the workers of a job when they are needed; use it as a context manager.
+    """A context manager that starts the workers of a job when they are needed.
 
     Args:
-        count: number of processes, or of actors with ``ray``; None is one worker in this process with all
-            cores, and with ``ray`` one actor per core.
-        ray: address of a cluster, as :class:`uwaga.jobs.ray_cluster.RayCluster` takes it; None for none.
-        on_texts: called with the number of texts that a worker in this process has translated since the
-            last call, from its thread.
+        count: number of processes, or of actors with ``ray``; None for one worker in this process with all
+            cores, or one actor per core.
+        ray: address of a cluster, as for :class:`uwaga.jobs.ray_cluster.RayCluster`; None for none.
+        on_texts: called by the thread of a worker in this process with the number of texts translated since
+            the last call.
     """
 
     def __init__(
@@ -301,13 +301,13 @@ class Workers:
             from uwaga.jobs.ray_cluster import RayCluster
 
             cluster = self._cluster = RayCluster(self._address)
-            lean = spec.with_threads(threads or 1)
-            count = self._count or max(1, cluster.cores // lean.load.threads)
-            return WorkerPool(lambda: cluster.worker(lean), count, fingerprint)
+            actor_spec = spec.with_threads(threads or 1)
+            count = self._count or max(1, cluster.cores // actor_spec.load.threads)
+            return WorkerPool(lambda: cluster.worker(actor_spec), count, fingerprint)
         if self._count is None:
             return WorkerPool(lambda: LocalWorker(spec, self._on_texts), 1, fingerprint)
-        share = spec.with_threads(threads or max(1, usable_cores() // self._count))
-        return WorkerPool(lambda: ProcessWorker(share), self._count, fingerprint)
+        process_spec = spec.with_threads(threads or max(1, usable_cores() // self._count))
+        return WorkerPool(lambda: ProcessWorker(process_spec), self._count, fingerprint)
 
 
 if __name__ == "__main__":

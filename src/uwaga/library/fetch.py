@@ -1,4 +1,4 @@
-"""Download a file of a model, resumed where it broke off, and unpack it: bounded and verified."""
+"""Download and unpack the files of models: resumable, with size limits and verification."""
 
 from __future__ import annotations
 
@@ -20,58 +20,58 @@ from uwaga.files.http import (
     CHUNK,
     BrokenTransferError,
     HttpClient,
-    NotThereError,
+    NotFoundError,
     Response,
     is_url,
     public_url,
     status_text,
     to_json,
 )
-from uwaga.files.lines import decompressed
+from uwaga.files.lines import open_decompressed
 from uwaga.library.entry import RemoteFile
 
-BLOCK = 1 << 20
-PACKINGS = {".gz": "gzip", ".zst": "zstd"}
+BLOCK_BYTES = 1 << 20
+PACKING_SUFFIXES = {".gz": "gzip", ".zst": "zstd"}
 
 
-def packing_of(path: str) -> tuple[str, str]:
-    """Split a file name into the name without its packing suffix, and the packing."""
+def split_packing(path: str) -> tuple[str, str]:
+    """Split a file name into the name without its compression suffix, and the compression."""
     name = path.rpartition("/")[2]
-    for suffix, packing in PACKINGS.items():
+    for suffix, packing in PACKING_SUFFIXES.items():
         if name.lower().endswith(suffix):
             return name[: -len(suffix)], packing
     return name, ""
 
 
-def unpack(sent: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
-    """Unpack a file and sync it to disk; return its size in bytes and its SHA-256.
+def unpack(received: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
+    """Unpack a file, sync it to disk, and return its size in bytes and its SHA-256.
 
-    A server may have unpacked it already: a file without the magic bytes of a packing is copied as it is.
+    A server may have unpacked it already: a file without the magic bytes of its format is copied unchanged.
 
     Args:
-        sent: the file as received.
+        received: the file as received.
         target: the path to write, which must not exist.
         file: its entry in the catalogue.
     """
     size, digest = 0, hashlib.sha256()
     with (
-        sent.open("rb") as packed,
-        decompressed(packed, file.name) if file.packing else packed as source,
+        received.open("rb") as packed,
+        open_decompressed(packed, file.name) if file.packing else packed as source,
         target.open("xb") as out,
     ):
         while True:
             try:
-                block = source.read(min(BLOCK, file.most - size + 1))
+                block = source.read(min(BLOCK_BYTES, file.max_bytes - size + 1))
             except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
                 raise CatalogueError(
-                    f"{file.name}: is damaged or cut short as it was sent: {str(error) or 'it ends too soon'}"
+                    f"{file.name}: is damaged or truncated in transit: {str(error) or 'it ends prematurely'}"
                 ) from None
             if not block:
                 break
             size += len(block)
-            if size > file.most:
+            if size > file.max_bytes:
                 raise CatalogueError(
-                    f"{file.name}: unpacks to more than the {file.most} bytes that it may have; stopped"
+                    f"{file.name}: unpacks to more than the {file.max_bytes} bytes that it may have; stopped"
                 )
             digest.update(block)
             out.write(block)
@@ -81,23 +81,23 @@ def unpack(sent: Path, target: Path, file: RemoteFile) -> tuple[int, str]:
     return size, digest.hexdigest()
 
 
-def _check(file: RemoteFile, size: int, found: str) -> None:
+def _check(file: RemoteFile, size: int, sha256: str) -> None:
     if size == 0:
         raise CatalogueError(f"{file.name}: is empty; refused")
     if file.size is not None and size != file.size:
         raise CatalogueError(f"{file.name}: {size} bytes unpacked, the catalogue says {file.size}; refused")
-    if file.sha256 is not None and found != file.sha256:
+    if file.sha256 is not None and sha256 != file.sha256:
         raise CatalogueError(
-            f"{file.name}: its SHA-256 is {found}, the catalogue says {file.sha256}; refused"
+            f"{file.name}: its SHA-256 is {sha256}, the catalogue says {file.sha256}; refused"
         )
 
 
-RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
-BEYOND = re.compile(r"bytes \*/(\d{1,18})", re.ASCII)
-NOTE_BYTES = 1 << 16
+CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", re.ASCII)
+UNSATISFIED_RANGE = re.compile(r"bytes \*/(\d{1,18})", re.ASCII)
+MAX_RECORD_BYTES = 1 << 16
 
-Seen = Callable[[int, int | None], None]
-"""Called with the bytes of a file that are there, and how many it has, None while that is not known."""
+ByteProgress = Callable[[int, int | None], None]
+"""Called with the number of bytes received and the size of the file, None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -106,36 +106,38 @@ class Fetched:
 
     Attributes:
         path: its path on this machine.
-        location: the URL or path that it came from.
-        resumed: True if a part of it was downloaded by an earlier run.
-        ours: True if it is a download, which may be removed, and not a user's own file.
+        location: the URL or path of its source.
+        resumed: True if part of it was downloaded by an earlier run.
+        is_download: True for a download, which may be removed; False for a file of the user.
     """
 
     path: Path
     location: str
     resumed: bool
-    ours: bool
+    is_download: bool
 
 
 class Part:
-    """A partial download: its bytes, and next to them a record of their origin.
+    """A partial download, with a record of its origin in another file.
 
     Args:
-        path: file of the bytes.
-        location: the URL they come from; bytes of another location are dropped.
+        path: the file of the received bytes.
+        location: the URL of the file; bytes from another location are discarded.
     """
 
     def __init__(self, path: Path, location: str) -> None:
         self.path, self.location = path, public_url(location)
-        self._note = path.with_name(path.name + ".json")
-        stated: object = None
+        self._record_path = path.with_name(path.name + ".json")
+        record: object = None
         with contextlib.suppress(OSError, ValueError, RecursionError):
-            if self._note.stat().st_size <= NOTE_BYTES and not self._note.is_symlink():
-                stated = json.loads(self._note.read_bytes())
-        known = isinstance(stated, dict) and stated.get("location") == self.location
-        validator = stated.get("validator") if isinstance(stated, dict) else None
-        self.validator = validator if known and isinstance(validator, str) and _is_header(validator) else ""
-        if not known or path.is_symlink():
+            if self._record_path.stat().st_size <= MAX_RECORD_BYTES and not self._record_path.is_symlink():
+                record = json.loads(self._record_path.read_bytes())
+        is_same_location = isinstance(record, dict) and record.get("location") == self.location
+        validator = record.get("validator") if isinstance(record, dict) else None
+        self.validator = (
+            validator if is_same_location and isinstance(validator, str) and _is_header(validator) else ""
+        )
+        if not is_same_location or path.is_symlink():
             self.drop()
 
     @property
@@ -143,56 +145,54 @@ class Part:
         """Number of bytes received so far."""
         return self.path.stat().st_size if self.path.is_file() else 0
 
-    def begin(self, answer: Response) -> None:
-        """Record the validator of the bytes to come: a strong ETag, or Last-Modified (RFC 9110, 13.1.5)."""
-        tag = answer.header("ETag")
-        found = tag if tag.startswith('"') else answer.header("Last-Modified")
-        self.validator = found if _is_header(found) else ""
-        self._note.write_bytes(to_json({"location": self.location, "validator": self.validator}))
+    def start(self, response: Response) -> None:
+        """Record the validator of the response: a strong ETag, or Last-Modified (RFC 9110, 13.1.5)."""
+        tag = response.header("ETag")
+        validator = tag if tag.startswith('"') else response.header("Last-Modified")
+        self.validator = validator if _is_header(validator) else ""
+        self._record_path.write_bytes(to_json({"location": self.location, "validator": self.validator}))
 
     def drop(self) -> None:
         """Remove the partial download."""
         self.path.unlink(missing_ok=True)
-        self._note.unlink(missing_ok=True)
+        self._record_path.unlink(missing_ok=True)
         self.validator = ""
 
 
-def fetch(web: HttpClient, file: RemoteFile, path: Path, seen: Seen) -> Fetched:
-    """Download a file, or find it on this machine, and verify it against the catalogue.
+def fetch(client: HttpClient, file: RemoteFile, path: Path, progress: ByteProgress) -> Fetched:
+    """Download a file, or locate it on this machine, and verify it against the catalogue.
 
     Args:
-        web: opens its locations.
+        client: the HTTP client.
         file: its entry in the catalogue.
-        path: file of the download; an existing one is resumed.
-        seen: called with the progress.
+        path: the file to download to; an existing one is resumed.
+        progress: called with the progress.
     """
     failures = []
     for location in file.locations:
         try:
-            return _fetch_from(web, file, location, path, seen)
+            return _fetch_from(client, file, location, path, progress)
         except CatalogueError as error:
             failures.append(error)
-            if web.stopped.is_set():
+            if client.stopped.is_set():
                 break
-    raise (
-        failures[0]
-        if failures
-        else CatalogueError(f"{file.name}: the catalogue gives no address that is read")
-    )
+    raise (failures[0] if failures else CatalogueError(f"{file.name}: the catalogue lists no location"))
 
 
-def _fetch_from(web: HttpClient, file: RemoteFile, location: str, path: Path, seen: Seen) -> Fetched:
+def _fetch_from(
+    client: HttpClient, file: RemoteFile, location: str, path: Path, progress: ByteProgress
+) -> Fetched:
     if not is_url(location):
-        found = Path(location)
-        if not found.is_file():
-            raise NotThereError(f"{location}: no such file; the mirror is not whole")
-        _verify(file, found, location)
-        seen(found.stat().st_size, found.stat().st_size)
-        return Fetched(found, location, False, False)
+        local_path = Path(location)
+        if not local_path.is_file():
+            raise NotFoundError(f"{location}: no such file; the mirror is incomplete")
+        _verify(file, local_path, location)
+        progress(local_path.stat().st_size, local_path.stat().st_size)
+        return Fetched(local_path, location, False, False)
     part = Part(path, location)
     resumed = part.size > 0
     while True:
-        _complete(web, file, location, part, seen)
+        _download_part(client, file, location, part, progress)
         try:
             _verify(file, path, location)
         except CatalogueError:
@@ -204,61 +204,63 @@ def _fetch_from(web: HttpClient, file: RemoteFile, location: str, path: Path, se
         return Fetched(path, location, resumed, True)
 
 
-def _complete(web: HttpClient, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
+def _download_part(
+    client: HttpClient, file: RemoteFile, location: str, part: Part, progress: ByteProgress
+) -> None:
     try:
-        web.repeat(lambda: _attempt(web, file, location, part, seen), lambda: part.size)
+        client.repeat(lambda: _request(client, file, location, part, progress), lambda: part.size)
     except CatalogueError as error:
-        raise type(error)(f"{error}{_kept(part)}") from None
+        raise type(error)(f"{error}{_resume_hint(part)}") from None
     except OSError as error:
         raise CatalogueError(f"{part.path}: cannot be written: {error.strerror or error}") from None
 
 
-def _kept(part: Part) -> str:
-    return f"; {part.size} bytes have come and are kept: run it again to go on" if part.size else ""
+def _resume_hint(part: Part) -> str:
+    return f"; {part.size} bytes were received and kept: run it again to resume" if part.size else ""
 
 
-def _attempt(web: HttpClient, file: RemoteFile, location: str, part: Part, seen: Seen) -> None:
-    """Send one request, for the missing range only if the server supports that."""
-    done = part.size
-    sure = bool(part.validator or file.packed_sha256 or file.sha256)
-    if done > file.most_sent or not sure:
+def _request(client: HttpClient, file: RemoteFile, location: str, part: Part, progress: ByteProgress) -> None:
+    """Send a request, for the missing range if possible, and append the response to the part."""
+    received = part.size
+    is_verifiable = bool(part.validator or file.packed_sha256 or file.sha256)
+    if received > file.max_packed_bytes or not is_verifiable:
         part.drop()
-        done = 0
-    if done and done == file.packed_size:
+        received = 0
+    if received and received == file.packed_size:
         return
-    headers = {"Range": f"bytes={done}-"} if done else {}
-    if done and part.validator:
+    headers = {"Range": f"bytes={received}-"} if received else {}
+    if received and part.validator:
         headers["If-Range"] = part.validator
-    with web.open(location, headers) as answer:
-        if answer.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and done:
-            beyond = BEYOND.fullmatch(answer.header("Content-Range"))
-            if beyond and int(beyond[1]) == done:
+    with client.open(location, headers) as response:
+        if response.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and received:
+            match = UNSATISFIED_RANGE.fullmatch(response.header("Content-Range"))
+            if match and int(match[1]) == received:
                 return
             part.drop()
             raise BrokenTransferError(f"{public_url(location)}: has changed on the server")
-        begin, total = _extent(answer, location, part, done)
-        if begin == 0:
+        start, total = _response_range(response, location, part, received)
+        if start == 0:
             part.drop()
-            part.begin(answer)
+            part.start(response)
         _check_total(file, location, total)
-        _receive(web, answer, file, part, begin, lambda now: seen(now, total))
+        _receive(client, response, file, part, start, lambda count: progress(count, total))
 
 
-def _extent(answer: Response, location: str, part: Part, done: int) -> tuple[int, int | None]:
-    """Return the offset at which the bytes of a response begin, and the size of the file."""
-    if answer.status == HTTPStatus.PARTIAL_CONTENT and done:
-        found = RANGE.fullmatch(answer.header("Content-Range"))
-        if not found or int(found[1]) != done or int(found[2]) + 1 != int(found[3]):
+def _response_range(response: Response, location: str, part: Part, offset: int) -> tuple[int, int | None]:
+    """Return the offset of the first byte of a response, and the size of the file."""
+    if response.status == HTTPStatus.PARTIAL_CONTENT and offset:
+        match = CONTENT_RANGE.fullmatch(response.header("Content-Range"))
+        if not match or int(match[1]) != offset or int(match[2]) + 1 != int(match[3]):
             part.drop()
             raise BrokenTransferError(
-                f"{public_url(location)}: asked for the bytes from {done} on, the server gives others"
+                f"{public_url(location)}: the server sent another range than the bytes from {offset}"
             )
-        return done, int(found[3])
-    if answer.status == HTTPStatus.OK:
-        return 0, answer.length
-    text = f"{public_url(location)}: {status_text(answer.status)}"
-    if answer.status in (404, 410):
-        raise NotThereError(f"{text}: the file in the catalogue does not exist")
+        return offset, int(match[3])
+    if response.status == HTTPStatus.OK:
+        return 0, response.length
+    text = f"{public_url(location)}: {status_text(response.status)}"
+    if response.status in (404, 410):
+        raise NotFoundError(f"{text}: the file in the catalogue does not exist")
     raise CatalogueError(text)
 
 
@@ -269,46 +271,53 @@ def _check_total(file: RemoteFile, location: str, total: int | None) -> None:
         raise CatalogueError(
             f"{public_url(location)}: has {total} bytes, the catalogue says {file.packed_size}; refused"
         )
-    if total > file.most_sent:
+    if total > file.max_packed_bytes:
         raise CatalogueError(
-            f"{public_url(location)}: has {total} bytes, more than {file.most_sent}; refused"
+            f"{public_url(location)}: has {total} bytes, more than {file.max_packed_bytes}; refused"
         )
 
 
 def _receive(
-    web: HttpClient, answer: Response, file: RemoteFile, part: Part, begin: int, seen: Callable[[int], None]
+    client: HttpClient,
+    response: Response,
+    file: RemoteFile,
+    part: Part,
+    start: int,
+    progress: Callable[[int], None],
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_FOLLOW | BINARY
-    now = begin
+    received = start
     with os.fdopen(os.open(part.path, flags, 0o644), "wb") as target:
-        for chunk in answer.chunks():
-            now += len(chunk)
-            if now > file.most_sent:
+        for chunk in response.chunks():
+            received += len(chunk)
+            if received > file.max_packed_bytes:
                 part.drop()
                 raise CatalogueError(
-                    f"{public_url(answer.url)}: sends more than the {file.most_sent} bytes "
+                    f"{public_url(response.url)}: sends more than the {file.max_packed_bytes} bytes "
                     "that it may have; stopped"
                 )
             target.write(chunk)
-            seen(now)
-            if web.stopped.is_set():
-                raise BrokenTransferError(f"{public_url(answer.url)}: stopped")
+            progress(received)
+            if client.stopped.is_set():
+                raise BrokenTransferError(f"{public_url(response.url)}: stopped")
 
 
 def _verify(file: RemoteFile, path: Path, location: str) -> None:
-    """Compare the received file with the size and hash that the catalogue states."""
+    """Compare the received file with the size and hash in the catalogue."""
     size = path.stat().st_size
     if file.packed_size is not None and size != file.packed_size:
         raise CatalogueError(
             f"{public_url(location)}: {size} bytes, the catalogue says {file.packed_size}; refused"
         )
-    if size > file.most_sent:
-        raise CatalogueError(f"{public_url(location)}: {size} bytes, more than {file.most_sent}; refused")
+    if size > file.max_packed_bytes:
+        raise CatalogueError(
+            f"{public_url(location)}: {size} bytes, more than {file.max_packed_bytes}; refused"
+        )
     if file.packed_sha256 is None:
         return
     digest = hashlib.sha256()
-    with path.open("rb") as sent:
-        while block := sent.read(CHUNK << 4):
+    with path.open("rb") as file_:
+        while block := file_.read(CHUNK << 4):
             digest.update(block)
     if digest.hexdigest() != file.packed_sha256:
         raise CatalogueError(

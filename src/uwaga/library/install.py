@@ -16,7 +16,7 @@ from uwaga.files.http import HttpClient, Limits, public_url, to_json
 from uwaga.files.lines import load_zstandard
 from uwaga.files.lock import file_lock
 from uwaga.library.entry import FIREFOX_LICENCE, CatalogueEntry, RemoteFile
-from uwaga.library.fetch import Fetched, Part, Seen, fetch, unpack
+from uwaga.library.fetch import ByteProgress, Fetched, Part, fetch, unpack
 from uwaga.library.installed import ORIGIN, InstalledFile, Origin, models_home, read_origin
 
 NOTICES = {
@@ -26,16 +26,16 @@ NOTICES = {
         "https://github.com/mozilla/translations."
     )
 }
-"""What a licence asks to be told to whoever gets the files, by its name."""
+"""Notices that licences require to be distributed with the files, by licence."""
 
 
 def licence_notice(licence: str) -> str:
-    """Return the licence notice that is shown before a download and kept in the model's card."""
+    """Return the licence notice to show before a download and to include in the model card."""
     return NOTICES.get(licence, f"Licence: {licence or 'not stated'}.")
 
 
 def write_card(origin: Origin) -> str:
-    """Return the text of ``card.md``, with its front matter."""
+    """Return the text of ``card.md``, with front matter."""
     front = {"license": origin.licence.lower() or "not stated", "language": languages(origin)}
     rows = [
         ("licence", origin.licence or "not stated"),
@@ -74,7 +74,7 @@ def write_card(origin: Origin) -> str:
 
 
 def languages(origin: Origin) -> list[str]:
-    """Return the language codes of both sides."""
+    """Return the source and target language codes."""
     return [*origin.source_languages, *origin.target_languages]
 
 
@@ -82,12 +82,12 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PARTS, LOCKS = ".incomplete", ".locks"
-ROOM = 1 << 20
-"""Bytes that a card, a record and the file system take beside a model."""
+PARTS_FOLDER, LOCKS_FOLDER = ".incomplete", ".locks"
+RECORD_BYTES = 1 << 20
+"""Disk space reserved for a card, a record and the file system, in bytes."""
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes that have come, and how many there are, None while that is not known."""
+"""Called with the number of bytes received and the total, None if unknown."""
 
 
 def install(
@@ -97,55 +97,55 @@ def install(
     progress: Progress | None = None,
     waiting: Callable[[str], None] | None = None,
 ) -> Path:
-    """Download a model into the folder of models, unless it is installed in the catalogue's version.
+    """Download a model into the folder of models, unless the catalogue's version is installed.
 
-    Several processes may call this at once: the second waits for the first and uses what it installed.
-    Partial downloads are kept and resumed next time.
+    Several processes may call this at once: the second waits for the first and uses its files. Partial
+    downloads are kept and resumed.
 
     Args:
         entry: the model.
         environment: environment variables that locate the folder.
         limits: timeouts and retries.
         progress: called with the progress, from several threads but never concurrently.
-        waiting: called with a message if another process downloads the same model.
+        waiting: called with a message if another process is downloading the same model.
 
     Returns:
         The folder of the model.
 
     Raises:
-        CatalogueError: a file cannot be fetched or is not what the catalogue states; nothing is installed.
+        CatalogueError: a file cannot be fetched or does not match the catalogue; nothing is installed.
         ModelError: the disk is full or cannot be written.
         MissingExtraError: the library that unpacks its files is not installed.
     """
     home = models_home(environment)
-    folder, parts = home / entry.name, home / PARTS / entry.name
+    folder, parts = home / entry.name, home / PARTS_FOLDER / entry.name
     for file in entry.files:
         if file.packing == "zstd":
             load_zstandard("models of this source", "reading")
     try:
-        for place in (home / LOCKS, parts):
-            place.mkdir(parents=True, exist_ok=True)
-        with file_lock(home / LOCKS / entry.name, _waiting_for(entry.name, waiting)):
+        for path in (home / LOCKS_FOLDER, parts):
+            path.mkdir(parents=True, exist_ok=True)
+        with file_lock(home / LOCKS_FOLDER / entry.name, _wait_callback(entry.name, waiting)):
             if not is_current(folder, entry):
                 if folder.exists() and not (folder / ORIGIN).is_file():
                     raise CatalogueError(
                         f"{folder}: already exists and is not a downloaded model; rename it, or "
                         f"remove it with `uwaga models remove {entry.name}`"
                     )
-                _check_room(home, entry)
+                _check_disk_space(home, entry)
                 parts.mkdir(parents=True, exist_ok=True)  # the other process has removed them
                 _download(entry, folder, parts, limits, progress)
             shutil.rmtree(parts, ignore_errors=True)
     except OSError as error:
         raise CatalogueError(
             f"{error.filename or home}: cannot be written: {error.strerror or error}; free it, or name "
-            "another place with the variable UWAGA_HOME"
+            "another folder with the variable UWAGA_HOME"
         ) from None
     return folder
 
 
 def is_current(folder: Path, entry: CatalogueEntry) -> bool:
-    """Return True if a folder holds the complete model in the version that a catalogue states."""
+    """Return True if a folder contains the complete model in the catalogue's version."""
     try:
         origin = read_origin(folder)
     except UwagaError:
@@ -153,11 +153,11 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
     files = {file.name: file for file in entry.files}
     if origin.version != entry.version or not files.keys() <= origin.files.keys():
         return False
-    for name, known in origin.files.items():
-        stated = files.get(name)
-        if stated is not None and stated.sha256 not in (None, known.sha256):
+    for name, installed in origin.files.items():
+        listed = files.get(name)
+        if listed is not None and listed.sha256 not in (None, installed.sha256):
             return False
-        if not (folder / name).is_file() or (folder / name).stat().st_size != known.size:
+        if not (folder / name).is_file() or (folder / name).stat().st_size != installed.size:
             return False
     return True
 
@@ -165,24 +165,24 @@ def is_current(folder: Path, entry: CatalogueEntry) -> bool:
 def uninstall(
     name: str, environment: Mapping[str, str], waiting: Callable[[str], None] | None = None
 ) -> bool:
-    """Remove an installed model and its partial downloads; return False if there is neither.
+    """Remove an installed model and its partial downloads; return False if there are none.
 
     Removal is atomic: a process that loads the model finds all of it or nothing.
 
     Args:
-        name: of the model.
+        name: the name of the model.
         environment: environment variables that locate the folder.
-        waiting: called with a message if another process downloads the model.
+        waiting: called with a message if another process is downloading the model.
 
     Raises:
         OSError: it cannot be removed.
     """
     home = models_home(environment)
-    folder, parts = home / name, home / PARTS / name
+    folder, parts = home / name, home / PARTS_FOLDER / name
     if not folder.is_dir() and not parts.is_dir():
         return False
-    (home / LOCKS).mkdir(parents=True, exist_ok=True)
-    with file_lock(home / LOCKS / name, _waiting_for(name, waiting)):
+    (home / LOCKS_FOLDER).mkdir(parents=True, exist_ok=True)
+    with file_lock(home / LOCKS_FOLDER / name, _wait_callback(name, waiting)):
         if folder.is_dir():
             remove_folder(folder)
         shutil.rmtree(parts, ignore_errors=True)
@@ -190,65 +190,65 @@ def uninstall(
     return True
 
 
-def _waiting_for(name: str, waiting: Callable[[str], None] | None) -> Callable[[], None] | None:
-    """Return a callback that reports that another process holds the lock of a model."""
-    return waiting and (lambda: waiting(f"another process is at work on {name}; waiting for it"))
+def _wait_callback(name: str, waiting: Callable[[str], None] | None) -> Callable[[], None] | None:
+    """Return a callback that reports that another process has locked a model."""
+    return waiting and (lambda: waiting(f"another process is installing or removing {name}; waiting for it"))
 
 
-def _check_room(home: Path, entry: CatalogueEntry) -> None:
-    needed = 2 * (entry.size or 0) + ROOM  # packed files are kept next to the unpacked ones
+def _check_disk_space(home: Path, entry: CatalogueEntry) -> None:
+    needed = 2 * (entry.size or 0) + RECORD_BYTES  # packed files are kept next to the unpacked ones
     free = shutil.disk_usage(home).free
     if needed > free:
         raise CatalogueError(
             f"{home}: {entry.name} needs {needed >> 20} MB and there are {free >> 20} MB free; free some, or "
-            "name another place with the variable UWAGA_HOME"
+            "name another folder with the variable UWAGA_HOME"
         )
 
 
 def _download(
     entry: CatalogueEntry, folder: Path, parts: Path, limits: Limits, progress: Progress | None
 ) -> None:
-    """Download all files concurrently, within the limits; the first failure cancels the others."""
-    web, total = HttpClient(limits), _Total(entry.files, progress)
-    pool = ThreadPoolExecutor(limits.together, "uwaga-download")
+    """Download all files concurrently, within the limits. The first failure cancels the other downloads."""
+    client, total = HttpClient(limits), _TotalProgress(entry.files, progress)
+    pool = ThreadPoolExecutor(limits.parallel_files, "uwaga-download")
     try:
         jobs = {
-            file.name: pool.submit(fetch, web, file, parts / f"{file.name}.part", total.of(file))
+            file.name: pool.submit(fetch, client, file, parts / f"{file.name}.part", total.callback(file))
             for file in entry.files
         }
         _wait(jobs)
-        with new_folder(folder) as fresh:
-            _fill(entry, fresh, web, parts, {name: job.result() for name, job in jobs.items()})
+        with new_folder(folder) as staging:
+            _install_files(entry, staging, client, parts, {name: job.result() for name, job in jobs.items()})
     finally:
-        web.stop()
+        client.stop()
         pool.shutdown(cancel_futures=True)
 
 
 def _wait(jobs: Mapping[str, Future[Fetched]]) -> None:
-    """Wait for all downloads, or raise the error of the first that fails."""
-    done, _ = wait(jobs.values(), return_when=FIRST_EXCEPTION)
+    """Wait for all downloads, or raise the error of the first failure."""
+    finished, _ = wait(jobs.values(), return_when=FIRST_EXCEPTION)
     for job in jobs.values():
-        if job in done and (error := job.exception()) is not None:
+        if job in finished and (error := job.exception()) is not None:
             raise error
 
 
-def _fill(
-    entry: CatalogueEntry, fresh: Path, web: HttpClient, parts: Path, sent: Mapping[str, Fetched]
+def _install_files(
+    entry: CatalogueEntry, staging: Path, client: HttpClient, parts: Path, downloads: Mapping[str, Fetched]
 ) -> None:
     """Unpack the files into the new model folder and write its card and ``origin.json``."""
     files = {}
     for file in entry.files:
-        fetched = sent[file.name]
+        fetched = downloads[file.name]
         try:
-            size, sha256 = _unpack(fetched, fresh, file)
+            size, sha256 = _unpack(fetched, staging, file)
         except CatalogueError:
-            if fetched.ours:
+            if fetched.is_download:
                 Part(fetched.path, fetched.location).drop()
             if not fetched.resumed:
                 raise
-            # The resumed part may be of another version: download the whole file again.
-            fetched = fetch(web, file, parts / f"{file.name}.part", lambda now, total: None)
-            size, sha256 = _unpack(fetched, fresh, file)
+            # The resumed part may be from another version: download the file again.
+            fetched = fetch(client, file, parts / f"{file.name}.part", lambda received, total: None)
+            size, sha256 = _unpack(fetched, staging, file)
         files[file.name] = InstalledFile(size=size, sha256=sha256, location=public_url(fetched.location))
     origin = Origin(
         name=entry.name,
@@ -265,14 +265,14 @@ def _fill(
         parameters=entry.parameters,
     )
     if CARD not in files:
-        (fresh / CARD).write_text(write_card(origin), encoding="utf-8")
-    (fresh / ORIGIN).write_bytes(to_json(origin.model_dump(mode="json")))
+        (staging / CARD).write_text(write_card(origin), encoding="utf-8")
+    (staging / ORIGIN).write_bytes(to_json(origin.model_dump(mode="json")))
 
 
-def _unpack(fetched: Fetched, fresh: Path, file: RemoteFile) -> tuple[int, str]:
-    target = fresh / file.name
+def _unpack(fetched: Fetched, staging: Path, file: RemoteFile) -> tuple[int, str]:
+    target = staging / file.name
     target.unlink(missing_ok=True)
-    found = unpack(fetched.path, target, file)
+    result = unpack(fetched.path, target, file)
     if target.suffix == ".argosmodel":
         from uwaga.checkpoints.formats.argos.package import needed_members
         from uwaga.files.zip import open_archive
@@ -284,27 +284,27 @@ def _unpack(fetched: Fetched, fresh: Path, file: RemoteFile) -> tuple[int, str]:
         except UwagaError as error:
             text = str(error).replace(str(target), file.name)
             raise CatalogueError(f"{text} (from {public_url(fetched.location)})") from None
-    return found
+    return result
 
 
-class _Total:
-    """The summed progress of several files."""
+class _TotalProgress:
+    """The total progress of several files."""
 
     def __init__(self, files: tuple[RemoteFile, ...], progress: Progress | None) -> None:
         self._progress, self._lock = progress, threading.Lock()
-        self._now = dict.fromkeys((one.name for one in files), 0)
-        self._all: dict[str, int | None] = {one.name: one.packed_size for one in files}
+        self._received = dict.fromkeys((file.name for file in files), 0)
+        self._totals: dict[str, int | None] = {file.name: file.packed_size for file in files}
 
-    def of(self, file: RemoteFile) -> Seen:
+    def callback(self, file: RemoteFile) -> ByteProgress:
         """Return the progress callback of one file."""
 
-        def seen(now: int, total: int | None) -> None:
+        def update(received: int, total: int | None) -> None:
             with self._lock:
-                self._now[file.name] = now
-                self._all[file.name] = total if total is not None else self._all[file.name]
+                self._received[file.name] = received
+                self._totals[file.name] = total if total is not None else self._totals[file.name]
                 if self._progress is not None:
-                    known = [one for one in self._all.values() if one is not None]
-                    whole = sum(known) if len(known) == len(self._all) else None
-                    self._progress(sum(self._now.values()), whole)
+                    sizes = [size for size in self._totals.values() if size is not None]
+                    total_size = sum(sizes) if len(sizes) == len(self._totals) else None
+                    self._progress(sum(self._received.values()), total_size)
 
-        return seen
+        return update

@@ -4,7 +4,7 @@
   A term without a target, or with its source as target, is not translated. Further columns, empty lines,
   lines that begin with ``#`` and a first line ``source target`` are ignored.
 - ``.csv``: the same with commas, or with semicolons if the first line has no comma, and with CSV quotes.
-- ``.tbx``, ``.xml``: the terms of each entry in both languages; those of the target are alternative forms.
+- ``.tbx``, ``.xml``: the terms of each entry in both languages; the target terms are alternative forms.
 
 All may be compressed (``.gz``, ``.zst``, ``.xz``, ``.bz2``).
 """
@@ -37,19 +37,19 @@ class Term:
     where: str
 
     @property
-    def kept(self) -> bool:
+    def untranslated(self) -> bool:
         """True if the term is not translated."""
         return self.targets == (self.source,)
 
 
-def forms(target: str) -> tuple[str, ...]:
-    """Split a target into its forms, which ``|`` separates; without duplicates."""
+def split_forms(target: str) -> tuple[str, ...]:
+    """Split a target at ``|`` into its forms, without duplicates."""
     return tuple(dict.fromkeys(" ".join(form.split()) for form in target.split(SEPARATOR) if form.strip()))
 
 
-PACKED = {".gz", ".zst", ".xz", ".bz2"}
+COMPRESSED_SUFFIXES = {".gz", ".zst", ".xz", ".bz2"}
 HEADER = ("source", "target")
-ENTRIES, LANGUAGES = {"termEntry", "conceptEntry"}, {"langSet", "langSec"}
+ENTRY_ELEMENTS, LANGUAGE_ELEMENTS = {"termEntry", "conceptEntry"}, {"langSet", "langSec"}
 
 
 def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator[Term]:
@@ -59,7 +59,7 @@ def read_terms(path: Path, languages: tuple[str, str] | None = None) -> Iterator
         path: the path of the file.
         languages: codes of source and target, which a TBX file needs.
     """
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in COMPRESSED_SUFFIXES]
     kind = suffixes[-1] if suffixes else ""
     if kind in (".tsv", ".txt"):
         yield from _tab_separated(path)
@@ -81,33 +81,33 @@ def _tab_separated(path: Path) -> Iterator[Term]:
 
 def _comma_separated(path: Path) -> Iterator[Term]:
     lines = text_lines(path)
-    first = next(lines, "")
-    delimiter = "," if "," in first or ";" not in first else ";"
+    header = next(lines, "")
+    delimiter = "," if "," in header or ";" not in header else ";"
 
-    def again() -> Iterator[str]:
-        yield first + "\n"
+    def all_lines() -> Iterator[str]:
+        yield header + "\n"
         for line in lines:
             yield line + "\n"
 
-    rows = csv.reader(again(), delimiter=delimiter, strict=True)
-    begun = 1
+    rows = csv.reader(all_lines(), delimiter=delimiter, strict=True)
+    first_line = 1
     try:
         for row in rows:
             if any(field.strip() for field in row) and not row[0].startswith("#"):
-                yield from _term(row, f"{path}, line {begun}", begun == 1)
-            begun = rows.line_num + 1
+                yield from _term(row, f"{path}, line {first_line}", first_line == 1)
+            first_line = rows.line_num + 1
     except csv.Error as error:
-        raise DataError(f"{path}, line {begun}: not comma-separated: {error}") from None
+        raise DataError(f"{path}, line {first_line}: not comma-separated: {error}") from None
 
 
-def _term(columns: list[str], where: str, may_be_header: bool) -> Iterator[Term]:
+def _term(columns: list[str], location: str, may_be_header: bool) -> Iterator[Term]:
     source = " ".join(columns[0].split())
     target = columns[1] if len(columns) > 1 else ""
     if may_be_header and (source.lower(), target.strip().lower()) == HEADER:
         return
     if not source:
-        raise DataError(f"{where}: the target {shown(target)} has no source")
-    yield Term(source, forms(target) or (source,), where)
+        raise DataError(f"{location}: the target {shown(target)} has no source")
+    yield Term(source, split_forms(target) or (source,), location)
 
 
 def _tbx(path: Path, languages: tuple[str, str]) -> Iterator[Term]:
@@ -117,48 +117,48 @@ def _tbx(path: Path, languages: tuple[str, str]) -> Iterator[Term]:
 
 
 class _Entries(XmlItems[Term]):
-    """The terms of the complete entries, and the entry that is being read."""
+    """Reads the terms of the entries of a TBX file."""
 
     kind = "TBX"
     roots = frozenset({"martif", "tbx"})
 
     def __init__(self, path: Path, languages: tuple[str, str]) -> None:
         super().__init__(path)
-        self._wanted = languages
-        self._count = self._hit = 0
+        self._languages = languages
+        self._count = self._matched = 0
         self._terms: tuple[dict[str, int], dict[str, int]] = ({}, {})  # of source and target: line by term
-        self._side: int | None = None
+        self._language_index: int | None = None
         self._text: list[str] | None = None
 
-    def reached(self) -> str:
+    def progress(self) -> str:
         """Return the position as a line."""
         return f"after line {self.line}"
 
-    def not_whole(self, what: str, line: int) -> DataError:
+    def damaged_error(self, problem: str, line: int) -> DataError:
         """Return the error of an incomplete file, line first."""
-        return DataError(f"{self.file}, line {line}: not a complete TBX file: {what}")
+        return DataError(f"{self.file}, line {line}: not a complete TBX file: {problem}")
 
-    def too_deep(self, what: str, line: int) -> DataError:
+    def depth_error(self, problem: str, line: int) -> DataError:
         """Return the error of a file that is nested too deeply, line first."""
-        return DataError(f"{self.file}, line {line}: {what}")
+        return DataError(f"{self.file}, line {line}: {problem}")
 
     def check(self) -> None:
         """Raise DataError if no entry has terms in both languages."""
-        if self._count and not self._hit:
+        if self._count and not self._matched:
             raise DataError(
                 f"{self.file}: none of its {self._count} entries has terms in both "
-                f"{' and '.join(self._wanted)}: is the file for other languages?"
+                f"{' and '.join(self._languages)}: is the file for other languages?"
             )
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Begin an entry, a language of it or a term."""
-        if name in ENTRIES:
+        """Start an entry, a language or a term."""
+        if name in ENTRY_ELEMENTS:
             self._terms = ({}, {})
-        elif name in LANGUAGES:
+        elif name in LANGUAGE_ELEMENTS:
             code = attributes.get("xml:lang") or attributes.get("lang") or ""
-            fits = [bool(code) and same_language(code, wanted) for wanted in self._wanted]
-            self._side = fits.index(True) if any(fits) else None
-        elif name == "term" and self._side is not None:
+            matches = [bool(code) and same_language(code, language) for language in self._languages]
+            self._language_index = matches.index(True) if any(matches) else None
+        elif name == "term" and self._language_index is not None:
             self._text = []
 
     def characters(self, text: str) -> None:
@@ -168,17 +168,17 @@ class _Entries(XmlItems[Term]):
 
     def end(self, name: str) -> None:
         """End a term, a language or an entry."""
-        if name == "term" and self._text is not None and self._side is not None:
+        if name == "term" and self._text is not None and self._language_index is not None:
             text = " ".join("".join(self._text).split())
             if text:
-                self._terms[self._side].setdefault(text, self.line)
+                self._terms[self._language_index].setdefault(text, self.line)
             self._text = None
-        elif name in LANGUAGES:
-            self._side = None
-        elif name in ENTRIES:
+        elif name in LANGUAGE_ELEMENTS:
+            self._language_index = None
+        elif name in ENTRY_ELEMENTS:
             self._count += 1
             sources, targets = self._terms
-            self._hit += bool(sources and targets)
+            self._matched += bool(sources and targets)
             if targets:
                 for source, line in sources.items():
                     self.ready.append(Term(source, tuple(targets), f"{self.file}, line {line}"))

@@ -1,9 +1,9 @@
-"""Training checkpoints, which hold everything that a run needs to resume exactly.
+"""Training checkpoints, which contain everything that a run needs to resume exactly.
 
-Each is one safetensors file, ``step-00001234.safetensors``: the weights and the optimiser's moments as
-tensors, the position in the data and the scores so far as JSON in the header. Random numbers of a run are a
-function of its seed and its position, so there is no random state to store. A checkpoint is written
-atomically, and its checksum is verified when it is read.
+Each is a safetensors file, ``step-00001234.safetensors``: the weights and the optimiser's moments as tensors,
+the position in the data and the scores so far as JSON in the header. The random numbers of a run are a
+function of its seed and its position, so no random state is stored. A checkpoint is written atomically, and
+its checksum is verified on reading.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from uwaga.errors import CheckpointError, reason
-from uwaga.files.atomic import replacing
+from uwaga.files.atomic import replace_file
 from uwaga.files.handles import BINARY
 from uwaga.settings import TrainingSettings
 
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NUMBER = re.compile(r"os error (\d+)")  # in messages of safetensors, which is written in Rust
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ERROR_NUMBER = re.compile(r"os error (\d+)")  # in messages of safetensors, which is written in Rust
 
 
-def explain(error: Exception) -> str:
-    """Return why a file could not be written, and what to do."""
+def explain_write_error(error: Exception) -> str:
+    """Explain why a file could not be written, and what to do."""
     number = error.errno if isinstance(error, OSError) else None
-    if number is None and (found := _NUMBER.search(str(error))):
-        number = int(found[1])
+    if number is None and (match := _ERROR_NUMBER.search(str(error))):
+        number = int(match[1])
     reason = os.strerror(number) if number else str(error)
-    if number in FULL:
+    if number in DISK_FULL_ERRORS:
         return f"{reason}; free some space and rerun the same command to resume"
     if number == errno.ENOENT:
         return (
@@ -50,31 +50,31 @@ def explain(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def failures_named(run: Path) -> Iterator[None]:
-    """Turn an OSError for a file of the run, or for a full disk, into a CheckpointError."""
+def wrap_write_errors(run: Path) -> Iterator[None]:
+    """Convert an OSError about a file of the run or a full disk to a CheckpointError."""
     try:
         yield
     except OSError as error:
         name = error.filename
-        if name is None and error.errno not in FULL:
+        if name is None and error.errno not in DISK_FULL_ERRORS:
             raise
         if name is not None and run.resolve() not in Path(os.fsdecode(name)).resolve().parents:
             raise
-        place = run if name is None else os.fsdecode(name)
-        raise CheckpointError(f"{place}: cannot be written: {explain(error)}") from None
+        location = run if name is None else os.fsdecode(name)
+        raise CheckpointError(f"{location}: cannot be written: {explain_write_error(error)}") from None
 
 
 def append(path: Path, content: bytes) -> None:
-    """Append ``content`` to a file, all of it or nothing."""
+    """Append ``content`` to a file, either completely or not at all."""
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | BINARY, 0o644)
     try:
-        before = os.fstat(handle).st_size
+        size = os.fstat(handle).st_size
         try:
-            rest = memoryview(content)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
+            remaining = memoryview(content)
+            while remaining:
+                remaining = remaining[os.write(handle, remaining) :]
         except OSError as error:
-            os.ftruncate(handle, before)
+            os.ftruncate(handle, size)
             error.filename = str(path)
             raise
     finally:
@@ -82,13 +82,13 @@ def append(path: Path, content: bytes) -> None:
 
 
 def remove_leftovers(run: Path) -> None:
-    """Remove partly written files of a killed process; the caller must hold the run's lock."""
+    """Remove incomplete files of a killed process; the caller must hold the run's lock."""
     for pattern in ("checkpoints/.*.part", ".*.part", "text/.*.part"):
         for path in run.glob(pattern):
             path.unlink(missing_ok=True)
 
 
-_PATTERN = "step-*.safetensors"
+_CHECKPOINT_PATTERN = "step-*.safetensors"
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class Progress:
 
     ``epoch`` and ``batch`` are the position of the next batch; ``best`` maps the steps of the best
     checkpoints to their validation scores (higher is better); ``stale`` counts validations since the best
-    one. ``settings`` are those that must not change when the run is resumed, ``scoring`` those that make the
-    scores in ``best`` comparable (:mod:`uwaga.training.changes`), ``corpus`` describes the size of the
-    training data; ``base`` is the checksum of the model that the run started from, and ``before`` its score
-    on each dev set.
+    one. ``settings`` are those that must not change when the run is resumed, ``scoring`` those that must not
+    change for the scores in ``best`` to be comparable (:mod:`uwaga.training.changes`). ``corpus`` describes
+    the size of the training data; ``base`` is the checksum of the base model, and ``before`` its score on
+    each dev set.
     """
 
     step: int = 0
@@ -122,17 +122,17 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 
 def checkpoint_steps(folder: Path) -> list[int]:
-    """Return the steps that have a checkpoint, oldest first."""
-    return sorted(int(path.stem.removeprefix("step-")) for path in folder.glob(_PATTERN))
+    """Return the steps of the checkpoints in a folder, oldest first."""
+    return sorted(int(path.stem.removeprefix("step-")) for path in folder.glob(_CHECKPOINT_PATTERN))
 
 
 def regular_steps(folder: Path, training: TrainingSettings) -> list[int]:
-    """Return the steps with a checkpoint that an uninterrupted run would have too, oldest first."""
+    """Return the steps of the checkpoints that an uninterrupted run would also have, oldest first."""
     return [step for step in checkpoint_steps(folder) if is_regular(step, training)]
 
 
 def is_regular(step: int, training: TrainingSettings) -> bool:
-    """Return True if a checkpoint is due at this step, whatever its score."""
+    """Return True if a checkpoint is due at this step regardless of its score."""
     return step % training.save_every == 0 or step == training.steps
 
 
@@ -143,22 +143,22 @@ def write_checkpoint(folder: Path, progress: Progress, tensors: Mapping[str, Ten
     header = {"progress": json.dumps(asdict(progress)), "checksum": _checksum(plain)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
+        with replace_file(path) as file:
             save_file(plain, file.name, metadata=header)
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: cannot be written: {explain(error)}") from None
+        raise CheckpointError(f"{path}: cannot be written: {explain_write_error(error)}") from None
     return path
 
 
 def read_progress(path: Path) -> Progress:
     """Read the progress from a checkpoint's header; its tensors are neither read nor verified."""
-    with _whole(path), safe_open(path, framework="pt") as file:
+    with _wrap_read_errors(path), safe_open(path, framework="pt") as file:
         return _progress(file.metadata() or {})
 
 
 def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
     """Read a checkpoint and verify it."""
-    with _whole(path), safe_open(path, framework="pt") as file:
+    with _wrap_read_errors(path), safe_open(path, framework="pt") as file:
         header = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         progress = _progress(header)
@@ -170,7 +170,7 @@ def read_checkpoint(path: Path) -> tuple[Progress, dict[str, Tensor]]:
 
 
 @contextlib.contextmanager
-def _whole(path: Path) -> Iterator[None]:
+def _wrap_read_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""From the corpora of a settings file to batches: subword models, prepared stores, alignments, order."""
+"""Preparation of the corpora of a run: subword models, stores, alignments, and batches."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from uwaga.tokenizers.training import train_tokeniser
 
 
 def corpus_links(
-    corpus: CorpusSettings, guided: GuidedAlignmentSettings, place: Path, say: Callable[[str], None]
+    corpus: CorpusSettings, guided: GuidedAlignmentSettings, path: Path, log: Callable[[str], None]
 ) -> LinkFile:
-    """Return the alignments of a corpus: its own file, or ``place``, which the aligner writes if needed.
+    """Return the alignments of a corpus: its file, or ``path``, which the aligner writes if needed.
 
-    The aligner holds the words of the whole corpus in memory.
+    The aligner holds all words of the corpus in memory.
     """
     if corpus.alignment:
         return LinkFile(corpus.alignment, guided.words)
     reader = read_corpus(corpus)
     options = corpus.model_dump(mode="json", include={"columns", "languages", "bad_lines"})
-    made_from = {"files": [identify(file) for file in reader.files], **options}
-    facts = place.with_name(f"{place.name}.json")
-    link_file = LinkFile(str(place), "words")
-    if place.is_file() and _read(facts) == made_from:
+    inputs = {"files": [identify(file) for file in reader.files], **options}
+    inputs_path = path.with_name(f"{path.name}.json")
+    link_file = LinkFile(str(path), "words")
+    if path.is_file() and _read_json(inputs_path) == inputs:
         return link_file
-    say(f"aligning the words of {corpus.name}")
+    log(f"aligning the words of {corpus.name}")
     rows, sources, targets = list[int](), list[list[str]](), list[list[str]]()
     for pair in reader:
         rows.append(reader.report.read)
@@ -49,21 +49,21 @@ def corpus_links(
     lines = [""] * reader.report.read
     for row, links in zip(rows, align_corpus(sources, targets), strict=True):
         lines[row - 1] = " ".join(f"{source}-{target}" for source, target in sorted(links))
-    place.parent.mkdir(parents=True, exist_ok=True)
-    facts.unlink(missing_ok=True)
-    write_file(place, "".join(f"{line}\n" for line in lines))
-    write_file(facts, json.dumps(made_from))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    inputs_path.unlink(missing_ok=True)
+    write_file(path, "".join(f"{line}\n" for line in lines))
+    write_file(inputs_path, json.dumps(inputs))
     return link_file
 
 
-def _read(path: Path) -> object:
+def _read_json(path: Path) -> object:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Corpora:
         target: tokeniser of the target side; the same object if the vocabulary is joint.
         train: training batches.
         dev: the dev set.
-        also: further dev sets by name.
-        size: description of the training data, by which a changed corpus is recognised.
+        also: additional dev sets by name.
+        size: description of the training data, to detect a changed corpus.
     """
 
     source: TrainingSubwords
@@ -96,61 +96,64 @@ class Corpora:
 
     def stream(
         self, epoch: int, batch: int, rank: int = 0, world: int = 1
-    ) -> Generator[tuple[Place, Batch], None, None]:
-        """Yield training batches without end, from this position: numbers ``rank``, ``rank + world``, ...
+    ) -> Generator[tuple[Position, Batch], None, None]:
+        """Yield training batches endlessly from this position: numbers ``rank``, ``rank + world``, ...
 
-        Each batch comes with the position of the last one in its group of ``world`` batches, up to which all
-        processes together have then read.
+        Each batch comes with the position of the last batch in its group of ``world`` batches, which is the
+        last one that the processes have read together.
         """
-        return prefetch(self._places(epoch, batch, rank, world))
+        return prefetch(self._positioned_batches(epoch, batch, rank, world))
 
-    def _places(self, epoch: int, batch: int, rank: int, world: int) -> Iterator[tuple[Place, Batch]]:
+    def _positioned_batches(
+        self, epoch: int, batch: int, rank: int, world: int
+    ) -> Iterator[tuple[Position, Batch]]:
         number = 0
         while True:
             while self.train.has(epoch, batch):
                 if number == rank:
-                    own = self.train.batch(epoch, batch)
+                    local_batch = self.train.batch(epoch, batch)
                 number = (number + 1) % world
                 if number == 0:
-                    yield (epoch, batch), own
+                    yield (epoch, batch), local_batch
                 batch += 1
             epoch, batch = epoch + 1, 0
 
 
 def prepare_corpora(
     settings: Settings,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     tokenisers: tuple[TrainingSubwords, TrainingSubwords] | None = None,
 ) -> Corpora:
-    """Prepare the corpora in the run's folder, reusing what is prepared already.
+    """Prepare the corpora in the run's folder, reusing stores that are up to date.
 
     Args:
-        settings: the settings of the run.
-        say: called with each line of progress.
-        tokenisers: both sides' tokenisers; None to train subword models, or load those in the run's folder.
+        settings: settings of the run.
+        log: function called with each line of progress.
+        tokenisers: tokenisers of source and target; None to train subword models, or load those in the run's
+            folder.
     """
     for corpora in (settings.data.train, settings.data.dev, *settings.data.also.values()):
         for corpus in settings.data.resolve(corpora):
             check_rereadable(find_sources(corpus))
-    source, target = sides = tokenisers or _tokenisers(settings, say)
+    source, target = pair = tokenisers or _tokenisers(settings, log)
     for tag in settings.data.tags:
         tag_ids(source, tag)  # raises before a corpus is read
     data = settings.data
     guided = settings.training.guided_alignment
-    train = _stores(settings, data.train, "train", sides, data, say, guided)
+    train = _stores(settings, data.train, "train", pair, data, log, guided)
     weights = [1.0 if corpus.weight is None else corpus.weight for corpus in data.train]
     mixture = Mixture(train, weights, data.temperature)
     if len(train) > 1:
         for store, draws in zip(mixture.stores, mixture.draws, strict=True):
             share = draws / mixture.epoch_pairs
-            say(f"{store.folder.name}: {draws:,} draws of {len(store):,} pairs an epoch, {share:.1%} of all")
-    dev = _dev_set(settings, data.dev, "dev", sides, say)
+            log(f"{store.folder.name}: {draws:,} draws of {len(store):,} pairs an epoch, {share:.1%} of all")
+    dev = _dev_set(settings, data.dev, "dev", pair, log)
     also = {
-        name: _dev_set(settings, corpora, f"also-{number}", sides, say)
+        name: _dev_set(settings, corpora, f"also-{number}", pair, log)
         for number, (name, corpora) in enumerate(data.also.items())
     }
     training = settings.training
-    batches = Batches(mixture, sides, data, training.seed, training.batch_tokens, guided is not None)
+    batches = Batches(mixture, pair, data, training.seed, training.batch_tokens, guided is not None)
     return Corpora(source, target, batches, dev, also, mixture.describe())
 
 
@@ -159,14 +162,16 @@ def _dev_set(
     corpora: list[CorpusSettings],
     side: str,
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> DevSet:
     plain = settings.data.model_copy(update={"augment": {}, "subword_sampling": 0.0})
-    mixture = Mixture(_stores(settings, corpora, side, tokenisers, plain, say))
+    mixture = Mixture(_stores(settings, corpora, side, tokenisers, plain, log))
     dev_batches = Batches(mixture, tokenisers, plain, 0, settings.training.batch_tokens)
     batches = [dev_batches.batch(0, index) for index in range(dev_batches.count(0))]
     resolved = settings.data.resolve(corpora)
-    return DevSet(batches, [pair for corpus in resolved for pair in _tagged(read_corpus(corpus), corpus.tag)])
+    return DevSet(
+        batches, [pair for corpus in resolved for pair in _add_tag(read_corpus(corpus), corpus.tag)]
+    )
 
 
 def _stores(
@@ -175,36 +180,36 @@ def _stores(
     side: str,
     tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     data: DataSettings,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     guided: GuidedAlignmentSettings | None = None,
 ) -> list[Store]:
     """Build the stores of a data set, one per corpus; that of a single unnamed corpus is named ``side``."""
-    lone = len(corpora) == 1 and not corpora[0].name
+    is_single = len(corpora) == 1 and not corpora[0].name
     keep_text = data.subword_sampling > 0 or guided is not None
     stores = []
     for corpus in data.resolve(corpora):
-        folder = settings.run / "data" / (side if lone else f"{side}.{corpus.name}")
+        folder = settings.run / "data" / (side if is_single else f"{side}.{corpus.name}")
         links = None
         if guided is not None:
-            links = corpus_links(corpus, guided, folder.with_name(f"{folder.name}.alignment"), say)
+            links = corpus_links(corpus, guided, folder.with_name(f"{folder.name}.alignment"), log)
         reader = read_corpus(corpus, links=links)
-        stores.append(build_store(reader, *tokenisers, folder, data, keep_text, log=say))
+        stores.append(build_store(reader, *tokenisers, folder, data, keep_text, log=log))
         for line in reader.report.summary():
-            say(f"{side} data: {line}")
+            log(f"{side} data: {line}")
     return stores
 
 
-def _tagged(pairs: Iterable[Pair], tag: str) -> Iterator[Pair]:
+def _add_tag(pairs: Iterable[Pair], tag: str) -> Iterator[Pair]:
     for pair in pairs:
         yield pair._replace(source=f"{tag} {pair.source}") if tag else pair
 
 
-def _tokenisers(settings: Settings, say: Callable[[str], None]) -> tuple[Tokeniser, Tokeniser]:
+def _tokenisers(settings: Settings, log: Callable[[str], None]) -> tuple[Tokeniser, Tokeniser]:
     folder = settings.run / "text"
     names = ("joint",) if settings.text.joint else ("source", "target")
     paths = [folder / f"{name}.spm" for name in names]
     if not all(path.exists() for path in paths):
-        say(f"training {len(paths)} subword model{'s' if len(paths) > 1 else ''} of {settings.text.size}")
+        log(f"training {len(paths)} subword model{'s' if len(paths) > 1 else ''} of {settings.text.size}")
     tokenisers = [_tokeniser(settings, path) for path in paths]
     return tokenisers[0], tokenisers[-1]
 

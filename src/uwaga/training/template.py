@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from uwaga.errors import SettingsError
-from uwaga.files.lines import COMPRESSED
+from uwaga.files.lines import COMPRESSED_SUFFIXES
 from uwaga.settings import Settings, StrictModel, change_setting, parse, preset_name, preset_training
 
 _EXAMPLE = {
@@ -21,13 +21,13 @@ _EXAMPLE = {
         "dev": ["dev.src.txt", "dev.tgt.txt"],
     },
 }
-_FIRST = ("family", "encoder_layers", "decoder_layers")
+_FIRST_SETTINGS = ("family", "encoder_layers", "decoder_layers")
 """Settings of a model that are listed first."""
-_PAIR, _PACKED = 130, 3
-"""Bytes of a sentence pair, and how many bytes one of a compressed file holds."""
-_MOST_PAIRS = {"transformer-tiny": 100_000, "transformer-small": 1_000_000}
-"""Presets for corpora of fewer pairs."""
-_HEAD = """\
+_PAIR_BYTES, _COMPRESSION_RATIO = 130, 3
+"""Bytes of a sentence pair, and of text per byte of a compressed file."""
+_PRESET_MAX_PAIRS = {"transformer-tiny": 100_000, "transformer-small": 1_000_000}
+"""Maximum number of pairs of the presets for small corpora."""
+_HEADER = """\
 # Settings of a training run: uwaga train THIS-FILE
 # It lists every setting with {values}. Delete those that you do not change; an unknown key is an error.
 # Paths are relative to the working directory of the command.
@@ -35,19 +35,22 @@ _HEAD = """\
 
 
 def preset_for(files: Sequence[Path]) -> tuple[str, int]:
-    """Return the preset for a corpus, and about how many pairs it has by the size of its files.
+    """Return the preset for a corpus, and its approximate number of pairs, estimated from the file sizes.
 
     Args:
-        files: one TSV, or two aligned files.
+        files: a TSV file, or two aligned files.
     """
-    size = sum(file.stat().st_size * (_PACKED if file.suffix in COMPRESSED else 1) for file in files)
-    pairs = size // _PAIR
-    fitting = [name for name, most in _MOST_PAIRS.items() if pairs < most]
-    return (fitting or ["transformer"])[0], max(1, round(pairs, 1 - len(str(pairs))))
+    size = sum(
+        file.stat().st_size * (_COMPRESSION_RATIO if file.suffix in COMPRESSED_SUFFIXES else 1)
+        for file in files
+    )
+    pairs = size // _PAIR_BYTES
+    presets = [name for name, limit in _PRESET_MAX_PAIRS.items() if pairs < limit]
+    return (presets or ["transformer"])[0], max(1, round(pairs, 1 - len(str(pairs))))
 
 
 def template_settings(preset: str | None = None, changes: Sequence[str] = ()) -> Settings:
-    """Return a preset's model and training settings, with ``KEY=VALUE`` changes."""
+    """Return a preset's model and training settings, with ``KEY=VALUE`` changes applied."""
     values: dict[str, Any] = copy.deepcopy(_EXAMPLE)
     if preset is not None:
         try:
@@ -63,10 +66,10 @@ def template_settings(preset: str | None = None, changes: Sequence[str] = ()) ->
 
 
 def settings_template(preset: str | None = None, changes: Sequence[str] = ()) -> str:
-    """Return YAML with a comment on every setting, valid as it stands if the corpora exist."""
+    """Return YAML with a comment on every setting; it is valid if the corpora exist."""
     settings = template_settings(preset, changes)
     values = "its default" if preset is None else f"the values of the preset {preset_name(preset)}"
-    return _HEAD.format(values=values) + "\n".join(_group(settings, 0)) + "\n"
+    return _HEADER.format(values=values) + "\n".join(_group(settings, 0)) + "\n"
 
 
 def write_template(path: Path, preset: str | None = None, changes: Sequence[str] = ()) -> None:
@@ -85,16 +88,16 @@ def _group(values: StrictModel, depth: int) -> list[str]:
     lines = []
     indent = "  " * depth
     fields = type(values).model_fields.items()
-    written = values.model_dump(mode="json")  # corpora in their short form
-    for name, field in sorted(fields, key=lambda item: item[0] not in _FIRST):
+    dumped = values.model_dump(mode="json")  # corpora in their short form
+    for name, field in sorted(fields, key=lambda item: item[0] not in _FIRST_SETTINGS):
         value = getattr(values, name)
         if isinstance(value, StrictModel):
             title = (type(value).__doc__ or "").strip().splitlines()[0]
-            about = [f"{indent}# {field.description}"] if field.description else []
-            head = ["", f"{indent}# {title}", *about, f"{indent}{name}:"]
-            lines += [*head, *_group(value, depth + 1)]
+            comment = [f"{indent}# {field.description}"] if field.description else []
+            header = ["", f"{indent}# {title}", *comment, f"{indent}{name}:"]
+            lines += [*header, *_group(value, depth + 1)]
         else:
-            lines.append(f"{indent}{name}: {_plain(written[name])}{_comment(field)}")
+            lines.append(f"{indent}{name}: {_plain(dumped[name])}{_comment(field)}")
     return lines
 
 

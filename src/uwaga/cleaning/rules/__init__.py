@@ -1,6 +1,4 @@
-"""The rules of cleaning; importing this package fills the registry in the default order, cheap rules
-first.
-"""
+"""The rules of cleaning; importing this package registers them in the default order, cheap ones first."""
 
 from uwaga.cleaning.rules import shape, content, duplicates, models  # noqa: I001 (the default order)
 

@@ -16,7 +16,7 @@ from uwaga.settings.parsing import StrictModel
 
 
 class IdenticalSettings(StrictModel):
-    """Which sides count as identical."""
+    """When two sides are identical."""
 
     normalise: bool = Field(True, description="ignore case, punctuation and compatibility forms")
     free_words: NonNegativeInt = Field(0, description="texts of at most this many words may be identical")
@@ -35,7 +35,7 @@ class Identical(Rule[IdenticalSettings]):
 
 
 class PunctuationSettings(StrictModel):
-    """How much the ends of sentences may differ."""
+    """How much sentence-final punctuation may differ."""
 
     min_score: float = Field(
         -2.0, le=0.0, description="0 for one on each side, lower for more or unequal numbers"
@@ -66,11 +66,10 @@ class NumberSettings(StrictModel):
 
 @register("numbers", "the sides have different numbers", NumberSettings)
 class Numbers(Rule[NumberSettings]):
-    """Bounds the Ratcliff-Obershelp similarity of the nonzero digits of both sides (Vázquez et al. 2019,
-    section 3.1).
+    """Rejects pairs by the Ratcliff-Obershelp similarity of their nonzero digits (Vázquez et al. 2019, §3.1).
 
-    Zeros are ignored because 10 000 may be translated as "10 thousand". Digits of any script count by their
-    values.
+    Zeros are ignored because 10 000 may be translated as "10 thousand". Digits of all scripts are compared by
+    their values.
     """
 
     def rejects(self, pairs: PairBlock) -> Mask:
@@ -86,7 +85,7 @@ ADDRESS = re.compile(
     r"(?:https?://|ftp://|www\.)[^\s<>\"')\]]+|(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]++@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+",
     re.IGNORECASE,
 )
-TRAILING = ".,;:!?…/"
+TRAILING_PUNCTUATION = ".,;:!?…/"
 
 
 class AddressSettings(StrictModel):
@@ -112,29 +111,29 @@ def _addresses(texts: Side) -> dict[int, list[str]]:
     addresses = {}
     for index in np.flatnonzero(_address_candidates(texts)).tolist():
         if matches := ADDRESS.findall(texts.text(index)):
-            addresses[index] = [match.rstrip(TRAILING).lower() for match in matches]
+            addresses[index] = [match.rstrip(TRAILING_PUNCTUATION).lower() for match in matches]
     return addresses
 
 
 def _address_candidates(texts: Side) -> Mask:
     """Return the mask (pairs,) of texts that contain ``@``, ``://`` or ``www.``."""
     codes = np.append(texts.codes, np.zeros(3, np.uint32))
-    here, next_, third, fourth = codes[:-3], codes[1:-2], codes[2:-1], codes[3:]
-    scheme = (here == ord(":")) & (next_ == ord("/")) & (third == ord("/"))
-    letters = [code | 32 == ord("w") for code in (here, next_, third)]
+    first, second, third, fourth = codes[:-3], codes[1:-2], codes[2:-1], codes[3:]
+    scheme = (first == ord(":")) & (second == ord("/")) & (third == ord("/"))
+    letters = [code | 32 == ord("w") for code in (first, second, third)]
     web = letters[0] & letters[1] & letters[2] & (fourth == ord("."))
-    return texts.count((here == ord("@")) | scheme | web) > 0
+    return texts.count((first == ord("@")) | scheme | web) > 0
 
 
-def _misread(first: int, last: int) -> str:
-    """Return the characters that a range of bytes becomes in Latin-1 and in Windows-1252."""
+def _misread_bytes(first: int, last: int) -> str:
+    """Return the characters of a range of bytes in Latin-1 and in Windows-1252."""
     codes = bytes(range(first, last + 1))
     return "".join(sorted(set(codes.decode("latin-1")) | set(codes.decode("cp1252", "ignore"))))
 
 
 def _misread_class(first: int, last: int) -> str:
     """Return the characters of :func:`_misread` as a character class of a regular expression."""
-    return "[" + "".join(map(re.escape, _misread(first, last))) + "]"
+    return "[" + "".join(map(re.escape, _misread_bytes(first, last))) + "]"
 
 
 _NEXT = _misread_class(0x80, 0xBF)
@@ -145,7 +144,7 @@ MOJIBAKE = re.compile(
     f"|(?:[ÎÏÐÑ×ØÙ]{_NEXT}){{2}}"  # two successive letters of Greek, Cyrillic, Hebrew or Arabic
     f"|[ã-é]{_NEXT}{{2}}|ð{_misread_class(0x90, 0xA0)}{_NEXT}{{2}}"  # East Asia; emoji
 )
-"""A lead byte of UTF-8 and its continuation bytes, read as letters, which hardly any language combines."""
+"""A lead byte and continuation bytes of UTF-8 read as characters, in combinations that are rare in text."""
 
 
 class MojibakeSettings(StrictModel):
@@ -158,7 +157,7 @@ class MojibakeSettings(StrictModel):
 class Mojibake(Rule[MojibakeSettings]):
     """Rejects UTF-8 that was decoded as Latin-1 or Windows-1252.
 
-    It is not repaired, because a corpus with garbled lines may also have lost bytes.
+    Lines are not repaired, because a corpus with garbled lines may also have lost bytes.
     """
 
     def rejects(self, pairs: PairBlock) -> Mask:
@@ -170,17 +169,17 @@ class Mojibake(Rule[MojibakeSettings]):
 
 
 @cache
-def _following() -> NDArray[np.bool_]:
+def _misread_continuations() -> NDArray[np.bool_]:
     table = np.zeros(CODE_POINTS, np.bool_)
-    table[[ord(character) for character in _misread(0x80, 0xBF)]] = True
+    table[[ord(character) for character in _misread_bytes(0x80, 0xBF)]] = True
     return table
 
 
 def _mojibake_candidates(texts: Side) -> Mask:
-    """Return the mask (pairs,) of texts in which a misread continuation byte follows a letter from Â to ð."""
+    """Return the mask (pairs,) of texts with a misread continuation byte after a letter from Â to ð."""
     codes = np.append(texts.codes, np.zeros(1, np.uint32))
-    lead = (codes[:-1] >= 0xC2) & (codes[:-1] <= 0xF0)
-    return texts.count(lead & _following()[codes[1:]]) > 0
+    lead_bytes = (codes[:-1] >= 0xC2) & (codes[:-1] <= 0xF0)
+    return texts.count(lead_bytes & _misread_continuations()[codes[1:]]) > 0
 
 
 MARKUP = re.compile(r"</?[A-Za-z][^<>\n]*>|<!--|&(?:[a-z]{2,8}|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
@@ -194,15 +193,15 @@ class MarkupSettings(StrictModel):
 
 @register("markup", "a side holds tags or entities of HTML", MarkupSettings)
 class Markup(Rule[MarkupSettings]):
-    """Rejects tags, comments and entities. Not a default rule, because the texts of programs need them."""
+    """Rejects tags, comments and entities. Not a default rule, because user interface texts contain them."""
 
     default = False
 
     def rejects(self, pairs: PairBlock) -> Mask:
         counts = []
         for side, _ in pairs.sides:
-            places = np.array([match.start() for match in MARKUP.finditer(side.joined)], np.int64)
-            counts.append(np.bincount(side.lines_at(places), minlength=len(pairs)))
+            positions = np.array([match.start() for match in MARKUP.finditer(side.joined)], np.int64)
+            counts.append(np.bincount(side.text_indices(positions), minlength=len(pairs)))
         if self.settings.allow_equal:
             counts = [np.abs(counts[0] - counts[1])]
         rejected: Mask = np.sum(counts, axis=0) > 0

@@ -1,4 +1,4 @@
-"""The rule that rejects repeated pairs, and its set of 64-bit keys."""
+"""The rule against repeated pairs, and its set of 64-bit keys."""
 
 from __future__ import annotations
 
@@ -8,72 +8,72 @@ from typing import IO, Literal
 import numpy as np
 from pydantic import Field, PositiveInt
 
-from uwaga.cleaning.pairs import Keys, Mask, PairBlock, mixed
+from uwaga.cleaning.pairs import Keys, Mask, PairBlock, mix
 from uwaga.cleaning.rule import OrderedRule, register
 from uwaga.settings.parsing import StrictModel
 
-_SMALLEST = 1 << 12
-_FULLEST = 2 / 3
+_MIN_SLOTS = 1 << 12
+_MAX_LOAD = 2 / 3
 """Maximum load of the table; lookups are slow above it."""
 _EMPTY = np.uint64(0)
 
 
 class KeySet:
-    """A set of 64-bit keys: an open-addressing table of at most ``memory`` keys, then sorted runs in a
-    temporary file.
+    """A set of 64-bit keys: a hash table of at most ``memory`` keys, and sorted runs in a temporary file.
 
-    A slot has 8 bytes and at most two thirds are used, so a key takes 12 to 24 bytes while the table grows. A
-    run takes 8 bytes of disk a key, and each new block is searched in every run.
+    The table uses open addressing. A slot has 8 bytes and at most two thirds are used, so a key takes 12 to
+    24 bytes while the table grows. A run takes 8 bytes of disk per key; each new block is searched in all
+    runs.
     """
 
     def __init__(self, memory: int = 11_000_000) -> None:
-        self._most = memory
+        self._max_keys = memory
         self._runs: list[Keys] = []
         self._file: IO[bytes] | None = None
-        self._clear(_SMALLEST)
+        self._clear(_MIN_SLOTS)
 
     def add(self, keys: Keys) -> Mask:
         """Add keys in order.
 
         Args:
-            keys: (pairs,) well mixed, because their low bits choose the slot.
+            keys: (pairs,) well mixed, because their low bits select the slot.
 
         Returns:
             The mask (pairs,) of new keys.
         """
         keys = np.maximum(keys, np.uint64(1))  # 0 marks an empty slot
-        fresh = np.zeros(len(keys), np.bool_)
+        is_new = np.zeros(len(keys), np.bool_)
         _, firsts = np.unique(keys, return_index=True)  # the first of equal keys
-        if self._count and self._count + len(firsts) > self._most:
+        if self._count and self._count + len(firsts) > self._max_keys:
             self._spill()
         firsts = firsts[~self._on_disk(keys[firsts])]
-        while self._count + len(firsts) > _FULLEST * len(self._table):
+        while self._count + len(firsts) > _MAX_LOAD * len(self._table):
             self._grow()
         inserted = self._insert(keys[firsts])
-        fresh[firsts[inserted]] = True
+        is_new[firsts[inserted]] = True
         self._count += int(inserted.sum())
-        return fresh
+        return is_new
 
     def __len__(self) -> int:
         return self._count + sum(map(len, self._runs))
 
-    def _clear(self, places: int) -> None:
-        self._table = np.zeros(places, np.uint64)
+    def _clear(self, slots: int) -> None:
+        self._table = np.zeros(slots, np.uint64)
         self._count = 0
 
     def _insert(self, keys: Keys) -> Mask:
         """Insert distinct keys into the table; return the mask (keys,) of new ones."""
         mask = np.uint64(len(self._table) - 1)
         new = np.zeros(len(keys), np.bool_)
-        left = np.arange(len(keys))
-        places = (keys & mask).astype(np.int64)
-        while len(left):
-            free = self._table[places] == _EMPTY
-            # Of several keys for one free slot the last written wins; the others probe on.
-            self._table[places[free]] = keys[left[free]]
-            there = self._table[places] == keys[left]
-            new[left[free & there]] = True
-            left, places = left[~there], (places[~there] + 1) & int(mask)
+        remaining = np.arange(len(keys))
+        slots = (keys & mask).astype(np.int64)
+        while len(remaining):
+            free = self._table[slots] == _EMPTY
+            # Of several keys for a free slot, the last one written remains; the others continue probing.
+            self._table[slots[free]] = keys[remaining[free]]
+            present = self._table[slots] == keys[remaining]
+            new[remaining[free & present]] = True
+            remaining, slots = remaining[~present], (slots[~present] + 1) & int(mask)
         return new
 
     def _grow(self) -> None:
@@ -85,7 +85,7 @@ class KeySet:
     def _spill(self) -> None:
         keys = np.sort(self._table[self._table != _EMPTY])
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="uwaga-keys-")  # noqa: SIM115 (rejected with the set)
+            self._file = tempfile.TemporaryFile(prefix="uwaga-keys-")  # noqa: SIM115 (closed with the set)
         start = self._file.seek(0, 2)
         self._file.write(keys.tobytes())
         self._file.flush()
@@ -93,16 +93,16 @@ class KeySet:
         self._clear(len(self._table))
 
     def _on_disk(self, keys: Keys) -> Mask:
-        """Return the mask (keys,) of sorted keys that are in a run."""
+        """Return the mask (keys,) of sorted keys that a run contains."""
         stored = np.zeros(len(keys), np.bool_)
         for run in self._runs:
-            places = np.minimum(np.searchsorted(run, keys), len(run) - 1)
-            stored |= run[places] == keys
+            positions = np.minimum(np.searchsorted(run, keys), len(run) - 1)
+            stored |= run[positions] == keys
         return stored
 
 
 class DuplicateSettings(StrictModel):
-    """Which pairs count as equal; the first of them is kept."""
+    """When pairs are equal; the first of them is kept."""
 
     by: Literal["pair", "source", "target"] = Field("pair", description="compare both sides, or one")
     normalise: bool = Field(False, description="ignore case, punctuation and compatibility forms")
@@ -116,23 +116,23 @@ class DuplicateSettings(StrictModel):
 class Duplicates(OrderedRule[DuplicateSettings]):
     """Rejects repeated pairs by 64-bit keys.
 
-    Among ``n`` distinct pairs two have the same key with a probability of about ``n²/2⁶⁵``, 3 in a million
-    for 10 million pairs; one of them would then be lost.
+    Two of ``n`` distinct pairs have the same key with a probability of about ``n²/2⁶⁵``, 3 in a million for
+    10 million pairs; one of them would be lost.
     """
 
     def prepare(self) -> None:
-        """Start with an empty set."""
-        self._seen = KeySet(self.settings.memory)
+        """Create an empty set."""
+        self._key_set = KeySet(self.settings.memory)
 
     def keys(self, pairs: PairBlock) -> Keys:
         source, target = pairs.source, pairs.target
         if self.settings.normalise:
             source, target = source.folded, target.folded
         if self.settings.by == "source":
-            return mixed(source.keys)
+            return mix(source.keys)
         if self.settings.by == "target":
-            return mixed(target.keys)
-        return mixed(mixed(source.keys) + target.keys)
+            return mix(target.keys)
+        return mix(mix(source.keys) + target.keys)
 
     def rejects_keys(self, keys: Keys) -> Mask:
-        return ~self._seen.add(keys)
+        return ~self._key_set.add(keys)

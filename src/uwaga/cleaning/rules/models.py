@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LanguageSettings(StrictModel):
-    """When a text counts as one in another language."""
+    """When a text is in another language."""
 
     min_confidence: float = Field(
         0.5, ge=0.0, le=1.0, description="a side is rejected if another language has this probability"
@@ -29,7 +29,7 @@ class LanguageSettings(StrictModel):
 
 @register("language", "a side is in another language", LanguageSettings)
 class Language(Rule[LanguageSettings]):
-    """Rejects sides whose most likely language, by py3langid, is another one; doubtful sides pass."""
+    """Rejects sides whose most likely language, by py3langid, is another one; uncertain sides pass."""
 
     needs_languages = True
     expensive = True
@@ -43,15 +43,15 @@ class Language(Rule[LanguageSettings]):
     def rejects(self, pairs: PairBlock) -> Mask:
         rejected = np.zeros(len(pairs), np.bool_)
         for side, language in pairs.sides:
-            judged = (side.letters >= self.settings.min_letters) & ~rejected
-            texts = side.take(judged).strings
-            least = self.settings.min_confidence
-            rejected[judged] = [self._identifier.is_other(text, language, least) for text in texts]
+            checked = (side.letters >= self.settings.min_letters) & ~rejected
+            texts = side.select(checked).strings
+            min_confidence = self.settings.min_confidence
+            rejected[checked] = [self._identifier.is_other(text, language, min_confidence) for text in texts]
         return rejected
 
 
 class ScoreSettings(StrictModel):
-    """The models, and how many pairs are kept. It must be the last rule, because it is by far the slowest."""
+    """The models, and how many pairs are kept. As by far the slowest, it must be the last rule."""
 
     forward: str = Field("", description="model from source to target: a folder, `bundled`, or owner/model")
     backward: str = Field("", description="model from target to source")
@@ -61,7 +61,7 @@ class ScoreSettings(StrictModel):
     threads: NonNegativeInt = Field(0, description="CPU threads of the models, 0 for all cores")
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> ScoreSettings:
+    def _check_limits(self) -> ScoreSettings:
         if self.max is not None and self.share is not None:
             raise ValueError("give `max` or `share`, not both")
         return self
@@ -71,10 +71,10 @@ class ScoreSettings(StrictModel):
 class DualCrossEntropy(ScoredRule[ScoreSettings]):
     """Dual conditional cross-entropy, ``|H_A - H_B| + (H_A + H_B) / 2`` (Junczys-Dowmunt 2018, eq. 2).
 
-    ``H_A = -log p(target | source) / |target|`` is the mean over the target's tokens, including the end
-    symbol, by the forward model, and ``H_B`` that of the source by the backward model. The score is high for
-    pairs that either model finds improbable, or that one finds much less probable than the other. A pair that
-    is longer than a model's limit has no score and is rejected.
+    ``H_A = -log p(target | source) / |target|`` is the forward model's mean over the target's tokens,
+    including the end symbol, and ``H_B`` the backward model's mean over the source's tokens. The score is
+    high if either model finds a pair improbable, or if one finds it much less probable than the other does. A
+    pair that is longer than a model's limit has no score and is rejected.
     """
 
     default = False

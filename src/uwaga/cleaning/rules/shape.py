@@ -1,4 +1,4 @@
-"""Rules about the lengths of the sides and the characters they consist of."""
+"""Rules about the lengths and characters of the sides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LengthSettings(StrictModel):
     )
 
     @model_validator(mode="after")
-    def _agree(self) -> LengthSettings:
+    def _check_limits(self) -> LengthSettings:
         if 0 < self.max_words < self.min_words or 0 < self.max_characters < self.min_characters:
             raise ValueError("a minimum is above its maximum")
         return self
@@ -30,7 +30,7 @@ class LengthSettings(StrictModel):
 
 @register("length", "a side is too short or too long", LengthSettings)
 class Length(Rule[LengthSettings]):
-    """Bounds the words and characters of each side."""
+    """Limits the numbers of words and characters of each side."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
         limits = self.settings
@@ -47,7 +47,7 @@ class Length(Rule[LengthSettings]):
 
 
 class RatioSettings(StrictModel):
-    """How much longer one side may be than the other; a pair at the limit is rejected."""
+    """How much longer one side may be than the other; pairs at the limit are rejected."""
 
     max_words: float = Field(
         3.0, ge=0.0, description="ratio of the longer side to the shorter in words must be below it; 0: any"
@@ -58,7 +58,7 @@ class RatioSettings(StrictModel):
 
 @register("ratio", "one side is much longer than the other", RatioSettings)
 class Ratio(Rule[RatioSettings]):
-    """Bounds the ratio of the longer side to the shorter, in words and in characters."""
+    """Limits the ratio of the longer side to the shorter, in words and in characters."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
         source, target = pairs.source, pairs.target
@@ -70,9 +70,9 @@ class Ratio(Rule[RatioSettings]):
         return rejected & (np.maximum(source.words, target.words) > self.settings.free_words)
 
 
-def _unequal(first: Counts, second: Counts, most: float) -> Mask:
+def _unequal(first: Counts, second: Counts, limit: float) -> Mask:
     longer, shorter = np.maximum(first, second), np.minimum(first, second)
-    unequal: Mask = (longer / np.maximum(shorter, 1) >= most) | ((shorter == 0) & (longer > 0))
+    unequal: Mask = (longer / np.maximum(shorter, 1) >= limit) | ((shorter == 0) & (longer > 0))
     return unequal
 
 
@@ -90,7 +90,7 @@ class LongWordSettings(StrictModel):
 
 @register("long_words", "a word is too long to be a word", LongWordSettings)
 class LongWords(Rule[LongWordSettings]):
-    """Bounds the longest word of both sides; languages without spaces are not checked."""
+    """Limits the longest word of each side; languages without spaces are not checked."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
         rejected = pairs.source.lengths < 0
@@ -110,7 +110,7 @@ class CharacterSettings(StrictModel):
     "characters", "a side holds control, private-use or replacement characters (U+FFFD)", CharacterSettings
 )
 class Characters(Rule[CharacterSettings]):
-    """Bounds control characters, private use, surrogates and U+FFFD."""
+    """Limits the number of control characters, private use, surrogates and U+FFFD."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
         return (pairs.source.count_bits(BAD) > self.settings.max_bad) | (
@@ -128,7 +128,7 @@ class LetterSettings(StrictModel):
 
 @register("letters", "a side has few letters for its length", LetterSettings)
 class Letters(Rule[LetterSettings]):
-    """Bounds the share of letters, and marks on letters, among all characters."""
+    """Requires a minimum share of letters, and marks on letters, among all characters."""
 
     def rejects(self, pairs: PairBlock) -> Mask:
         rejected = np.zeros(len(pairs), np.bool_)
@@ -138,7 +138,7 @@ class Letters(Rule[LetterSettings]):
 
 
 class ScriptSettings(StrictModel):
-    """The share of letters that must be of the language's script."""
+    """The share of letters that must belong to the language's script."""
 
     min_share: float = Field(
         0.9,
@@ -150,9 +150,9 @@ class ScriptSettings(StrictModel):
 
 @register("script", "letters are not of the language's script", ScriptSettings)
 class Script(Rule[ScriptSettings]):
-    """Bounds the share of a side's letters that are of its language's script.
+    """Requires a minimum share of letters of the language's script among the letters of a side.
 
-    Sides without letters pass, and so do languages whose script is unknown.
+    Sides without letters and languages with an unknown script pass.
     """
 
     needs_languages = True
@@ -163,6 +163,6 @@ class Script(Rule[ScriptSettings]):
             scripts = scripts_of(language)
             if scripts is not None:
                 letters = script_letters(scripts)[side.codes]  # (characters,)
-                count, fitting = side.count(letters != 0), side.count(letters > ANY_SCRIPT)
-                rejected |= (count > 0) & (fitting < self.settings.min_share * count)
+                count, matching = side.count(letters != 0), side.count(letters > ANY_SCRIPT)
+                rejected |= (count > 0) & (matching < self.settings.min_share * count)
         return rejected
