@@ -42,12 +42,12 @@ MODULES = (
 
 def resident(key: str) -> int:
     """Return a figure of the process in bytes: `VmRSS` now, `VmHWM` at its peak."""
-    found = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(rf"{key}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) * 1024
 
 
-def measured(place: Path, precision: str) -> dict[str, float]:
+def measure(path: Path, precision: str) -> dict[str, float]:
     """Load a model and use it, in this process, which has done nothing else."""
     from uwaga import TextGenerator
     from uwaga.checkpoints.size_checks import weight_shapes
@@ -56,24 +56,24 @@ def measured(place: Path, precision: str) -> dict[str, float]:
     for module in MODULES:
         importlib.import_module(module)
     before = resident("VmRSS")
-    generator = TextGenerator.load(place, device="cpu", dtype=precision, threads=1, engine="native")
+    generator = TextGenerator.load(path, device="cpu", dtype=precision, threads=1, engine="native")
     loading, loaded = resident("VmHWM"), resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     options = generator.options(beam=1, max_length=NEW, min_length=NEW)
     prompt = [token % generator.decoder.vocabulary for token in range(100, 100 + PROMPT)]
-    [[found]] = search(generator.decoder, [prompt], options)
-    assert len(found.tokens) == NEW
+    [[hypothesis]] = search(generator.decoder, [prompt], options)
+    assert len(hypothesis.tokens) == NEW
     figures = {"loaded": loaded, "peak of loading": loading, "peak of use": resident("VmHWM")}
-    made: dict[str, float] = {name: value - before for name, value in figures.items()}
+    figures_: dict[str, float] = {name: value - before for name, value in figures.items()}
     decoder: Any = generator.decoder
     settings, vocabulary, computed = decoder.settings, decoder.vocabulary, decoder.precision
     parameters = sum(map(math.prod, weight_shapes(settings, vocabulary, vocabulary).values()))
-    made["weights"] = parameters * BYTES[computed]
+    figures_["weights"] = parameters * BYTES[computed]
     element = 4 if computed == "float32" else 2
-    made["keys and values"] = (
-        (PROMPT + NEW) * settings.layers * settings.groups * settings.size_of_head * 2 * element
+    figures_["keys and values"] = (
+        (PROMPT + NEW) * settings.layers * settings.groups * settings.head_size * 2 * element
     )
-    return made
+    return figures_
 
 
 def main() -> None:
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
-        print(json.dumps(measured(arguments.place, arguments.child)))
+        print(json.dumps(measure(arguments.place, arguments.child)))
         return
     print(machine())
     print(f"\nMB beyond the modules; share of the weights\n{'':>10}{'weights':>10}", end="")
@@ -93,12 +93,12 @@ def main() -> None:
     results = {}
     for name in arguments.precisions:
         command = [sys.executable, __file__, str(arguments.place), "--child", name]
-        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        results[name] = found
-        print(f"{name:>10}{found['weights'] / 1e6:10.0f}", end="")
+        figures = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        results[name] = figures
+        print(f"{name:>10}{figures['weights'] / 1e6:10.0f}", end="")
         for column in columns:
-            used = found[column] - (found["keys and values"] if column == "peak of use" else 0)
-            print(f"{used / 1e6:16.0f} {used / found['weights']:7.2f}", end="")
+            used = figures[column] - (figures["keys and values"] if column == "peak of use" else 0)
+            print(f"{used / 1e6:16.0f} {used / figures['weights']:7.2f}", end="")
         print()
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))

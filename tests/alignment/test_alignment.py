@@ -45,8 +45,8 @@ def test_alignment_recovers_a_dictionary(swapped: bool) -> None:
 def test_lexicon_recovers_a_dictionary() -> None:
     sources, targets, _ = random_corpus(400, True)
     lexicon = corpus_lexicon(sources, targets)
-    assert set(lexicon.partners) == {word for source in sources for word in source}
-    for source, partners in lexicon.partners.items():
+    assert set(lexicon.translations) == {word for source in sources for word in source}
+    for source, partners in lexicon.translations.items():
         forward, backward = partners[f"{source[0]}t"]
         assert forward > 0.9 and backward > 0.9
         assert all(

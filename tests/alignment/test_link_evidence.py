@@ -19,7 +19,7 @@ from uwaga.alignment.words import word_spans
 from uwaga.errors import ModelError
 from uwaga.results.translation import WordAlignment, noisy_or
 from uwaga.settings import LinkModel, WordLexicon
-from uwaga.settings.alignment import LARGEST
+from uwaga.settings.alignment import MAX_LEXICON_BYTES
 
 SOURCE, TARGET = ["Anna", "sees", "a", "dog", "."], ["Anna", "sieht", "Hunde", "."]
 
@@ -65,7 +65,7 @@ def test_spelling_features():
     assert punctuation[3, 0] == punctuation[0, 4] == 1.0 and punctuation[3, 4] == 0.0
 
 
-LEXICON = WordLexicon.of(
+LEXICON = WordLexicon.from_probabilities(
     3, {("see", "sie"): (0.8, 0.6), ("a", "hun"): (0.012, 0.0), ("dog", "hun"): (0.5, 0.9)}
 )
 
@@ -83,21 +83,21 @@ def test_lexicon_features():
 
 
 def test_lexicon_round_trip():
-    assert WordLexicon.model_validate_json(LEXICON.model_dump_json()).partners == {
+    assert WordLexicon.model_validate_json(LEXICON.model_dump_json()).translations == {
         "see": {"sie": (0.8, 0.6)},
         "a": {"hun": (0.01, 0.0)},
         "dog": {"hun": (0.5, 0.9)},
     }
-    assert WordLexicon.of(4, {("a", "b"): (0.001, 0.004)}).partners == {}
+    assert WordLexicon.from_probabilities(4, {("a", "b"): (0.001, 0.004)}).translations == {}
 
 
-OVERSIZED_WORDS = WordLexicon.packed(3, "a b 1 2\n" * (LARGEST // 7)).words
+OVERSIZED_WORDS = WordLexicon.from_lines(3, "a b 1 2\n" * (MAX_LEXICON_BYTES // 7)).words
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        *(WordLexicon.packed(3, line).words for line in ("see sie 80", "see sie 80 x", "see sie 80 60 er 1")),
+        *(WordLexicon.from_lines(3, line).words for line in ("see sie 80", "see sie 80 x", "see sie 80 60 er 1")),
         *('no base "', "abcde", LEXICON.words[:-5], OVERSIZED_WORDS),
     ],
     ids=["two", "no number", "four", "no base", "not deflated", "cut", "a bomb"],

@@ -6,18 +6,18 @@ import gguf_files
 import numpy as np
 import pytest
 import torch
-from decoder_folders import exact_angles
+from decoder_folders import use_exact_frequencies
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from loaded import load_torch
-from precision import EXACT, doubled
+from precision import EXACT, to_double
+from torch_models import load_torch
 from typer.testing import CliRunner
 
 import uwaga
 from uwaga.checkpoints import registry as formats
-from uwaga.checkpoints.formats.gguf.blocks import AT_ONCE, KINDS
+from uwaga.checkpoints.formats.gguf.blocks import BLOCK_KINDS, CHUNK_NUMBERS
 from uwaga.checkpoints.formats.gguf.file import read_file
 from uwaga.checkpoints.formats.gguf.read import read_gguf, read_settings
 from uwaga.cli.main import app
@@ -27,23 +27,23 @@ from uwaga.tokenizers.prompt import prompt_for
 RUN = CliRunner()
 
 
-def theirs(kind, rows):
+def peer_dequantise(kind, rows):
     with np.errstate(all="ignore"):
         return dequantize(rows, GGMLQuantizationType[kind.name])
 
 
-def same_bits(one, other):
+def same_bits(left, right):
     """Return whether two arrays have the same bits; of two NaNs the bits do not count."""
-    numbers = ~np.isnan(one)
-    return np.array_equal(numbers, ~np.isnan(other)) and np.array_equal(
-        one[numbers].view(np.uint32), other[numbers].view(np.uint32)
+    numbers = ~np.isnan(left)
+    return np.array_equal(numbers, ~np.isnan(right)) and np.array_equal(
+        left[numbers].view(np.uint32), right[numbers].view(np.uint32)
     )
 
 
-@pytest.mark.parametrize("number", KINDS)
+@pytest.mark.parametrize("number", BLOCK_KINDS)
 @given(data=st.data())
-def test_blocks_are_dequantised_as_by_the_package_gguf(number, data):
-    kind = KINDS[number]
+def test_dequantised_blocks_equal_gguf_package(number, data):
+    kind = BLOCK_KINDS[number]
     assert (GGMLQuantizationType(number).name, GGML_QUANT_SIZES[number]) == (
         kind.name,
         (kind.size, kind.layout.itemsize),
@@ -51,47 +51,47 @@ def test_blocks_are_dequantised_as_by_the_package_gguf(number, data):
     shape = st.tuples(st.integers(1, 3), st.integers(1, 3))
     rows, columns = data.draw(shape)
     content = data.draw(arrays.arrays(np.uint8, (rows, columns * kind.layout.itemsize)))
-    ours = kind.dequantise(content)
-    assert ours.dtype == np.float32 and ours.shape == (rows, columns * kind.size)
-    assert same_bits(ours, theirs(kind, content))
+    actual = kind.dequantise(content)
+    assert actual.dtype == np.float32 and actual.shape == (rows, columns * kind.size)
+    assert same_bits(actual, peer_dequantise(kind, content))
 
 
-@pytest.mark.parametrize("number", KINDS)
-def test_blocks_beyond_those_that_are_dequantised_at_once(number):
-    kind = KINDS[number]
+@pytest.mark.parametrize("number", BLOCK_KINDS)
+def test_more_blocks_than_one_chunk(number):
+    kind = BLOCK_KINDS[number]
     rng = np.random.default_rng(0)
-    blocks = AT_ONCE // kind.size // 2 + 7
+    blocks = CHUNK_NUMBERS // kind.size // 2 + 7
     content = rng.integers(0, 256, (3, blocks * kind.layout.itemsize), dtype=np.uint8)
-    assert same_bits(kind.dequantise(content), theirs(kind, content))
+    assert same_bits(kind.dequantise(content), peer_dequantise(kind, content))
 
 
-FORMS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
+FORMATS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
 """Those that the package quantises."""
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_weights_of_every_format(tmp_path, form):
+@pytest.mark.parametrize("form", FORMATS)
+def test_weights_of_each_format(tmp_path, form):
     model = gguf_files.peer("qwen2")
     path = gguf_files.write(tmp_path / "m.gguf", "qwen2", model, form)
     weights = read_gguf(path).weights
     stored = model.state_dict()
-    for ours, names in (
+    for weight_name, names in (
         ("decoder.1.attention.query.weight", ["q_proj.weight"]),
         ("decoder.1.attention.key_value.weight", ["k_proj.weight", "v_proj.weight"]),
         ("decoder.1.attention.key_value.bias", ["k_proj.bias", "v_proj.bias"]),
     ):
-        wanted = np.concatenate([stored[f"model.layers.1.self_attn.{name}"].numpy() for name in names])
-        if form != "F32" and wanted.ndim == 2:
+        expected = np.concatenate([stored[f"model.layers.1.self_attn.{name}"].numpy() for name in names])
+        if form != "F32" and expected.ndim == 2:
             kind = GGMLQuantizationType[form]
-            wanted = dequantize(gguf_files.quantize(wanted, kind), kind)
-        assert np.array_equal(weights.read(ours), wanted)
+            expected = dequantize(gguf_files.quantize(expected, kind), kind)
+        assert np.array_equal(weights.read(weight_name), expected)
     assert weights.format("decoder.1.attention.query.weight") == form
     described = formats.describe(path).weights
     assert (described.parameters, described.bytes) == (weights.parameters, path.stat().st_size)
     assert described.formats == tuple(sorted({form, "F32"}))
 
 
-def assert_rows_are_those_of_the_whole(weights):
+def assert_rows_equal_full_weights(weights):
     parts = {name: weights.rows(name, 1, 3) for name in weights.names()}
     assert parts["output_weight"] is not None
     for name, part in parts.items():
@@ -99,7 +99,7 @@ def assert_rows_are_those_of_the_whole(weights):
 
 
 @pytest.mark.parametrize("case", gguf_files.CASES)
-def test_settings_and_weights_of_every_architecture(tmp_path, case):
+def test_settings_and_weights_of_each_architecture(tmp_path, case):
     model = gguf_files.peer(case)
     checkpoint = formats.read(gguf_files.write(tmp_path / "m.gguf", case, model))
     config, settings, weights = model.config, checkpoint.settings, checkpoint.weights
@@ -107,27 +107,29 @@ def test_settings_and_weights_of_every_architecture(tmp_path, case):
     assert weights.parameters == model.num_parameters()
     stored = {name: weight.numpy() for name, weight in model.state_dict().items()}
     for layer in range(settings.layers):
-        theirs, ours = f"model.layers.{layer}", f"decoder.{layer}"
-        for place, name in (
+        stored_prefix, prefix = f"model.layers.{layer}", f"decoder.{layer}"
+        for name, stored_name in (
             ("attention.query", "self_attn.q_proj"),
             ("attention.output", "self_attn.o_proj"),
             ("feed_forward.inner", "mlp.gate_proj"),
             ("feed_forward.gate", "mlp.up_proj"),
             ("feed_forward.outer", "mlp.down_proj"),
         ):
-            assert np.array_equal(weights.read(f"{ours}.{place}.weight"), stored[f"{theirs}.{name}.weight"])
-        keys, values = np.split(weights.read(f"{ours}.attention.key_value.weight"), 2)
-        assert np.array_equal(keys, stored[f"{theirs}.self_attn.k_proj.weight"])
-        assert np.array_equal(values, stored[f"{theirs}.self_attn.v_proj.weight"])
-        gain = stored[f"{theirs}.input_layernorm.weight"] + (1 if case.startswith("gemma") else 0)
-        assert np.array_equal(weights.read(f"{ours}.attention_norm.weight"), gain)
+            assert np.array_equal(
+                weights.read(f"{prefix}.{name}.weight"), stored[f"{stored_prefix}.{stored_name}.weight"]
+            )
+        keys, values = np.split(weights.read(f"{prefix}.attention.key_value.weight"), 2)
+        assert np.array_equal(keys, stored[f"{stored_prefix}.self_attn.k_proj.weight"])
+        assert np.array_equal(values, stored[f"{stored_prefix}.self_attn.v_proj.weight"])
+        gain = stored[f"{stored_prefix}.input_layernorm.weight"] + (1 if case.startswith("gemma") else 0)
+        assert np.array_equal(weights.read(f"{prefix}.attention_norm.weight"), gain)
         window = getattr(config, "sliding_window", None)
         kinds = getattr(config, "layer_types", None) or ["full_attention"] * settings.layers
         if case == "mistral":
             kinds = ["sliding_attention"] * settings.layers
-        assert settings.local(layer) == (kinds[layer] == "sliding_attention")
+        assert settings.is_local(layer) == (kinds[layer] == "sliding_attention")
         assert settings.window in (None, window)
-    assert_rows_are_those_of_the_whole(weights)
+    assert_rows_equal_full_weights(weights)
     assert settings.tie_output == config.tie_word_embeddings
     assert settings.norm_epsilon == config.rms_norm_eps
     if case.startswith("gemma"):
@@ -139,18 +141,18 @@ def test_settings_and_weights_of_every_architecture(tmp_path, case):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", gguf_files.CASES)
-def test_logits_are_those_of_transformers(tmp_path, case):
+def test_logits_equal_transformers(tmp_path, case):
     """M37–M41 with the weights as llama.cpp's converter writes them."""
-    theirs = gguf_files.peer(case)
-    ours = load_torch(gguf_files.write(tmp_path / "m.gguf", case, theirs)).model
+    peer = gguf_files.peer(case)
+    model = load_torch(gguf_files.write(tmp_path / "m.gguf", case, peer)).model
     text = torch.randint(0, len(gguf_files.TOKENS), (2, 40), generator=torch.manual_seed(0))
-    exact_angles(theirs)
-    with torch.no_grad(), doubled(theirs, ours):
-        torch.testing.assert_close(ours.logits(ours.read(text)), theirs(text).logits, **EXACT)
+    use_exact_frequencies(peer)
+    with torch.no_grad(), to_double(peer, model):
+        torch.testing.assert_close(model.logits(model.read(text)), peer(text).logits, **EXACT)
 
 
 @pytest.mark.parametrize(("case", "layers", "scale"), [("gemma2", 46, 0.25), ("gemma3", 62, 0.25)])
-def test_the_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, layers, scale):
+def test_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, layers, scale):
     """Only the number of layers tells; both have heads that are wider than width / heads."""
     model = gguf_files.peer(case)
     empty = np.zeros((1, 1), np.float32)
@@ -166,21 +168,21 @@ def test_the_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, laye
     assert read_settings(read_file(path), case).score_scale == scale == (64 / 4) ** -0.5
 
 
-def test_a_pattern_of_windows_by_layer(tmp_path):
+def test_sliding_window_pattern(tmp_path):
     key = "gemma3.attention.sliding_window_pattern"
 
-    def every(pattern):
+    def global_every(pattern):
         metadata = {key: pattern}
         return read_gguf(
             gguf_files.write(tmp_path / "m.gguf", "gemma3", metadata=metadata)
         ).settings.global_every
 
-    assert every(3) == 3
-    assert every([True, True, False, True, True, False, True]) == 3
-    assert every([True] * 7) == 0
+    assert global_every(3) == 3
+    assert global_every([True, True, False, True, True, False, True]) == 3
+    assert global_every([True] * 7) == 0
     for pattern in ([True, False, False, True, True, True, True], [True, False]):
         with pytest.raises(ModelError, match=key):
-            every(pattern)
+            global_every(pattern)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +238,7 @@ def test_a_pattern_of_windows_by_layer(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_run_is_refused_by_name(tmp_path, case, metadata, words):
+def test_unsupported_metadata_is_rejected(tmp_path, case, metadata, words):
     path = gguf_files.write(tmp_path / "m.gguf", case, metadata=metadata)
     for read in (formats.read, formats.describe):
         with pytest.raises(ModelError, match=words) as caught:
@@ -244,20 +246,20 @@ def test_what_cannot_be_run_is_refused_by_name(tmp_path, case, metadata, words):
         assert str(path) in str(caught.value)
 
 
-def test_a_split_model_is_read_as_one(tmp_path):
+def test_split_model_equals_single_file(tmp_path):
     model = gguf_files.peer("llama")
-    whole = read_gguf(gguf_files.write(tmp_path / "whole.gguf", "llama", model, "Q8_0"))
+    single = read_gguf(gguf_files.write(tmp_path / "whole.gguf", "llama", model, "Q8_0"))
     split = read_gguf(gguf_files.write(tmp_path / "m.gguf", "llama", model, "Q8_0", part=8))
-    assert split.settings == whole.settings
-    for name in whole.weights.names():
-        assert np.array_equal(split.weights.read(name), whole.weights.read(name))
-    described = formats.describe(split.place)
+    assert split.settings == single.settings
+    for name in single.weights.names():
+        assert np.array_equal(split.weights.read(name), single.weights.read(name))
+    described = formats.describe(split.path)
     assert not described.problems
     assert described.weights.bytes == sum(path.stat().st_size for path in tmp_path.glob("m-*-of-00005.gguf"))
 
 
 @pytest.mark.parametrize(
-    ("number", "by", "words"),
+    ("number", "replacement", "words"),
     [
         (3, None, "m-00003-of-00005.gguf: missing: the model of m-00001-of-00005.gguf has 5 parts"),
         (2, ("m", 3), "m-00002-of-00005.gguf: 'split.no' is 2, not 1"),
@@ -271,15 +273,15 @@ def test_a_split_model_is_read_as_one(tmp_path):
         ),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(tmp_path, number, by, words):
+def test_inconsistent_parts_are_rejected(tmp_path, number, replacement, words):
     first = gguf_files.write(tmp_path / "m.gguf", part=8)
     gguf_files.write(tmp_path / "other.gguf", part=9)
     gguf_files.write(tmp_path / "whole.gguf")
     replaced = tmp_path / f"m-{number:05d}-of-00005.gguf"
-    if by is None:
+    if replacement is None:
         replaced.unlink()
     else:
-        name, part = by
+        name, part = replacement
         replaced.write_bytes(
             (tmp_path / (f"{name}-{part:05d}-of-00005.gguf" if part else f"{name}.gguf")).read_bytes()
         )
@@ -287,13 +289,13 @@ def test_parts_that_do_not_fit_are_refused(tmp_path, number, by, words):
         formats.read(first)
 
 
-def test_another_part_than_the_first_is_refused(tmp_path):
+def test_part_other_than_the_first_is_rejected(tmp_path):
     first = gguf_files.write(tmp_path / "m.gguf", part=8)
     with pytest.raises(ModelError, match=f"not the first of 5 parts of a model; give {first.name}"):
         formats.read(tmp_path / "m-00004-of-00005.gguf")
 
 
-def test_an_unknown_architecture_is_refused_by_name(tmp_path):
+def test_unknown_architecture_is_rejected(tmp_path):
     path = gguf_files.write(tmp_path / "m.gguf")
     path.write_bytes(path.read_bytes().replace(b"llama", b"mamba", 1))
     with pytest.raises(ModelError, match="the architecture 'mamba' is unknown; uwaga runs llama, qwen2"):
@@ -311,25 +313,25 @@ def test_an_unknown_architecture_is_refused_by_name(tmp_path):
         ({"rope_freqs.weight": np.ones((4, 4), np.float32)}, "'rope_freqs.weight' changes"),
     ],
 )
-def test_tensors_that_do_not_fit_are_named(tmp_path, tensors, words):
+def test_inconsistent_tensors_are_rejected(tmp_path, tensors, words):
     with pytest.raises(ModelError, match=words):
         read_gguf(gguf_files.write(tmp_path / "m.gguf", tensors=tensors))
 
 
-def test_info_shows_what_the_file_says(tmp_path):
+def test_info_shows_metadata(tmp_path):
     metadata = {
         "general.license": "apache-2.0",
         "general.languages": ["en", "no"],
         "general.name": 'A "model"',
     }
     path = gguf_files.write(tmp_path / "m.gguf", "gemma3", form="Q8_0", metadata=metadata)
-    shown = json.loads(RUN.invoke(app, ["info", str(path), "--json"]).stdout)
-    assert (shown["format"], shown["family"], shown["licence"]) == ("GGUF", "gemma3", "apache-2.0")
-    assert shown["weights"]["formats"] == ["F32", "Q8_0"] and shown["sizes"]["window"] == 8
-    assert shown["languages"]["source"] == ["en", "no"]
+    document = json.loads(RUN.invoke(app, ["info", str(path), "--json"]).stdout)
+    assert (document["format"], document["family"], document["licence"]) == ("GGUF", "gemma3", "apache-2.0")
+    assert document["weights"]["formats"] == ["F32", "Q8_0"] and document["sizes"]["window"] == 8
+    assert document["languages"]["source"] == ["en", "no"]
 
 
-def test_the_chat_template_of_the_file_is_kept(tmp_path):
+def test_chat_template_is_read(tmp_path):
     text = "{{ bos_token }}{% for one in messages %}{{ one.content }}{{ eos_token }}{% endfor %}"
     metadata = {"tokenizer.chat_template": text, "general.name": "Hunyuan-MT-7B"}
     chat = formats.read(gguf_files.write(tmp_path / "m.gguf", metadata=metadata)).chat
@@ -345,24 +347,24 @@ PROMPTS = ["abcd the", "ab", "the cat"]
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", gguf_files.CASES)
-def test_the_engine_continues_as_torch_does(tmp_path, case):
+def test_engine_continuations_equal_torch(tmp_path, case):
     path = gguf_files.write(tmp_path / "m.gguf", case)
-    ours, theirs = (
+    native, torched = (
         uwaga.TextGenerator.load(path, engine=engine, device="cpu").generate(
             PROMPTS, max_length=12, min_length=12
         )
         for engine in ("native", "torch")
     )
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.tokens == other.tokens
-        np.testing.assert_allclose(one.token_scores, other.token_scores, rtol=1e-4, atol=1e-4)
+    for actual, expected in zip(native, torched, strict=True):
+        assert actual.tokens == expected.tokens
+        np.testing.assert_allclose(actual.token_scores, expected.token_scores, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("tokens", ["sentencepiece", "byte-level"])
 def test_files_are_converted_to_int8(tmp_path, tokens):
     """The folder is the file in int8, whichever tokeniser it has; the command line continues with both."""
     byte_level, tensors = tokens == "byte-level", {}
-    tokeniser = gguf_files.byte_level() if byte_level else gguf_files.pieces()
+    tokeniser = gguf_files.byte_level_metadata() if byte_level else gguf_files.sentencepiece_metadata()
     tokeniser |= {"tokenizer.ggml.eot_token_id": 9}
     if byte_level:
         size = len(tokeniser["tokenizer.ggml.tokens"])
@@ -372,13 +374,13 @@ def test_files_are_converted_to_int8(tmp_path, tokens):
             for name in ("token_embd.weight", "output.weight")
         }
     path = gguf_files.write(tmp_path / "m.gguf", "llama", form="Q8_0", tensors=tensors, tokeniser=tokeniser)
-    done = RUN.invoke(app, ["convert", "--int8", str(path), str(tmp_path / "int8")])
-    assert done.exit_code == 0, done.output
+    result = RUN.invoke(app, ["convert", "--int8", str(path), str(tmp_path / "int8")])
+    assert result.exit_code == 0, result.output
     assert (tmp_path / "int8" / ("tokenizer.json" if byte_level else "source.spm")).is_file()
     folder = uwaga.TextGenerator.load(tmp_path / "int8")
     assert folder.decoder.symbols.ends == folder.tokeniser.symbols.ends == (2 - 2 * byte_level, 9)
     rounded = uwaga.TextGenerator.load(path, dtype="int8")
     assert folder.generate(PROMPTS, max_length=12) == rounded.generate(PROMPTS, max_length=12)
-    said = RUN.invoke(app, ["generate", str(path), "abcd", "--max-length", "5", "--dtype", "int8"])
-    assert said.exit_code == 0, said.output
-    assert said.stdout.rstrip("\n") == rounded.generate("abcd", max_length=5).whole.rstrip("\n")
+    generated = RUN.invoke(app, ["generate", str(path), "abcd", "--max-length", "5", "--dtype", "int8"])
+    assert generated.exit_code == 0, generated.output
+    assert generated.stdout.rstrip("\n") == rounded.generate("abcd", max_length=5).whole.rstrip("\n")

@@ -13,7 +13,7 @@ from recurrent_variants import VARIANTS
 import uwaga
 from uwaga.checkpoints.alignment_head import read_head, write_head
 from uwaga.inspection import head_selection
-from uwaga.inspection.head_selection import FEWEST, choose_links, head_errors, known_links
+from uwaga.inspection.head_selection import MIN_PAIRS, combine_heads, head_errors, training_links
 from uwaga.models.build import build_model
 from uwaga.settings import AlignmentHead
 from uwaga.translator import Model, Translator
@@ -23,81 +23,81 @@ JOINT = tiny.tokeniser()
 TEXT = "I want to buy a car, but it is too expensive."
 
 
-def pairs_of(count: int) -> list[tuple[str, str]]:
-    draw = np.random.default_rng(5)
+def make_pairs(count: int) -> list[tuple[str, str]]:
+    rng = np.random.default_rng(5)
     words = TEXT.rstrip(".").replace(",", "").split()
-    texts = [" ".join(draw.permutation(words)[:5]) for _ in range(count)]
+    texts = [" ".join(rng.permutation(words)[:5]) for _ in range(count)]
     return list(zip(texts, texts, strict=True))
 
 
-def learned(translator, count=FEWEST):
-    pairs = pairs_of(count)
-    links = frozenset((at, at) for at in range(5))
+def train_combination(translator, count=MIN_PAIRS):
+    pairs = make_pairs(count)
+    links = frozenset((index, index) for index in range(5))
     gold = [(links, links)] * count
     errors = head_errors(translator, pairs, gold)
-    return choose_links(translator, errors, pairs, gold), pairs
+    return combine_heads(translator, errors, pairs, gold), pairs
 
 
-def a_model(name="transformer"):
+def make_translator(name="transformer"):
     torch.manual_seed(1)
     if name == "transformer":
-        made = tiny.transformer(tiny.TINY, JOINT, JOINT)
+        model = tiny.transformer(tiny.TINY, JOINT, JOINT)
     else:
-        made = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
-    return Translator(Model(made, JOINT, JOINT, tiny.SEARCH))
+        model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
+    return Translator(Model(model, JOINT, JOINT, tiny.SEARCH))
 
 
 @pytest.mark.parametrize("name", ["transformer", "bahdanau", "gnmt"])
-def test_words_are_linked_by_several_heads_of_every_model(name, tmp_path):
-    translator = a_model(name)
-    head, pairs = learned(translator)
+def test_combined_heads_link_words(name, tmp_path):
+    translator = make_translator(name)
+    head, pairs = train_combination(translator)
     assert head.links is not None and str(head).endswith(f"links by {len(head.links.heads)} heads")
     translator = Translator(replace(translator.model, alignment_head=head))
-    found = translator.align(pairs)
-    assert all(one.links == tuple((at, at) for at in range(5)) for one in found[:5])  # spelling says it
-    assert all(0 < chance <= 1 for one in found for chance in one.chances.values())
+    alignments = translator.align(pairs)
+    assert all(alignment.links == tuple((index, index) for index in range(5)) for alignment in alignments[:5])  # spelling says it
+    assert all(0 < probability <= 1 for alignment in alignments for probability in alignment.link_probabilities.values())
     (tmp_path / "model").mkdir()
     write_head(tmp_path / "model", head)
     assert read_head(tmp_path / "model") == head
-    one = translator.translate(TEXT, alignment=True, max_length=5)
-    assert one.text == translator.translate(TEXT, max_length=5).text
+    translation = translator.translate(TEXT, alignment=True, max_length=5)
+    assert translation.text == translator.translate(TEXT, max_length=5).text
 
 
-def test_few_pairs_teach_nothing():
-    assert learned(a_model(), FEWEST - 1)[0].links is None
+def test_few_pairs_train_no_combination():
+    assert train_combination(make_translator(), MIN_PAIRS - 1)[0].links is None
 
 
-def test_a_lexicon_comes_from_other_pairs_than_the_links_and_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(head_selection, "LEXICON_FROM", 4 * FEWEST)
-    theirs = [("one two three", "eins zwei drei"), *[("me", "mich")] * 3] * (FEWEST // 2)
-    corpus = [pair for both in zip(theirs, pairs_of(2 * FEWEST), strict=True) for pair in both]
-    pairs, gold, lexicon = known_links(corpus, FEWEST)
-    assert len(pairs) == len(gold) == FEWEST and set(pairs) <= set(pairs_of(2 * FEWEST))
-    assert lexicon is not None and {"one", "two", "thre", "me"} >= set(lexicon.partners)
-    assert known_links(corpus[1 : 4 * FEWEST], FEWEST)[2] is None  # one too few
-    translator = a_model()
+def test_lexicon_is_learned_from_other_pairs_and_stored(tmp_path, monkeypatch):
+    monkeypatch.setattr(head_selection, "MIN_LEXICON_PAIRS", 4 * MIN_PAIRS)
+    lexicon_pairs = [("one two three", "eins zwei drei"), *[("me", "mich")] * 3] * (MIN_PAIRS // 2)
+    corpus = [pair for group in zip(lexicon_pairs, make_pairs(2 * MIN_PAIRS), strict=True) for pair in group]
+    pairs, gold, lexicon = training_links(corpus, MIN_PAIRS)
+    assert len(pairs) == len(gold) == MIN_PAIRS and set(pairs) <= set(make_pairs(2 * MIN_PAIRS))
+    assert lexicon is not None and {"one", "two", "thre", "me"} >= set(lexicon.translations)
+    assert training_links(corpus[1 : 4 * MIN_PAIRS], MIN_PAIRS)[2] is None  # one too few
+    translator = make_translator()
     errors = head_errors(translator, pairs, gold)
-    head = choose_links(translator, errors, pairs, gold, lexicon=lexicon, again=True)
+    head = combine_heads(translator, errors, pairs, gold, lexicon=lexicon, again=True)
     assert head.links is not None and head.links.lexicon == lexicon
     (tmp_path / "model").mkdir()
     write_head(tmp_path / "model", head)
     assert read_head(tmp_path / "model") == head
     translator = Translator(replace(translator.model, alignment_head=head))
-    assert all(one.links for one in translator.align(pairs[:3]))
+    assert all(alignment.links for alignment in translator.align(pairs[:3]))
 
 
-def test_the_bundled_model_links_by_all_heads_on_both_engines():
-    made = [uwaga.load(engine=engine, dtype="float32", device="cpu") for engine in ("native", "torch")]
-    found = [one.translate([TEXT, "He left. We go."], alignment=True) for one in made]
-    for one, other in zip(*found, strict=True):
-        assert one.alignment.links == other.alignment.links
-        chances = [each.alignment.chances for each in (one, other)]
-        assert chances[0].keys() == chances[1].keys()
-        assert [*chances[0].values()] == pytest.approx([*chances[1].values()], abs=1e-3)
-    head = made[0].model.alignment_head
-    alone = AlignmentHead(layer=head.layer, head=head.head, step=head.step)
+def test_bundled_model_gives_the_same_links_on_both_engines():
+    translators = [uwaga.load(engine=engine, dtype="float32", device="cpu") for engine in ("native", "torch")]
+    translations = [translator.translate([TEXT, "He left. We go."], alignment=True) for translator in translators]
+    for native, reference in zip(*translations, strict=True):
+        assert native.alignment.links == reference.alignment.links
+        probabilities = [translation.alignment.link_probabilities for translation in (native, reference)]
+        assert probabilities[0].keys() == probabilities[1].keys()
+        assert [*probabilities[0].values()] == pytest.approx([*probabilities[1].values()], abs=1e-3)
+    head = translators[0].model.alignment_head
+    single_head = AlignmentHead(layer=head.layer, head=head.head, step=head.step)
     assert (
-        Translator(replace(made[0].model, alignment_head=alone))
+        Translator(replace(translators[0].model, alignment_head=single_head))
         .translate(TEXT, alignment=True)
         .alignment.likely
         == ()

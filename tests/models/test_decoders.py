@@ -107,7 +107,7 @@ def text_log_probs(model: DecoderOnly, tokens: list[int]) -> Array:
 def numpy_log_probs(model: DecoderOnly, tokens: list[int]) -> Array:
     """Compute :func:`text_log_probs` with loops over heads, positions and pairs."""
     shape, weights = model.settings, {name: w.detach().numpy() for name, w in model.state_dict().items()}
-    head_width, group_size = shape.size_of_head, shape.heads // shape.groups
+    head_width, group_size = shape.head_size, shape.heads // shape.groups
 
     def normalise(x: Array, name: str) -> Array:
         if shape.norm_kind == "layer" and not name.endswith(("query_norm", "key_norm")):
@@ -120,7 +120,7 @@ def numpy_log_probs(model: DecoderOnly, tokens: list[int]) -> Array:
         return x @ weights[f"{name}.weight"].T + weights.get(f"{name}.bias", 0.0)
 
     def rotated(x: Array, position: int, layer: int) -> Array:
-        rotary = shape.rotary_of(layer)
+        rotary = shape.layer_rotary(layer)
         if rotary is None:
             return x
         angles = position * rotary.frequencies(head_width, shape.max_length)
@@ -141,7 +141,7 @@ def numpy_log_probs(model: DecoderOnly, tokens: list[int]) -> Array:
         scale = shape.score_scale or head_width**-0.5
         out = np.zeros((len(x), shape.heads, head_width))
         for position in range(len(x)):
-            first = max(0, position + 1 - (shape.window or 0)) if shape.local(layer) else 0
+            first = max(0, position + 1 - (shape.window or 0)) if shape.is_local(layer) else 0
             for head in range(shape.heads):
                 query = prepare(queries[position, head], position, layer, "query")
                 keys = [
@@ -221,7 +221,7 @@ def test_M8_recorded_weights_are_zero_on_masked_positions(name: str) -> None:
     assert shorter.decoder.shape == (3, 4, 3, 3)
     for layer in range(shape.layers):
         distance = np.arange(10)[:, None] - np.arange(10)
-        visible = (distance >= 0) & (distance < (shape.window if shape.window and shape.local(layer) else 10))
+        visible = (distance >= 0) & (distance < (shape.window if shape.window and shape.is_local(layer) else 10))
         assert (longer.decoder[layer][:, ~visible] == 0).all()
         assert (longer.decoder[layer][:, visible] > 0).all()
     np.testing.assert_allclose(longer.decoder.sum(-1), 1, rtol=1e-6)
@@ -386,7 +386,7 @@ def test_interventions_respect_positions_windows_and_rotations(name: str) -> Non
     for attentions in uniform.attentions(prompts, targets):
         assert attentions.decoder is not None
         for layer, weights in enumerate(attentions.decoder[:, 1]):
-            window = shape.window if shape.window and shape.local(layer) else len(weights)
+            window = shape.window if shape.window and shape.is_local(layer) else len(weights)
             for query, row in enumerate(weights):
                 visible = (np.arange(len(row)) <= query) & (np.arange(len(row)) > query - window)
                 np.testing.assert_allclose(row, visible / visible.sum(), atol=1e-6)

@@ -1,4 +1,4 @@
-"""Settings: closed, typed, explained; the template is valid and complete."""
+"""Training settings: invalid values, files and changes, the template, and the recipes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from uwaga.training.template import settings_template, write_template
 MINIMAL = {"run": "r", "data": {"train": ["a.tsv"], "dev": ["b.tsv"]}}
 
 
-def refused(**values: object) -> str:
-    with pytest.raises(SettingsError) as found:
+def error_of(**values: object) -> str:
+    with pytest.raises(SettingsError) as raised:
         parse(Settings, MINIMAL | values, "my.yaml")
-    return str(found.value)
+    return str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -47,21 +47,21 @@ def refused(**values: object) -> str:
         ({"model": [1, 2]}, "model: Input should be a valid dictionary"),
     ],
 )
-def test_bad_settings_are_named(values: dict[str, object], message: str) -> None:
-    assert message in refused(**values)
+def test_invalid_settings_are_reported(values: dict[str, object], message: str) -> None:
+    assert message in error_of(**values)
 
 
-def test_many_problems_are_named_in_a_message_of_bounded_size() -> None:
+def test_message_length_is_limited() -> None:
     unknown = {"q" * 100 + str(number): number for number in range(1000)}
-    message = refused(model=unknown | {"family": "transformer"}, **unknown)
+    message = error_of(model=unknown | {"family": "transformer"}, **unknown)
     assert len(message) < 4000
     assert message.endswith("; and 1995 more problems")
 
 
 @given(st.text(min_size=1, max_size=12))
-def test_any_unknown_key_is_refused_by_its_name(key: str) -> None:
+def test_unknown_keys_are_reported(key: str) -> None:
     if key not in Settings.model_fields:
-        assert repr(key) in refused(**{key: 1})
+        assert repr(key) in error_of(**{key: 1})
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_any_unknown_key_is_refused_by_its_name(key: str) -> None:
         ("\x00\x01", "not valid YAML"),
     ],
 )
-def test_bad_files_are_named(tmp_path: Path, content: str, message: str) -> None:
+def test_invalid_files_are_reported(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "s.yaml"
     path.write_text(content)
     with pytest.raises(SettingsError, match=rf"s\.yaml: {message}"):
         load_settings(path)
 
 
-def test_binary_and_missing_files_are_named(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match=r"b\.yaml: cannot be read"):
         load_settings(tmp_path / "b.yaml")
@@ -97,13 +97,13 @@ def test_scientific_notation_is_a_number(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["2", "1e-4", "true", "null", "[a.tsv, b.tsv]", "{x: 1}", "runs/a=b", ""])
-def test_a_changed_setting_is_what_the_file_would_say(tmp_path: Path, value: str) -> None:
+def test_change_setting_equals_file(tmp_path: Path, value: str) -> None:
     (tmp_path / "s.yaml").write_text(f"one: 1\ngroup:\n  inner:\n    key: {value}\n")
     values: dict[str, object] = {"one": 1, "group": {"inner": {"key": "before"}}}
     change_setting(values, f"group.inner.key={value}")
-    made: dict[str, object] = {"one": 1}
-    change_setting(made, f"group.inner.key={value}")
-    assert values == made == read_yaml(tmp_path / "s.yaml")
+    created: dict[str, object] = {"one": 1}
+    change_setting(created, f"group.inner.key={value}")
+    assert values == created == read_yaml(tmp_path / "s.yaml")
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_a_changed_setting_is_what_the_file_would_say(tmp_path: Path, value: str
         ("one=[", "is not a YAML value"),
     ],
 )
-def test_impossible_changes_are_named(change: str, message: str) -> None:
+def test_invalid_changes_are_reported(change: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         change_setting({"one": 1}, change)
 
 
-def test_the_template_is_written_once(tmp_path: Path) -> None:
+def test_template_is_not_overwritten(tmp_path: Path) -> None:
     write_template(tmp_path / "new.yaml")
     assert (tmp_path / "new.yaml").read_text() == settings_template()
     with pytest.raises(SettingsError, match="already exists"):
@@ -129,7 +129,7 @@ def test_the_template_is_written_once(tmp_path: Path) -> None:
         write_template(tmp_path / "no" / "new.yaml")
 
 
-def test_the_template_holds_every_setting_with_its_default(tmp_path: Path) -> None:
+def test_template_has_all_settings_and_defaults(tmp_path: Path) -> None:
     text = settings_template()
     path = tmp_path / "t.yaml"
     path.write_text(text)
@@ -147,14 +147,14 @@ def test_the_template_holds_every_setting_with_its_default(tmp_path: Path) -> No
     )
     assert settings == expected
 
-    def names(kind: type[StrictModel], values: dict[str, object]) -> None:
+    def check_names(kind: type[StrictModel], values: dict[str, object]) -> None:
         assert set(values) == set(kind.model_fields)
         for name, field in kind.model_fields.items():
             inner = field.annotation
             if isinstance(inner, type) and issubclass(inner, StrictModel):
-                names(inner, values[name])  # type: ignore[arg-type]
+                check_names(inner, values[name])  # type: ignore[arg-type]
 
-    names(Settings, yaml.safe_load(text))
+    check_names(Settings, yaml.safe_load(text))
 
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "recipes").rglob("*.yaml")), ids=str)

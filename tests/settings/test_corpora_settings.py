@@ -1,4 +1,4 @@
-"""The settings of corpora: the short form, the long one, and what is refused."""
+"""The settings of corpora: the short form, the long form, and invalid values."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from uwaga.errors import SettingsError
 from uwaga.settings import CorpusSettings, DataSettings, Settings, parse
 
 
-def test_settings_of_corpora() -> None:
-    def parsed(**data: object) -> DataSettings:
+def test_corpora_settings() -> None:
+    def parse_data(**data: object) -> DataSettings:
         values = {"run": "r", "data": {"train": ["a.tsv"], "dev": ["b.tsv"], **data}}
         return parse(Settings, values, "s.yaml").data
 
-    short = parsed(train=["a.en", "a.de"])
+    short = parse_data(train=["a.en", "a.de"])
     assert short.train == [CorpusSettings(files=("a.en", "a.de"))]
     assert short.model_dump(mode="json")["train"] == ["a.en", "a.de"]
-    long = parsed(
+    long = parse_data(
         train=[
             {"files": ["x/a.tsv"], "weight": 2, "tag": ">>deu<<"},
             {"files": ["y/a.tsv"], "filters": {"max_ratio": 2}},
         ],
         max_tokens=99,
     )
-    again = parsed(**long.model_dump(mode="json"))
-    assert again == long
-    one, two = long.resolved("train")
-    assert (one.name, two.name) == ("a.tsv", "a.tsv-2")
-    assert (one.filters.max_tokens, one.filters.max_ratio, two.filters.max_ratio) == (99, 9.0, 2)
+    reparsed = parse_data(**long.model_dump(mode="json"))
+    assert reparsed == long
+    first, second = long.resolved("train")
+    assert (first.name, second.name) == ("a.tsv", "a.tsv-2")
+    assert (first.filters.max_tokens, first.filters.max_ratio, second.filters.max_ratio) == (99, 9.0, 2)
     for data, message in (
         (
             {"train": [{"files": ["a"], "wieght": 2}]},
@@ -58,10 +58,10 @@ def test_settings_of_corpora() -> None:
         ({"train": [{"files": ["a"], "weight": 0}]}, r"data\.train\.0\.weight"),
     ):
         with pytest.raises(SettingsError, match=message):
-            parsed(**data)
+            parse_data(**data)
 
 
 @pytest.mark.parametrize("rank", [0, -1, 10**9])
-def test_a_rank_that_no_memory_holds_is_refused(rank: int) -> None:
+def test_invalid_lora_rank_is_rejected(rank: int) -> None:
     with pytest.raises(SettingsError, match=r"adapt\.lora\.rank"):
         parse(Settings, {"data": {"train": ["a"], "dev": ["b"]}, "adapt": {"lora": {"rank": rank}}}, "s.yaml")

@@ -1,4 +1,4 @@
-"""Settings of decoder-only models: which parts go together, and the frequencies of rotary positions (M37)."""
+"""Settings of decoder-only models: incompatible values, and frequencies of rotary positions (M37)."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def settings(**values: Any) -> DecoderOnlySettings:
         ({"score_cap": 0.0}, "score_cap: .*greater than 0"),
     ],
 )
-def test_what_does_not_go_together_is_refused_with_the_way_out(values: dict[str, Any], message: str) -> None:
+def test_incompatible_settings_are_rejected(values: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         settings(**values)
 
 
-def test_M41_which_layers_are_local() -> None:
+def test_M41_local_layers() -> None:
     def local(**values: Any) -> list[bool]:
         shape = settings(**values)
-        return [shape.local(layer) for layer in range(shape.layers)]
+        return [shape.is_local(layer) for layer in range(shape.layers)]
 
     assert local() == [False] * 6
     assert local(window=4, global_every=0) == [True] * 6  # Mistral
@@ -74,7 +74,7 @@ def test_M41_which_layers_are_local() -> None:
     shape = settings(
         **ROTARY | {"rotary": {"base": 1e6}}, local_rotary={"base": 1e4}, window=4, global_every=6
     )
-    assert [shape.rotary_of(layer).base for layer in range(6)] == [1e4] * 5 + [1e6]
+    assert [shape.layer_rotary(layer).base for layer in range(6)] == [1e4] * 5 + [1e6]
 
 
 @pytest.mark.parametrize("width", [4, 6, 64, 128])
@@ -88,23 +88,23 @@ def test_M37_frequencies_by_hand(width: int, base: float) -> None:
     np.testing.assert_allclose(dynamic.frequencies(width, 32), plain, rtol=1e-12)
     longer = [(base * 5 ** (width / (width - 2))) ** (-2 * pair / width) for pair in range(width // 2)]
     np.testing.assert_allclose(dynamic.frequencies(width, 64), longer, rtol=1e-12)
-    # The fastest pair keeps its frequency, and the slowest is slowed down by the whole stretch.
+    # The fastest pair keeps its frequency, and the slowest is slowed down by the full factor.
     np.testing.assert_allclose(longer[-1] * 5, plain[-1], rtol=1e-12)
 
 
 def test_M37_llama3_by_hand() -> None:
-    found = RotarySettings(base=5e5, **LLAMA3).frequencies(128, 131072)
-    for pair, frequency in enumerate(found):
+    frequencies = RotarySettings(base=5e5, **LLAMA3).frequencies(128, 131072)
+    for pair, frequency in enumerate(frequencies):
         plain = 5e5 ** (-2 * pair / 128)
         wavelength = 2 * math.pi / plain
         if wavelength < 8192 / 4:
-            wanted = plain
+            expected = plain
         elif wavelength > 8192 / 1:
-            wanted = plain / 8
+            expected = plain / 8
         else:
             smooth = (8192 / wavelength - 1) / (4 - 1)
-            wanted = (1 - smooth) * plain / 8 + smooth * plain
-        assert frequency == pytest.approx(wanted, rel=1e-12)
+            expected = (1 - smooth) * plain / 8 + smooth * plain
+        assert frequency == pytest.approx(expected, rel=1e-12)
 
 
 def test_M37_yarn_by_hand() -> None:
@@ -126,7 +126,7 @@ def test_M37_yarn_by_hand() -> None:
     st.integers(1, 1 << 16),
     st.floats(2.0, 1e7),
 )
-def test_M37_scaling_slows_down_and_by_the_factor_at_most(
+def test_M37_scaled_frequencies_are_bounded(
     scaling: str, width: int, factor: float, original: int, base: float
 ) -> None:
     values: dict[str, Any] = {"scaling": scaling, "factor": factor, "base": base}
@@ -134,16 +134,16 @@ def test_M37_scaling_slows_down_and_by_the_factor_at_most(
         values["original_length"] = original
     if scaling == "llama3":
         values |= {"low_frequency_factor": 1.0, "high_frequency_factor": 4.0}
-    found = RotarySettings(**values).frequencies(width, 2 * original)
+    frequencies = RotarySettings(**values).frequencies(width, 2 * original)
     plain = RotarySettings(base=base).frequencies(width, 2 * original)
-    least = 1 / (factor + 1) if scaling == "dynamic" else 1 / factor
-    share = found / plain
-    assert found.shape == (width // 2,)
+    min_share = 1 / (factor + 1) if scaling == "dynamic" else 1 / factor
+    share = frequencies / plain
+    assert frequencies.shape == (width // 2,)
     assert (share <= 1 + 1e-9).all()
-    assert (share >= least - 1e-9).all()
+    assert (share >= min_share - 1e-9).all()
 
 
-def test_shapes_of_the_weights() -> None:
+def test_weight_shapes() -> None:
     shape = settings(
         **ROTARY,
         key_value_heads=2,
@@ -175,5 +175,5 @@ def test_shapes_of_the_weights() -> None:
         "feed_forward_norm.weight": (64,),
         "feed_forward_after_norm.weight": (64,),
     }
-    others = {name for name in shapes if not name.startswith("decoder.")}
-    assert others == {"decoder_norm.weight", "output_weight"}
+    other_names = {name for name in shapes if not name.startswith("decoder.")}
+    assert other_names == {"decoder_norm.weight", "output_weight"}

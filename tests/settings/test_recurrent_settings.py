@@ -1,4 +1,4 @@
-"""Model settings by preset and family: what a file may say, and what is refused by name."""
+"""Model settings by preset and family: valid and invalid values, changes and templates."""
 
 from __future__ import annotations
 
@@ -49,36 +49,42 @@ def settings(model: Any) -> Settings:
         ("transformer", TransformerSettings),
     ],
 )
-def test_a_preset_is_one_line(name: str, kind: type) -> None:
+def test_preset_names(name: str, kind: type) -> None:
     assert type(settings(name).model) is kind
 
 
-def test_a_preset_is_its_papers_size() -> None:
+def test_presets_have_published_sizes() -> None:
     """Cho 2014 §4.1.1, Sutskever 2014 §3.4, Bahdanau 2014 §A.2.3, Luong 2015 §4.1, Wu 2016 §3."""
-    shown = {name: settings(name).model for name in PRESETS}
-    assert (shown["cho"].hidden, shown["cho"].embedding, shown["cho"].read_out) == (1000, 100, 500)
-    assert (shown["sutskever"].layers, shown["sutskever"].hidden) == (4, 1000) and shown["sutskever"].reverse
-    assert (shown["bahdanau"].hidden, shown["bahdanau"].embedding, shown["bahdanau"].read_out) == (
+    models = {name: settings(name).model for name in PRESETS}
+    assert (models["cho"].hidden, models["cho"].embedding, models["cho"].read_out) == (1000, 100, 500)
+    assert (models["sutskever"].layers, models["sutskever"].hidden) == (4, 1000) and models[
+        "sutskever"
+    ].reverse
+    assert (models["bahdanau"].hidden, models["bahdanau"].embedding, models["bahdanau"].read_out) == (
         1000,
         620,
         500,
     )
-    assert (shown["luong"].layers, shown["luong"].hidden, shown["luong"].dropout) == (4, 1000, 0.2)
-    assert (shown["luong-local-p"].attention, shown["luong-local-p"].window) == ("local-p", 10)
-    assert (shown["gnmt"].encoder_layers, shown["gnmt"].decoder_layers, shown["gnmt"].hidden) == (8, 8, 1024)
+    assert (models["luong"].layers, models["luong"].hidden, models["luong"].dropout) == (4, 1000, 0.2)
+    assert (models["luong-local-p"].attention, models["luong-local-p"].window) == ("local-p", 10)
+    assert (models["gnmt"].encoder_layers, models["gnmt"].decoder_layers, models["gnmt"].hidden) == (
+        8,
+        8,
+        1024,
+    )
 
 
-def test_a_family_is_chosen_by_name_and_a_transformer_by_none() -> None:
+def test_family_defaults_to_transformer() -> None:
     model = settings({"family": "luong", "hidden": 64, "score": "concat"}).model
     assert isinstance(model, LuongSettings) and (model.hidden, model.score) == (64, "concat")
     assert settings({"width": 256}).model == TransformerSettings(width=256)
 
 
 @pytest.mark.parametrize("name", list(PRESETS))
-def test_what_is_written_is_read_again(name: str) -> None:
-    one = settings(name)
-    again = parse(Settings, yaml.safe_load(yaml.safe_dump(one.model_dump(mode="json"))), "my.yaml")
-    assert again == one
+def test_presets_round_trip(name: str) -> None:
+    original = settings(name)
+    reparsed = parse(Settings, yaml.safe_load(yaml.safe_dump(original.model_dump(mode="json"))), "my.yaml")
+    assert reparsed == original
 
 
 @pytest.mark.parametrize(
@@ -100,12 +106,12 @@ def test_what_is_written_is_read_again(name: str) -> None:
         (7, "my.yaml: model"),
     ],
 )
-def test_bad_models_are_refused_by_name(model: Any, message: str) -> None:
+def test_invalid_models_are_rejected(model: Any, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         settings(model)
 
 
-def test_runs_of_different_families_do_not_take_each_others_checkpoints() -> None:
+def test_fixed_settings_differ_by_preset() -> None:
     prints = {str(fixed_settings(settings(name))) for name in ("transformer", *PRESETS)}
     assert len(prints) == 1 + len(PRESETS)
 
@@ -115,15 +121,15 @@ def test_recipes_are_valid(path: Path) -> None:
     load_settings(path)
 
 
-def test_there_is_a_recipe_of_each_preset() -> None:
-    wanted = {f"multi30k-{name}.yaml" for name in PRESETS if not name.endswith("-small")}
-    assert wanted <= {path.name for path in RECIPES.glob("*.yaml")}
-    for name in wanted:
+def test_each_preset_has_a_recipe() -> None:
+    recipe_names = {f"multi30k-{name}.yaml" for name in PRESETS if not name.endswith("-small")}
+    assert recipe_names <= {path.name for path in RECIPES.glob("*.yaml")}
+    for name in recipe_names:
         model = load_settings(RECIPES / name).model
         assert model == PRESETS[name.removeprefix("multi30k-").removesuffix(".yaml") + "-small"]()
 
 
-def test_I11_18_a_preset_takes_changes() -> None:
+def test_changed_preset() -> None:
     base = PRESETS["luong-small"]().model_dump()
     assert settings({"preset": "luong-small", "score": "dot"}).model.model_dump() == base | {"score": "dot"}
     assert settings({"preset": "small", "width": 128}).model == settings(
@@ -142,12 +148,12 @@ def test_I11_18_a_preset_takes_changes() -> None:
         ("zzzz", "there are: transformer, transformer-small"),
     ],
 )
-def test_I11_18_bad_changes_of_a_preset_are_named(model: Any, message: str) -> None:
+def test_invalid_changes_of_preset_are_reported(model: Any, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         settings(model)
 
 
-def test_I11_18_a_preset_in_a_file_is_changed_from_the_command_line() -> None:
+def test_change_setting_of_preset() -> None:
     values: dict[str, Any] = {"model": "luong-small", "run": "r"}
     change_setting(values, "model.score=dot")
     change_setting(values, "model.layers=2")
@@ -159,21 +165,22 @@ def test_I11_18_a_preset_in_a_file_is_changed_from_the_command_line() -> None:
 
 
 @pytest.mark.parametrize("name", list(MODEL_PRESETS))
-def test_I11_18_the_template_of_every_preset_explains_every_setting(tmp_path: Path, name: str) -> None:
+def test_template_of_preset_explains_all_settings(tmp_path: Path, name: str) -> None:
     path = tmp_path / "t.yaml"
     write_template(path, name, ["data.languages=[en, de]"])
-    made = load_settings(path)
-    assert made.model == MODEL_PRESETS[name]() and made.data.languages == ("en", "de")
-    assert made.training == template_settings(name).training
+    written_settings = load_settings(path)
+    assert written_settings.model == MODEL_PRESETS[name]() and written_settings.data.languages == ("en", "de")
+    assert written_settings.training == template_settings(name).training
     lines = path.read_text().splitlines()
     keys = [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    bare = [line for line in keys if "  # " not in line and not line.endswith(":")]
-    assert bare == []
+    unexplained = [line for line in keys if "  # " not in line and not line.endswith(":")]
+    assert unexplained == []
     assert any(line.startswith("  family: ") for line in keys)
 
 
-def test_I11_18_scores_in_the_template_are_those_of_the_registry() -> None:
+def test_template_lists_registered_scores() -> None:
     described = LuongSettings.model_fields["score"].description or ""
-    own = [name for name, kind in SCORES.items() if kind.__module__.startswith("uwaga.")]  # not a sample's
-    assert own
-    assert [name for name in own if f"{name}, " not in described] == [], described
+    # Without scores registered by samples.
+    score_names = [name for name, kind in SCORES.items() if kind.__module__.startswith("uwaga.")]
+    assert score_names
+    assert [name for name in score_names if f"{name}, " not in described] == [], described

@@ -1,4 +1,4 @@
-"""ProphetNet is trained on the next n tokens, from a settings file to a folder that translates (M29)."""
+"""Training of ProphetNet on the next n tokens, from a settings file to a model folder (M29)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from precision import close_for
+from precision import tolerance
 from toy import toy_values, write_reversal_corpus
 
 import uwaga
@@ -32,14 +32,14 @@ SMALL = {
 }
 
 
-def test_the_shares_of_the_loss_by_hand() -> None:
-    assert ProphetNetSettings(ngram=2).shares == (0.5, 0.5)
-    assert ProphetNetSettings(ngram=3, ngram_decay=0.5).shares == (4 / 7, 2 / 7, 1 / 7)
+def test_loss_shares_by_hand() -> None:
+    assert ProphetNetSettings(ngram=2).loss_shares == (0.5, 0.5)
+    assert ProphetNetSettings(ngram=3, ngram_decay=0.5).loss_shares == (4 / 7, 2 / 7, 1 / 7)
 
 
 @pytest.mark.numerical
-def test_M29_the_loss_is_the_shared_sum_over_the_streams() -> None:
-    """``L = -Σ_j α_j Σ_t log p_j(y_t | y_<t-j, x)`` (Qi 2020); in evaluation that of the next token alone."""
+def test_M29_loss_is_weighted_sum_over_streams() -> None:
+    """``L = -Σ_j α_j Σ_t log p_j(y_t | y_<t-j, x)`` (Qi 2020); in evaluation only that of the next token."""
     torch.manual_seed(2)
     settings = ProphetNetSettings(**SMALL, ngram=3, ngram_decay=0.5)
     model = build_model(settings, SYMBOLS, 23, 23)
@@ -56,13 +56,15 @@ def test_M29_the_loss_is_the_shared_sum_over_the_streams() -> None:
     target_out = torch.from_numpy(batch.target_out)
     with torch.no_grad():
         log_probs = torch.log_softmax(model.logits(model.future_features(source, target_in, 3)), dim=-1)
-        found = log_probs.gather(-1, target_out[:, None, :, None].expand(-1, 3, -1, 1))[..., 0]
-        nll = -(found * (target_out != 0)[:, None]).sum(dim=(0, 2))  # (ngram,)
+        token_log_probs = log_probs.gather(-1, target_out[:, None, :, None].expand(-1, 3, -1, 1))[..., 0]
+        nll = -(token_log_probs * (target_out != 0)[:, None]).sum(dim=(0, 2))  # (ngram,)
     shares = torch.tensor([4 / 7, 2 / 7, 1 / 7])
-    trained, judged = (batch_loss(model.train(mode), batch, 0.0, "float32") for mode in (True, False))
-    torch.testing.assert_close(trained.smoothed.detach(), (shares * nll).sum(), **close_for(nll))
-    for loss in (trained.plain, judged.plain, judged.smoothed.detach()):
-        torch.testing.assert_close(loss, nll[0], **close_for(nll))
+    training_loss, evaluation_loss = (
+        batch_loss(model.train(mode), batch, 0.0, "float32") for mode in (True, False)
+    )
+    torch.testing.assert_close(training_loss.smoothed.detach(), (shares * nll).sum(), **tolerance(nll))
+    for loss in (training_loss.plain, evaluation_loss.plain, evaluation_loss.smoothed.detach()):
+        torch.testing.assert_close(loss, nll[0], **tolerance(nll))
 
 
 def values(folder: Path, steps: int) -> dict:
@@ -81,24 +83,26 @@ def values(folder: Path, steps: int) -> dict:
 
 @pytest.mark.parametrize("steps", [20, pytest.param(700, marks=pytest.mark.slow)])
 def test_M29_learns_from_a_settings_file(tmp_path: Path, steps: int) -> None:
-    write_reversal_corpus(tmp_path, pairs=2000, longest=4)
+    write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     model = train(parse(Settings, values(tmp_path, steps), "toy"))
     assert model is not None
-    found = [one.text for one in uwaga.load(model, device="cpu").translate(["abc", "fg", "hijk"])]
-    assert len(found) == 3
+    translations = [
+        translation.text for translation in uwaga.load(model, device="cpu").translate(["abc", "fg", "hijk"])
+    ]
+    assert len(translations) == 3
     if steps > 100:
-        assert found == ["cba", "gf", "kjih"]
+        assert translations == ["cba", "gf", "kjih"]
     message = "the native engine runs Transformers and recurrent models, not the family 'prophetnet'"
     with pytest.raises(ModelError, match=message):
         uwaga.load(model, engine="native")
 
 
-def test_two_vocabularies_are_refused() -> None:
+def test_two_vocabularies_are_rejected() -> None:
     with pytest.raises(SettingsError, match="prophetnet shares one table between vocabularies of 23 and 24"):
         build_model(ProphetNetSettings(**SMALL), SYMBOLS, 23, 24)
 
 
-def test_the_published_size() -> None:
+def test_published_size() -> None:
     """Qi 2020 §4.1: 12 and 12 layers, width 1024, filter 4096, 16 heads, n = 2."""
     large = MODEL_PRESETS["prophetnet"]()
     assert isinstance(large, ProphetNetSettings)

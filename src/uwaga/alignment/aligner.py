@@ -290,7 +290,7 @@ def corpus_lexicon(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[
         for (target, source), probability in backward_aligner.probabilities(MIN_PROBABILITY).items()
     }
     probabilities = {pair: (forward[pair], backward[pair]) for pair in forward.keys() & backward.keys()}
-    return WordLexicon.of(STEM_LETTERS, probabilities)
+    return WordLexicon.from_probabilities(STEM_LETTERS, probabilities)
 
 
 def _unique(parts: Iterable[Ids]) -> Ids:

@@ -156,7 +156,7 @@ def _largest_other(table: Evidence, axis: int) -> Evidence:
 
 def _lexical(source: Sequence[str], target: Sequence[str], lexicon: WordLexicon) -> list[Evidence]:
     """Return the :data:`LEXICON_WEIGHTS` features of a lexicon, each (target words, source words)."""
-    partner_tables = [lexicon.partners.get(word.lower()[: lexicon.letters], {}) for word in source]
+    partner_tables = [lexicon.translations.get(word.lower()[: lexicon.letters], {}) for word in source]
     stems = [word.lower()[: lexicon.letters] for word in target]
     probabilities = np.array(
         [[partners.get(word, (0.0, 0.0)) for partners in partner_tables] for word in stems]

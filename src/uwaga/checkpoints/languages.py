@@ -1,4 +1,4 @@
-"""The languages that a model translates between, and what choosing two of them changes."""
+"""The languages of a model, and the effects of choosing a source and a target language."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from uwaga.checkpoints.card import Card
 from uwaga.errors import SettingsError
 from uwaga.languages.codes import base_language, same_language
-from uwaga.settings.options import check_word
+from uwaga.settings.options import check_string
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.tokenizers.marian import MarianTokeniser
 from uwaga.tokenizers.prompt_tokeniser import PromptTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser, tag_language
 
-UNKNOWN = ("src", "tgt")
+UNSTATED_LANGUAGES = ("src", "tgt")
 Pairs = tuple[tuple[str, ...], tuple[str, ...]]
 """Codes of the source languages and of the target languages."""
 Tagged = MarianTokeniser | Tokeniser
@@ -26,9 +26,9 @@ TASK = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
 
 
 class LanguagePair(tuple[str, str]):
-    """A pair of language codes, source and target, with all languages of the model.
+    """A pair of language codes, source and target, with the languages of the model.
 
-    It compares as a tuple; ``sources`` and ``targets`` are sorted, and empty if the model states none.
+    Pairs compare as tuples; ``sources`` and ``targets`` are sorted, and empty if the model states none.
     """
 
     sources: tuple[str, ...]
@@ -38,9 +38,9 @@ class LanguagePair(tuple[str, str]):
         cls, source: str, target: str, sources: tuple[str, ...] = (), targets: tuple[str, ...] = ()
     ) -> LanguagePair:
         """Create the pair; ``sources`` and ``targets`` are extra attributes."""
-        made = super().__new__(cls, (source, target))
-        made.sources, made.targets = sources, targets
-        return made
+        pair = super().__new__(cls, (source, target))
+        pair.sources, pair.targets = sources, targets
+        return pair
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Direction:
     """The tokenisers and forced tokens for translation from one language to another.
 
     Attributes:
-        source: tokeniser of the source side, which puts the language's token or text before a source.
+        source: tokeniser of the source side, which inserts the language's token or text before a source.
         target: tokeniser of the target side.
         languages: codes of source and target.
         first: the token that every target must begin with, None for none.
@@ -67,23 +67,23 @@ class Languages:
     """The languages of a model.
 
     Attributes:
-        source: tokeniser of the source side, as the folder states it.
+        source: tokeniser of the source side in its stored configuration.
         target: tokeniser of the target side.
         stated: codes that the folder states; those in :data:`UNKNOWN` count as not stated.
         first: the token that the folder forces first.
         tasks: task prefixes by language pair.
-        card: the model's card, whose languages are used if nothing else is stated.
-        where: the folder or file, for messages.
+        card: the model's card, whose languages are used if no others are stated.
+        location: the folder or file, for messages.
         default: the default languages, chosen when the model was loaded.
     """
 
     source: Subwords
     target: Subwords
-    stated: tuple[str, str] = UNKNOWN
+    stated: tuple[str, str] = UNSTATED_LANGUAGES
     first: int | None = None
     tasks: Mapping[tuple[str, str], str] = field(default_factory=dict)
     card: Card = field(default=Card())
-    where: str = ""
+    location: str = ""
     default: tuple[str | None, str | None] = (None, None)
 
     @property
@@ -92,156 +92,173 @@ class Languages:
         if isinstance(self.source, FramedTokeniser) and (self.source.languages or self.source.tags):
             codes = tuple(sorted(self.source.languages or self.source.tags))
             return codes, codes
-        marked = self.source.languages if isinstance(self.source, Tagged) else ()
+        tags = self.source.languages if isinstance(self.source, Tagged) else ()
         source, target = (
             tuple(code for code in (stated,) if code != unknown)
-            for stated, unknown in zip(self.stated, UNKNOWN, strict=True)
+            for stated, unknown in zip(self.stated, UNSTATED_LANGUAGES, strict=True)
         )
-        target = target_codes(marked) or target
+        target = target_codes(tags) or target
         return (source, target) if source or target else (self.card.languages, self.card.languages)
 
-    def chosen(self, source: str | None = None, target: str | None = None) -> Languages:
-        """Return a copy with other default languages; None keeps the present one."""
+    def with_default(self, source: str | None = None, target: str | None = None) -> Languages:
+        """Return a copy with other default languages; None keeps a default unchanged."""
         _check_codes(source, target)
         pair = (source or self.default[0], target or self.default[1])
-        made = replace(self, default=pair)
+        languages = replace(self, default=pair)
         if isinstance(self.source, FramedTokeniser) and isinstance(self.target, FramedTokeniser):
             for tokeniser, language in zip((self.source, self.target), pair, strict=True):
                 if language is not None and tokeniser.languages:
-                    tokeniser.with_language(language)  # fail here rather than at the first call
+                    tokeniser.with_language(language)  # raises an error for unknown languages
                 elif language is not None and tokeniser.tags:
                     tokeniser.code(language)
-        return made
+        return languages
 
-    def needs(self, source: str | None = None, target: str | None = None) -> bool:
-        """Return True if a language, besides these, must be chosen before the model can translate."""
+    def requires_language(self, source: str | None = None, target: str | None = None) -> bool:
+        """Return True if another language must be chosen before the model can translate."""
         source, target = source or self.default[0], target or self.default[1]
-        ours, theirs = self.source, self.target
-        if isinstance(ours, PromptTokeniser):
+        source_tokeniser, target_tokeniser = self.source, self.target
+        if isinstance(source_tokeniser, PromptTokeniser):
             return source is None or target is None
-        if not (isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser) and ours.languages):
+        if not (
+            isinstance(source_tokeniser, FramedTokeniser)
+            and isinstance(target_tokeniser, FramedTokeniser)
+            and source_tokeniser.languages
+        ):
             return False
-        forced = theirs.language is not None or self.first in theirs.languages.values()
-        return (source is None and ours.language is None) or (target is None and not forced)
+        forced = target_tokeniser.language is not None or self.first in target_tokeniser.languages.values()
+        return (source is None and source_tokeniser.language is None) or (target is None and not forced)
 
-    def knows(self, source: str, target: str) -> bool:
-        """Return True if the model is certain to translate from one language to another.
+    def supports(self, source: str, target: str) -> bool:
+        """Return True if the model certainly translates from one language to another.
 
-        Languages that only a card lists do not count: they may be those of an encoder or of one direction.
+        Languages listed only in a card do not count: they may be an encoder's, or those of one direction.
 
         Args:
             source: code of the source language, as in :attr:`pairs`.
             target: code of the target language.
         """
-        ours = self.source
-        if isinstance(ours, FramedTokeniser) and (ours.languages or self.tasks):
-            return {source, target} <= ours.languages.keys() or (source, target) in self.tasks
-        if isinstance(ours, FramedTokeniser) and ours.tags:
-            return {source, target} <= set(ours.tags)
-        marked = ours.languages if isinstance(ours, Tagged) else ()
-        fits = target in target_codes(marked) if marked else same_language(target, self.stated[1])
+        tokeniser = self.source
+        if isinstance(tokeniser, FramedTokeniser) and (tokeniser.languages or self.tasks):
+            return {source, target} <= tokeniser.languages.keys() or (source, target) in self.tasks
+        if isinstance(tokeniser, FramedTokeniser) and tokeniser.tags:
+            return {source, target} <= set(tokeniser.tags)
+        tags = tokeniser.languages if isinstance(tokeniser, Tagged) else ()
+        fits = target in target_codes(tags) if tags else same_language(target, self.stated[1])
         return fits and same_language(source, self.stated[0])
 
     def direction(self, source: str | None = None, target: str | None = None) -> Direction:
-        """Return the tokenisers and forced tokens for one translation direction.
+        """Return the tokenisers and forced tokens for a translation direction.
 
-        Multilingual models take the source language into the source's frame and the target language into the
+        Multilingual models encode the source language in the source's frame and the target language in the
         first target token (mBART-50, M2M-100, NLLB), the decoder's start (mBART), a token at the beginning
-        of each source (OPUS-MT, MADLAD-400) or a text there (T5, whose ``config.json`` states it for each
-        pair), or both languages into the prompt of a language model. A language that is None defaults to the
-        one chosen when the model was loaded, else to the folder's.
+        of each source (OPUS-MT, MADLAD-400) or a text there (T5, stated in ``config.json`` for each
+        pair), or both languages in the prompt of a language model. A language of None defaults to the
+        language chosen when the model was loaded, else to the folder's.
         """
         _check_codes(source, target)
-        ours, theirs = self.source, self.target
+        source_tokeniser, target_tokeniser = self.source, self.target
         source, target = source or self.default[0], target or self.default[1]
-        if isinstance(ours, PromptTokeniser):
-            asked = ours.between(source, target)
-            assert asked.languages is not None
-            return Direction(asked, theirs, asked.languages)
-        if isinstance(ours, FramedTokeniser) and isinstance(theirs, FramedTokeniser):
-            if ours.languages:
-                return self._multilingual(ours, theirs, source, target)
+        if isinstance(source_tokeniser, PromptTokeniser):
+            prompt_tokeniser = source_tokeniser.between(source, target)
+            assert prompt_tokeniser.languages is not None
+            return Direction(prompt_tokeniser, target_tokeniser, prompt_tokeniser.languages)
+        if isinstance(source_tokeniser, FramedTokeniser) and isinstance(target_tokeniser, FramedTokeniser):
+            if source_tokeniser.languages:
+                return self._multilingual(source_tokeniser, target_tokeniser, source, target)
             if source is not None and target is not None and self.tasks:
-                return self._task(ours, (source, target))
-            if ours.tags and target is not None:
-                pair = (UNKNOWN[0] if source is None else ours.code(source), ours.code(target))
-                return Direction(ours.with_prompt_prefix(f"<2{pair[1]}> "), theirs, pair, self.first)
+                return self._task(source_tokeniser, (source, target))
+            if source_tokeniser.tags and target is not None:
+                pair = (
+                    UNSTATED_LANGUAGES[0] if source is None else source_tokeniser.code(source),
+                    source_tokeniser.code(target),
+                )
+                return Direction(
+                    source_tokeniser.with_prompt_prefix(f"<2{pair[1]}> "), target_tokeniser, pair, self.first
+                )
         pair = self.stated
-        if isinstance(ours, Tagged) and ours.languages and target is not None:
-            ours, pair, target = ours.with_target(target), (pair[0], target), None
-        return Direction(ours, theirs, resolve_languages(pair, source, target, self.where), self.first)
+        if isinstance(source_tokeniser, Tagged) and source_tokeniser.languages and target is not None:
+            source_tokeniser, pair, target = source_tokeniser.with_target(target), (pair[0], target), None
+        return Direction(
+            source_tokeniser,
+            target_tokeniser,
+            resolve_languages(pair, source, target, self.location),
+            self.first,
+        )
 
     def _multilingual(
         self,
-        ours: FramedTokeniser,
-        theirs: FramedTokeniser,
+        source_tokeniser: FramedTokeniser,
+        target_tokeniser: FramedTokeniser,
         source_language: str | None,
         target_language: str | None,
     ) -> Direction:
-        codes = {token: code for code, token in theirs.languages.items()}
-        if target_language is None and theirs.language is None and self.first in codes:
+        codes = {token: code for code, token in target_tokeniser.languages.items()}
+        if target_language is None and target_tokeniser.language is None and self.first in codes:
             target_language = codes[self.first]
-        source = self._spoken(ours, source_language, "source")
-        target = self._spoken(theirs, target_language, "target")
+        source = self._with_language(source_tokeniser, source_language, "source")
+        target = self._with_language(target_tokeniser, target_language, "target")
         assert source.language is not None
         assert target.language is not None
         first = target.first if target.place == "before" or self.first in codes else self.first
         start = target.symbols.start if target.place == "start" else None
         return Direction(source, target, (source.language, target.language), first, start)
 
-    def _spoken(self, tokeniser: FramedTokeniser, language: str | None, side: str) -> FramedTokeniser:
+    def _with_language(self, tokeniser: FramedTokeniser, language: str | None, side: str) -> FramedTokeniser:
         if language is not None:
             return tokeniser.with_language(language)
         if tokeniser.language is None:
             raise SettingsError(
-                f"{self.where}: a model of several languages without a {side}; {tokeniser.choices()}"
+                f"{self.location}: a model of several languages without a {side}; {tokeniser.choices()}"
             )
         return tokeniser
 
     def _task(self, source: FramedTokeniser, pair: tuple[str, str]) -> Direction:
         if pair not in self.tasks:
-            known = ", ".join(f"{one} to {other}" for one, other in sorted(self.tasks))
+            supported = ", ".join(
+                f"{source_code} to {target_code}" for source_code, target_code in sorted(self.tasks)
+            )
             raise SettingsError(
-                f"{self.where}: does not translate {pair[0]} to {pair[1]}; its config.json knows {known}"
+                f"{self.location}: does not translate {pair[0]} to {pair[1]}; its config.json knows "
+                f"{supported}"
             )
         return Direction(source.with_prompt_prefix(self.tasks[pair]), self.target, pair, self.first)
 
 
 def target_codes(pieces: Iterable[str]) -> tuple[str, ...]:
-    """Return the target languages that a token before the source selects (``>>fra<<``, ``<2fr>``)."""
+    """Return the target languages selected by a token before the source (``>>fra<<``, ``<2fr>``)."""
     return tuple(sorted(code for code in map(tag_language, pieces) if code is not None))
 
 
 def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """Return the task prefixes by language pair (``task_specific_params``)."""
     stated = config.get("task_specific_params")
-    found: dict[tuple[str, str], str] = {}
+    prefixes: dict[tuple[str, str], str] = {}
     for name, values in (stated if isinstance(stated, dict) else {}).items():
         match = TASK.fullmatch(str(name))
         prefix = values.get("prefix") if isinstance(values, dict) else None
         if match and isinstance(prefix, str):
-            found[match[1], match[2]] = prefix
-    return found
+            prefixes[match[1], match[2]] = prefix
+    return prefixes
 
 
 def resolve_languages(
-    languages: tuple[str, str], source_language: str | None, target_language: str | None, where: str
+    languages: tuple[str, str], source_language: str | None, target_language: str | None, location: str
 ) -> tuple[str, str]:
-    """Return the languages of a model of one pair after checking the requested ones against them."""
-    found = list(languages)
-    for side, asked in enumerate((source_language, target_language)):
-        if asked is None:
+    """Check requested languages against those of a single-pair model, and return the pair."""
+    resolved = list(languages)
+    for side, requested in enumerate((source_language, target_language)):
+        if requested is None:
             continue
-        if languages[side] == UNKNOWN[side]:
-            found[side] = asked
-        elif base_language(asked) != base_language(languages[side]):
+        if languages[side] == UNSTATED_LANGUAGES[side]:
+            resolved[side] = requested
+        elif base_language(requested) != base_language(languages[side]):
             raise SettingsError(
-                f"{where}: translates {languages[0]} to {languages[1]} only, {('from', 'to')[side]} "
-                f"{asked!r} it cannot; leave the languages out or choose another model"
+                f"{location}: translates {languages[0]} to {languages[1]} only, {('from', 'to')[side]} "
+                f"{requested!r} it cannot; leave the languages out or choose another model"
             )
-    return found[0], found[1]
+    return resolved[0], resolved[1]
 
 
 def _check_codes(source: object, target: object) -> None:
     for side, code in (("source", source), ("target", target)):
-        check_word(side, code, "the code of a language, such as 'en'")
+        check_string(side, code, "the code of a language, such as 'en'")

@@ -1,4 +1,4 @@
-"""Checks of stated sizes against the stored weights, before anything is listed or built from them."""
+"""Checks of stated sizes against the stored weights, before building a model."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from uwaga.settings import (
 )
 from uwaga.settings.recurrent import RecurrentSettings
 
-Described = (
+SizedSettings = (
     TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings | RecurrentSettings
 )
-"""Models whose weights are known from their settings."""
+"""Settings that determine the shapes of a model's weights."""
 SLACK = 1 << 22
-"""Numbers that may be asked for beyond those stored: what is near is told apart by names and shapes."""
-LARGEST_BUFFERS = 1 << 24
-"""Numbers that a model may keep beside its stored weights, such as position tables: 64 MiB."""
+"""Tolerance in numbers; smaller differences are detected by names and shapes."""
+MAX_BUFFER_NUMBERS = 1 << 24
+"""Maximum numbers of a model besides its stored weights, such as position tables: 64 MiB."""
 
 
 def check_against_weights(
-    where: str,
+    location: str,
     settings: TransformerSettings | DecoderOnlySettings | EncoderOnlySettings | ProphetNetSettings,
     vocabulary: int,
     tensors: Mapping[str, StoredTensor],
 ) -> None:
-    """Raise ModelError for settings that no model with these weights can have.
+    """Raise ModelError for settings that are too large for the stored weights.
 
     Args:
-        where: the file that states them, for messages.
+        location: the file of the settings, for messages.
         settings: settings of the model.
         vocabulary: tokens of the larger side.
         tensors: the stored tensors.
@@ -43,7 +43,7 @@ def check_against_weights(
     layers, width = layer_count(settings), settings.width
     if layers > len(tensors):
         raise ModelError(
-            f"{where}: {layers} layers, but only {len(tensors)} weights are stored; "
+            f"{location}: {layers} layers, but only {len(tensors)} weights are stored; "
             "the files belong to different models"
         )
     inner = settings.heads * (settings.head_width or 1)
@@ -59,34 +59,34 @@ def check_against_weights(
     if isinstance(settings, TransformerSettings):
         rows["the decoder's feed-forward"] = settings.decoder_feed_forward or 0
         rows["the relative positions"] = settings.relative_buckets if settings.positions == "relative" else 0
-    untabled = isinstance(settings, TransformerSettings) and settings.positions == "relative"
-    untabled |= isinstance(settings, DecoderOnlySettings) and settings.positions == "rotary"
-    rows["the positions"] = 0 if untabled else settings.max_length
+    without_table = isinstance(settings, TransformerSettings) and settings.positions == "relative"
+    without_table |= isinstance(settings, DecoderOnlySettings) and settings.positions == "rotary"
+    rows["the positions"] = 0 if without_table else settings.max_length
     stored = sum(math.prod(tensor.shape) for tensor in tensors.values())
     for name, count in rows.items():
         if count * width > stored + SLACK:
             raise ModelError(
-                f"{where}: {name} ({count}) at width {width} would be more numbers than the {stored} "
+                f"{location}: {name} ({count}) at width {width} would be more numbers than the {stored} "
                 "that are stored; the files belong to different models, or one is damaged"
             )
 
 
-def layer_count(settings: Described) -> int:
+def layer_count(settings: SizedSettings) -> int:
     """Return the total number of layers of a model."""
     if isinstance(settings, RecurrentSettings):
-        return settings.layers_in_all
+        return settings.total_layers
     if isinstance(settings, TransformerSettings | ProphetNetSettings):
         return settings.encoder_layers + settings.decoder_layers
     return settings.layers
 
 
-def layer_width(settings: Described) -> int:
+def layer_width(settings: SizedSettings) -> int:
     """Return the width of a model's layers."""
     return settings.hidden if isinstance(settings, RecurrentSettings) else settings.width
 
 
-def weight_shapes(settings: Described, source: int, target: int) -> dict[str, tuple[int, ...]]:
-    """Return the shape of every weight by its name in uwaga, a tied one once.
+def weight_shapes(settings: SizedSettings, source: int, target: int) -> dict[str, tuple[int, ...]]:
+    """Return the shape of each weight by its name in uwaga, tied weights once.
 
     Args:
         settings: settings of the model.

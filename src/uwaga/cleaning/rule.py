@@ -93,7 +93,7 @@ AnyOrderedRule = OrderedRule[Any]
 AnyScoredRule = ScoredRule[Any]
 RULES: dict[str, type[AnyRule]] = {}
 """The rules by name, in their default order: cheap ones first."""
-RuleType = TypeVar("Kind", bound=type[AnyRule])
+RuleType = TypeVar("RuleType", bound=type[AnyRule])
 
 
 def register(name: str, summary: str, settings: type[StrictModel]) -> Callable[[RuleType], RuleType]:

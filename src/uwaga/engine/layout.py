@@ -1,7 +1,7 @@
 """The names and shapes of a model's weights in ``model.safetensors``, from its settings.
 
-The engine runs encoder-decoder models (M16), decoder-only models (M18), whose single vocabulary serves as
-source and target vocabulary, and recurrent models (:mod:`uwaga.engine.layout_recurrent`).
+The engine runs encoder-decoder models (M16), decoder-only models (M18), whose only vocabulary is used for
+source and target, and recurrent models (:mod:`uwaga.engine.layout_recurrent`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from uwaga.engine import _core
 from uwaga.engine.layout_recurrent import recurrent_products, recurrent_refusal, recurrent_vectors
-from uwaga.engine.product import Product, tables
+from uwaga.engine.product import Product, embedding_tables
 from uwaga.results.attention import Floats
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 from uwaga.settings.recurrent import RecurrentSettings
@@ -25,7 +25,7 @@ EngineSettings = TransformerLike | RecurrentSettings
 
 
 def engine_refusal(settings: object) -> str | None:
-    """Return why the engine cannot run a model of these settings, as the end of a message; None if it can."""
+    """Return the end of a message that the engine cannot run a model with these settings; None if it can."""
     if isinstance(settings, RecurrentSettings):
         return recurrent_refusal(settings)
     if not isinstance(settings, TransformerLike):
@@ -47,8 +47,8 @@ class Sizes:
     decoder_feed_forward: int
 
     @classmethod
-    def of(cls, settings: TransformerLike) -> Sizes:
-        """Return the sizes for given settings."""
+    def from_settings(cls, settings: TransformerLike) -> Sizes:
+        """Return the sizes of a model with these settings."""
         heads, feed_forward = settings.heads, settings.feed_forward
         if isinstance(settings, DecoderOnlySettings):
             encoder_layers, decoder_layers = 0, settings.layers
@@ -74,7 +74,7 @@ def products(settings: EngineSettings, source: int, target: int) -> Iterator[Pro
     if isinstance(settings, DecoderOnlySettings):
         yield from _decoder_only_products(settings, target)
         return
-    sizes, width = Sizes.of(settings), settings.width
+    sizes, width = Sizes.from_settings(settings), settings.width
     inner = settings.heads * sizes.encoder_head_width
     for layer in range(settings.encoder_layers):
         yield from _attention(f"encoder.{layer}.attention", width, inner, settings.attention_bias)
@@ -89,7 +89,7 @@ def products(settings: EngineSettings, source: int, target: int) -> Iterator[Pro
         yield Product(f"{cross}.output", (f"{cross}.output",), (width,), inner, bias)
         yield from _feed_forward(f"decoder.{layer}.feed_forward", settings, sizes.decoder_feed_forward)
     yield Product("output", ("output_weight",), (target,), width, False)
-    yield from tables(settings.tie, {"source_embedding": source, "target_embedding": target}, width)
+    yield from embedding_tables(settings.tie, {"source_embedding": source, "target_embedding": target}, width)
 
 
 def vectors(settings: EngineSettings, target: int) -> dict[str, tuple[int, ...]]:
@@ -102,22 +102,22 @@ def vectors(settings: EngineSettings, target: int) -> dict[str, tuple[int, ...]]
     if isinstance(settings, DecoderOnlySettings) and settings.query_key_norm != "none":
         for layer in range(settings.layers):
             for part in ("query", "key"):
-                shapes[f"decoder.{layer}.attention.{part}_norm.weight"] = (settings.size_of_head,)
+                shapes[f"decoder.{layer}.attention.{part}_norm.weight"] = (settings.head_size,)
     if settings.output_bias:
         shapes["output_bias"] = (target,)
     return shapes
 
 
 def _norms(settings: TransformerLike) -> list[str]:
-    sizes = Sizes.of(settings)
+    sizes = Sizes.from_settings(settings)
     if isinstance(settings, DecoderOnlySettings):
         blocks: tuple[str, ...] = ("attention_norm", "feed_forward_norm")
         if settings.norm == "both":
             blocks += ("attention_after_norm", "feed_forward_after_norm")
-        embedded = ["embedding_norm"]
+        embedding_norms = ["embedding_norm"]
     else:
         blocks = ("self_attention_norm", "cross_attention_norm", "feed_forward_norm")
-        embedded = ["source_norm", "target_norm"]
+        embedding_norms = ["source_norm", "target_norm"]
     stacks = (
         ("encoder", sizes.encoder_layers, ("attention_norm", "feed_forward_norm")),
         ("decoder", sizes.decoder_layers, blocks),
@@ -130,7 +130,7 @@ def _norms(settings: TransformerLike) -> list[str]:
     ]
     if settings.norm != "post":
         names += [f"{stack}_norm" for stack, layers, _ in stacks if layers]
-    return names + (embedded if settings.embedding_norm else [])
+    return names + (embedding_norms if settings.embedding_norm else [])
 
 
 def _positions(settings: TransformerLike) -> dict[str, tuple[int, ...]]:
@@ -156,14 +156,14 @@ def stored_shapes(settings: EngineSettings, source: int, target: int) -> dict[st
 
 
 def _decoder_only_products(settings: DecoderOnlySettings, vocabulary: int) -> Iterator[Product]:
-    width, inner, bias = settings.width, settings.heads * settings.size_of_head, settings.attention_bias
-    stored = 2 * settings.groups * settings.size_of_head  # keys, then values
-    last = bias if settings.output_projection_bias is None else settings.output_projection_bias
+    width, inner, bias = settings.width, settings.heads * settings.head_size, settings.attention_bias
+    stored = 2 * settings.groups * settings.head_size  # keys, then values
+    output_bias = bias if settings.output_projection_bias is None else settings.output_projection_bias
     for layer in range(settings.layers):
         name = f"decoder.{layer}.attention"
         parts = (f"{name}.query", f"{name}.key_value")
         yield Product(f"{name}.query_key_value", parts, (inner, stored), width, bias)
-        yield Product(f"{name}.output", (f"{name}.output",), (width,), inner, last)
+        yield Product(f"{name}.output", (f"{name}.output",), (width,), inner, output_bias)
         yield from _feed_forward(f"decoder.{layer}.feed_forward", settings, settings.feed_forward)
     yield Product("output", ("output_weight",), (vocabulary,), width, False)
     if not settings.tie_output:
@@ -218,7 +218,7 @@ def distances(weight: Floats, settings: TransformerSettings, both_ways: bool) ->
     Args:
         weight: (buckets, heads).
         settings: the settings of the model.
-        both_ways: True if later keys have buckets of their own.
+        both_ways: True if later keys have separate buckets.
     """
     return _core.distances(
         np.ascontiguousarray(weight, dtype=np.float32), settings.relative_distance, both_ways

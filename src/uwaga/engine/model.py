@@ -11,19 +11,19 @@ import numpy as np
 from uwaga.decoder import BeamRules, Choice, Ids, Memory, State, Step, Symbols, Verify
 from uwaga.engine import _core
 from uwaga.engine.beam_search import NativeBeamSearch, NativeRunningBatch, translated_errors
-from uwaga.engine.cpu import chosen_isa, usable_cores
+from uwaga.engine.cpu import resolve_isa, usable_cores
 from uwaga.engine.insight import MAX_BYTES
-from uwaga.engine.interventions import Intervention, core_edits, places_of
+from uwaga.engine.interventions import Intervention, core_edits, edited_positions
 from uwaga.engine.layout import EngineSettings, Sizes, distances, sinusoids
-from uwaga.engine.layout_recurrent import memory_numbers, recurrent_shape
-from uwaga.engine.packing import Packed
+from uwaga.engine.layout_recurrent import memory_width, recurrent_shape
+from uwaga.engine.packing import PackedWeights
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
 from uwaga.results.attention import Attentions, Floats, require_cross_attention, resolve_layer, select_head
 from uwaga.search.choose import vocabulary_ids
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
 from uwaga.settings.load_options import MAX_THREADS
-from uwaga.settings.options import check_whole
+from uwaga.settings.options import check_integer
 from uwaga.settings.recurrent import RecurrentSettings
 
 ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
@@ -33,16 +33,16 @@ Sources = tuple[tuple[int, ...], ...]
 UNLIMITED = (1 << 31) - 1
 """Maximum length of a model without a maximum."""
 MAX_CACHE_BYTES = 1 << 28
-"""Bytes of encoded sources kept for word alignment."""
+"""Maximum bytes of encoded sources cached for word alignment."""
 REENCODED_SENTENCES = 256
-"""Number of sentences in a batch that is encoded again."""
+"""Number of sentences in a batch that is re-encoded."""
 
 
 class NativeModel:
     """A Transformer or recurrent model that runs in C++ on the CPU.
 
-    In a decoder-only model (M18) a source is a prompt of at least one token, read as a block; in the first
-    step its last token replaces the start symbol.
+    In a decoder-only model (M18) a source is a prompt of at least one token, processed as a block; in the
+    first step its last token replaces the start symbol.
 
     Tokens and log-probabilities of a row are bit-identical in any batch and with any number of threads.
     Thread-safe: it has no state between calls.
@@ -55,8 +55,8 @@ class NativeModel:
         packed: the weights.
         threads: threads of one call, 0 for as many as the process may use.
         isa: name of the instruction set; None for ``UWAGA_ISA`` or the fastest.
-        shared_width: model width from which threads share the columns of a step with too few rows to divide;
-            in narrower models they would wait for each other longer than they work.
+        shared_width: minimum model width for dividing the columns of a step among threads if it has too few
+            rows to divide; in narrower models synchronisation would take longer than the work.
 
     Raises:
         SettingsError: the processor lacks the instruction set, or the number of threads is out of bounds.
@@ -69,23 +69,23 @@ class NativeModel:
         symbols: Symbols,
         source: int,
         target: int,
-        packed: Packed,
+        packed: PackedWeights,
         threads: int = 1,
         isa: str | None = None,
         shared_width: int = 384,
     ) -> None:
-        number = chosen_isa(isa)
+        isa_index = resolve_isa(isa)
         self.settings, self.symbols, self.vocabulary = settings, symbols, target
         self.source_vocabulary = source
         self.shortlist: Shortlist | None = None
         self._encoded_batches: dict[Sources, _core.Memory] | None = None
-        self._lists: _core.Shortlist | None = None
+        self._core_shortlist: _core.Shortlist | None = None
         # Relative positions have no maximum.
         self.max_source = self.max_target = None if _relative(settings) else settings.max_length
         self.shared_positions = settings.max_length if isinstance(settings, DecoderOnlySettings) else None
-        self.precision, self.isa = packed.precision, _core.ISAS[number]
+        self.precision, self.isa = packed.precision, _core.ISAS[isa_index]
         self._check_weights = packed.check
-        check_whole("threads", threads, 0, MAX_THREADS)
+        check_integer("threads", threads, 0, MAX_THREADS)
         self.threads = threads or min(usable_cores(), MAX_THREADS)
         shape = _shape(settings, packed.precision) | {
             "source_vocabulary": 0 if isinstance(settings, DecoderOnlySettings) else source,
@@ -95,19 +95,19 @@ class NativeModel:
         }
         try:
             matrices = {name: matrix.core() for name, matrix in packed.matrices.items()}
-            # One table for both embeddings, but not for the output.
+            # One table is shared by both embeddings, but not by the output layer.
             if isinstance(settings, TransformerSettings) and settings.tie == "embeddings":
                 matrices["target_embedding"] = matrices["source_embedding"]
-            self._core = _core.Model(shape, matrices, _vectors(settings, packed), number)
+            self._core = _core.Model(shape, matrices, _vectors(settings, packed), isa_index)
         except ValueError as error:
             raise ModelError(f"the engine does not support these weights: {error}") from None
 
     def with_shortlist(self, shortlist: Shortlist) -> NativeModel:
         """Return the model with its target tokens restricted by a shortlist; the weights are shared.
 
-        The end symbol and the unknown token are in every list, and a forced token for its step.
+        All lists contain the end symbol and the unknown token, and a forced token in its step.
         Log-probabilities are normalised over the list of the sentence. The arrays of the shortlist are not
-        copied and must not be changed.
+        copied and must not be modified.
 
         Raises:
             ModelError: the shortlist has other vocabularies, or the model is decoder-only.
@@ -122,39 +122,39 @@ class NativeModel:
             )
         model = copy.copy(self)
         model.shortlist = shortlist.including([self.symbols.end, self.symbols.unknown])
-        model._lists = self._core.shortlist(
+        model._core_shortlist = self._core.shortlist(
             model.shortlist.common, shortlist.first, shortlist.targets, shortlist.own, shortlist.multiple
         )
         return model
 
     def without_shortlist(self) -> NativeModel:
-        """Return the model with the whole vocabulary; the weights are shared."""
+        """Return the model with the complete vocabulary; the weights are shared."""
         model = copy.copy(self)
-        model.shortlist = model._lists = None
+        model.shortlist = model._core_shortlist = None
         return model
 
     def edited(self, *interventions: Intervention) -> NativeModel:
-        """Return the model with interventions in addition to its own; the weights are shared.
+        """Return the model with additional interventions; the weights are shared.
 
-        Edits of heads follow each other in their order; positions replace earlier ones of the same side.
-        Results are those of any other model: in steps, in any batch and recorded, bit for bit.
+        Edits of heads are applied in order; positions replace earlier ones of the same side. Results are
+        bit-identical in steps, in any batch and in recordings, as for any other model.
 
         Raises:
             SettingsError: the model has no such layer, head, position or kind of attention.
         """
         edits = core_edits(self.settings, interventions, _relative(self.settings))
         model = copy.copy(self)
-        if any(one.touches_encoder for one in interventions):
+        if any(intervention.touches_encoder for intervention in interventions):
             model._encoded_batches = None
         with translated_errors():
             model._core = self._core.edited(
-                edits, places_of(interventions, "source"), places_of(interventions, "target")
+                edits, edited_positions(interventions, "source"), edited_positions(interventions, "target")
             )
         return model if self.shortlist is None else model.with_shortlist(self.shortlist)
 
     @property
     def described(self) -> str:
-        """Description: family, engine and precision, instruction set, threads of a call."""
+        """Description with the family, engine, precision, instruction set and number of threads."""
         family = str(getattr(self.settings, "family", "")).replace("transformer", "Transformer")
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         return f"{family}, native {self.precision} on {self.isa}, {threads}"
@@ -167,24 +167,24 @@ class NativeModel:
             DataError: a sentence is empty or contains an id outside the vocabulary.
             ModelError: the shared file of the weights has changed.
         """
-        kept = self._encoded_batches
-        if kept is None or self.shortlist is not None:
+        cache = self._encoded_batches
+        if cache is None or self.shortlist is not None:
             return self._encoded(sources, self._core.encode)
         key = tuple(map(tuple, sources))
-        if key not in kept:
-            kept[key] = self._encoded(sources, self._core.encode)
-            tokens = sum(len(source) for batch in kept for source in batch)
-            while tokens * _memory_bytes(self.settings, self.precision) > MAX_CACHE_BYTES and len(kept) > 1:
-                tokens -= sum(map(len, next(iter(kept))))
-                del kept[next(iter(kept))]
+        if key not in cache:
+            cache[key] = self._encoded(sources, self._core.encode)
+            tokens = sum(len(source) for batch in cache for source in batch)
+            while tokens * _memory_bytes(self.settings, self.precision) > MAX_CACHE_BYTES and len(cache) > 1:
+                tokens -= sum(map(len, next(iter(cache))))
+                del cache[next(iter(cache))]
         with translated_errors():
-            return kept[key].used_by(self._core)
+            return cache[key].used_by(self._core)
 
-    def keeping_sources(self) -> NativeModel:
-        """Return the model for one call that compares it with edited models.
+    def caching_sources(self) -> NativeModel:
+        """Return the model for a call that compares it with edited models.
 
-        A batch that one of them has encoded is not encoded again by the others whose encoder is unchanged. At
-        most :data:`MAX_CACHE_BYTES` are kept.
+        A batch encoded by one of these models is not encoded again by others with an unchanged encoder. At
+        most :data:`MAX_CACHE_BYTES` are cached.
         """
         model = copy.copy(self)
         model._encoded_batches = {}
@@ -198,7 +198,7 @@ class NativeModel:
         if self._check_weights is not None:
             self._check_weights()
         with translated_errors():
-            return encode(sources, self._lists)
+            return encode(sources, self._core_shortlist)
 
     def start(self, memory: Memory, beams: int) -> _core.State:
         assert isinstance(memory, _core.Memory)
@@ -216,20 +216,21 @@ class NativeModel:
 
     @property
     def verify(self) -> Verify | None:
-        """See :attr:`uwaga.decoder.Decoder.verify`; bit-identical to steps. None for recurrent decoders and
-        models with interventions.
+        """See :attr:`uwaga.decoder.Decoder.verify`; bit-identical to steps.
+
+        None for recurrent decoders and models with interventions.
         """
         return self._verify if self._core.can_verify else None
 
     def _verify(self, tokens: Sequence[Sequence[int]], state: State, choice: Choice) -> Step:
-        flat = np.array([token for fed in tokens for token in fed], dtype=np.int64)
+        flat = np.array([token for sentence_tokens in tokens for token in sentence_tokens], dtype=np.int64)
         return self._step(flat, state, choice, np.array(list(map(len, tokens)), dtype=np.int64))
 
-    def _step(self, tokens: Ids, state: State, choice: Choice, fed: Ids | None) -> Step:
+    def _step(self, tokens: Ids, state: State, choice: Choice, counts: Ids | None) -> Step:
         assert isinstance(state, _core.State)
-        drawn = choice.sampling
+        sampling = choice.sampling
         with translated_errors():
-            candidates, log_probs, following, attention = state.step(
+            candidates, log_probs, next_state, attention = state.step(
                 np.ascontiguousarray(tokens, dtype=np.int64),
                 choice.count,
                 choice.all_tokens,
@@ -237,18 +238,18 @@ class NativeModel:
                 choice.renormalise,
                 choice.banned,
                 choice.forced,
-                None if drawn is None else drawn.uniform,
-                1.0 if drawn is None else drawn.temperature,
-                0 if drawn is None else drawn.top_k,
-                1.0 if drawn is None else drawn.top_p,
+                None if sampling is None else sampling.uniform,
+                1.0 if sampling is None else sampling.temperature,
+                0 if sampling is None else sampling.top_k,
+                1.0 if sampling is None else sampling.top_p,
                 None
                 if choice.extra_tokens is None
                 else np.ascontiguousarray(choice.extra_tokens, dtype=np.int64),
-                fed,
+                counts,
             )
         if candidates is None:
             candidates = vocabulary_ids(*log_probs.shape)
-        return Step(candidates, log_probs, following, attention)
+        return Step(candidates, log_probs, next_state, attention)
 
     def join(self, first: State, second: State) -> State:
         """See :attr:`uwaga.decoder.Decoder.join`; sentences may be at different positions."""
@@ -266,7 +267,7 @@ class NativeModel:
 
     def running_batch(self) -> NativeRunningBatch:
         """See :class:`uwaga.decoder.Batching`."""
-        return NativeRunningBatch(self._core, self._lists, self.symbols.ends, self._check_weights)
+        return NativeRunningBatch(self._core, self._core_shortlist, self.symbols.ends, self._check_weights)
 
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
@@ -303,16 +304,17 @@ class NativeModel:
         names: Sequence[str] = (),
         max_bytes: int = MAX_BYTES,
     ) -> dict[str, Floats]:
-        """Return the arrays inside one translation by the names of :mod:`uwaga.engine.insight`.
+        """Return the intermediate arrays of a translation by the names of :mod:`uwaga.engine.insight`.
 
-        Weights are those of the steps, bit for bit; scores are summed in another order, so that their softmax
-        equals the weights up to rounding.
+        Weights are bit-identical to those of the steps; scores are summed in another order, so that their
+        softmax equals the weights up to rounding.
 
         Args:
             source: token ids with the end symbol; empty in a decoder-only model.
-            target: decoder inputs, the start symbol first; in a decoder-only model the prompt and more.
-            names: names of arrays, or their beginnings such as ``cross.2``; empty for all.
-            max_bytes: bound of the arrays' bytes.
+            target: decoder inputs, the start symbol first; in a decoder-only model the prompt and its
+                continuation.
+            names: names of arrays or their prefixes, such as ``cross.2``; empty for all.
+            max_bytes: maximum size of the arrays in bytes.
 
         Raises:
             SettingsError: the model has no array of a name, is recurrent, or the arrays exceed ``max_bytes``.
@@ -321,81 +323,87 @@ class NativeModel:
         """
         if isinstance(self.settings, RecurrentSettings):
             raise SettingsError("the model is recurrent; insight is for Transformers")
-        check_whole("max_bytes", max_bytes, 1)
+        check_integer("max_bytes", max_bytes, 1)
         with translated_errors():
             return self._core.insight(source, target, list(names), max_bytes)
 
-    def recording(self, whole: bool) -> RecordingModel:
+    def recording(self, all_attentions: bool) -> RecordingModel:
         """See :attr:`uwaga.decoder.Decoder.recording`."""
-        return RecordingModel(self, whole)
+        return RecordingModel(self, all_attentions)
 
 
 class RecordingModel(NativeModel):
-    """A model for one call that keeps the encoded sources, so that recording runs the decoder alone.
+    """A model for one call that caches the encoded sources, so that recording runs only the decoder.
 
-    For one thread. With ``whole`` it also keeps the encoder's attention; without, it keeps at most
-    :data:`MAX_CACHE_BYTES`, and encodes further sources again.
+    For one thread. With ``all_attentions`` it also caches the encoder's attention; without, it caches at most
+    :data:`MAX_CACHE_BYTES` and encodes further sources again.
     """
 
-    def __init__(self, model: NativeModel, whole: bool) -> None:
+    def __init__(self, model: NativeModel, all_attentions: bool) -> None:
         vars(self).update(vars(model))
-        self._whole = whole
-        self._kept: dict[tuple[int, ...], tuple[_core.Memory, int]] = {}
-        self._room = MAX_CACHE_BYTES // _memory_bytes(self.settings, self.precision)
+        self._all_attentions = all_attentions
+        self._memories: dict[tuple[int, ...], tuple[_core.Memory, int]] = {}
+        self._budget = MAX_CACHE_BYTES // _memory_bytes(self.settings, self.precision)
 
     def encode(self, sources: Sequence[Sequence[int]]) -> _core.Memory:
         """See :meth:`NativeModel.encode`."""
         if isinstance(self.settings, DecoderOnlySettings):
             return super().encode(sources)
-        memory = self._encoded(sources, self._core.encode_recorded if self._whole else self._core.encode)
-        self._room -= sum(map(len, sources))
-        if self._whole or self._room >= 0:
-            self._kept.update((tuple(source), (memory, at)) for at, source in enumerate(sources))
+        memory = self._encoded(
+            sources, self._core.encode_recorded if self._all_attentions else self._core.encode
+        )
+        self._budget -= sum(map(len, sources))
+        if self._all_attentions or self._budget >= 0:
+            self._memories.update((tuple(source), (memory, row)) for row, source in enumerate(sources))
         return memory
 
     def attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Attentions]:
-        """See :meth:`NativeModel.attentions`; sources encoded before are not encoded again."""
+        """See :meth:`NativeModel.attentions`; cached sources are not encoded again."""
         keys = list(map(tuple, sources))
         if not keys:
             return []
         with translated_errors():
             if isinstance(self.settings, DecoderOnlySettings):
-                whole = [[*key, *fed[1:]] for key, fed in zip(keys, targets, strict=True)]
-                return [Attentions(decoder=matrices) for matrices, _ in self._core.attentions([], [], whole)]
-            missing = list(dict.fromkeys(key for key in keys if key not in self._kept))
+                prompts = [[*key, *inputs[1:]] for key, inputs in zip(keys, targets, strict=True)]
+                return [
+                    Attentions(decoder=matrices) for matrices, _ in self._core.attentions([], [], prompts)
+                ]
+            missing = list(dict.fromkeys(key for key in keys if key not in self._memories))
             if missing:
                 self.encode(missing)
-            memories, places = zip(*(self._kept[key] for key in keys), strict=True)
-            decoders = self._core.attentions(memories, places, targets)
+            memories, rows = zip(*(self._memories[key] for key in keys), strict=True)
+            decoders = self._core.attentions(memories, rows, targets)
         return [
-            Attentions(_encoder(memory)[at], *decoder)
-            for memory, at, decoder in zip(memories, places, decoders, strict=True)
+            Attentions(_encoder(memory)[row], *decoder)
+            for memory, row, decoder in zip(memories, rows, decoders, strict=True)
         ]
 
     def cross_attention(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], layer: int, head: int | None
     ) -> list[Floats]:
-        """See :meth:`NativeModel.cross_attention`; sources that were not kept are processed in parts."""
+        """See :meth:`NativeModel.cross_attention`; sources that are not cached are processed in batches."""
         if isinstance(self.settings, DecoderOnlySettings):
             return [select_head(cross, layer, head) for cross in self._to_prompts(sources, targets)]
         layers, heads = _cross_sizes(self.settings)
         if not layers:
             return [select_head(None, layer, head) for _ in sources]
         layer = resolve_layer(layer, head, layers, heads)
-        number = -1 if head is None else head
+        head_index = -1 if head is None else head
         decoded = self._force_decoded(
             sources,
             targets,
-            lambda memories, places, fed: self._core.cross_attention(memories, places, fed, layer, number),
+            lambda memories, rows, inputs: self._core.cross_attention(
+                memories, rows, inputs, layer, head_index
+            ),
         )
         return [select_head(matrices[None], 0, None if head is None else 0) for matrices in decoded]
 
     def cross_attentions(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[Floats]:
-        """See :meth:`NativeModel.cross_attentions`; sources that were not kept are processed in parts."""
+        """See :meth:`NativeModel.cross_attentions`; sources that are not cached are processed in batches."""
         if isinstance(self.settings, DecoderOnlySettings):
             return list(self._to_prompts(sources, targets))
         if not _cross_sizes(self.settings)[0]:
@@ -406,9 +414,9 @@ class RecordingModel(NativeModel):
     def _to_prompts(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> Iterator[Floats]:
-        """Yield the attention (layers, heads, target, source) to each prompt, of one sentence at a time."""
-        for source, fed in zip(sources, targets, strict=True):
-            yield self.attentions([source], [fed])[0].to_prompt(len(source))
+        """Yield the attention (layers, heads, target, source) to each prompt, one sentence at a time."""
+        for source, inputs in zip(sources, targets, strict=True):
+            yield self.attentions([source], [inputs])[0].to_prompt(len(source))
 
     def _force_decoded(
         self,
@@ -416,47 +424,50 @@ class RecordingModel(NativeModel):
         targets: Sequence[Sequence[int]],
         core: Callable[[Sequence[_core.Memory], Sequence[int], Sequence[Sequence[int]]], Sequence[Any]],
     ) -> list[Any]:
-        """Call a function of the core with the sources' memories, their rows in these, and the targets."""
+        """Call a function of the core with the memories of sources, their rows in these, and the targets."""
         results: dict[int, Any] = {}
         keys = list(map(tuple, sources))
-        missing = [at for at, key in enumerate(keys) if key not in self._kept]
-        parts = [[at for at, key in enumerate(keys) if key in self._kept]]
+        missing = [index for index, key in enumerate(keys) if key not in self._memories]
+        parts = [[index for index, key in enumerate(keys) if key in self._memories]]
         parts += [
-            missing[at : at + REENCODED_SENTENCES] for at in range(0, len(missing), REENCODED_SENTENCES)
+            missing[index : index + REENCODED_SENTENCES]
+            for index in range(0, len(missing), REENCODED_SENTENCES)
         ]
         for part in filter(None, parts):
-            memories = [self._kept.get(keys[at]) for at in part]
+            memories = [self._memories.get(keys[index]) for index in part]
             if memories[0] is None:
-                memory = self._encoded([sources[at] for at in part], self._core.encode)
+                memory = self._encoded([sources[index] for index in part], self._core.encode)
                 memories = [(memory, row) for row in range(len(part))]
-            whole, places = zip(*[pair for pair in memories if pair], strict=True)
+            source_memories, rows = zip(*[pair for pair in memories if pair], strict=True)
             with translated_errors():
-                results |= zip(part, core(whole, places, [targets[at] for at in part]), strict=True)
-        return [results[at] for at in range(len(keys))]
+                results |= zip(
+                    part, core(source_memories, rows, [targets[index] for index in part]), strict=True
+                )
+        return [results[index] for index in range(len(keys))]
 
 
 def _cross_sizes(settings: EngineSettings) -> tuple[int, int]:
     """Return the layers and heads of the cross-attention; (0, 0) if there is none."""
     if isinstance(settings, RecurrentSettings):
-        return (1, 1) if memory_numbers(settings) else (0, 0)
+        return (1, 1) if memory_width(settings) else (0, 0)
     if not isinstance(settings, TransformerSettings):
         return 0, 0
-    sizes = Sizes.of(settings)
+    sizes = Sizes.from_settings(settings)
     return sizes.decoder_layers, sizes.decoder_heads
 
 
 def _memory_bytes(settings: EngineSettings, precision: str) -> int:
-    """Return the bytes that the memory takes per source token."""
+    """Return the bytes of the memory per source token."""
     if isinstance(settings, RecurrentSettings):
-        return 4 * max(1, memory_numbers(settings))
-    sizes = Sizes.of(settings)
+        return 4 * max(1, memory_width(settings))
+    sizes = Sizes.from_settings(settings)
     heads = settings.groups if isinstance(settings, DecoderOnlySettings) else sizes.decoder_heads
     numbers = 2 * sizes.decoder_layers * heads * sizes.decoder_head_width
     return numbers * (4 if precision == "float32" else 2)
 
 
 def trim_heap() -> None:
-    """Return the freed memory that the C library retains to the system."""
+    """Return freed memory that the C library retains to the operating system."""
     _core.trim_heap()
 
 
@@ -474,7 +485,7 @@ def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
     """Return the sizes and options of the core's model."""
     if isinstance(settings, RecurrentSettings):
         return recurrent_shape(settings)
-    sizes = Sizes.of(settings)
+    sizes = Sizes.from_settings(settings)
     scaled, distance, divided, recurrent = settings.attention_scale, 0, False, False
     if isinstance(settings, TransformerSettings):
         recurrent = settings.self_attention == "ssru"
@@ -505,7 +516,7 @@ def _shape(settings: EngineSettings, precision: str) -> dict[str, float]:
 
 
 def _decoder_only_shape(settings: DecoderOnlySettings) -> dict[str, float]:
-    """Return the options that decoder-only models alone have; caps and windows of 0 are none."""
+    """Return the options of decoder-only models; 0 disables caps and windows."""
     shape = {
         "key_value_heads": settings.groups,
         "score_cap": settings.score_cap or 0.0,
@@ -517,21 +528,25 @@ def _decoder_only_shape(settings: DecoderOnlySettings) -> dict[str, float]:
     }
     if settings.score_scale is not None:
         shape["decoder_scale"] = settings.score_scale
-    rotary = [one for one in (settings.rotary, settings.local_rotary) if one is not None]
-    for number, one in enumerate(rotary):
-        frequencies = one.frequencies(settings.size_of_head, settings.max_length)
-        shape |= {f"rotary.{number}.{pair}": angle for pair, angle in enumerate(frequencies.tolist())}
-        shape[f"rotary.{number}.factor"] = one.score_factor
+    rotary = [
+        rotary_settings
+        for rotary_settings in (settings.rotary, settings.local_rotary)
+        if rotary_settings is not None
+    ]
+    for index, rotary_settings in enumerate(rotary):
+        frequencies = rotary_settings.frequencies(settings.head_size, settings.max_length)
+        shape |= {f"rotary.{index}.{pair}": angle for pair, angle in enumerate(frequencies.tolist())}
+        shape[f"rotary.{index}.factor"] = rotary_settings.score_factor
     return shape | {"rotary": len(rotary)}
 
 
-def _vectors(settings: EngineSettings, packed: Packed) -> dict[str, Floats]:
-    """Return the vectors of the core's model: the packed ones, with positions as tables."""
+def _vectors(settings: EngineSettings, packed: PackedWeights) -> dict[str, Floats]:
+    """Return the vectors of the core's model: the packed vectors, with positions as tables."""
     tables = dict(packed.vectors)
     if isinstance(settings, RecurrentSettings):
         pass
     elif isinstance(settings, TransformerSettings):
-        _put_positions(settings, tables)
+        _replace_positions(settings, tables)
     else:
         if settings.positions == "learned":
             if "positions.weight" not in tables:
@@ -541,7 +556,7 @@ def _vectors(settings: EngineSettings, packed: Packed) -> dict[str, Floats]:
     return {name: np.ascontiguousarray(vector, dtype=np.float32) for name, vector in tables.items()}
 
 
-def _put_positions(settings: TransformerSettings, tables: dict[str, Floats]) -> None:
+def _replace_positions(settings: TransformerSettings, tables: dict[str, Floats]) -> None:
     """Replace the stored positions of an encoder-decoder by tables for both sides."""
     stored = [tables.pop(f"{side}_positions.weight", None) for side in ("source", "target")]
     table = sinusoids(settings) if settings.positions == "sinusoidal" else None

@@ -264,7 +264,7 @@ class _BoundedFile(io.BufferedIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         count = -1 if size is None else size
-        if self.max_bytes is not None and count > self.most:
+        if self.max_bytes is not None and count > self.max_bytes:
             raise zipfile.BadZipFile(f"a directory of {count} bytes")
         return self._file.read(count)
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from uwaga.inspection.interventions import torch_transformer
-from uwaga.inspection.matrices import Alignment, align, ended, label
+from uwaga.inspection.matrices import Alignment, align, label, pad_with_end
 from uwaga.results.attention import Floats
 from uwaga.results.translation import Translation
-from uwaga.settings.options import check_one_of
+from uwaga.settings.options import check_choice
 from uwaga.translator import Translator
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 Method = Literal["gradient_input", "integrated"]
-STEPS = 64
+PATH_STEPS = 64
 """Points on the path of integrated gradients."""
 
 
@@ -30,8 +30,9 @@ class Attribution:
     """A translation and the contributions of its source tokens.
 
     ``values`` (target, source) float32 are in nats, negative where a source token lowers the probability of a
-    target token; rows and columns are those of ``translation.attention``, end symbols included. ``log_probs``
-    (target,) are those of the target tokens, ``baseline`` (target,) the same with all source embeddings zero.
+    target token; rows and columns are those of ``translation.attention``, including end symbols.
+    ``log_probs`` (target,) are the log-probabilities of the target tokens, ``baseline`` (target,) those with
+    all source embeddings zero.
     """
 
     translation: Translation
@@ -50,7 +51,7 @@ def attribute(
     source: str,
     target: str | None = None,
     method: Method = "integrated",
-    steps: int = STEPS,
+    steps: int = PATH_STEPS,
 ) -> Attribution:
     """Attribute each target token's log-probability to the source tokens.
 
@@ -60,10 +61,10 @@ def attribute(
 
     Args:
         translator: a Transformer in torch.
-        source: the text to translate.
-        target: the translation to explain; None is the model's own.
+        source: text to translate.
+        target: translation to explain; None for the model's translation.
         method: ``gradient_input`` or ``integrated``.
-        steps: points on the path, by the midpoint rule.
+        steps: number of points on the path, by the midpoint rule.
 
     Raises:
         SettingsError: the model is not a Transformer in torch.
@@ -80,13 +81,13 @@ def attribute(
     start = translator.decoding.start
     inputs = [model.symbols.start if start is None else start, *outputs[:-1]]
     vectors = model.source_embedding.weight[list(ids)].detach()  # (source, width)
-    whole = 1.0 if method == "gradient_input" else None
-    at = torch.tensor([whole] if whole else [(step + 0.5) / steps for step in range(steps)])
-    points = (at[:, None, None].to(vectors) * vectors).requires_grad_()  # (points, source, width)
+    scale = 1.0 if method == "gradient_input" else None
+    factors = torch.tensor([scale] if scale else [(step + 0.5) / steps for step in range(steps)])
+    points = (factors[:, None, None].to(vectors) * vectors).requires_grad_()  # (points, source, width)
     scores = _log_probs(model, points, ids, inputs, outputs)  # (points, target)
     rows = []
-    for place in range(len(outputs)):
-        (grad,) = torch.autograd.grad(scores[:, place].sum(), points, retain_graph=True)
+    for position in range(len(outputs)):
+        (grad,) = torch.autograd.grad(scores[:, position].sum(), points, retain_graph=True)
         rows.append((grad.mean(0) * vectors).sum(-1))  # (source,)
     ends = torch.stack([vectors, torch.zeros_like(vectors)])  # (2, source, width)
     with torch.no_grad():
@@ -122,31 +123,31 @@ def contributions(
     words: bool = False,
     title: str = "",
 ) -> list[Alignment]:
-    """Return two matrices of one translation: attention, and the contributions of the source tokens.
+    """Return two matrices of a translation: attention, and the contributions of the source tokens.
 
-    The second is that of :func:`uwaga.inspection.attribution.attribute`, in nats. With ``words``, pieces are
-    merged as in :func:`uwaga.inspection.align`: contributions are summed over the pieces of a source word and
-    averaged over those of a target word.
+    The contributions are those of :func:`uwaga.inspection.attribution.attribute`, in nats. With ``words``,
+    pieces are merged as in :func:`uwaga.inspection.align`: contributions are summed over the pieces of a
+    source word and averaged over those of a target word.
 
     Args:
         translator: a Transformer in torch.
-        source: the text to translate.
-        target: the translation to explain; None is the model's own.
+        source: text to translate.
+        target: translation to explain; None for the model's translation.
         method: ``gradient_input`` or ``integrated``.
-        words: merge the pieces of each word.
+        words: whether to merge the pieces of each word.
         title: prefix of the titles.
 
     Raises:
         SettingsError: an unknown method, or the model is not a Transformer in torch.
-        TextTooLongError, DataError: as :func:`uwaga.inspection.attribution.attribute`.
+        TextTooLongError, DataError: as for :func:`uwaga.inspection.attribution.attribute`.
     """
-    check_one_of("attribution", method, METHODS)
+    check_choice("attribution", method, METHODS)
     attribution = attribute(translator, source, target, method)
     translation, (rows, columns) = attribution.translation, attribution.values.shape
-    sides = ended(translation.tokens, rows), ended(translation.source_tokens, columns)
+    labels = pad_with_end(translation.tokens, rows), pad_with_end(translation.source_tokens, columns)
     prefix = f"{title}: " if title else ""
     name = {"gradient_input": "gradient × input", "integrated": "integrated gradients"}[method]
     return [
         align(translation, words=words, title=f"{prefix}attention"),
-        label(attribution.values, *sides, words=words, title=f"{prefix}{name}, nats", kind="attribution"),
+        label(attribution.values, *labels, words=words, title=f"{prefix}{name}, nats", kind="attribution"),
     ]

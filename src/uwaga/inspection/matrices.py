@@ -11,9 +11,9 @@ import numpy as np
 
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Attentions, Floats
-from uwaga.results.confidence import END, START, joined, word_spans
+from uwaga.results.confidence import END, START, join_pieces, word_spans
 from uwaga.results.translation import JsonRecord, Translation, json_number
-from uwaga.settings.options import check_one_of, check_whole
+from uwaga.settings.options import check_choice, check_integer
 from uwaga.translator import AttendedText
 
 
@@ -22,11 +22,11 @@ class Alignment(JsonRecord):
     """An attention matrix with labels for its rows and columns.
 
     ``weights`` (target, source) float32; ``target`` labels the rows and ``source`` the columns. In
-    self-attention both are tokens of one side: queries in ``target``, keys in ``source``.
+    self-attention, both are tokens of the same side: queries in ``target``, keys in ``source``.
 
-    ``kind`` is ``cross``, ``encoder``, ``decoder``, or ``attribution``, whose weights are nats and may be
+    ``kind`` is ``cross``, ``encoder``, ``decoder``, or ``attribution``, whose weights are in nats and may be
     below 0 and above 1 (:func:`uwaga.inspection.contributions`). ``layer`` and ``head`` are numbers from 1;
-    they are None where no layer was selected, and where the weights are the mean over the heads.
+    ``layer`` is None if no layer was selected, ``head`` if the weights are the mean over the heads.
     """
 
     source: tuple[str, ...]
@@ -46,20 +46,19 @@ class Alignment(JsonRecord):
 
     @property
     def shades(self) -> Floats:
-        """``weights`` scaled for drawing, between -1 and 1: nats are divided by the largest of the matrix."""
+        """``weights`` scaled to -1 to 1 for drawing: nats are divided by the largest magnitude."""
         largest = float(np.abs(self.weights).max(initial=0.0))
         return self.weights / largest if self.kind == "attribution" and largest else self.weights
 
     def to_dict(self) -> dict[str, object]:
-        """Return the matrix as JSON values, weights to six decimals.
+        """Return the matrix as JSON values, with weights rounded to six decimals.
 
-        Where a layer was selected, the keys ``kind``, ``layer`` and ``head`` (a number or ``mean``) are
-        added.
+        If a layer was selected, the keys ``kind``, ``layer`` and ``head`` (a number or ``mean``) are added.
         """
-        chosen: dict[str, object] = {"kind": self.kind, "layer": self.layer, "head": self.head or "mean"}
+        selection: dict[str, object] = {"kind": self.kind, "layer": self.layer, "head": self.head or "mean"}
         return {
             "title": self.title,
-            **(chosen if self.layer is not None else {}),
+            **(selection if self.layer is not None else {}),
             **({"kind": self.kind} if self.kind == "attribution" else {}),
             "source": list(self.source),
             "target": list(self.target),
@@ -70,9 +69,9 @@ class Alignment(JsonRecord):
 def align(translation: Translation, *, words: bool = False, title: str = "") -> Alignment:
     """Return the alignment of a translation made with ``attention=True`` or by ``Translator.attend``.
 
-    The end symbols of both sides have their own labels. With ``words``, the pieces of words are merged:
-    weights are summed over the pieces of a source word and averaged over those of a target word, so that
-    rows that sum to 1 still do.
+    The end symbols of both sides have labels. With ``words``, the pieces of words are merged: weights are
+    summed over the pieces of a source word and averaged over those of a target word, so that rows still sum
+    to 1.
 
     Raises:
         SettingsError: the translation has no attention.
@@ -82,12 +81,12 @@ def align(translation: Translation, *, words: bool = False, title: str = "") -> 
             "this translation has no attention: translate with attention=True and a model that has attention"
         )
     rows, columns = translation.attention.shape
-    source, target = ended(translation.source_tokens, columns), ended(translation.tokens, rows)
+    source, target = pad_with_end(translation.source_tokens, columns), pad_with_end(translation.tokens, rows)
     return label(translation.attention, target, source, words=words, title=title)
 
 
-def ended(pieces: Sequence[str], length: int) -> tuple[str, ...]:
-    """Return the pieces of one side, padded with end symbols to ``length`` labels."""
+def pad_with_end(pieces: Sequence[str], length: int) -> tuple[str, ...]:
+    """Return pieces padded with end symbols to ``length`` labels."""
     return (*pieces, *[END] * (length - len(pieces)))
 
 
@@ -102,34 +101,34 @@ def label(
     layer: int | None = None,
     head: int | None = None,
 ) -> Alignment:
-    """Label weights (target, source) of pieces; with ``words``, merge pieces as :func:`align` does."""
+    """Label weights (target, source) of pieces; with ``words``, merge pieces like :func:`align`."""
     if words:
         columns, rows = word_spans(source), word_spans(target)
         weights = weights @ _membership(columns)  # (pieces, source words)
         share = _membership(rows)  # (pieces, target words)
         weights = (share / share.sum(axis=0)).T @ weights  # (target words, source words)
-        source = tuple(joined(source[start:stop]) for start, stop in columns)
-        target = tuple(joined(target[start:stop]) for start, stop in rows)
+        source = tuple(join_pieces(source[start:stop]) for start, stop in columns)
+        target = tuple(join_pieces(target[start:stop]) for start, stop in rows)
     else:
-        source, target = tuple(map(_shown, source)), tuple(map(_shown, target))
+        source, target = tuple(map(_piece_label, source)), tuple(map(_piece_label, target))
     return Alignment(source, target, weights.astype(np.float32), title, kind, layer, head)
 
 
 def _membership(words: Sequence[tuple[int, int]]) -> Floats:
-    """Return (pieces, words) the indicator matrix of which piece belongs to which word."""
+    """Return the indicator matrix (pieces, words) of the pieces of each word."""
     table = np.zeros((words[-1][1], len(words)), dtype=np.float32)
     for number, (start, stop) in enumerate(words):
         table[start:stop, number] = 1.0
     return table
 
 
-def _shown(piece: str) -> str:
-    """Return a piece as a label without the marker of a word start; the marker alone is shown as a space."""
-    bare = piece.removeprefix("▁").removeprefix("Ġ")
-    return bare or "␣"
+def _piece_label(piece: str) -> str:
+    """Return the label of a piece: without its word-start marker, or a space symbol for a lone marker."""
+    text = piece.removeprefix("▁").removeprefix("Ġ")
+    return text or "␣"
 
 
-KINDS = ("cross", "encoder", "decoder")
+ATTENTION_KINDS = ("cross", "encoder", "decoder")
 """Kinds of attention: cross-attention, encoder self-attention, decoder self-attention."""
 
 
@@ -137,12 +136,12 @@ KINDS = ("cross", "encoder", "decoder")
 class Selection:
     """A selection of a model's attention matrices.
 
-    ``kinds`` are names of :data:`KINDS`; none selects the first that the model has. ``layers`` and ``heads``
-    are numbers from 1, the lowest layer first, or ``all``; ``last`` is the last layer, ``mean`` the mean over
-    the heads of a layer.
+    ``kinds`` are names of :data:`ATTENTION_KINDS`; if empty, the first that the model has is selected.
+    ``layers`` and ``heads`` are numbers from 1, the lowest layer first, or ``all``; ``last`` is the last
+    layer, ``mean`` the mean over the heads of a layer.
 
     Raises:
-        SettingsError: an unknown kind, or an impossible number.
+        SettingsError: an unknown kind, or an invalid number.
     """
 
     kinds: Sequence[str] = ()
@@ -151,45 +150,49 @@ class Selection:
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
-            check_one_of("kind", kind, KINDS)
-        for name, chosen, known in (("layer", self.layers, "last"), ("head", self.heads, "mean")):
-            if isinstance(chosen, str):
-                check_one_of(f"{name}s", chosen, (known, "all"))
+            check_choice("kind", kind, ATTENTION_KINDS)
+        for name, selection, default in (("layer", self.layers, "last"), ("head", self.heads, "mean")):
+            if isinstance(selection, str):
+                check_choice(f"{name}s", selection, (default, "all"))
                 continue
-            for number in chosen:
-                check_whole(name, number, 1)
+            for number in selection:
+                check_integer(name, number, 1)
 
 
 def matrices(
-    seen: Translation | AttendedText, select: Selection | None = None, *, words: bool = False, title: str = ""
+    attended: Translation | AttendedText,
+    select: Selection | None = None,
+    *,
+    words: bool = False,
+    title: str = "",
 ) -> list[Alignment]:
-    """Return selected attention matrices of a translation or of a text that was only read.
+    """Return selected attention matrices of a translation, or of a text that was only read.
 
-    In decoder self-attention a row is the token that a step predicts, and a column the token that a step
-    reads: the start symbol ``<s>``, then the previous tokens.
+    In decoder self-attention, rows are the tokens that steps predict, and columns the tokens that steps read:
+    the start symbol ``<s>``, then the previous tokens.
 
     Args:
-        seen: a translation made with ``attention="all"``, or the result of ``attend``.
-        select: kinds, layers and heads; None is the mean over the heads of the last layer.
-        words: merge the pieces of each word, as :func:`uwaga.inspection.align` does.
+        attended: translation made with ``attention="all"``, or result of ``attend``.
+        select: kinds, layers and heads; None for the mean over the heads of the last layer.
+        words: whether to merge the pieces of each word, as in :func:`uwaga.inspection.align`.
         title: prefix of the titles.
 
     Raises:
-        SettingsError: no attention was recorded, or the model lacks a kind, layer or head; names those it
-            has.
+        SettingsError: no attention was recorded, or the model lacks a kind, layer or head; the message lists
+            those available.
     """
-    select, recorded = select or Selection(), seen.attentions
+    select, recorded = select or Selection(), attended.attentions
     if recorded is None or not recorded:
         raise SettingsError(
             "no attention was recorded: translate with attention='all' and a single model that has attention"
         )
-    kinds = select.kinds or [kind for kind in KINDS if getattr(recorded, kind) is not None][:1]
+    kinds = select.kinds or [kind for kind in ATTENTION_KINDS if getattr(recorded, kind) is not None][:1]
     selected = []
     for kind in kinds:
         table: Floats | None = getattr(recorded, kind)
         if table is None:
             raise SettingsError(f"the model has no {_kind_name(kind)}; it has {_inventory(recorded)}")
-        rows, columns = _labels(seen, kind, table.shape[2], table.shape[3])
+        rows, columns = _labels(attended, kind, table.shape[2], table.shape[3])
         for layer in _numbers(select.layers, "layer", kind, table):
             for head in _heads(select.heads, kind, table):
                 weights = table[layer - 1].mean(axis=0) if head is None else table[layer - 1, head - 1]
@@ -210,45 +213,47 @@ def matrices(
 
 
 def _labels(
-    seen: Translation | AttendedText, kind: str, queries: int, keys: int
+    attended: Translation | AttendedText, kind: str, queries: int, keys: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the labels of rows and columns."""
-    if isinstance(seen, AttendedText):
-        return seen.tokens, seen.tokens
-    source, target = seen.source_tokens, seen.tokens
+    if isinstance(attended, AttendedText):
+        return attended.tokens, attended.tokens
+    source, target = attended.source_tokens, attended.tokens
     if kind == "encoder":
-        return ended(source, queries), ended(source, keys)
-    rows = ended(target, queries)
+        return pad_with_end(source, queries), pad_with_end(source, keys)
+    rows = pad_with_end(target, queries)
     if kind == "cross":
-        return rows, ended(source, keys)
-    before = chain([END], rows)  # after the end of a sentence another one starts
+        return rows, pad_with_end(source, keys)
+    before = chain([END], rows)  # the end of a sentence is the start of the next
     return rows, tuple(START if piece == END else piece for piece, _ in zip(before, rows, strict=False))
 
 
-def _heads(chosen: Sequence[int] | str, kind: str, table: Floats) -> Sequence[int | None]:
-    return [None] if chosen == "mean" else _numbers(chosen, "head", kind, table)
+def _heads(selection: Sequence[int] | str, kind: str, table: Floats) -> Sequence[int | None]:
+    return [None] if selection == "mean" else _numbers(selection, "head", kind, table)
 
 
-def _numbers(chosen: Sequence[int] | str, what: str, kind: str, table: Floats) -> list[int]:
+def _numbers(selection: Sequence[int] | str, axis_name: str, kind: str, table: Floats) -> list[int]:
     """Return the selected numbers of layers or heads."""
-    count = table.shape[0 if what == "layer" else 1]
-    if chosen == "all":
+    count = table.shape[0 if axis_name == "layer" else 1]
+    if selection == "all":
         return list(range(1, count + 1))
-    if isinstance(chosen, str):
+    if isinstance(selection, str):
         return [count]  # the last
-    for number in chosen:
+    for number in selection:
         if number > count:
-            most = f"1 to {count}" if count > 1 else "1"
-            words = "'last' or 'all'" if what == "layer" else "'mean' or 'all'"
-            raise SettingsError(f"{what} {number}: the model has {_size(kind, table)}; give {most}, {words}")
-    return list(chosen)
+            numbers = f"1 to {count}" if count > 1 else "1"
+            words = "'last' or 'all'" if axis_name == "layer" else "'mean' or 'all'"
+            raise SettingsError(
+                f"{axis_name} {number}: the model has {_size(kind, table)}; give {numbers}, {words}"
+            )
+    return list(selection)
 
 
 def _size(kind: str, table: Floats) -> str:
     """Return the size of a kind of attention, such as ``4 encoder layers with 8 heads``."""
     layers, heads = table.shape[:2]
-    where = {"cross": "layers with cross-attention", "encoder": "encoder layers", "decoder": "decoder layers"}
-    noun = where[kind] if layers > 1 else where[kind].replace("layers", "layer")
+    nouns = {"cross": "layers with cross-attention", "encoder": "encoder layers", "decoder": "decoder layers"}
+    noun = nouns[kind] if layers > 1 else nouns[kind].replace("layers", "layer")
     return f"{layers} {noun} with {heads} head{'s' if heads > 1 else ''}"
 
 
@@ -257,5 +262,5 @@ def _kind_name(kind: str) -> str:
 
 
 def _inventory(recorded: Attentions) -> str:
-    tables = {kind: getattr(recorded, kind) for kind in KINDS}
+    tables = {kind: getattr(recorded, kind) for kind in ATTENTION_KINDS}
     return ", ".join(f"{kind}: {_size(kind, table)}" for kind, table in tables.items() if table is not None)

@@ -1,6 +1,6 @@
-"""The trace of a translation: its search, the candidates of each step, attention, and the arrays inside.
+"""The trace of a translation: its search, the candidates of each step, attention, and internal arrays.
 
-The same as the npm package and the C library return, bit for bit.
+The npm package and the C library return the same trace, bit for bit.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from uwaga.search import SearchOptions
 from uwaga.search.beam_batch import BeamBatch
 from uwaga.search.constraints import check_sources, start_token, starts_with_first, step_limit
 from uwaga.settings import TransformerSettings
-from uwaga.settings.options import check_whole
+from uwaga.settings.options import check_integer
 from uwaga.translator import Translator
 from uwaga.translator.search_sentences import sentence_text
 from uwaga.translator.split import within
 
 MAX_CANDIDATES = 64
-"""Maximum candidates of a step."""
+"""Maximum number of candidates of a step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +41,13 @@ class TracedTranslation:
 
     Attributes:
         text: the translation.
-        score: what ranks it.
-        truncated: True if a limit of length cut it.
-        tokens: ids, without start and end symbols.
-        pieces: of the tokens.
-        log_probs: of the tokens and, unless it is truncated, of the end symbol.
+        score: score that ranks the translation.
+        truncated: True if a length limit cut the translation.
+        tokens: token ids, without start and end symbols.
+        pieces: pieces of the tokens.
+        log_probs: log-probabilities of the tokens and, unless it is truncated, of the end symbol.
         attentions: all attention matrices; None if not requested.
-        arrays: the arrays that were requested of the best translation, by name
-            (:mod:`uwaga.engine.insight`).
+        arrays: requested arrays of the best translation, by name (:mod:`uwaga.engine.insight`).
     """
 
     text: str
@@ -66,11 +65,11 @@ class Trace:
     """A translation with its search.
 
     Attributes:
-        source: the tokens that the encoder reads, with the end symbol.
-        source_pieces: of these tokens.
-        translations: the n-best list, the best first.
-        tree: (candidates, 3) float32: the number of the candidate before or -1, the token, its
-            log-probability, for each candidate that the search considered; None if not requested.
+        source: tokens that the encoder reads, with the end symbol.
+        source_pieces: pieces of these tokens.
+        translations: n-best list, best first.
+        tree: (candidates, 3) float32: for each candidate of the search, the number of the previous candidate
+            or -1, the token, and its log-probability; None if not requested.
         steps: for each step of the best translation, the most probable tokens with their log-probabilities;
             empty if not requested.
     """
@@ -105,23 +104,23 @@ def trace(
     candidates: int = 0,
     max_bytes: int = MAX_BYTES,
 ) -> Trace:
-    """Translate a text as one sentence and return what happened.
+    """Translate a text as one sentence and return a trace.
 
     Args:
         translator: a Transformer with an encoder, on the native engine.
-        text: the text to translate.
-        target: the translation that the decoder is forced along; None for the model's own.
-        edits: changes of attention heads and positions, made in their order.
-        options: how to search; None for the model's own options. The beam is 1 with a ``target``.
-        attention: return all attention matrices.
-        names: names of arrays inside the best translation, or their beginnings such as ``cross.2``; empty for
+        text: text to translate.
+        target: translation that the decoder is forced to produce; None for the model's translation.
+        edits: edits of attention heads and positions, applied in order.
+        options: search options; None for the model's defaults. The beam is 1 with a ``target``.
+        attention: whether to return all attention matrices.
+        names: names of internal arrays of the best translation, or prefixes such as ``cross.2``; empty for
             all, None for no arrays.
-        tree: return the candidates of all steps of the search.
+        tree: whether to return the candidates of all steps of the search.
         candidates: number of candidates of each step to return, 0 to 64.
-        max_bytes: bound of the bytes of all matrices and arrays.
+        max_bytes: maximum total size of all matrices and arrays in bytes.
     """
     native_transformer(translator)
-    check_whole("candidates", candidates, 0, MAX_CANDIDATES)
+    check_integer("candidates", candidates, 0, MAX_CANDIDATES)
     edited = intervene(translator, *edits) if edits else translator
     try:
         return _Tracer(edited, text, target, options or edited.decoding).trace(
@@ -152,7 +151,7 @@ def native_transformer(translator: Translator) -> NativeModel:
 
 
 class _Tracer:
-    """The trace of one text, part by part."""
+    """Computes the parts of the trace of a text."""
 
     def __init__(self, translator: Translator, text: str, target: str | None, options: SearchOptions) -> None:
         self._translator, self._options = translator, options
@@ -165,9 +164,9 @@ class _Tracer:
             raise DataError("there is nothing to read in the text: give a sentence")
         if target is not None:
             side = translator.target
-            given = tuple(side.add_special_tokens(side.encode(target.strip())))
-            given = within(given, self._model.max_target, "the forced translation", "target")
-            self._forced = starts_with_first(given, options)
+            forced = tuple(side.add_special_tokens(side.encode(target.strip())))
+            forced = within(forced, self._model.max_target, "the forced translation", "target")
+            self._forced = starts_with_first(forced, options)
             self._options = options.changed({"beam": 1, "nbest": 1, "sample": False})
         self._start = start_token(self._options, self._model.symbols)
 
@@ -179,30 +178,35 @@ class _Tracer:
         candidates: int,
         max_bytes: int,
     ) -> Trace:
-        """Search, then compute what is requested; see :func:`trace`."""
-        hypotheses, tried = self._search()
+        """Search, then compute the requested parts; see :func:`trace`."""
+        hypotheses, search_tree = self._search()
         best = hypotheses[0]
-        room = max_bytes - (tried.nbytes if tree else 0)
-        found: Sequence[Attentions | None] = [None] * len(hypotheses)
+        remaining_bytes = max_bytes - (search_tree.nbytes if tree else 0)
+        attentions: Sequence[Attentions | None] = [None] * len(hypotheses)
         if attention:
-            room -= sum(map(self._attention_bytes, hypotheses))
-            if room < 0:
+            remaining_bytes -= sum(map(self._attention_bytes, hypotheses))
+            if remaining_bytes < 0:
                 raise SettingsError(
                     f"the attention of {len(self._source)} source and {len(best.token_scores)} target tokens "
                     f"exceeds {max_bytes} bytes: leave out attention, or request arrays of single layers"
                 )
-            fed = list(map(self._fed, hypotheses))
-            found = self._model.attentions([self._source] * len(fed), fed)
+            inputs = list(map(self._decoder_inputs, hypotheses))
+            attentions = self._model.attentions([self._source] * len(inputs), inputs)
         arrays = {}
         if names is not None:
-            arrays = self._model.insight(self._source, self._fed(best), names, max(room, 1))
-        translations = [self._translation(one, of) for one, of in zip(hypotheses, found, strict=True)]
+            arrays = self._model.insight(
+                self._source, self._decoder_inputs(best), names, max(remaining_bytes, 1)
+            )
+        translations = [
+            self._translation(hypothesis, recorded)
+            for hypothesis, recorded in zip(hypotheses, attentions, strict=True)
+        ]
         translations[0] = replace(translations[0], arrays=arrays)
         return Trace(
             tuple(self._source),
             tuple(self._translator.source.pieces(self._source)),
             tuple(translations),
-            tried if tree else None,
+            search_tree if tree else None,
             self._steps(best, candidates) if candidates else (),
         )
 
@@ -224,37 +228,41 @@ class _Tracer:
             batch.step()
         return batch.hypotheses(np.zeros(1, dtype=np.int64))[0], batch.tree()
 
-    def _fed(self, one: Hypothesis) -> list[int]:
-        """Return what the decoder reads: the start symbol and the tokens, an input for each prediction."""
-        fed = [self._start, *one.tokens][: max(len(one.token_scores), 1)]
-        return fed if self._model.max_target is None else fed[: self._model.max_target]
+    def _decoder_inputs(self, hypothesis: Hypothesis) -> list[int]:
+        """Return the input of the decoder for each prediction: the start symbol and the tokens."""
+        inputs = [self._start, *hypothesis.tokens][: max(len(hypothesis.token_scores), 1)]
+        return inputs if self._model.max_target is None else inputs[: self._model.max_target]
 
-    def _attention_bytes(self, one: Hypothesis) -> int:
+    def _attention_bytes(self, hypothesis: Hypothesis) -> int:
         settings = self._model.settings
         assert isinstance(settings, TransformerSettings)
-        sizes, source, target = Sizes.of(settings), len(self._source), len(self._fed(one))
+        sizes, source, target = (
+            Sizes.from_settings(settings),
+            len(self._source),
+            len(self._decoder_inputs(hypothesis)),
+        )
         encoder = sizes.encoder_layers * settings.heads * source * source
         return 4 * (encoder + sizes.decoder_layers * sizes.decoder_heads * target * (source + target))
 
-    def _translation(self, one: Hypothesis, attentions: Attentions | None) -> TracedTranslation:
+    def _translation(self, hypothesis: Hypothesis, attentions: Attentions | None) -> TracedTranslation:
         target = self._translator.target
         return TracedTranslation(
-            sentence_text(one.tokens, target),
-            one.score,
-            one.truncated,
-            one.tokens,
-            tuple(target.pieces(one.tokens)),
-            one.token_scores,
+            sentence_text(hypothesis.tokens, target),
+            hypothesis.score,
+            hypothesis.truncated,
+            hypothesis.tokens,
+            tuple(target.pieces(hypothesis.tokens)),
+            hypothesis.token_scores,
             attentions,
         )
 
     def _steps(self, best: Hypothesis, candidates: int) -> tuple[tuple[tuple[int, float], ...], ...]:
         """Return the most probable tokens of each step along the best translation."""
-        model, made = self._model, list[tuple[tuple[int, float], ...]]()
+        model, steps = self._model, list[tuple[tuple[int, float], ...]]()
         state: State = model.start(model.encode([self._source]), 1)
         choice = Choice(count=min(candidates, model.vocabulary))
-        for token in while_active(self._fed(best)):
+        for token in while_active(self._decoder_inputs(best)):
             step = model.step(np.array([token], dtype=np.int64), state, choice)
             state = step.state
-            made.append(tuple(zip(step.tokens[0].tolist(), step.log_probs[0].tolist(), strict=True)))
-        return tuple(made)
+            steps.append(tuple(zip(step.tokens[0].tolist(), step.log_probs[0].tolist(), strict=True)))
+        return tuple(steps)

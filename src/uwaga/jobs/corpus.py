@@ -35,7 +35,7 @@ from uwaga.jobs.engine import Block, EncodedPart, InputRecord, Job, Manifest, Po
 from uwaga.jobs.translation import Setting, Task, TranslatedText, TranslationSpec
 from uwaga.library.hub import find_model
 from uwaga.settings import CorpusSettings
-from uwaga.settings.corpora import LONGEST_TAG
+from uwaga.settings.corpora import MAX_TAG_LENGTH
 
 _BREAKS = str.maketrans("\t\n\r", "   ")
 
@@ -333,10 +333,10 @@ def check_tag(tag: str) -> None:
     Raises:
         SettingsError: it holds white space or unprintable characters, or has more than :data:`LONGEST_TAG`.
     """
-    if tag and (tag.split() != [tag] or not tag.isprintable() or len(tag) > LONGEST_TAG):
+    if tag and (tag.split() != [tag] or not tag.isprintable() or len(tag) > MAX_TAG_LENGTH):
         raise SettingsError(
-            f"tag {shown(tag)}: must be one word without spaces, of {LONGEST_TAG} characters or fewer, such "
-            "as <BT>"
+            f"tag {shown(tag)}: must be one word without spaces, of {MAX_TAG_LENGTH} characters or fewer, "
+            "such as <BT>"
         )
 
 

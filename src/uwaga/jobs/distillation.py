@@ -18,7 +18,7 @@ from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.search.mbr import rank_by_utility, utilities
 from uwaga.search.options import Utility
-from uwaga.settings.options import check_one_of
+from uwaga.settings.options import check_choice
 
 Choose = Literal["reference", "mbr", "model"]
 TARGET_CHOICES: tuple[Choose, ...] = get_args(Choose)
@@ -48,7 +48,7 @@ class TargetChoice:
 
     def __post_init__(self) -> None:
         """Check the choice and fill in the defaults that depend on it."""
-        check_one_of("choose", self.choose, TARGET_CHOICES)
+        check_choice("choose", self.choose, TARGET_CHOICES)
         if self.choose == "model" and self.pool:
             raise SettingsError(
                 "a pool of models has no best candidate of its own, as scores of different models are not "

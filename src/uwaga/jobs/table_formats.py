@@ -16,7 +16,7 @@ from uwaga.errors import DataError, MissingExtraError, SettingsError, reason, sh
 from uwaga.files.lines import COMPRESSED_SUFFIXES, damage_error, open_decompressed
 from uwaga.files.store import StoredFile
 from uwaga.jobs.translation import TranslatedText
-from uwaga.settings.options import check_one_of
+from uwaga.settings.options import check_choice
 
 FormatName = Literal["parquet", "jsonl", "text"]
 SUFFIX_FORMATS = {
@@ -484,7 +484,7 @@ def find_format(
         name: the format; None to infer it from the suffixes. Files of other formats are skipped.
     """
     if name is not None:
-        check_one_of("format", name, get_args(FormatName))
+        check_choice("format", name, get_args(FormatName))
     data_files = [file for file in files if not any(part[:1] in "_." for part in file.name.split("/"))]
     if not data_files:
         raise DataError(f"{location}: no such file, or a folder without files")

@@ -117,9 +117,9 @@ class DecoderOnly(Seq2Seq):
             if settings.positions == "learned"
             else None
         )
-        rotary = {layer: settings.rotary_of(layer) for layer in range(settings.layers)}
+        rotary = {layer: settings.layer_rotary(layer) for layer in range(settings.layers)}
         self.rotary = {
-            kind: RotaryPositions(kind, settings.size_of_head, settings.max_length)
+            kind: RotaryPositions(kind, settings.head_size, settings.max_length)
             for kind in rotary.values()
             if kind is not None
         }
@@ -285,9 +285,9 @@ class DecoderOnly(Seq2Seq):
         masks = self._masks(positions, keys)
         caches = []
         for layer, block in enumerate(cast(list[CausalBlock], list(self.decoder))):
-            kind = self.settings.rotary_of(layer)
+            kind = self.settings.layer_rotary(layer)
             rotation: Rotation | None = None if kind is None else rotations[kind]
-            mask = masks[self.settings.local(layer)]
+            mask = masks[self.settings.is_local(layer)]
             x, cache = block(x, past[layer] if past else None, mask, rotation, recorded)
             caches.append(cache)
         return self.decoder_norm(x), tuple(caches)

@@ -168,7 +168,7 @@ class ProphetNet(Seq2Seq):
         if not self.training:
             return super().training_features(source, target_in)
         streams = self.future_features(source, target_in, self.settings.ngram)
-        return tuple(zip(streams.unbind(1), self.settings.shares, strict=True))
+        return tuple(zip(streams.unbind(1), self.settings.loss_shares, strict=True))
 
     @torch.inference_mode()
     def encode(self, sources: Sequence[Sequence[int]]) -> TransformerMemory:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from uwaga.errors import SettingsError, shown
 from uwaga.search.options import Utility
-from uwaga.settings.options import check_one_of
+from uwaga.settings.options import check_choice
 
 UTILITIES: tuple[Utility, ...] = get_args(Utility)
 
@@ -59,7 +59,7 @@ def utilities(candidates: Sequence[str], references: Sequence[str], metric: Util
     Returns:
         (candidates, references).
     """
-    check_one_of("utility", metric, UTILITIES)
+    check_choice("utility", metric, UTILITIES)
     if metric == "chrf":
         characters = ["".join(text.split()) for text in (*candidates, *references)]
         return _chrf([_overlap(characters, len(candidates), order) for order in range(1, MAX_CHRF_ORDER + 1)])

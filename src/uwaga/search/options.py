@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY, EarlyStopping
 from uwaga.errors import SettingsError
-from uwaga.settings.options import check_options, given_options, option, option_fields
+from uwaga.settings.options import check_options, checked_options, option, option_fields
 from uwaga.settings.text_options import TextOptions
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class SearchOptions:
         Raises:
             SettingsError: a name is unknown, or a value is invalid.
         """
-        values = given_options(self.__class__, overrides, "decoding")
+        values = checked_options(self.__class__, overrides, "decoding")
         if not values and not self.sample:
             return self
         for name in ("sample", "mbr"):  # other options depend on these, so they are checked first
@@ -358,7 +358,7 @@ class SearchOptions:
         Raises:
             SettingsError: as :meth:`changed`, or the options don't allow streaming.
         """
-        values = given_options(self.__class__, overrides, "decoding")
+        values = checked_options(self.__class__, overrides, "decoding")
         defaults: dict[str, Any] = {name: 1 for name in ("beam", "nbest") if name not in values}
         options = replace(self.changed(overrides), **defaults)
         options.check_streams()

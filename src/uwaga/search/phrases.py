@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Ids, PhraseTables, Symbols
 from uwaga.errors import SettingsError
-from uwaga.settings.options import check_between, check_whole
+from uwaga.settings.options import check_number, check_integer
 
 Number = TypeVar("Number", bound=np.generic)
 MAX_TIMES = 1 << 16
@@ -74,9 +74,9 @@ class Phrases:
         for number, phrase in enumerate(phrases, start=1):
             if not phrase.alternatives or not all(phrase.alternatives):
                 raise SettingsError(f"phrase {number}: each alternative needs at least one token")
-            check_whole(f"phrase {number}: times", phrase.times, 1, MAX_TIMES)
+            check_integer(f"phrase {number}: times", phrase.times, 1, MAX_TIMES)
         if bonus is not None:
-            check_between("bonus", bonus, 0.0, MAX_BONUS)
+            check_number("bonus", bonus, 0.0, MAX_BONUS)
         self.phrases = tuple(phrases)
         self.bonus = bonus
         self.continues_word: NDArray[np.bool_] = (

@@ -1,7 +1,7 @@
-"""Typed, closed settings. An unknown key is an error that names the nearest known key.
+"""Typed, closed settings. An unknown key is an error that suggests the closest known key.
 
-The names of the stub ``__init__.pyi`` are imported when they are used: a translation starts without the
-settings of a training.
+The names of the stub ``__init__.pyi`` are imported when they are used, so that translating does not import
+the settings of training.
 """
 
 from uwaga.files.lazy_names import lazy_names

@@ -14,14 +14,12 @@ from uwaga.errors import ModelError
 from uwaga.settings.parsing import StrictModel
 
 Step = Literal["predicting", "reading"]
-LARGEST = 1 << 26
-"""Bytes of a lexicon, decompressed."""
+MAX_LEXICON_BYTES = 1 << 26
+"""Maximum number of bytes of a decompressed lexicon."""
 
 
 class WordLexicon(StrictModel):
-    """Translations of words with their probabilities in both directions, learned by an aligner from a
-    corpus.
-    """
+    """Translations of words with probabilities in both directions, learned by an aligner from a corpus."""
 
     letters: PositiveInt = Field(
         description="first letters of a lower-cased word that are compared, so that its forms count as one "
@@ -33,51 +31,53 @@ class WordLexicon(StrictModel):
     )
 
     @classmethod
-    def of(cls, letters: int, chances: Mapping[tuple[str, str], tuple[float, float]]) -> WordLexicon:
-        """Build a lexicon from pairs of a source and a target word and their two probabilities."""
+    def from_probabilities(
+        cls, letters: int, probabilities: Mapping[tuple[str, str], tuple[float, float]]
+    ) -> WordLexicon:
+        """Create a lexicon from pairs of source and target words with their two probabilities."""
         words: dict[str, list[str]] = {}
-        for (source, target), both in sorted(chances.items()):
-            rounded = [round(100 * probability) for probability in both]
+        for (source, target), pair_probabilities in sorted(probabilities.items()):
+            rounded = [round(100 * probability) for probability in pair_probabilities]
             if any(rounded):
                 words.setdefault(source, []).append(f"{target} {rounded[0]} {rounded[1]}")
-        return cls.packed(
+        return cls.from_lines(
             letters, "\n".join(f"{source} {' '.join(targets)}" for source, targets in words.items())
         )
 
     @classmethod
-    def packed(cls, letters: int, lines: str) -> WordLexicon:
-        """Build a lexicon from its lines."""
+    def from_lines(cls, letters: int, lines: str) -> WordLexicon:
+        """Create a lexicon from its lines."""
         return cls(letters=letters, words=base64.b85encode(zlib.compress(lines.encode(), 9)).decode())
 
     @cached_property
-    def partners(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """The target words of each source word, with their probabilities in both directions.
+    def translations(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """The target words of each source word, with probabilities in both directions.
 
         Raises:
             ModelError: the lexicon is damaged.
         """
-        partners = {}
-        opened = zlib.decompressobj()
+        translations = {}
+        decompressor = zlib.decompressobj()
         try:
-            lines = opened.decompress(base64.b85decode(self.words), LARGEST).decode()
-            if not opened.eof:
+            lines = decompressor.decompress(base64.b85decode(self.words), MAX_LEXICON_BYTES).decode()
+            if not decompressor.eof:
                 raise ValueError("too long or truncated")
             for line in lines.splitlines():
                 source, *fields = line.split(" ")
-                partners[source] = {
-                    target: (int(ahead) / 100, int(back) / 100)
-                    for target, ahead, back in zip(*[iter(fields)] * 3, strict=True)
+                translations[source] = {
+                    target: (int(forward) / 100, int(backward) / 100)
+                    for target, forward, backward in zip(*[iter(fields)] * 3, strict=True)
                 }
         except (ValueError, zlib.error) as error:
             raise ModelError(
                 f"the lexicon of the model's alignment head is damaged ({error}); create another with "
                 "`uwaga align --choose`"
             ) from None
-        return partners
+        return translations
 
 
 class LinkModel(StrictModel):
-    """Two successive logistic regressions that link words by the evidence of several heads.
+    """Two successive logistic regressions that link words, given the attention of several heads.
 
     :mod:`uwaga.alignment.link_evidence` computes their features.
     """
@@ -95,7 +95,7 @@ class LinkModel(StrictModel):
 
 
 class AlignmentHead(StrictModel):
-    """The cross-attention head, or the mean of a layer's heads, that aligns best."""
+    """The cross-attention head, or mean of a layer's heads, with the best alignments."""
 
     layer: PositiveInt = Field(description="of the decoder, from 1")
     head: PositiveInt | None = Field(
@@ -109,13 +109,11 @@ class AlignmentHead(StrictModel):
     links: LinkModel | None = Field(None, description="links words by the evidence of several heads")
 
     def __str__(self) -> str:
-        """Return layer, head or ``mean``, and step, as in ``1.2 reading``, and the number of heads that link
-        words.
-        """
-        together = "" if self.links is None else f", links by {len(self.links.heads)} heads"
-        return f"{self.layer}.{self.head or 'mean'} {self.step}{together}"
+        """Return layer, head or ``mean``, step, as in ``1.2 reading``, and the number of linked heads."""
+        suffix = "" if self.links is None else f", links by {len(self.links.heads)} heads"
+        return f"{self.layer}.{self.head or 'mean'} {self.step}{suffix}"
 
 
 def link_model(head: AlignmentHead | None) -> LinkModel | None:
-    """Return what links words by the evidence of several heads; None if one head, or their mean, aligns."""
+    """Return the link model of several heads, or None if a head, or the mean of heads, aligns words."""
     return None if head is None else head.links

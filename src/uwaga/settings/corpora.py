@@ -1,4 +1,4 @@
-"""Settings of corpora: their files, how they are read, and how often their pairs are shown."""
+"""Settings of corpora: their files, how they are read, and how often their pairs occur in an epoch."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveInt, field_serializer, field_validator, model_validator
 
-from uwaga.languages.codes import TAG
+from uwaga.languages.codes import LANGUAGE_TAG
 from uwaga.settings.parsing import Probability, StrictModel
 
 Format = Literal["auto", "text", "tsv", "moses", "tmx", "parquet", "jsonl"]
-LONGEST_TAG = 64
-"""Characters."""
+MAX_TAG_LENGTH = 64
+"""Maximum number of characters of a tag."""
 _NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 MAX_WEIGHT = 1e4
-_LONGEST_NAME = 60
+_MAX_NAME_LENGTH = 60
 
 
 def _as_text(file: object) -> object:
@@ -43,7 +43,7 @@ class FilterSettings(StrictModel):
 
 
 class CorpusSettings(StrictModel):
-    """One corpus: its files, how they are read, and how often its pairs are shown."""
+    """A corpus: its files, how they are read, and how often its pairs occur in an epoch."""
 
     files: tuple[File, ...] = Field(
         min_length=1, description="paths or URLs: two aligned texts, a Moses prefix, or files of one format"
@@ -51,7 +51,7 @@ class CorpusSettings(StrictModel):
     name: str = Field(
         "",
         pattern=r"^[A-Za-z0-9_.-]*$",
-        max_length=_LONGEST_NAME,
+        max_length=_MAX_NAME_LENGTH,
         description="of the corpus, for its store and for messages",
     )
     format: Format = Field("auto", description="auto: by the suffixes of the names")
@@ -75,16 +75,17 @@ class CorpusSettings(StrictModel):
 
     @field_validator("tag")
     @classmethod
-    def _tag_is_one_piece(cls, tag: str) -> str:
-        if tag and not (TAG.fullmatch(tag) and tag.isprintable() and len(tag) <= LONGEST_TAG):
+    def _check_tag(cls, tag: str) -> str:
+        if tag and not (LANGUAGE_TAG.fullmatch(tag) and tag.isprintable() and len(tag) <= MAX_TAG_LENGTH):
             raise ValueError(
-                f"a tag has the form >>deu<< or <2de>, without spaces, and at most {LONGEST_TAG} characters"
+                f"a tag has the form >>deu<< or <2de>, without spaces, and at most {MAX_TAG_LENGTH} "
+                "characters"
             )
         return tag
 
     @field_validator("columns")
     @classmethod
-    def _two_columns(cls, columns: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    def _check_columns(cls, columns: tuple[int | str, ...]) -> tuple[int | str, ...]:
         if len(columns) == 1:
             raise ValueError("at least two columns are needed: the source's and the target's")
         if len({type(column) for column in columns}) > 1:
@@ -93,12 +94,12 @@ class CorpusSettings(StrictModel):
 
     @property
     def is_plain(self) -> bool:
-        """True if only the files are set."""
+        """Whether only the files are set."""
         return self == CorpusSettings(files=self.files)
 
 
 def _as_corpora(value: Any) -> Any:
-    """Turn the short form, a path or a list of paths, into a list of one corpus."""
+    """Convert the short form, a path or a list of paths, to a list of one corpus."""
     if isinstance(value, str | Path):
         value = [value]
     if isinstance(value, list | tuple) and value and all(isinstance(path, str | Path) for path in value):
@@ -152,7 +153,7 @@ class DataSettings(StrictModel):
     )
 
     @model_validator(mode="after")
-    def _mixture_is_said_once(self) -> DataSettings:
+    def _check_mixture(self) -> DataSettings:
         if self.temperature is not None and any(corpus.weight is not None for corpus in self.train):
             raise ValueError("temperature and weights of corpora are mutually exclusive; give one of them")
         also = (corpus for corpora in self.also.values() for corpus in corpora)
@@ -161,31 +162,31 @@ class DataSettings(StrictModel):
         if any(corpus.weight is not None for corpus in self.dev):
             raise ValueError("dev: weights are only for train; each pair is validated once")
         for side, corpora in (("train", self.train), ("dev", self.dev)):
-            named = Counter(corpus.name for corpus in corpora if corpus.name)
-            if twice := [name for name, count in named.items() if count > 1]:
-                raise ValueError(f"{side}: two corpora are named {twice[0]!r}")
+            name_counts = Counter(corpus.name for corpus in corpora if corpus.name)
+            if duplicates := [name for name, count in name_counts.items() if count > 1]:
+                raise ValueError(f"{side}: two corpora are named {duplicates[0]!r}")
         return self
 
     @field_serializer("train", "dev")
-    def _as_written(self, corpora: list[CorpusSettings]) -> list[Any]:
-        return _short(corpora)
+    def _serialize_corpora(self, corpora: list[CorpusSettings]) -> list[Any]:
+        return _short_form(corpora)
 
     @field_serializer("also")
-    def _also_as_written(self, also: dict[str, list[CorpusSettings]]) -> dict[str, list[Any]]:
-        return {name: _short(corpora) for name, corpora in also.items()}
+    def _serialize_also(self, also: dict[str, list[CorpusSettings]]) -> dict[str, list[Any]]:
+        return {name: _short_form(corpora) for name, corpora in also.items()}
 
     def resolved(self, side: Literal["train", "dev"]) -> list[CorpusSettings]:
-        """Return the corpora of a side as :meth:`resolve` does."""
+        """Return the resolved corpora of a side; see :meth:`resolve`."""
         return self.resolve(self.train if side == "train" else self.dev)
 
     def resolve(self, corpora: list[CorpusSettings]) -> list[CorpusSettings]:
-        """Return corpora with unique names and with the defaults that ``data`` gives for all of them."""
+        """Return corpora with unique names and with the defaults of ``data`` filled in."""
         names = {corpus.name for corpus in corpora}
         resolved = []
         for corpus in corpora:
             name = corpus.name
             if not name:
-                name = _free(corpus_stem(corpus.files[0]), names)
+                name = _unique_name(corpus_stem(corpus.files[0]), names)
                 names.add(name)
             filters = {
                 "max_tokens": corpus.filters.max_tokens or self.max_tokens,
@@ -207,19 +208,19 @@ class DataSettings(StrictModel):
         return sorted({corpus.tag for corpus in (*self.train, *self.dev, *also) if corpus.tag})
 
 
-def _short(corpora: list[CorpusSettings]) -> list[Any]:
-    """Return corpora as a settings file holds them, in the short form if possible."""
+def _short_form(corpora: list[CorpusSettings]) -> list[Any]:
+    """Return corpora as written in a settings file, in the short form if possible."""
     if len(corpora) == 1 and corpora[0].is_plain and len(corpora[0].files) <= 2:
         return list(corpora[0].files)
     return [corpus.model_dump(mode="json", exclude_defaults=True) for corpus in corpora]
 
 
 def corpus_stem(file: str) -> str:
-    """Return a corpus's name made from a file's: ``s3://b/news.en.gz`` becomes ``news.en.gz``."""
-    last = file.rstrip("/").rpartition("/")[2]
-    return _NAME_CHARACTERS.sub("_", last).strip("._")[-_LONGEST_NAME:] or "corpus"
+    """Return the name of a corpus, given its first file: ``news.en.gz`` for ``s3://b/news.en.gz``."""
+    file_name = file.rstrip("/").rpartition("/")[2]
+    return _NAME_CHARACTERS.sub("_", file_name).strip("._")[-_MAX_NAME_LENGTH:] or "corpus"
 
 
-def _free(name: str, taken: set[str]) -> str:
-    candidates = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
-    return next(candidate for candidate in candidates if candidate not in taken)
+def _unique_name(name: str, used: set[str]) -> str:
+    candidates = (name, *(f"{name}-{number}" for number in range(2, len(used) + 3)))
+    return next(candidate for candidate in candidates if candidate not in used)

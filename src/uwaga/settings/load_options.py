@@ -1,4 +1,4 @@
-"""How to load a model: device, number format, threads, engine, languages and files."""
+"""Options for loading a model: device, number format, threads, engine, languages and files."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from uwaga.errors import SettingsError, shown
-from uwaga.settings.options import check_one_of, check_options, given_options, option
+from uwaga.settings.options import check_choice, check_options, checked_options, option
 
 MAX_THREADS = 1024
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?", re.ASCII)
 DTYPES = ("auto", "float32", "float16", "bfloat16", "int8", "int4")
 """Names of number formats."""
 QUANTISED = ("int8", "int4")
-"""Those of the native engine alone."""
+"""Number formats that only the native engine supports."""
 ENGINES = ("auto", "native", "torch")
 MEMORIES = ("fast", "shared")
 NO_SHORTLIST = "none"
-"""As a shortlist: not even the one beside the model."""
+"""Value of ``shortlist`` for no shortlist, not even the one in the model's folder."""
 DRAFT_SHORTLIST = "shortlist"
-"""As a draft: the model itself with its shortlist."""
+"""Value of ``draft`` for the model itself with its shortlist."""
 
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How to load a model: where and in what it computes, its languages, and the files beside it."""
+    """Options for loading a model: device and number format, languages, and further files."""
 
     device: str = field(default="auto", metadata=option("auto, cpu, cuda or cuda:N", section="Computation"))
-    """``auto`` is a GPU if there is one, or else the CPU."""
+    """``auto`` is a GPU if there is one, otherwise the CPU."""
 
     dtype: str = field(
         default="auto",
@@ -46,7 +46,7 @@ class LoadOptions:
         default=0,
         metadata=option("CPU threads; 0 is all cores", section="Computation", minimum=0, maximum=MAX_THREADS),
     )
-    """0 is all cores that the process may use."""
+    """0 for all cores that the process may use."""
 
     engine: str = field(
         default="auto",
@@ -54,12 +54,12 @@ class LoadOptions:
             "auto, native (CPU; not BERT, ProphetNet) or torch (every model)", section="Computation"
         ),
     )
-    """``auto`` is the native engine if it runs the model. The native engine gives the same bits in any batch
-    and with any number of threads; torch the same tokens, in float32."""
+    """``auto`` is the native engine if it supports the model. The native engine gives identical bits in any
+    batch and with any number of threads; torch gives identical tokens in float32."""
 
     source: str | None = field(default=None, metadata=option("Language of the sources"))
-    """Code of the language as the model names it (``en_XX``, ``eng_Latn``); None if it states or needs none,
-    or if each request chooses."""
+    """Code of the language as used by the model (``en_XX``, ``eng_Latn``); None if the model needs none, or
+    if each request specifies it."""
 
     target: str | None = field(default=None, metadata=option("Language of the translations"))
 
@@ -71,8 +71,8 @@ class LoadOptions:
         ),
     )
     """A file of ``uwaga shortlist``, or Marian's: a sentence is translated with the words that the list has
-    for its tokens, which is faster. None is the list beside a Marian model, ``"none"`` no list. For the
-    native engine alone."""
+    for its tokens, which is faster. None for the list in the folder of a Marian model, ``"none"`` for no
+    list. Only for the native engine."""
 
     memory: str = field(
         default="fast",
@@ -81,15 +81,15 @@ class LoadOptions:
             section="Computation",
         ),
     )
-    """``fast`` copies the weights into memory of the process, in pages of 2 MB if the system has them.
-    ``shared`` maps those of an int8 or int4 folder, so that processes share them; the file must not be
-    changed while it is in use."""
+    """``fast`` copies the weights into the memory of the process, in pages of 2 MB if available. ``shared``
+    maps the file of an int8 or int4 folder, so that processes share the weights; it must not be changed while
+    in use."""
 
     adapter: str | Path | None = field(
         default=None,
         metadata=option("Folder of a low-rank adapter, merged into the model", section="Computation"),
     )
-    """The adapter names its model: without a name, that model is loaded."""
+    """The adapter states its base model, which is loaded if no model is named."""
 
     draft: str | Path | None = field(
         default=None,
@@ -99,19 +99,19 @@ class LoadOptions:
             section="Computation",
         ),
     )
-    """Name of a model whose translations are drafts (M42), for the same languages. ``"shortlist"`` is the
-    model itself with its shortlist, while its whole vocabulary decides; it serves few sentences at a time."""
+    """Name of a model for the same languages whose translations are drafts (M42). ``"shortlist"`` is the
+    model itself with its shortlist, verified with its full vocabulary; it is for few sentences at a time."""
 
     def __post_init__(self) -> None:
-        """Check every value."""
+        """Check all values."""
         check_options(self)
-        check_one_of("dtype", self.dtype, DTYPES)
-        check_one_of("engine", self.engine, ENGINES)
-        check_one_of("memory", self.memory, MEMORIES)
+        check_choice("dtype", self.dtype, DTYPES)
+        check_choice("engine", self.engine, ENGINES)
+        check_choice("memory", self.memory, MEMORIES)
         if not DEVICE.fullmatch(self.device):
             raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {shown(self.device)}")
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> LoadOptions:
-        """Return the options of a call, given by name; None is an option's default."""
-        return cls(**given_options(cls, options, "loading"))
+    def from_mapping(cls, options: Mapping[str, Any]) -> LoadOptions:
+        """Create options from keyword arguments; None for an option's default."""
+        return cls(**checked_options(cls, options, "loading"))

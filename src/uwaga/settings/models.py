@@ -1,4 +1,4 @@
-"""Settings of a model by family or by preset, and how it translates."""
+"""Settings of a model by family or by preset, and its decoding settings."""
 
 from __future__ import annotations
 
@@ -23,24 +23,23 @@ from uwaga.settings.transformer import DecoderOnlySettings, ProphetNetSettings, 
 
 
 def transformer_small() -> TransformerSettings:
-    """Return a Transformer for some hundred thousand pairs."""
+    """Return a Transformer for about a hundred thousand pairs."""
     return TransformerSettings(
         encoder_layers=4, decoder_layers=4, width=256, heads=4, feed_forward=1024, norm="pre"
     )
 
 
 def transformer_tiny() -> TransformerSettings:
-    """Return a Transformer for some ten thousand pairs: the Transformer-Tiny of Wu 2021."""
+    """Return a Transformer for about ten thousand pairs: the Transformer-Tiny of Wu 2021."""
     return TransformerSettings(
         encoder_layers=4, decoder_layers=4, width=128, heads=4, feed_forward=256, dropout=0.3
     )
 
 
 def tiny_student() -> TransformerSettings:
-    """Return a fast Transformer for CPUs, to train on millions of sentences that a larger model translated
-    (Kim 2019).
+    """Return a fast Transformer for CPUs, to be trained on millions of machine translations (Kim 2019).
 
-    It has the shape of Firefox Translations' tiny models.
+    It has the sizes of Firefox Translations' tiny models.
     """
     return TransformerSettings(
         encoder_layers=6,
@@ -68,14 +67,14 @@ def prophetnet() -> ProphetNetSettings:
 
 
 def prophetnet_tiny() -> ProphetNetSettings:
-    """Return a ProphetNet for some ten thousand pairs, of the size of transformer-tiny."""
+    """Return a ProphetNet for about ten thousand pairs, of the size of transformer-tiny."""
     return ProphetNetSettings(
         encoder_layers=4, decoder_layers=4, width=128, heads=4, feed_forward=256, dropout=0.3
     )
 
 
 def llama_tiny() -> DecoderOnlySettings:
-    """Return a Llama for some ten thousand pairs, of the size of transformer-tiny (Touvron 2023)."""
+    """Return a Llama for about ten thousand pairs, of the size of transformer-tiny (Touvron 2023)."""
     return DecoderOnlySettings(
         layers=8,
         width=128,
@@ -106,8 +105,8 @@ MODEL_PRESETS: Mapping[str, Callable[[], StrictModel]] = {
     "llama-tiny": llama_tiny,
     **PRESETS,
 }
-"""Settings of a model by the name of its preset."""
-_SHORT = {"small": "transformer-small", "tiny": "transformer-tiny"}
+"""Settings of a model by preset."""
+_ALIASES = {"small": "transformer-small", "tiny": "transformer-tiny"}
 
 _SCHEDULES: Mapping[str, dict[str, Any]] = {
     "transformer": {},
@@ -136,37 +135,37 @@ def preset_name(name: str) -> str:
     """Return the full name of a preset: ``small`` is ``transformer-small``, and ``_`` may replace ``-``.
 
     Raises:
-        ValueError: there is no such preset; the message suggests the nearest, or lists all.
+        ValueError: there is no such preset; the message suggests the closest, or lists all.
     """
-    plain = name.replace("_", "-")
-    plain = _SHORT.get(plain, plain)
-    if plain not in MODEL_PRESETS:
-        near = difflib.get_close_matches(plain, MODEL_PRESETS, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(MODEL_PRESETS)}"
+    full_name = name.replace("_", "-")
+    full_name = _ALIASES.get(full_name, full_name)
+    if full_name not in MODEL_PRESETS:
+        matches = difflib.get_close_matches(full_name, MODEL_PRESETS, n=1, cutoff=0.5)
+        hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(MODEL_PRESETS)}"
         raise ValueError(f"no model preset is named {name!r}; {hint}")
-    return plain
+    return full_name
 
 
 def preset_training(name: str) -> dict[str, Any]:
-    """Return raw settings of ``training`` that suit a preset.
+    """Return raw ``training`` settings for a preset.
 
     Raises:
         ValueError: as :func:`preset_name`.
     """
-    plain = preset_name(name)
-    if plain in _SCHEDULES:
-        return _SCHEDULES[plain]
-    return _RECURRENT_SMALL if plain.endswith("-small") else _RECURRENT
+    full_name = preset_name(name)
+    if full_name in _SCHEDULES:
+        return _SCHEDULES[full_name]
+    return _RECURRENT_SMALL if full_name.endswith("-small") else _RECURRENT
 
 
 def model_values(values: object) -> object:
-    """Return the value of the key ``model`` as settings of a family, for pydantic to check.
+    """Convert the value of the key ``model`` to settings of a family, which pydantic checks.
 
     The value is a preset's name or a group. The other keys of a group with ``preset`` change that preset; a
     group without ``preset`` and ``family`` is a Transformer.
 
     Raises:
-        ValueError: there is no such preset, or it belongs to another family than the group's.
+        ValueError: there is no such preset, or its family differs from the group's.
     """
     if isinstance(values, str):
         return MODEL_PRESETS[preset_name(values)]()
@@ -243,7 +242,7 @@ class DecodingSettings(SourceSettings):
     )
 
     @model_validator(mode="after")
-    def _lengths_agree(self) -> DecodingSettings:
+    def _check_lengths(self) -> DecodingSettings:
         if self.min_length > self.max_length:
             raise ValueError(f"min_length {self.min_length} is more than max_length {self.max_length}")
         return self

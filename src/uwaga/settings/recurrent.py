@@ -1,6 +1,6 @@
-"""Settings of the recurrent family: a closed class per paper, and presets by name.
+"""Settings of the recurrent models: a class per paper, and presets by name.
 
-The defaults are the papers' own sizes; the ``-small`` presets are for corpora of some ten thousand pairs.
+The defaults are the sizes in the papers; the ``-small`` presets are for corpora of about ten thousand pairs.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class RecurrentSettings(StrictModel):
         return self.hidden
 
     @property
-    def layers_in_all(self) -> int:
+    def total_layers(self) -> int:
         """The number of recurrent layers on both sides, each direction counted once."""
         return 2
 
     @model_validator(mode="after")
-    def _tied_widths_agree(self) -> RecurrentSettings:
+    def _check_tied_widths(self) -> RecurrentSettings:
         if self.tie != "none" and self.embedding != self.features:
             raise ValueError(
                 f"tie {self.tie} shares embeddings of width {self.embedding} with an output layer of width "
@@ -55,7 +55,7 @@ class RecurrentSettings(StrictModel):
 
 
 class ChoSettings(RecurrentSettings):
-    """The RNN encoder-decoder (Cho 2014): one vector for the whole sentence."""
+    """The RNN encoder-decoder (Cho 2014): one vector for the complete sentence."""
 
     family: Literal["cho"] = "cho"
     embedding: PositiveInt = Field(100, description="width of the word vectors")
@@ -77,7 +77,7 @@ class SutskeverSettings(RecurrentSettings):
     reverse: bool = Field(True, description="read the source backwards")
 
     @property
-    def layers_in_all(self) -> int:
+    def total_layers(self) -> int:
         """The number of recurrent layers on both sides, each direction counted once."""
         return 2 * self.layers
 
@@ -100,12 +100,12 @@ class BahdanauSettings(RecurrentSettings):
         return self.read_out
 
     @property
-    def layers_in_all(self) -> int:
+    def total_layers(self) -> int:
         """The number of recurrent layers on both sides, each direction counted once."""
         return 3 if self.decoder == "paper" else 4
 
     @model_validator(mode="after")
-    def _score_fits(self) -> BahdanauSettings:
+    def _check_score(self) -> BahdanauSettings:
         if self.score in ("dot", "scaled_dot"):
             raise ValueError(
                 f"score {self.score} needs states and annotations of one width, but annotations of a "
@@ -130,12 +130,12 @@ class LuongSettings(RecurrentSettings):
     reverse: bool = Field(True, description="read the source backwards")
 
     @property
-    def layers_in_all(self) -> int:
+    def total_layers(self) -> int:
         """The number of recurrent layers on both sides, each direction counted once."""
         return self.layers * (3 if self.bidirectional else 2)
 
     @model_validator(mode="after")
-    def _parts_agree(self) -> LuongSettings:
+    def _check_options(self) -> LuongSettings:
         if self.attention != "global" and self.window is None:
             raise ValueError(f"attention {self.attention} needs a window, e.g. window: 10 (Luong 2015 §4.1)")
         if self.attention == "global" and self.window is not None:
@@ -161,7 +161,7 @@ class GnmtSettings(RecurrentSettings):
     score: str = Field("additive", description=_SCORE)
 
     @property
-    def layers_in_all(self) -> int:
+    def total_layers(self) -> int:
         """The number of recurrent layers on both sides, each direction counted once."""
         return self.encoder_layers + 1 + self.decoder_layers
 
@@ -185,9 +185,7 @@ def sutskever(small: bool = False) -> SutskeverSettings:
 
 
 def bahdanau(small: bool = False) -> BahdanauSettings:
-    """Return the model of Bahdanau 2014 §A.2.3; the small one has the conditional GRU of Sennrich 2017
-    (Nematus).
-    """
+    """Return the model of Bahdanau 2014 §A.2.3; the small one has the conditional GRU of Sennrich 2017."""
     if small:
         return BahdanauSettings(
             embedding=256,
@@ -203,9 +201,7 @@ def bahdanau(small: bool = False) -> BahdanauSettings:
 
 
 def bahdanau_published() -> BahdanauSettings:
-    """Return the small model with the published decoder: Cho's GRU, attention from ``s_{i-1}`` (Bahdanau 2014
-    §A).
-    """
+    """Return the small model with the published decoder: Cho's GRU, attention from ``s_{i-1}`` (§A)."""
     changes = {"gru": "paper", "decoder": "paper"}
     return BahdanauSettings.model_validate(bahdanau(small=True).model_dump() | changes)
 
@@ -262,9 +258,9 @@ _BY_PAPER: Mapping[str, Callable[[bool], RecurrentSettings]] = {
     "gnmt": gnmt,
 }
 PRESETS: Mapping[str, Callable[[], RecurrentSettings]] = {
-    **{name: partial(make, False) for name, make in _BY_PAPER.items()},
-    **{f"{name}-small": partial(make, True) for name, make in _BY_PAPER.items()},
+    **{name: partial(create, False) for name, create in _BY_PAPER.items()},
+    **{f"{name}-small": partial(create, True) for name, create in _BY_PAPER.items()},
     "bahdanau-published-small": bahdanau_published,
     "luong-stacked-small": luong_stacked,
 }
-"""Settings by the name of their preset, as in ``model: bahdanau-small``."""
+"""Settings by preset, as in ``model: bahdanau-small``."""

@@ -1,4 +1,4 @@
-"""Settings of rotary positions (Su 2021), and the frequencies that follow from them."""
+"""Settings of rotary positions (Su 2021), and their frequencies."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pydantic import Field, PositiveInt, model_validator
 
 from uwaga.settings.parsing import StrictModel
 
-_NEEDED = {
+_REQUIRED = {
     "none": (),
     "linear": ("factor",),
     "dynamic": ("factor", "original_length"),
     "llama3": ("factor", "original_length", "low_frequency_factor", "high_frequency_factor"),
     "yarn": ("factor", "original_length"),
 }
-"""Settings that a scaling needs."""
+"""Settings that a scaling requires."""
 _ALLOWED = {"yarn": ("beta_fast", "beta_slow", "attention_factor")}
-"""Settings that a scaling may have besides."""
+"""Optional settings of a scaling."""
 
 
 class RotarySettings(StrictModel):
-    """Rotary positions: pairs of a query's and a key's numbers are turned by an angle for each position.
+    """Rotary positions: pairs of elements of queries and keys are rotated by an angle for each position.
 
-    Number i of a head of width d pairs with number i + d/2; position m turns the pair by m θ_i with
+    Element i of a head of width d is paired with element i + d/2; position m rotates the pair by m θ_i, where
     θ_i = base^(-2i/d) (Su 2021 §3.2.2).
     """
 
@@ -55,14 +55,14 @@ class RotarySettings(StrictModel):
     )
 
     @model_validator(mode="after")
-    def _parameters_fit_scaling(self) -> RotarySettings:
-        needed = _NEEDED[self.scaling]
-        allowed = (*needed, *_ALLOWED.get(self.scaling, ()))
+    def _check_parameters(self) -> RotarySettings:
+        required = _REQUIRED[self.scaling]
+        allowed = (*required, *_ALLOWED.get(self.scaling, ()))
         for name in type(self).model_fields:
-            given = getattr(self, name) is not None
-            if name in needed and not given:
+            is_set = getattr(self, name) is not None
+            if name in required and not is_set:
                 raise ValueError(f"scaling {self.scaling} needs {name}")
-            if given and name not in ("base", "scaling", *allowed):
+            if is_set and name not in ("base", "scaling", *allowed):
                 takes = f"takes {', '.join(allowed)}" if allowed else "takes no settings"
                 raise ValueError(f"scaling {self.scaling} has no {name}: it {takes}")
         low, high = self.low_frequency_factor, self.high_frequency_factor
@@ -76,7 +76,7 @@ class RotarySettings(StrictModel):
 
     @property
     def score_factor(self) -> float:
-        """The factor of rotated queries and of rotated keys: YaRN's ``attention_factor``, otherwise 1.
+        """The factor of rotated queries and keys: YaRN's ``attention_factor``, otherwise 1.
 
         The default is ``0.1 ln(factor) + 1`` (Peng 2023 eq. 22).
         """
@@ -86,22 +86,23 @@ class RotarySettings(StrictModel):
         return self.attention_factor or 0.1 * math.log(self.factor) + 1.0
 
     def frequencies(self, head_width: int, max_length: int) -> NDArray[np.float64]:
-        """Return (head_width / 2,) the angle θ_i by which one position turns each pair.
+        """Return (head_width / 2,) the angle θ_i by which each pair is rotated per position.
 
         - none: ``θ_i = base^(-2i/d)`` (Su 2021 §3.2.2);
         - linear: ``θ_i / factor`` (Chen 2023, "Extending Context Window…", eq. 3);
-        - dynamic: those of ``base · (factor · L / original_length - (factor - 1))^(d/(d-2))`` with L the
-          larger of ``max_length`` and ``original_length`` (Peng 2023 §3.2 and app. B.1). L is that of the
-          model and not that of a text: the keys of earlier tokens stay as they are while a text grows;
-        - llama3: of ``original_length · θ_i / 2π`` turns. From ``high_frequency_factor`` turns on ``θ_i``,
-          below ``low_frequency_factor`` turns ``θ_i / factor``, in between interpolated linearly (Llama 3.1,
-          ``apply_scaling`` in the reference code);
-        - yarn: the same with a ramp over the pairs from the one of ``beta_fast`` turns to the one of
+        - dynamic: with base ``base · (factor · L / original_length - (factor - 1))^(d/(d-2))``, where L is
+        the
+          larger of ``max_length`` and ``original_length`` (Peng 2023 §3.2 and app. B.1). L is a property of
+          the model, not of a text, so the keys of earlier tokens do not change while a text grows;
+        - llama3: with ``original_length · θ_i / 2π`` turns, ``θ_i`` from ``high_frequency_factor`` turns on,
+          ``θ_i / factor`` below ``low_frequency_factor`` turns, and a linear interpolation in between (Llama
+          3.1, ``apply_scaling`` in the reference code);
+        - yarn: the same with a ramp over the pairs, from the pair with ``beta_fast`` turns to the pair with
           ``beta_slow`` turns, rounded outwards (Peng 2023 §3.2, def. 2).
 
         Args:
             head_width: d.
-            max_length: maximum of tokens that the model reads.
+            max_length: maximum number of tokens that the model reads.
         """
         pairs = np.arange(head_width // 2)
         base = self.base
@@ -110,30 +111,30 @@ class RotarySettings(StrictModel):
             assert self.original_length is not None
             stretch = max(max_length, self.original_length) / self.original_length
             base *= (self.factor * stretch - (self.factor - 1)) ** (head_width / (head_width - 2))
-        plain = base ** (-2.0 * pairs / head_width)
+        unscaled = base ** (-2.0 * pairs / head_width)
         if self.scaling in ("none", "dynamic"):
-            return plain
+            return unscaled
         assert self.factor is not None
         if self.scaling == "linear":
-            return plain / self.factor
-        kept = self._kept_shares(plain, head_width)
-        return kept * plain + (1.0 - kept) * plain / self.factor
+            return unscaled / self.factor
+        shares = self._unscaled_shares(unscaled, head_width)
+        return shares * unscaled + (1.0 - shares) * unscaled / self.factor
 
-    def _kept_shares(self, plain: NDArray[np.float64], head_width: int) -> NDArray[np.float64]:
-        """Return (head_width / 2,) the share of each pair's own frequency, from 0 to 1 (llama3, yarn)."""
+    def _unscaled_shares(self, unscaled: NDArray[np.float64], head_width: int) -> NDArray[np.float64]:
+        """Return (head_width / 2,) the share of the unscaled frequency, from 0 to 1 (llama3, yarn)."""
         assert self.original_length is not None
         if self.scaling == "llama3":
             low, high = self.low_frequency_factor, self.high_frequency_factor
             assert low is not None
             assert high is not None
-            turns = self.original_length * plain / (2 * math.pi)
+            turns = self.original_length * unscaled / (2 * math.pi)
             return np.clip((turns - low) / (high - low), 0.0, 1.0)
 
-        def pair_of(turns: float) -> float:
+        def pair_index(turns: float) -> float:
             ratio = self.original_length / (turns * 2 * math.pi)  # type: ignore[operator]
             return head_width * math.log(ratio) / (2 * math.log(self.base))
 
-        first = max(math.floor(pair_of(self.beta_fast or 32.0)), 0)
-        last = min(math.ceil(pair_of(self.beta_slow or 1.0)), head_width - 1)
-        ramp = (np.arange(len(plain)) - first) / (last - first if last != first else 0.001)
+        first = max(math.floor(pair_index(self.beta_fast or 32.0)), 0)
+        last = min(math.ceil(pair_index(self.beta_slow or 1.0)), head_width - 1)
+        ramp = (np.arange(len(unscaled)) - first) / (last - first if last != first else 0.001)
         return 1.0 - np.clip(ramp, 0.0, 1.0)

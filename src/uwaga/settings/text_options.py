@@ -9,7 +9,7 @@ from uwaga.settings.options import check_options, option
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a model expects its source texts; the search, which sees only tokens, has options of its own.
+    """How a model expects its source texts; the options of the search, which reads tokens, are separate.
 
     Raises:
         SettingsError: a value is out of bounds.
@@ -23,8 +23,8 @@ class TextOptions:
             minimum=0,
         ),
     )
-    """The end symbol is counted. Most translation models are trained on single sentences, and drop or merge
-    the rest of a longer text."""
+    """The end symbol is counted. Most translation models are trained on single sentences, and omit or merge
+    sentences of longer texts."""
 
     lower_capitals: bool = field(
         default=False,

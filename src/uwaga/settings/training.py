@@ -49,7 +49,7 @@ class AdaptSettings(StrictModel):
     )
 
     @model_validator(mode="after")
-    def _adapters_train_alone(self) -> AdaptSettings:
+    def _check_lora(self) -> AdaptSettings:
         if self.lora is None:
             return self
         if self.freeze:
@@ -176,7 +176,7 @@ class TrainingSettings(StrictModel):
 
 
 class Settings(StrictModel):
-    """A whole training run: the file that `uwaga train` reads."""
+    """A training run: the settings file of `uwaga train`."""
 
     run: Path = Field(description="folder for checkpoints, logs and the finished model")
     init: str | None = Field(
@@ -194,7 +194,7 @@ class Settings(StrictModel):
     decoding: DecodingSettings = Field(default_factory=DecodingSettings)
 
     @model_validator(mode="after")
-    def _alignments_guide(self) -> Settings:
+    def _check_alignments(self) -> Settings:
         if self.training.guided_alignment is None and any(corpus.alignment for corpus in self.data.train):
             raise ValueError(
                 "data.train: an alignment is given but not used; set training.guided_alignment: {}"
@@ -202,7 +202,7 @@ class Settings(StrictModel):
         return self
 
     @model_validator(mode="after")
-    def _prompts_fit(self) -> Settings:
+    def _check_prompt_length(self) -> Settings:
         if not isinstance(self.model, DecoderOnlySettings) or self.init is not None:
             return self
         if not self.text.joint:
@@ -217,10 +217,10 @@ class Settings(StrictModel):
 
 
 def load_settings(path: Path) -> Settings:
-    """Read a training run's YAML settings file.
+    """Load the YAML settings file of a training run.
 
     Raises:
-        SettingsError: the file is missing, is not YAML, or holds a bad setting.
+        SettingsError: the file is missing, is not YAML, or has an invalid setting.
     """
     return parse(Settings, read_yaml(path), str(path))
 
@@ -229,7 +229,7 @@ Value = bool | int | float | str
 
 
 class ParameterSettings(StrictModel):
-    """The values of one parameter: a list, or a range of numbers, which are whole if both ends are."""
+    """The values of a parameter: a list, or a range of numbers, integers if both ends are integers."""
 
     values: list[Value] | None = Field(None, description="list of values", min_length=1)
     low: int | float | None = Field(None, description="lower end of a range")
@@ -238,7 +238,7 @@ class ParameterSettings(StrictModel):
     log: bool = Field(False, description="draw on a logarithmic scale, as for learning rates")
 
     @model_validator(mode="after")
-    def _one_form(self) -> ParameterSettings:
+    def _check_form(self) -> ParameterSettings:
         if self.values is not None:
             if (self.low, self.high, self.step, self.log) != (None, None, None, False):
                 raise ValueError("values cannot be combined with low, high, step and log")
@@ -250,7 +250,7 @@ class ParameterSettings(StrictModel):
             raise ValueError(f"low {low} is not below high {high}")
         if self.log and (low <= 0 or self.step is not None):
             raise ValueError("log needs a low above 0, and no step")
-        if self.whole and isinstance(self.step, float):
+        if self.is_integer and isinstance(self.step, float):
             raise ValueError(f"step {self.step} is not whole, as low and high are")
         return self
 
@@ -266,18 +266,18 @@ class ParameterSettings(StrictModel):
         return self.low, self.high
 
     @property
-    def whole(self) -> bool:
-        """True if both bounds are integers."""
+    def is_integer(self) -> bool:
+        """Whether both ends are integers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
-    def ends(self) -> list[Value]:
-        """The values to check before training: all listed ones, or both ends of the range."""
+    def extremes(self) -> list[Value]:
+        """The values to check before training: all listed values, or both ends of the range."""
         return list(self.range) if self.values is None else list(self.values)
 
 
 class SweepSettings(StrictModel):
-    """A hyperparameter search: the file that `uwaga train --sweep` reads."""
+    """A hyperparameter search: the settings file of `uwaga train --sweep`."""
 
     parameters: dict[str, ParameterSettings] = Field(
         description="values to try by setting, such as training.schedule.peak",
@@ -304,11 +304,11 @@ class SweepSettings(StrictModel):
 
     @model_validator(mode="after")
     def _grid_is_finite(self) -> SweepSettings:
-        endless = [
+        infinite = [
             name
             for name, parameter in self.parameters.items()
-            if parameter.values is None and parameter.step is None and not parameter.whole
+            if parameter.values is None and parameter.step is None and not parameter.is_integer
         ]
-        if self.sampler == "grid" and endless:
-            raise ValueError(f"sampler grid: {endless[0]} needs values, a step or whole ends")
+        if self.sampler == "grid" and infinite:
+            raise ValueError(f"sampler grid: {infinite[0]} needs values, a step or whole ends")
         return self

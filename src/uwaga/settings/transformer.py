@@ -12,7 +12,7 @@ from uwaga.settings.rotary import RotarySettings
 
 
 class BlockSettings(StrictModel):
-    """Settings common to the blocks and embeddings of every Transformer."""
+    """Settings common to the blocks and embeddings of all Transformers."""
 
     family: str
     width: PositiveInt = Field(512, description="d_model")
@@ -40,7 +40,7 @@ class BlockSettings(StrictModel):
     activation_dropout: Probability = Field(0.0, description="inside the feed-forward")
 
     @model_validator(mode="after")
-    def _heads_divide_width(self) -> BlockSettings:
+    def _check_heads(self) -> BlockSettings:
         if self.head_width is None and self.width % self.heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}")
         return self
@@ -91,7 +91,7 @@ class TransformerSettings(BlockSettings):
     )
 
     @model_validator(mode="after")
-    def _positions_fit(self) -> TransformerSettings:
+    def _check_positions(self) -> TransformerSettings:
         heads = self.decoder_heads or self.heads
         if self.head_width is None and self.width % heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {heads}")
@@ -108,9 +108,9 @@ class TransformerSettings(BlockSettings):
 
     @property
     def aan_sizes(self) -> list[tuple[int, int]]:
-        """The input and output widths of each matrix of the average's feed-forward.
+        """The input and output widths of the matrices of the average's feed-forward.
 
-        The last one maps back to the width; it is left out where the vectors have that width already.
+        The last one maps back to the model's width; it is omitted if the vectors already have that width.
         """
         inner = self.aan_feed_forward or self.decoder_feed_forward or self.feed_forward
         widths = [self.width] + [inner] * (self.aan_layers - 1)
@@ -123,8 +123,8 @@ class DecoderOnlySettings(BlockSettings):
     """A decoder that continues prompts, with causal self-attention (Radford 2019; Touvron 2023).
 
     The weights of layer N: ``decoder.N.attention.{query,key_value,output}``, where ``key_value`` has the rows
-    of all keys and then those of all values; ``decoder.N.attention.{query_norm,key_norm}`` with
-    ``query_key_norm``; ``decoder.N.feed_forward.{inner,gate,outer}``, where ``inner`` is the activated one;
+    of all keys, then those of all values; ``decoder.N.attention.{query_norm,key_norm}`` with
+    ``query_key_norm``; ``decoder.N.feed_forward.{inner,gate,outer}``, where ``inner`` has the activation;
     ``decoder.N.{attention_norm,feed_forward_norm}``, and with ``norm: both`` also
     ``decoder.N.{attention_after_norm,feed_forward_after_norm}``.
     """
@@ -163,14 +163,14 @@ class DecoderOnlySettings(BlockSettings):
     tie_output: bool = Field(True, description="share the embeddings with the output")
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> DecoderOnlySettings:
+    def _check_options(self) -> DecoderOnlySettings:
         if self.positions == "rotary":
             if self.rotary is None:
                 raise ValueError("positions: rotary needs the group rotary, such as rotary: {base: 10000}")
-            if self.size_of_head % 2 or self.size_of_head < 4:
+            if self.head_size % 2 or self.head_size < 4:
                 raise ValueError(
                     f"rotary positions turn pairs of numbers and need an even head width from 4 on, "
-                    f"not {self.size_of_head}: change head_width, or width and heads"
+                    f"not {self.head_size}: change head_width, or width and heads"
                 )
             if self.position_offset:
                 raise ValueError("position_offset is for learned positions: omit it with positions: rotary")
@@ -195,22 +195,22 @@ class DecoderOnlySettings(BlockSettings):
         return self
 
     @property
-    def size_of_head(self) -> int:
-        """The width of a query's, key's or value's head."""
+    def head_size(self) -> int:
+        """The width of a head of queries, keys and values."""
         return self.head_width or self.width // self.heads
 
     @property
     def groups(self) -> int:
-        """Heads of keys and values (M38)."""
+        """The number of heads of keys and values (M38)."""
         return self.key_value_heads or self.heads
 
-    def local(self, layer: int) -> bool:
-        """Return whether a layer, from 0, attends to the window only (M41)."""
+    def is_local(self, layer: int) -> bool:
+        """Return whether a layer, counted from 0, attends only to the window (M41)."""
         return self.window is not None and not (self.global_every and (layer + 1) % self.global_every == 0)
 
-    def rotary_of(self, layer: int) -> RotarySettings | None:
-        """Return the rotary positions of a layer, from 0."""
-        return (self.local_rotary or self.rotary) if self.local(layer) else self.rotary
+    def layer_rotary(self, layer: int) -> RotarySettings | None:
+        """Return the rotary positions of a layer, counted from 0."""
+        return (self.local_rotary or self.rotary) if self.is_local(layer) else self.rotary
 
 
 class EncoderOnlySettings(BlockSettings):
@@ -255,7 +255,7 @@ class ProphetNetSettings(BlockSettings):
     head_width: None = Field(None, description="a head is as wide as width / heads")
 
     @model_validator(mode="after")
-    def _sizes_fit(self) -> ProphetNetSettings:
+    def _check_sizes(self) -> ProphetNetSettings:
         heads = self.decoder_heads or self.heads
         if self.width % heads:
             raise ValueError(f"width {self.width} is not a multiple of heads {heads}")
@@ -264,7 +264,7 @@ class ProphetNetSettings(BlockSettings):
         return self
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """The share of each predicted token in the loss, the next one first: ``γ^j / Σ_i γ^i`` (Qi 2020)."""
+    def loss_shares(self) -> tuple[float, ...]:
+        """The weight of each predicted token in the loss, the next one first: ``γ^j / Σ_i γ^i`` (Qi 2020)."""
         powers = [self.ngram_decay**number for number in range(self.ngram)]
         return tuple(power / sum(powers) for power in powers)

@@ -1,4 +1,4 @@
-"""A whole report: the machine, its memory, the kernels and a model."""
+"""Measure a complete report: the machine, its memory, the kernels and a model."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from uwaga.engine.cpu import usable_cores
 from uwaga.errors import SettingsError
 from uwaga.library.hub import find_model
 from uwaga.settings.load_options import MAX_THREADS
-from uwaga.settings.options import check_one_of, check_whole
+from uwaga.settings.options import check_choice, check_integer
 from uwaga.speed.machine import (
-    BEYOND,
+    BEYOND_CACHES,
     Limits,
     count_measurements,
     describe_machine,
@@ -25,16 +25,16 @@ from uwaga.speed.machine import (
     read_memory,
 )
 from uwaga.speed.report import FORMAT, VERSION, Build, ModelRates, Numbers, Report, printable
-from uwaga.speed.searches import BATCHES, BEAMS, TARGET, load, measure_searches
+from uwaga.speed.searches import BATCH_SIZES, BEAM_SIZES, TARGET_TOKENS, load_model, measure_searches
 
-SEARCHING = 0.5
-"""Share of the time for the searches."""
+SEARCH_SHARE = 0.5
+"""Share of the time that is used for searches."""
 BUNDLED = "bundled"
-SHORTEST, LONGEST = 0.01, 3600.0
-"""Bounds of the time, in seconds."""
+MIN_SECONDS, MAX_SECONDS = 0.01, 3600.0
+"""Minimum and maximum time, in seconds."""
 
 Advance = Callable[[int, int], None]
-"""Called with the number of measurements done and their total."""
+"""Called with the number of completed measurements and their total number."""
 
 
 def measure(
@@ -47,41 +47,46 @@ def measure(
     """Measure this machine and a model on it.
 
     Args:
-        name: of the model as :func:`uwaga.load` takes it, None for the bundled one.
+        name: the model, as for :func:`uwaga.load`; None for the bundled one.
         formats: number formats of the model's weights: int8, int4, bfloat16 or float32; by default that
             of a quantised folder, and int8 for other models.
-        threads: threads to use, 0 for one for each core that the process may use.
-        seconds: time for all measurements, without loading the model; each takes at least one call.
+        threads: number of threads; 0 for one per core that the process may use.
+        seconds: time for all measurements, without loading the model; each runs at least once.
         advance: called after each measurement.
     """
-    check_whole("threads", threads, 0, MAX_THREADS)
-    if not SHORTEST <= seconds <= LONGEST:
-        raise SettingsError(f"seconds must be from {SHORTEST} to {LONGEST:.0f}, not {seconds}")
-    numbers: list[Numbers | None] = [_numbers(one.strip()) for one in dict.fromkeys(formats)]
+    check_integer("threads", threads, 0, MAX_THREADS)
+    if not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        raise SettingsError(f"seconds must be from {MIN_SECONDS} to {MAX_SECONDS:.0f}, not {seconds}")
+    numbers: list[Numbers | None] = [_numbers(dtype.strip()) for dtype in dict.fromkeys(formats)]
     threads = threads or min(usable_cores(), MAX_THREADS)
     machine = describe_machine(threads)
     checkpoint = read(find_model(name))
-    models = [load(checkpoint, each, threads) for each in numbers or [None]]
-    sizes = {f"{one.numbers} weights of a step": one.work.step_bytes for one in models}
-    own, searches = count_measurements(threads, len(models)), len(models) * len(BATCHES) * len(BEAMS)
-    each, done = (1 - SEARCHING) * seconds / own, 0
+    models = [load_model(checkpoint, number_format, threads) for number_format in numbers or [None]]
+    sizes = {f"{model.numbers} weights of a step": model.work.step_bytes for model in models}
+    machine_count, search_count = (
+        count_measurements(threads, len(models)),
+        len(models) * len(BATCH_SIZES) * len(BEAM_SIZES),
+    )
+    measurement_seconds, completed = (1 - SEARCH_SHARE) * seconds / machine_count, 0
 
-    def next_done() -> None:
-        nonlocal done
-        done += 1
-        advance(done, own + searches)
+    def count_measurement() -> None:
+        nonlocal completed
+        completed += 1
+        advance(completed, machine_count + search_count)
 
     with open_rates(threads) as rates:
-        memory = read_memory(rates, sizes, threads, each, next_done)
-        peaks = measure_peaks(rates, each, next_done)
-        speeds = {one.name: one.all_threads for one in memory}
-        products: dict[str, float] = {one.numbers: one.operations_per_second for one in peaks}
-        kernels = measure_kernels(rates, Limits(speeds[BEYOND], products), each, next_done)
-    found = [
+        memory = read_memory(rates, sizes, threads, measurement_seconds, count_measurement)
+        peaks = measure_peaks(rates, measurement_seconds, count_measurement)
+        speeds = {rate.name: rate.all_threads for rate in memory}
+        products: dict[str, float] = {peak.numbers: peak.operations_per_second for peak in peaks}
+        kernels = measure_kernels(
+            rates, Limits(speeds[BEYOND_CACHES], products), measurement_seconds, count_measurement
+        )
+    search_rates = [
         rate
-        for one, size in zip(models, sizes, strict=True)
+        for model, size in zip(models, sizes, strict=True)
         for rate in measure_searches(
-            one, Limits(speeds[size], products), SEARCHING * seconds / searches, next_done
+            model, Limits(speeds[size], products), SEARCH_SHARE * seconds / search_count, count_measurement
         )
     ]
     return Report(
@@ -102,14 +107,14 @@ def measure(
             name=printable(_short_name(name)),
             family=checkpoint.family,
             weights=models[0].work.once + models[0].work.step,
-            target=TARGET,
-            searches=found,
+            target=TARGET_TOKENS,
+            searches=search_rates,
         ),
     )
 
 
 def _numbers(name: str) -> Numbers:
-    check_one_of("dtype", name, get_args(Numbers))
+    check_choice("dtype", name, get_args(Numbers))
     return cast(Numbers, name)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from uwaga.errors import DataError, shown
 from uwaga.results.translation import GlossaryMode, Hypothesis, TermUse, Translation
 from uwaga.search.phrases import Phrase, Phrases
-from uwaga.settings.options import check_one_of
+from uwaga.settings.options import check_choice
 from uwaga.terms.glossary import Glossary, Match
 from uwaga.tokenizers.subwords import Subwords
 
@@ -49,7 +49,7 @@ class SentenceTerms:
             tokens: tokens of the translation.
             text: the translation, in which terms with another tokenisation are also found.
         """
-        remaining = self.phrases.met(tokens)
+        remaining = self.phrases.occurrences(tokens)
 
         @cache
         def count_occurrences(form: str) -> int:
@@ -104,7 +104,7 @@ class TermFinder:
         mode: GlossaryMode = "forced",
         last: bool = True,
     ) -> None:
-        check_one_of("glossary_mode", mode, get_args(GlossaryMode))
+        check_choice("glossary_mode", mode, get_args(GlossaryMode))
         self.glossary, self._target, self._vocabulary = glossary, target, vocabulary
         self._bonus = None if mode == "forced" else BONUS
         self.last = last
@@ -244,7 +244,7 @@ def _count_nested(phrases: Sequence[Phrase]) -> list[Phrase]:
     for phrase in phrases:
         single = Phrases([Phrase(phrase.alternatives, 1 << 16)])
         nested = sum(
-            other.times * min(single.met(tokens)[0] for tokens in other.alternatives)
+            other.times * min(single.occurrences(tokens)[0] for tokens in other.alternatives)
             for other in phrases
             if other is not phrase
         )

@@ -16,7 +16,7 @@ from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats, select_head
 from uwaga.results.translation import Hypothesis, WordAlignment
 from uwaga.settings import AlignmentHead, LinkModel, link_model
-from uwaga.settings.options import check_one_of
+from uwaga.settings.options import check_choice
 from uwaga.tokenizers.subwords import Subwords
 
 TOGETHER = 32
@@ -133,7 +133,7 @@ def align_pairs(
         start: token that decoding starts from, None for the decoder's own.
         words: the units that links refer to.
     """
-    check_one_of("words", words, get_args(WordKind))
+    check_choice("words", words, get_args(WordKind))
     targets = [row[:-1] for row in ids[1]]
     made = token_alignments(decoder, head, ids[0], targets, start)
     found = []

@@ -17,7 +17,7 @@ from uwaga.results.translation import Translation
 from uwaga.scheduling.batching_decoder import ModelBatches
 from uwaga.scheduling.call_context import CallContext
 from uwaga.scheduling.fair_queue import FairWorkers
-from uwaga.settings.options import check_whole
+from uwaga.settings.options import check_integer
 from uwaga.translator.load_translator import load
 from uwaga.translator.request import Request, build_requests
 from uwaga.translator.translator import Translator
@@ -79,9 +79,9 @@ class AsyncTranslator:
         observer: Observer | None = None,
         nice: int = 0,
     ) -> None:
-        check_whole("nice", nice, 0, NICEST)
-        check_whole("most_waiting", most_waiting, 0, MOST_WAITING)
-        check_whole("workers", workers, 1, MOST_WORKERS)
+        check_integer("nice", nice, 0, NICEST)
+        check_integer("most_waiting", most_waiting, 0, MOST_WAITING)
+        check_integer("workers", workers, 1, MOST_WORKERS)
         loaded: object = translator
         if translator is None or isinstance(translator, str | Path):
             loaded = load(translator) if translator is not None else load()
@@ -295,7 +295,7 @@ class AsyncTranslator:
             return made
         except TimeoutError:
             how = "late"
-            raise request.late() from None
+            raise request.deadline_error() from None
         except DeadlineError:
             how = "late"
             raise

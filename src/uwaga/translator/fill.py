@@ -12,7 +12,7 @@ import numpy as np
 from uwaga.decoder import Choice
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
 from uwaga.results.attention import Floats
-from uwaga.results.translation import JsonRecord, equal_fields, json_number, shortened
+from uwaga.results.translation import JsonRecord, equal_fields, json_number, shorten
 from uwaga.search.length_batching import map_batches
 from uwaga.tokenizers.framed import FramedTokeniser
 from uwaga.translator.attention import AttendedText
@@ -55,7 +55,7 @@ class Encoding:
     states: Floats
 
     def __repr__(self) -> str:
-        return f"Encoding({shortened(' '.join(self.tokens))!r}, states {self.states.shape})"
+        return f"Encoding({shorten(' '.join(self.tokens))!r}, states {self.states.shape})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Encoding) and equal_fields(self, other)
@@ -97,7 +97,7 @@ class MaskFiller:
         from uwaga.settings.load_options import LoadOptions
         from uwaga.translator.loading import load_filler
 
-        return cls(*load_filler(name, LoadOptions.of(options)))
+        return cls(*load_filler(name, LoadOptions.from_mapping(options)))
 
     @overload
     def fill(  # type: ignore[overload-overlap]  # a str is a Sequence[str] too; it comes first

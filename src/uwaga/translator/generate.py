@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeGuard, cast, overload
 
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError, TextTooLongError
-from uwaga.results.translation import DraftUse, Hypothesis, JsonRecord, json_number, shortened
+from uwaga.results.translation import DraftUse, Hypothesis, JsonRecord, json_number, shorten
 from uwaga.search import SearchOptions, search
 from uwaga.tokenizers.chat import ChatTokeniser
 from uwaga.tokenizers.chat_template import ChatTemplate, Message
@@ -54,7 +54,7 @@ class Continuation(JsonRecord):
         notes = [f"score={self.score:.4g}", f"{len(self.tokens)} tokens"]
         notes += ["truncated"] if self.truncated else []
         notes += [f"{len(self.alternatives)} alternatives"] if self.alternatives else []
-        return f"Continuation({shortened(self.prompt)!r}, {shortened(self.text)!r}, {', '.join(notes)})"
+        return f"Continuation({shorten(self.prompt)!r}, {shorten(self.text)!r}, {', '.join(notes)})"
 
     @property
     def whole(self) -> str:
@@ -139,7 +139,7 @@ class TextGenerator:
         from uwaga.settings.load_options import LoadOptions
         from uwaga.translator.loading import load_generator
 
-        return cls(*load_generator(name, LoadOptions.of(options)))
+        return cls(*load_generator(name, LoadOptions.from_mapping(options)))
 
     @overload
     def generate(self, prompt: str | Chat, **options: Any) -> Continuation: ...

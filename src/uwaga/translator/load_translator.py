@@ -58,7 +58,7 @@ def load(
         SettingsError: an impossible option, models of different tokenisers, or a language that is missing.
         MissingExtraError: the model needs torch or another library that is not installed.
     """
-    wanted = LoadOptions.of(options)
+    wanted = LoadOptions.from_mapping(options)
     chosen = choose_for(name, wanted, via)
     if chosen.legs or len(chosen.names) > 1:
         return chosen.load(wanted)

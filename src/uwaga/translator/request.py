@@ -12,11 +12,11 @@ from uwaga.errors import DataError, SettingsError, UwagaError, shown
 from uwaga.markup.formats import Format
 from uwaga.results.translation import GlossaryMode, Translation
 from uwaga.search import SearchOptions, SearchOverrides
-from uwaga.settings.options import check_whole, option, option_fields
+from uwaga.settings.options import check_integer, option, option_fields
 
 if TYPE_CHECKING:
     from uwaga.markup.xml_text import XmlOutline
-    from uwaga.terms.apply import GivenGlossary
+    from uwaga.terms.apply import GlossaryArgument
 
 Split = Literal["auto", "sentences", "never"]
 """When a line is split into sentences: if it is too long for the model; always; never."""
@@ -74,7 +74,7 @@ class Request:
     prefix: str = field(
         default="", metadata=option("Force every translation to start with this text", section="Text")
     )
-    glossary: GivenGlossary = field(
+    glossary: GlossaryArgument = field(
         default=None,
         metadata=option(
             "Glossary of required translations: a .tsv, .csv or .tbx file", section="Text", kind=Path
@@ -136,7 +136,7 @@ class Request:
             option_fields(Request)[name].check(getattr(self, name))
         if isinstance(self.bias, bool) or not isinstance(self.bias, int | float) or not 0 <= self.bias < 0.5:
             raise SettingsError(f"bias must be from 0 to below 0.5, not {shown(self.bias)}")
-        check_whole("mask", self.mask, 0)
+        check_integer("mask", self.mask, 0)
         names = self.ignore_tags
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise SettingsError(f"ignore_tags must be a list of the names of tags, not {shown(names)}")

@@ -13,10 +13,10 @@ import numpy as np
 from uwaga.decoder import Choice, Decoder, Ids, LogProbs
 from uwaga.errors import SettingsError
 from uwaga.results.attention import Floats
-from uwaga.results.confidence import Word, words_of
-from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shortened
+from uwaga.results.confidence import Word, words_from_tokens
+from uwaga.results.translation import Hypothesis, JsonRecord, json_number, shorten
 from uwaga.search.length_batching import map_batches
-from uwaga.settings.options import check_whole
+from uwaga.settings.options import check_integer
 from uwaga.tokenizers.subwords import Subwords
 
 if TYPE_CHECKING:
@@ -144,12 +144,12 @@ class Score(JsonRecord):
 
     def __repr__(self) -> str:
         numbers = f"log_prob={self.log_prob:.4g}, perplexity={self.perplexity:.4g}, {len(self.tokens)} tokens"
-        return f"Score({shortened(self.target)!r}, {numbers})"
+        return f"Score({shorten(self.target)!r}, {numbers})"
 
     @property
     def words(self) -> tuple[Word, ...]:
         """The words of ``target``, each with its probability, the end of the sentence included."""
-        return words_of(self.target, self.tokens, self.token_scores)
+        return words_from_tokens(self.target, self.tokens, self.token_scores)
 
     @property
     def mean(self) -> float:
@@ -205,7 +205,7 @@ def in_batches(
     Raises:
         SettingsError: ``batch_tokens`` is no number of tokens.
     """
-    check_whole("batch_tokens", batch_tokens, 1)
+    check_integer("batch_tokens", batch_tokens, 1)
     lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
 
     def score(indices: list[int]) -> list[list[float]]:

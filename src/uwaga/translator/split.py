@@ -15,10 +15,10 @@ from uwaga.errors import TextTooLongError, shown
 from uwaga.languages.codes import base_language
 from uwaga.results.translation import Span, Translation
 from uwaga.scheduling.call_context import while_active
-from uwaga.settings.options import check_one_of
+from uwaga.settings.options import check_choice
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.subwords import Subwords
-from uwaga.tokenizers.text import in_capitals
+from uwaga.tokenizers.text import is_capitalised
 from uwaga.translator.checks import is_bare, is_copied, translates, unlike_language
 from uwaga.translator.request import Split
 
@@ -251,7 +251,7 @@ class Segmenter:
         run of blanks inside it becomes one space. If the model's two languages are known, sentences that are
         the same in both are marked to be copied.
         """
-        check_one_of("split", split, get_args(Split))
+        check_choice("split", split, get_args(Split))
         pieces, warnings = LINE_BREAK.split(text), self._doubts(text)
         starts = [0, *accumulate(map(len, pieces))]
         lines = [
@@ -299,7 +299,7 @@ class Segmenter:
         if all(unicodedata.category(character) in INVISIBLE for character in line):
             return ()
         text = BLANKS.sub(" ", line.strip())
-        ids = self.source.encode(text.lower() if self.options.lower_capitals and in_capitals(text) else text)
+        ids = self.source.encode(text.lower() if self.options.lower_capitals and is_capitalised(text) else text)
         return tuple(self.source.add_special_tokens(ids)) if ids else ()
 
     def _line(

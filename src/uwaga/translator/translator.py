@@ -9,13 +9,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, overload
 
-from uwaga.checkpoints.languages import UNKNOWN, LanguagePair, resolve_languages
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, LanguagePair, resolve_languages
 from uwaga.decoder import Decoder
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.codes import same_language
 from uwaga.languages.detection import AUTO
 from uwaga.markup import Inline, plain_text
-from uwaga.markup.placeholders import kept_placeholders
+from uwaga.markup.placeholders import resolve_placeholders
 from uwaga.results.translation import Translation
 from uwaga.search import SearchOptions
 from uwaga.tokenizers.subwords import Subwords
@@ -58,7 +58,7 @@ class Translator:
         self.models = models if len(models) == 1 else tuple(model.between() for model in models)
         for number, (one, following) in enumerate(pairwise(self.models), start=1):
             target, source = one.languages[1], following.languages[0]
-            if target != UNKNOWN[1] and source != UNKNOWN[0] and not same_language(target, source):
+            if target != UNSTATED_LANGUAGES[1] and source != UNSTATED_LANGUAGES[0] and not same_language(target, source):
                 raise SettingsError(
                     f"model {number} translates to {target} and the next one from {source}: they do not "
                     "follow each other"
@@ -91,7 +91,7 @@ class Translator:
         from uwaga.settings.load_options import LoadOptions
         from uwaga.translator.loading import load_named
 
-        return cls(load_named(name, LoadOptions.of(options)))
+        return cls(load_named(name, LoadOptions.from_mapping(options)))
 
     def __repr__(self) -> str:
         return f"Translator({'; '.join(map(repr, self.models))})"
@@ -392,7 +392,7 @@ class Translator:
         search = {name: str(value) for name, value in asdict(last).items() if name != "batch_tokens"}
         if earlier:
             search["earlier"] = str(tuple(map(asdict, earlier)))
-        kept = kept_placeholders(request.placeholders)
+        kept = resolve_placeholders(request.placeholders)
         settings: dict[str, Any] = {
             "model": repr(self),
             "search": search,
@@ -552,7 +552,7 @@ class Translator:
         from uwaga.library.model_card import CardFields
         from uwaga.library.publish import save_folder
 
-        model, fields = self.model, CardFields.of(card)
+        model, fields = self.model, CardFields.from_options(card)
         languages = model.all_languages.pairs
         save_folder(model.place, folder, name, fields, languages, model.decoder.max_source)
 

@@ -7,7 +7,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
 from uwaga.cleaning.pairs import ANY_SCRIPT, BAD, Counts, Mask, PairBlock, script_letters
 from uwaga.cleaning.rule import Rule, register
-from uwaga.languages.codes import scripts_of
+from uwaga.languages.codes import language_scripts
 from uwaga.settings.parsing import StrictModel
 
 
@@ -160,7 +160,7 @@ class Script(Rule[ScriptSettings]):
     def rejects(self, pairs: PairBlock) -> Mask:
         rejected = np.zeros(len(pairs), np.bool_)
         for side, language in pairs.sides:
-            scripts = scripts_of(language)
+            scripts = language_scripts(language)
             if scripts is not None:
                 letters = script_letters(scripts)[side.codes]  # (characters,)
                 count, matching = side.count(letters != 0), side.count(letters > ANY_SCRIPT)

@@ -1,4 +1,4 @@
-"""The options of CTranslate2's decoding, and the search options that they are."""
+"""CTranslate2's decoding options, and their conversion to uwaga's search options."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from uwaga.compat.ctranslate2.results import GenerationStepResult
 from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY
 from uwaga.errors import SettingsError, shown
 from uwaga.search import SearchOptions
-from uwaga.settings.options import check_options, given_options, option
+from uwaga.settings.options import check_options, checked_options, option
 
 Options = TypeVar("Options", bound="DecodingOptions")
 Callback = Callable[[GenerationStepResult], bool | None]
 
-LACKING = {
+UNSUPPORTED_OPTIONS = {
     "patience": (1, "uwaga's search stops at beam_size finished hypotheses"),
     "coverage_penalty": (0, "uwaga's search does not have it"),
     "repetition_penalty": (1, "uwaga's search does not have it; no_repeat_ngram_size blocks repetitions"),
     "prefix_bias_beta": (0, "uwaga's search does not have it; without it, a prefix is forced"),
     "return_logits_vocab": (False, "the logits of the vocabulary are not returned"),
 }
-"""Options that uwaga does not have, with the only value that is accepted and what to say of others."""
+"""Options that uwaga does not support: the only accepted value, and the explanation for other values."""
 
 _seeds = random.Random()
 
 
 def set_random_seed(seed: int) -> None:
-    """Set the seed of the samples to come. The samples are not those of CTranslate2 with the same seed."""
+    """Set the seed of subsequent samples, which differ from CTranslate2's samples with the same seed."""
     _seeds.seed(seed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecodingOptions:
-    """The options that translation and generation share, with CTranslate2's names and defaults.
+    """The options common to translation and generation, with CTranslate2's names and defaults.
 
     Raises:
-        SettingsError: a value is impossible, or one that uwaga does not have.
+        SettingsError: a value is invalid or not supported by uwaga.
     """
 
     beam_size: int = field(
@@ -93,9 +93,9 @@ class DecodingOptions:
     def __post_init__(self) -> None:
         """Check every value, then their combinations."""
         check_options(self)
-        for name, (only, why) in LACKING.items():
-            if (value := getattr(self, name, only)) != only:
-                raise SettingsError(f"{name}={shown(value)}: {why}")
+        for name, (accepted, explanation) in UNSUPPORTED_OPTIONS.items():
+            if (value := getattr(self, name, accepted)) != accepted:
+                raise SettingsError(f"{name}={shown(value)}: {explanation}")
         if self.samples and self.beam_size > 1:
             raise SettingsError(
                 f"sampling_topk={self.sampling_topk} and beam_size={self.beam_size}: sampling in a beam is "
@@ -109,29 +109,29 @@ class DecodingOptions:
                 f"({self.beam_size}): raise beam_size, or sample"
             )
 
-    def check_streams(self) -> None:
+    def check_streaming(self) -> None:
         """Check that tokens can be yielded as they are decided.
 
         Raises:
-            ArgumentError: they belong to several hypotheses, or are reported to a callback.
+            ArgumentError: there are several hypotheses, or a callback.
         """
         if self.beam_size > 1 or self.num_hypotheses > 1 or self.return_alternatives:
             raise ArgumentError(
-                "tokens are yielded of one hypothesis: leave out beam_size and num_hypotheses"
+                "tokens are yielded for a single hypothesis: leave out beam_size and num_hypotheses"
             )
         if self.callback is not None:
             raise ArgumentError("callback: the tokens are yielded: leave it out")
 
     @property
     def alternatives(self) -> Alternatives | None:
-        """The alternatives to return, None for an ordinary search."""
+        """The alternatives to return, None for ordinary search."""
         if not self.return_alternatives:
             return None
         return Alternatives(self.num_hypotheses, self.min_alternative_expansion_prob)
 
     @property
     def samples(self) -> bool:
-        """True if tokens are drawn at random."""
+        """True if tokens are sampled."""
         return self.sampling_topk != 1 and self.sampling_temperature != 0
 
 
@@ -157,8 +157,8 @@ class TranslationOptions(DecodingOptions):
     )
 
     @property
-    def attends(self) -> bool:
-        """True if the attention is needed."""
+    def needs_attention(self) -> bool:
+        """True if attention is needed."""
         return self.return_attention or self.replace_unknowns
 
 
@@ -178,37 +178,40 @@ class GenerationOptions(DecodingOptions):
     include_prompt_in_result: bool = field(default=True, metadata=option("Include the prompt in results"))
 
 
-def given(record: type[Options], values: Mapping[str, Any]) -> Options:
+def parse_options(record: type[Options], values: Mapping[str, Any]) -> Options:
     """Return the options of a call.
 
     Raises:
-        ArgumentError: a name is unknown, or a value is impossible or one that uwaga does not have.
+        ArgumentError: a name is unknown, or a value is invalid or not supported by uwaga.
     """
     with as_argument_errors():
-        return record(**given_options(record, values, "decoding"))
+        return record(**checked_options(record, values, "decoding"))
 
 
-def search_options(options: DecodingOptions, model: LoadedModel, least: int, most: int) -> SearchOptions:
+def search_options(
+    options: DecodingOptions, model: LoadedModel, min_length: int, max_length: int
+) -> SearchOptions:
     """Return the search options of a call.
 
     Args:
         options: the options of the call.
-        model: the model; of its own options, the start, the first token and banned tokens are kept.
-        least: minimum length.
-        most: maximum length.
+        model: the model, whose start token, first token and banned tokens are kept.
+        min_length: minimum length.
+        max_length: maximum length.
 
     Raises:
-        ArgumentError: the minimum length is greater than the maximum; or a sequence of tokens cannot be
-            suppressed, or not end a target.
+        ArgumentError: the minimum length is greater than the maximum, a sequence of tokens cannot be
+            suppressed, or the end token is not the model's.
     """
-    own = model.decoding
-    banned = _suppressed(options, model)
-    if least > most:
+    defaults = model.decoding
+    banned = _suppressed_ids(options, model)
+    if min_length > max_length:
         raise ArgumentError(
-            f"the minimum decoding length {least} is greater than the maximum decoding length {most}"
+            f"the minimum decoding length {min_length} is greater than the maximum decoding length "
+            f"{max_length}"
         )
-    found = replace(
-        own,
+    search = replace(
+        defaults,
         beam=options.beam_size,
         nbest=min(options.num_hypotheses, options.beam_size),
         length_penalty=options.length_penalty,
@@ -216,13 +219,13 @@ def search_options(options: DecodingOptions, model: LoadedModel, least: int, mos
         score_forced="length",
         # Without a length penalty, CTranslate2 stops when the best hypothesis is finished.
         early_stopping=options.length_penalty != 0,
-        min_length=least,
-        max_length=most,
+        min_length=min_length,
+        max_length=max_length,
         max_ratio=math.inf,
         force_end=False,
         no_repeat_ngram=options.no_repeat_ngram_size,
-        banned=(*own.banned, *banned),
-        unknown=own.unknown and not options.disable_unk,
+        banned=(*defaults.banned, *banned),
+        unknown=defaults.unknown and not options.disable_unk,
         renormalise=True,
         sample=False,
         temperature=1.0,
@@ -231,9 +234,9 @@ def search_options(options: DecodingOptions, model: LoadedModel, least: int, mos
         mbr=0,
     )
     if not options.samples:
-        return found
+        return search
     return replace(
-        found,
+        search,
         nbest=1 if options.return_alternatives else options.num_hypotheses,
         sample=True,
         temperature=options.sampling_temperature,
@@ -243,14 +246,16 @@ def search_options(options: DecodingOptions, model: LoadedModel, least: int, mos
     )
 
 
-def _suppressed(options: DecodingOptions, model: LoadedModel) -> list[int]:
-    """Return the ids of suppressed tokens, and check the end token."""
-    ends = options.end_token
-    if ends is not None and ([ends] if isinstance(ends, str) else ends) not in (
+def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> list[int]:
+    """Return the ids of suppressed tokens, after checking the end token."""
+    end_token = options.end_token
+    if end_token is not None and ([end_token] if isinstance(end_token, str) else end_token) not in (
         [model.end],
         [model.decoder.symbols.end],
     ):
-        raise ArgumentError(f"end_token={shown(ends)}: a target ends with the model's own, {model.end!r}")
+        raise ArgumentError(
+            f"end_token={shown(end_token)}: a target ends with the model's own, {model.end!r}"
+        )
     suppressed = options.suppress_sequences or []
     for sequence in suppressed:
         if isinstance(sequence, str) or len(sequence) != 1:
@@ -260,16 +265,18 @@ def _suppressed(options: DecodingOptions, model: LoadedModel) -> list[int]:
     return [model.target.ids(sequence)[0] for sequence in suppressed]
 
 
-def step_result(one: DecodedToken, model: LoadedModel, number: int, scored: bool) -> GenerationStepResult:
-    """Return a decided token of the input of a number as CTranslate2 reports it."""
-    [text] = model.target.tokens([one.token])
+def step_result(
+    token: DecodedToken, model: LoadedModel, number: int, with_score: bool
+) -> GenerationStepResult:
+    """Return a token of input ``number`` in CTranslate2's format."""
+    [text] = model.target.tokens([token.token])
     return GenerationStepResult(
-        step=one.position,
+        step=token.position,
         batch_id=number,
-        token_id=one.token,
-        hypothesis_id=one.hypothesis,
+        token_id=token.token,
+        hypothesis_id=token.hypothesis,
         token=text,
-        log_prob=one.log_prob if scored else None,
+        log_prob=token.log_prob if with_score else None,
         logits=None,
-        is_last=one.last,
+        is_last=token.last,
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from uwaga.compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
 from uwaga.compat.ctranslate2.loading import LoadedModel
-from uwaga.compat.ctranslate2.options import TranslationOptions, given
+from uwaga.compat.ctranslate2.options import TranslationOptions, parse_options
 from uwaga.compat.ctranslate2.results import (
     AsyncResult,
     AsyncScoringResult,
@@ -27,25 +27,25 @@ from uwaga.compat.ctranslate2.text_files import (
     read_tokens,
     write_results,
 )
-from uwaga.compat.ctranslate2.translation import scored, translated, translated_tokens
-from uwaga.compat.ctranslate2.workers import ModelWorkers, each_result, tokenised
-from uwaga.settings.options import check_whole
+from uwaga.compat.ctranslate2.translation import score_pairs, stream_tokens, translate_texts
+from uwaga.compat.ctranslate2.workers import ModelWorkers, check_tokens, iterate_results
+from uwaga.settings.options import check_integer
 
-NOT_IN_FILES = (
+OPTIONS_NOT_FOR_FILES = (
     *("return_scores", "return_attention", "return_alternatives", "min_alternative_expansion_prob"),
     *("return_logits_vocab", "return_end_token", "callback"),
 )
-"""Options of translations that a file has no place for."""
+"""Options of translations that are not available for files."""
 
 
 class Translator(ModelWorkers):
-    """A model that translates lists of tokens; its arguments are those of :class:`ModelWorkers`."""
+    """A model that translates lists of tokens. Its arguments are those of :class:`ModelWorkers`."""
 
     task = "translate"
 
     @property
     def num_translators(self) -> int:
-        """Number of batches that run at a time."""
+        """Number of batches that run in parallel."""
         return self._workers
 
     def translate_batch(
@@ -62,22 +62,22 @@ class Translator(ModelWorkers):
 
         Args:
             source: the texts, with the special tokens that the model expects unless its folder adds them.
-            target_prefix: the tokens that each translation begins with; None for no text, or for one.
-            max_batch_size: most texts, or tokens, of a batch; 0 for one batch of all texts.
+            target_prefix: forced first tokens of each translation; None for no text, or for one.
+            max_batch_size: maximum texts, or tokens, per batch; 0 for a single batch.
             batch_type: what ``max_batch_size`` counts: ``examples`` or ``tokens``.
-            asynchronous: return at once, with results that can be waited for.
+            asynchronous: return immediately, with results to wait for.
             **options: the fields of :class:`uwaga.compat.ctranslate2.options.TranslationOptions` by name.
 
         Returns:
             a :class:`TranslationResult` for each text, or an :class:`AsyncTranslationResult`.
 
         Raises:
-            ArgumentError: an argument is unknown, impossible, or one that uwaga does not have.
+            ArgumentError: an argument is unknown, invalid or not supported by uwaga.
             RunError: the model has been unloaded.
-            TextTooLongError: a text is longer than the model reads.
+            TextTooLongError: a text exceeds the model's maximum length.
         """
-        found = self._translate(source, target_prefix, max_batch_size, batch_type, options)
-        return found if asynchronous else [one.result() for one in found]
+        results = self._translate(source, target_prefix, max_batch_size, batch_type, options)
+        return results if asynchronous else [result.result() for result in results]
 
     def translate_iterable(
         self,
@@ -87,17 +87,17 @@ class Translator(ModelWorkers):
         batch_type: str = "examples",
         **options: Any,
     ) -> Iterator[TranslationResult]:
-        """Yield the translation of each text of an iterable; arguments are those of :meth:`translate_batch`.
+        """Yield the translation of each text of an iterable. Arguments are those of :meth:`translate_batch`.
 
         Raises:
-            ArgumentError: as :meth:`translate_batch`, or the iterables have different lengths.
+            ArgumentError: as for :meth:`translate_batch`, or the iterables have different lengths.
         """
 
         def start(source: Any, prefix: Any = None) -> list[AsyncResult[TranslationResult]]:
             return self._translate(source, prefix, max_batch_size, batch_type, options)
 
         inputs = [source] if target_prefix is None else [source, target_prefix]
-        yield from each_result(start, inputs, max_batch_size, batch_type)
+        yield from iterate_results(start, inputs, max_batch_size, batch_type)
 
     def generate_tokens(
         self,
@@ -107,22 +107,22 @@ class Translator(ModelWorkers):
         return_log_prob: bool = False,
         **options: Any,
     ) -> Iterator[GenerationStepResult]:
-        """Yield the tokens of a translation as they are decided, by greedy search or as a sample.
+        """Yield the tokens of a translation as they are decided, by greedy search or sampling.
 
         Args:
             source: the tokens of the text.
-            target_prefix: the tokens that the translation begins with.
+            target_prefix: forced first tokens of the translation.
             return_log_prob: include the log-probability of each token.
-            **options: as of :meth:`translate_batch`; there is no ``callback``.
+            **options: as for :meth:`translate_batch`, without ``callback``.
 
         Raises:
-            ArgumentError, RunError, TextTooLongError: as :meth:`translate_batch`, at the first token.
+            ArgumentError, RunError, TextTooLongError: as for :meth:`translate_batch`, at the first token.
         """
-        wanted = given(TranslationOptions, {"beam_size": 1, **options})
-        wanted.check_streams()
-        [tokens] = tokenised("source", [source])
-        [prefix] = tokenised("target_prefix", [target_prefix or []])
-        yield from translated_tokens(self._loaded(), wanted, tokens, prefix, return_log_prob)
+        decoding = parse_options(TranslationOptions, {"beam_size": 1, **options})
+        decoding.check_streaming()
+        [tokens] = check_tokens("source", [source])
+        [prefix] = check_tokens("target_prefix", [target_prefix or []])
+        yield from stream_tokens(self._loaded(), decoding, tokens, prefix, return_log_prob)
 
     def score_batch(
         self,
@@ -135,25 +135,25 @@ class Translator(ModelWorkers):
         offset: int = 0,
         asynchronous: bool = False,
     ) -> list[Any]:
-        """Score given translations.
+        """Score translations.
 
         Args:
-            source: the texts, as of :meth:`translate_batch`.
+            source: the texts, as for :meth:`translate_batch`.
             target: the tokens of their translations, without the end token.
-            max_batch_size: as of :meth:`translate_batch`.
-            batch_type: as of :meth:`translate_batch`.
-            max_input_length: cut sources and targets after so many tokens; 0 is off.
-            offset: leave out the scores of the first tokens of each target.
-            asynchronous: return at once, with results that can be waited for.
+            max_batch_size: as for :meth:`translate_batch`.
+            batch_type: as for :meth:`translate_batch`.
+            max_input_length: cut sources and targets to this number of tokens; 0 to disable.
+            offset: omit the scores of this number of first tokens of each target.
+            asynchronous: return immediately, with results to wait for.
 
         Returns:
             a :class:`ScoringResult` for each text, end token included, or an :class:`AsyncScoringResult`.
 
         Raises:
-            ArgumentError, RunError, TextTooLongError: as :meth:`translate_batch`.
+            ArgumentError, RunError, TextTooLongError: as for :meth:`translate_batch`.
         """
-        found = self._score(source, target, max_batch_size, batch_type, max_input_length, offset)
-        return found if asynchronous else [one.result() for one in found]
+        results = self._score(source, target, max_batch_size, batch_type, max_input_length, offset)
+        return results if asynchronous else [result.result() for result in results]
 
     def score_iterable(
         self,
@@ -165,16 +165,16 @@ class Translator(ModelWorkers):
         max_input_length: int = 1024,
         offset: int = 0,
     ) -> Iterator[ScoringResult]:
-        """Yield the scores of the translations of iterables; arguments are those of :meth:`score_batch`.
+        """Yield the scores of the translations of iterables. Arguments are those of :meth:`score_batch`.
 
         Raises:
-            ArgumentError: as :meth:`score_batch`, or the iterables have different lengths.
+            ArgumentError: as for :meth:`score_batch`, or the iterables have different lengths.
         """
 
         def start(source: Any, target: Any) -> list[AsyncResult[ScoringResult]]:
             return self._score(source, target, max_batch_size, batch_type, max_input_length, offset)
 
-        yield from each_result(start, [source, target], max_batch_size, batch_type)
+        yield from iterate_results(start, [source, target], max_batch_size, batch_type)
 
     def translate_file(
         self,
@@ -191,38 +191,40 @@ class Translator(ModelWorkers):
         target_detokenize_fn: Detokenise | None = None,
         **options: Any,
     ) -> ExecutionStats:
-        """Translate a file of one text a line; the output appears when it is complete.
+        """Translate a file with one text per line; the output is written atomically.
 
         Args:
-            source_path: the file, with spaces between the tokens unless ``source_tokenize_fn`` is given.
-            output_path: gets a line for each hypothesis.
-            target_path: the beginnings of the translations, one a line, which may be empty.
-            max_batch_size: as of :meth:`translate_iterable`.
-            read_batch_size: accepted; it changes no result.
-            batch_type: as of :meth:`translate_iterable`.
+            source_path: the file, with tokens separated by spaces unless ``source_tokenize_fn`` is given.
+            output_path: the output file, with a line for each hypothesis.
+            target_path: prefixes of the translations, one per line, which may be empty.
+            max_batch_size: as for :meth:`translate_iterable`.
+            read_batch_size: accepted; does not affect the result.
+            batch_type: as for :meth:`translate_iterable`.
             with_scores: write the score and `` ||| `` before each hypothesis.
-            source_tokenize_fn: returns the tokens of a line; with ``target_detokenize_fn`` only.
+            source_tokenize_fn: returns the tokens of a line; requires ``target_detokenize_fn``.
             target_tokenize_fn: returns the tokens of a line of ``target_path``.
             target_detokenize_fn: returns the text of tokens.
-            **options: as of :meth:`translate_batch`.
+            **options: as for :meth:`translate_batch`.
 
         Raises:
-            ArgumentError, TextTooLongError: as :meth:`translate_batch`.
+            ArgumentError, TextTooLongError: as for :meth:`translate_batch`.
             RunError: the model has been unloaded, or the files have different numbers of lines.
             DataError: a file cannot be read or written.
         """
-        for name in NOT_IN_FILES:
+        for name in OPTIONS_NOT_FOR_FILES:
             if name in options:
                 raise ArgumentError(f"{name}: not for files: use translate_iterable")
         check_functions(source_tokenize_fn, target_tokenize_fn, target_detokenize_fn, target_path)
         files = [(source_path, source_tokenize_fn)]
         files += [] if target_path is None else [(target_path, target_tokenize_fn)]
         sources, *prefixes = read_tokens(*files)
-        text = target_detokenize_fn or " ".join
+        detokenise = target_detokenize_fn or " ".join
 
         def lines(result: TranslationResult) -> list[str]:
             scores = [f"{score:g} ||| " for score in result.scores] or [""] * len(result)
-            return [score + text(one) for score, one in zip(scores, result.hypotheses, strict=True)]
+            return [
+                score + detokenise(tokens) for score, tokens in zip(scores, result.hypotheses, strict=True)
+            ]
 
         results = self.translate_iterable(
             sources,
@@ -250,21 +252,21 @@ class Translator(ModelWorkers):
         target_tokenize_fn: Tokenise | None = None,
         target_detokenize_fn: Detokenise | None = None,
     ) -> ExecutionStats:
-        """Score the translations of a file, one a line; the output appears when it is complete.
+        """Score the translations of a file, one per line; the output is written atomically.
 
-        A line is the mean log-probability, the translation and, with ``with_tokens_score``, the
-        log-probability of each token, with `` ||| `` between them. Other arguments are those of
+        Each output line has the mean log-probability, the translation and, with ``with_tokens_score``, the
+        log-probability of each token, separated by `` ||| ``. Other arguments are those of
         :meth:`translate_file` and :meth:`score_batch`.
 
         Raises:
-            ArgumentError, RunError, TextTooLongError, DataError: as :meth:`translate_file`.
+            ArgumentError, RunError, TextTooLongError, DataError: as for :meth:`translate_file`.
         """
         check_functions(source_tokenize_fn, target_tokenize_fn, target_detokenize_fn, target_path)
-        text = target_detokenize_fn or " ".join
+        detokenise = target_detokenize_fn or " ".join
 
         def lines(result: ScoringResult) -> list[str]:
             scores = result.log_probs
-            parts = [f"{np.mean(scores):g}", text(result.tokens)]
+            parts = [f"{np.mean(scores):g}", detokenise(result.tokens)]
             parts += [" ".join(f"{score:g}" for score in scores)] if with_tokens_score else []
             return [" ||| ".join(parts)]
 
@@ -282,14 +284,20 @@ class Translator(ModelWorkers):
         batch_type: str,
         options: dict[str, Any],
     ) -> list[AsyncResult[TranslationResult]]:
-        wanted = given(TranslationOptions, options)
-        sources = tokenised("source", source)
-        prefixes = tokenised("target_prefix", [each or [] for each in target_prefix or [[]] * len(sources)])
+        decoding = parse_options(TranslationOptions, options)
+        sources = check_tokens("source", source)
+        prefixes = check_tokens(
+            "target_prefix", [prefix or [] for prefix in target_prefix or [[]] * len(sources)]
+        )
         _check_numbers(len(sources), len(prefixes))
 
         def work(model: LoadedModel, numbers: list[int]) -> list[TranslationResult]:
-            return translated(
-                model, wanted, [sources[at] for at in numbers], [prefixes[at] for at in numbers], numbers
+            return translate_texts(
+                model,
+                decoding,
+                [sources[index] for index in numbers],
+                [prefixes[index] for index in numbers],
+                numbers,
             )
 
         lengths = [len(tokens) for tokens in sources]
@@ -305,15 +313,20 @@ class Translator(ModelWorkers):
         offset: int,
     ) -> list[AsyncResult[ScoringResult]]:
         with as_argument_errors():
-            check_whole("max_input_length", max_input_length, 0)
-            check_whole("offset", offset, 0)
-        sources, targets = tokenised("source", source), tokenised("target", target)
+            check_integer("max_input_length", max_input_length, 0)
+            check_integer("offset", offset, 0)
+        sources, targets = check_tokens("source", source), check_tokens("target", target)
         _check_numbers(len(sources), len(targets))
 
         def work(model: LoadedModel, numbers: list[int]) -> list[ScoringResult]:
-            return scored(model, [(sources[at], targets[at]) for at in numbers], max_input_length, offset)
+            return score_pairs(
+                model, [(sources[index], targets[index]) for index in numbers], max_input_length, offset
+            )
 
-        lengths = [max(len(one), len(other)) for one, other in zip(sources, targets, strict=True)]
+        lengths = [
+            max(len(source_tokens), len(target_tokens))
+            for source_tokens, target_tokens in zip(sources, targets, strict=True)
+        ]
         return self._run(AsyncScoringResult, work, lengths, max_batch_size, batch_type)
 
 

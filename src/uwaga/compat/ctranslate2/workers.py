@@ -1,4 +1,4 @@
-"""The batches of a model: loading and unloading, queued batches and their workers."""
+"""A model with worker threads: loading, unloading and queued batches."""
 
 from __future__ import annotations
 
@@ -13,36 +13,37 @@ from typing import Any, ClassVar, TypeVar
 
 from uwaga.checkpoints.checkpoint import Task
 from uwaga.compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
-from uwaga.compat.ctranslate2.loading import LoadedModel, Place
+from uwaga.compat.ctranslate2.loading import LoadedModel, ModelSpec
 from uwaga.compat.ctranslate2.results import AsyncResult
 from uwaga.errors import shown
 from uwaga.search.length_batching import length_batches
-from uwaga.settings.options import check_whole
+from uwaga.settings.options import check_integer
 
 Result = TypeVar("Result")
-QUEUED = 4
-"""Batches for each worker that wait by default."""
-READ = 16
-"""Batches that are read of an iterable to sort their inputs by length."""
+QUEUED_PER_WORKER = 4
+"""Default number of queued batches per worker."""
+READ_AHEAD_BATCHES = 16
+"""Number of batches to read from an iterable and sort by length."""
 
 
 class ModelWorkers:
-    """A model with workers, each of which runs a batch at a time.
+    """A model with workers, each of which runs one batch at a time.
 
     Args:
         model_path: a CTranslate2 folder, or the folder or name of any model that uwaga runs.
         device: ``cpu``, ``cuda`` or ``auto``.
         device_index: 0 or, on CUDA, the number of the GPU.
         compute_type: a compute type of CTranslate2, or one for each device.
-        inter_threads: batches that run at a time.
-        intra_threads: CPU threads of a batch; 0 is all cores.
-        max_queued_batches: batches that wait; further calls block. 0 is four for each worker, -1 no limit.
+        inter_threads: number of batches that run in parallel.
+        intra_threads: CPU threads per batch; 0 for all cores.
+        max_queued_batches: maximum number of queued batches, beyond which calls block; 0 for four per worker,
+            -1 for no limit.
         flash_attention: False only.
         tensor_parallel: False only.
         files: the contents of the folder's files by name, as bytes or open files.
 
     Raises:
-        ArgumentError: an argument is impossible, or one that uwaga does not have.
+        ArgumentError: an argument is invalid or not supported by uwaga.
         RunError: there is no such model, or it is damaged or for another task.
         MissingExtraError: the model needs a library that is not installed.
     """
@@ -67,31 +68,33 @@ class ModelWorkers:
             if value:
                 raise ArgumentError(f"{name}={shown(value)}: uwaga does not have it: leave the option out")
         with as_argument_errors():
-            check_whole("inter_threads", inter_threads, 1)
-            check_whole("intra_threads", intra_threads, 0)
-            check_whole("max_queued_batches", max_queued_batches, -1)
-        self._place = Place.of(model_path, device, device_index, compute_type, intra_threads, files)
+            check_integer("inter_threads", inter_threads, 1)
+            check_integer("intra_threads", intra_threads, 0)
+            check_integer("max_queued_batches", max_queued_batches, -1)
+        self._spec = ModelSpec.from_arguments(
+            model_path, device, device_index, compute_type, intra_threads, files
+        )
         self._workers = inter_threads
-        most = max_queued_batches or QUEUED * inter_threads
-        self._slots = threading.BoundedSemaphore(most + inter_threads) if most > 0 else None
+        max_queued = max_queued_batches or QUEUED_PER_WORKER * inter_threads
+        self._slots = threading.BoundedSemaphore(max_queued + inter_threads) if max_queued > 0 else None
         self._pool = ThreadPoolExecutor(inter_threads, thread_name_prefix="uwaga")
         self._lock = threading.Lock()
         self._active = self._waiting = 0
-        self._model: LoadedModel | None = self._place.load(self.task)
+        self._model: LoadedModel | None = self._spec.load(self.task)
         self._compute_type = self._model.compute_type
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._place.name!r}, {self.device!r})"
+        return f"{type(self).__name__}({self._spec.name!r}, {self.device!r})"
 
     @property
     def device(self) -> str:
         """``cpu`` or ``cuda``."""
-        return self._place.device
+        return self._spec.device
 
     @property
     def device_index(self) -> list[int]:
         """The number of the GPU, 0 on the CPU."""
-        return [self._place.device_index]
+        return [self._spec.device_index]
 
     @property
     def compute_type(self) -> str:
@@ -110,19 +113,19 @@ class ModelWorkers:
 
     @property
     def num_active_batches(self) -> int:
-        """Number of batches that wait or run."""
+        """Number of queued and running batches."""
         return self._active
 
     @property
     def num_queued_batches(self) -> int:
-        """Number of batches that wait."""
+        """Number of queued batches."""
         return self._waiting
 
     def unload_model(self, to_cpu: bool = False) -> None:
-        """Free the memory of the model, unless batches wait or run.
+        """Free the memory of the model, unless batches are queued or running.
 
         Args:
-            to_cpu: keep a model of the CPU in memory; on CUDA, it is refused.
+            to_cpu: keep a model on the CPU in memory; not supported on CUDA.
 
         Raises:
             ArgumentError: ``to_cpu`` on CUDA.
@@ -134,16 +137,16 @@ class ModelWorkers:
                 self._model = None
 
     def load_model(self, keep_cache: bool = False) -> None:
-        """Load the model again; ``keep_cache`` changes nothing.
+        """Load the model again; ``keep_cache`` has no effect.
 
         Raises:
-            RunError: the model is not there any more.
+            RunError: the model no longer exists.
         """
         if self._model is None:
-            self._model = self._place.load(self.task)
+            self._model = self._spec.load(self.task)
 
     def _loaded(self) -> LoadedModel:
-        """Return the model."""
+        """Return the model, which must be loaded."""
         model = self._model
         if model is None:
             raise RunError("the model was unloaded: call load_model() first")
@@ -157,20 +160,20 @@ class ModelWorkers:
         max_batch_size: int,
         batch_type: str,
     ) -> list[AsyncResult[Result]]:
-        """Start the batches of a call and return the result of each input.
+        """Start the batches of a call and return the results of its inputs.
 
         Args:
             kind: the class of the results.
-            work: returns the results of the inputs of a batch, given by their numbers.
-            lengths: tokens of each input, by which inputs are sorted.
-            max_batch_size: most inputs or tokens of a batch; 0 for no limit.
+            work: returns the results of the inputs of a batch, given their indices.
+            lengths: number of tokens of each input, for sorting.
+            max_batch_size: maximum inputs or tokens per batch; 0 for no limit.
             batch_type: ``examples`` or ``tokens``.
         """
         model = self._loaded()
         results: dict[int, AsyncResult[Result]] = {}
         for batch in _batches(lengths, max_batch_size, batch_type):
             future = self._submit(partial(work, model, batch))
-            results |= {number: kind(future, place) for place, number in enumerate(batch)}
+            results |= {number: kind(future, position) for position, number in enumerate(batch)}
         return [results[number] for number in range(len(lengths))]
 
     def _submit(self, work: Callable[[], list[Result]]) -> Future[list[Result]]:
@@ -195,8 +198,8 @@ class ModelWorkers:
 
 
 def _batches(lengths: Sequence[int], size: int, batch_type: str) -> Iterator[list[int]]:
-    """Yield the numbers of the inputs of each batch, the longest inputs first."""
-    check_batches(size, batch_type, 0)
+    """Yield the indices of the inputs of each batch, the longest inputs first."""
+    check_batch_options(size, batch_type, 0)
     if not size:
         if lengths:
             yield list(range(len(lengths)))
@@ -204,63 +207,71 @@ def _batches(lengths: Sequence[int], size: int, batch_type: str) -> Iterator[lis
         yield from length_batches(lengths, 1, size)
     else:
         order = sorted(range(len(lengths)), key=lambda number: -lengths[number])
-        for at in range(0, len(order), size):
-            yield order[at : at + size]
+        for start in range(0, len(order), size):
+            yield order[start : start + size]
 
 
-def check_batches(size: int, batch_type: str, least: int) -> None:
-    """Check the size of a batch.
+def check_batch_options(size: int, batch_type: str, minimum: int) -> None:
+    """Check the maximum size and the type of batches.
 
     Raises:
-        ArgumentError: it is no number from ``least`` on, or of another type than examples or tokens.
+        ArgumentError: the size is less than ``minimum``, or the type is not ``examples`` or ``tokens``.
     """
     with as_argument_errors():
-        check_whole("max_batch_size", size, least)
+        check_integer("max_batch_size", size, minimum)
     if batch_type not in ("examples", "tokens"):
         raise ArgumentError(f"batch_type={shown(batch_type)}: invalid batch type; use examples or tokens")
 
 
-def each_result(
+def iterate_results(
     start: Callable[..., list[AsyncResult[Result]]],
     inputs: Sequence[Iterable[Sequence[str]]],
     max_batch_size: int,
     batch_type: str,
 ) -> Iterator[Result]:
-    """Yield the results of iterables, in order, while further inputs are read and run.
+    """Yield the results for iterables, in order, while further inputs are read and processed.
 
     Args:
-        start: starts the batches of lists, one for each iterable.
-        inputs: the iterables, of the same length.
-        max_batch_size: most inputs or tokens of a batch.
+        start: starts the batches of lists of inputs, one list for each iterable.
+        inputs: the iterables, of equal length.
+        max_batch_size: maximum inputs or tokens per batch.
         batch_type: ``examples`` or ``tokens``.
 
     Raises:
-        ArgumentError: the iterables have different lengths, or an argument is impossible.
+        ArgumentError: the iterables have different lengths, or an argument is invalid.
     """
-    check_batches(max_batch_size, batch_type, 1)
+    check_batch_options(max_batch_size, batch_type, 1)
     waiting: deque[AsyncResult[Result]] = deque()
-    size = max_batch_size * READ if batch_type == "examples" else READ * READ
+    size = (
+        max_batch_size * READ_AHEAD_BATCHES
+        if batch_type == "examples"
+        else READ_AHEAD_BATCHES * READ_AHEAD_BATCHES
+    )
     rows = itertools.zip_longest(*inputs)
-    while part := list(itertools.islice(rows, size)):
-        if any(one is None for row in part for one in row) and len(inputs) > 1:
+    while chunk := list(itertools.islice(rows, size)):
+        if any(tokens is None for row in chunk for tokens in row) and len(inputs) > 1:
             raise ArgumentError("the iterables do not have the same length")
-        waiting.extend(start(*map(list, zip(*part, strict=True))))
+        waiting.extend(start(*map(list, zip(*chunk, strict=True))))
         while waiting and waiting[0].done():
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
 
 
-def tokenised(name: str, value: object) -> list[list[str]]:
+def check_tokens(name: str, value: object) -> list[list[str]]:
     """Return a batch of lists of tokens.
 
     Raises:
-        ArgumentError: it is something else; the message names the argument and the input.
+        ArgumentError: the value has another type; the message names the argument and the input.
     """
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ArgumentError(f"{name} must be a list of lists of tokens, not {shown(value)}")
     rows = list(value)
     for number, row in enumerate(rows, start=1):
-        if isinstance(row, str) or not isinstance(row, Sequence) or not all(isinstance(t, str) for t in row):
+        if (
+            isinstance(row, str)
+            or not isinstance(row, Sequence)
+            or not all(isinstance(token, str) for token in row)
+        ):
             raise ArgumentError(f"{name}: input {number} must be a list of tokens, not {shown(row)}")
     return [list(row) for row in rows]

@@ -1,4 +1,4 @@
-"""Reading of uwaga's model folders, and the schema and checks of ``config.json``, without torch."""
+"""Reading of uwaga's model folders, and the schema of ``config.json``. Does not import torch."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from uwaga.checkpoints.checkpoint import Checkpoint, Memory, StoredDtype, Weight
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, FORMAT, SOURCE, TARGET, WEIGHTS
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.score_stats import ScoreStats
-from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count, weight_shapes
+from uwaga.checkpoints.size_checks import MAX_BUFFER_NUMBERS, layer_count, weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
-from uwaga.checkpoints.storage.safetensors_files import STORED, check_header, count_tensors, open_tensors
+from uwaga.checkpoints.storage.safetensors_files import (
+    WEIGHT_FORMATS,
+    check_header,
+    count_tensors,
+    open_tensors,
+)
 from uwaga.checkpoints.storage.tensors import SCALES, StoredTensor, join_scales
-from uwaga.checkpoints.weight_map import Table, Weights, plain
+from uwaga.checkpoints.weight_map import Table, Weights, identity_table
 from uwaga.decoder import Symbols
 from uwaga.engine.layout import engine_refusal
 from uwaga.errors import ModelError, SettingsError, shown
@@ -38,14 +43,14 @@ from uwaga.settings.recurrent import RecurrentSettings
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.tokeniser import Tokeniser
 
-VERSION, RECURRENT_VERSION, USUAL_VERSION, FIRST_VERSION = 4, 3, 2, 1
+VERSION, RECURRENT_VERSION, SCORE_STATS_VERSION, FIRST_VERSION = 4, 3, 2, 1
 """Version 2 adds score statistics, version 3 decoders without self-attention, version 4 decoder-only models.
 A model is written in the oldest version that can express it."""
-AVERAGE = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
-"""Settings of a Transformer that only an average attention network has."""
+AVERAGE_SETTINGS = ("aan_layers", "aan_feed_forward", "aan_activation", "aan_gate")
+"""Settings of a Transformer that only apply to average attention."""
 
-LARGEST_CONFIG = 1 << 20
-"""Limit in bytes; a typical file has about 2,000."""
+MAX_CONFIG_BYTES = 1 << 20
+"""Maximum bytes of a configuration; a typical file has about 2,000."""
 
 Language = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_\-]+$")]
 TokenId = Annotated[int, Field(ge=0, lt=1 << 24)]
@@ -67,7 +72,7 @@ class SymbolIds(StrictModel):
         return cls.model_validate(values | {"other_ends": list(symbols.other_ends) or None})
 
     def symbols(self) -> Symbols:
-        """The ids for search."""
+        """Return the ids for search."""
         return Symbols(self.start, self.end, self.pad, self.unknown, tuple(self.other_ends or ()))
 
     def check(self, vocabulary: int) -> None:
@@ -79,14 +84,14 @@ class SymbolIds(StrictModel):
 
 
 class Vocabulary(StrictModel):
-    """Vocabulary sizes of both sides; ``joint``: ``source.spm`` serves the target too."""
+    """Vocabulary sizes of both sides; ``joint``: both sides share ``source.spm``."""
 
     source: int = Field(ge=4, lt=1 << 24)
     target: int = Field(ge=4, lt=1 << 24)
     joint: bool
 
     @model_validator(mode="after")
-    def _joint_means_equal(self) -> Vocabulary:
+    def _check_joint_sizes(self) -> Vocabulary:
         if self.joint and self.source != self.target:
             raise ValueError(f"a joint vocabulary has one size, not {self.source} and {self.target}")
         return self
@@ -99,7 +104,7 @@ class FolderConfig(StrictModel):
     version: int = Field(ge=1)
     languages: tuple[Language, Language]
     normalisation: Literal["nfkc", "identity"] = Field(
-        description="what the tokenisers do to text; checked against them"
+        description="text normalisation of the tokenisers, which must agree"
     )
     weights: StoredDtype = Field(
         description="number format of the stored weights; in int8 a matrix has integers and, as NAME:scales, "
@@ -117,7 +122,7 @@ class FolderConfig(StrictModel):
     usual_score: ScoreStats | None = None
 
     @model_validator(mode="after")
-    def _symbols_fit(self) -> FolderConfig:
+    def _check_symbols(self) -> FolderConfig:
         self.symbols.check(self.vocabulary.target)
         if isinstance(self.model, DecoderOnlySettings) and not self.vocabulary.joint:
             raise ValueError("a decoder-only model has one vocabulary, and vocabulary.joint is false")
@@ -129,7 +134,7 @@ def read_config(folder: Path) -> FolderConfig:
     path = folder / CONFIG
     values = _read_json(path)
     if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise ModelError(f"{path}: {_foreign(values)}")
+        raise ModelError(f"{path}: {_describe_foreign(values)}")
     version = values.get("version")
     if isinstance(version, int) and version > VERSION:
         raise ModelError(
@@ -145,21 +150,23 @@ def read_config(folder: Path) -> FolderConfig:
     return check_config(values, str(path))
 
 
-def check_config(values: object, where: str) -> FolderConfig:
+def check_config(values: object, location: str) -> FolderConfig:
     """Check raw values against the schema."""
-    return parse_stored(FolderConfig, values, where)
+    return parse_stored(FolderConfig, values, location)
 
 
 def decoding_settings(search: SearchOptions, text: TextOptions) -> DecodingSettings | None:
-    """Return the group ``decoding`` of ``config.json`` for these options, None if it cannot express them."""
+    """Return the group ``decoding`` of ``config.json`` for options, None if it cannot express them."""
     values = {**vars(search), **vars(text)}
     try:
-        made = parse(
+        settings = parse(
             DecodingSettings, {name: values[name] for name in DecodingSettings.model_fields}, "decoding"
         )
     except SettingsError:
         return None
-    return made if math.isfinite(made.max_ratio) and from_settings(made) == (search, text) else None
+    return (
+        settings if math.isfinite(settings.max_ratio) and from_settings(settings) == (search, text) else None
+    )
 
 
 def has_self_attention(settings: StrictModel) -> bool:
@@ -170,9 +177,9 @@ def has_self_attention(settings: StrictModel) -> bool:
 def model_values(settings: StrictModel) -> dict[str, Any]:
     """Return a model's settings for JSON, without neutral values of settings that older versions lack."""
     values = settings.model_dump(mode="json")
-    left_out: tuple[str, ...] = AVERAGE if values.get("self_attention") != "aan" else ()
-    left_out += ("self_attention",) if has_self_attention(settings) else ()
-    return {name: value for name, value in values.items() if name not in left_out}
+    omitted: tuple[str, ...] = AVERAGE_SETTINGS if values.get("self_attention") != "aan" else ()
+    omitted += ("self_attention",) if has_self_attention(settings) else ()
+    return {name: value for name, value in values.items() if name not in omitted}
 
 
 def config_bytes(config: FolderConfig) -> bytes:
@@ -188,7 +195,7 @@ def _read_json(path: Path) -> object:
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
     try:
-        content = read_regular(path, LARGEST_CONFIG).decode("utf-8")
+        content = read_regular(path, MAX_CONFIG_BYTES).decode("utf-8")
         values: object = json.loads(content, parse_constant=_refuse_constant)
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
@@ -201,8 +208,8 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _foreign(values: object) -> str:
-    """Return a guess at the origin of a configuration that is not uwaga's, for a message."""
+def _describe_foreign(values: object) -> str:
+    """Describe a configuration that is not uwaga's, for messages."""
     if isinstance(values, dict) and isinstance(values.get("model_type"), str):
         return (
             f"a Hugging Face configuration of the family {shown(values['model_type'])}, which this uwaga "
@@ -222,29 +229,29 @@ def read_tokeniser(path: Path) -> Tokeniser:
 
 def check_tokenisers(folder: Path, config: FolderConfig, source: Tokeniser, target: Tokeniser) -> None:
     """Check the tokenisers against ``config.json``."""
-    wanted = config.symbols.symbols()
+    expected = config.symbols.symbols()
     sides = ((SOURCE, source, config.vocabulary.source), (TARGET, target, config.vocabulary.target))
     for name, tokeniser, size in sides:
-        place = folder / (SOURCE if config.vocabulary.joint else name)
+        path = folder / (SOURCE if config.vocabulary.joint else name)
         if tokeniser.size != size:
             raise ModelError(
-                f"{place}: has {tokeniser.size} pieces, config.json says {size}; "
+                f"{path}: has {tokeniser.size} pieces, config.json says {size}; "
                 "the tokeniser belongs to another model"
             )
-        if tokeniser.symbols != wanted:
+        if tokeniser.symbols != expected:
             raise ModelError(
-                f"{place}: declares {tokeniser.symbols}, config.json says {wanted}; "
+                f"{path}: declares {tokeniser.symbols}, config.json says {expected}; "
                 "the tokeniser belongs to another model"
             )
         if tokeniser.normalisation != config.normalisation:
             raise ModelError(
-                f"{place}: normalises text by {tokeniser.normalisation}, config.json says "
+                f"{path}: normalises text by {tokeniser.normalisation}, config.json says "
                 f"{config.normalisation}; the tokeniser belongs to another model"
             )
 
 
 def check_plausible(folder: Path, config: FolderConfig) -> None:
-    """Check the settings against the size of the weight file, before anything is built from them."""
+    """Check the settings against the size of the weight file, before building a model."""
     tensors, size = count_tensors(folder / WEIGHTS)
     settings, vocabulary = config.model, config.vocabulary
     if isinstance(settings, RecurrentSettings):
@@ -264,19 +271,19 @@ def check_plausible(folder: Path, config: FolderConfig) -> None:
             f"{folder / CONFIG}: asks for a weight of {rows} x {settings.width} numbers, but {WEIGHTS} has "
             f"only {size} bytes; the two files belong to different models, or the second is truncated"
         )
-    if positions != "rotary" and settings.max_length * settings.width > LARGEST_BUFFERS:
+    if positions != "rotary" and settings.max_length * settings.width > MAX_BUFFER_NUMBERS:
         raise ModelError(
             f"{folder / CONFIG}: model.max_length {settings.max_length} at width {settings.width} needs a "
-            f"position table of more than {LARGEST_BUFFERS} numbers"
+            f"position table of more than {MAX_BUFFER_NUMBERS} numbers"
         )
 
 
 def _check_plausible_recurrent(
     folder: Path, settings: RecurrentSettings, pieces: int, tensors: int, size: int
 ) -> None:
-    if settings.layers_in_all > tensors:
+    if settings.total_layers > tensors:
         raise ModelError(
-            f"{folder / CONFIG}: {settings.layers_in_all} layers, but {WEIGHTS} holds {tensors} weights; "
+            f"{folder / CONFIG}: {settings.total_layers} layers, but {WEIGHTS} holds {tensors} weights; "
             "the two files belong to different models"
         )
     rows, columns = max(
@@ -316,7 +323,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
     sizes, card = config.vocabulary, read_card(folder)
     decoding, text = from_settings(config.decoding)
     return Checkpoint(
-        place=folder,
+        path=folder,
         format=NAME,
         family=config.model.family,
         settings=config.model,
@@ -326,7 +333,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
         vocabulary=(sizes.source, sizes.target),
         source=source,
         target=target,
-        languages=Languages(source, target, config.languages, card=card, where=str(folder)),
+        languages=Languages(source, target, config.languages, card=card, location=str(folder)),
         decoding=decoding,
         text=text,
         card=card,
@@ -339,7 +346,7 @@ def read_folder(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the sizes of the weights by the file's header, and the faults of the file."""
+    """Return the sizes of the weights from the file's header, and the faults of the file."""
     path = folder / WEIGHTS
     try:
         check_plausible(folder, config)
@@ -349,32 +356,32 @@ def _summary(folder: Path, config: FolderConfig) -> tuple[WeightSummary, tuple[s
 
 
 def _weights(path: Path, config: FolderConfig) -> Weights:
-    """Return the weights; torch checks those of a model with an attention score that uwaga does not know."""
+    """Return the weights; torch checks the weights of a model with a custom attention score."""
     if not isinstance(config.model, RecurrentSettings) or engine_refusal(config.model) is None:
         shapes = weight_shapes(config.model, config.vocabulary.source, config.vocabulary.target)
-        formats = {name: _stored_as(config, shape) for name, shape in shapes.items()}
+        formats = {name: _stored_format(config, shape) for name, shape in shapes.items()}
         scales = {name + SCALES: shapes[name][:1] for name, form in formats.items() if form == "I8"}
         check_header(path, shapes | scales, formats | dict.fromkeys(scales, "F32"))
     stored = _open(path, config)
     for name, tensor in stored.items():
-        wanted = _stored_as(config, tensor.shape)
-        if tensor.format != wanted:
+        expected = _stored_format(config, tensor.shape)
+        if tensor.format != expected:
             raise ModelError(
-                f"{path}: {name!r} is stored as {tensor.format}, config.json asks for {wanted}; "
+                f"{path}: {name!r} is stored as {tensor.format}, config.json asks for {expected}; "
                 "the two files belong to different models"
             )
     shapes = {name: tensor.shape for name, tensor in stored.items()}
-    return Weights(shapes, Table(plain({name: name for name in stored})), stored)
+    return Weights(shapes, Table(identity_table({name: name for name in stored})), stored)
 
 
 def _open(path: Path, config: FolderConfig, check: bool = True) -> dict[str, StoredTensor]:
-    """Return the tensors of the weight file; ``check``: compare its checksum, which reads all of it."""
+    """Return the tensors of the weight file; ``check``: verify its checksum, which reads the full file."""
     stored = open_tensors(path, config.sha256 if check else None)
     return join_scales(stored) if config.weights == "int8" else stored
 
 
-def _stored_as(config: FolderConfig, shape: tuple[int, ...]) -> str:
-    """Return the format of a weight by its name in safetensors."""
+def _stored_format(config: FolderConfig, shape: tuple[int, ...]) -> str:
+    """Return the stored number format of a weight by its safetensors name."""
     if config.weights == "int8":
         return "I8" if len(shape) == 2 else "F32"
-    return STORED[config.weights]
+    return WEIGHT_FORMATS[config.weights]
