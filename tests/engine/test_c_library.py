@@ -1,4 +1,4 @@
-"""libuwaga: the answers are those of Python, to the bit; whatever is wrong is a code and a message."""
+"""libuwaga: results are bit-identical to Python's, and errors have a code and a message."""
 
 import ctypes
 import json
@@ -20,13 +20,13 @@ from c_library import (
     CError,
     Library,
     build,
+    build_sanitised_check,
     check_answers,
     check_damaged,
-    check_inside,
-    compiled,
-    compiled_check,
+    check_edits,
+    compile_check,
+    compile_program,
     run,
-    sanitised_check,
 )
 from marian_students import write_random, write_student
 from pretrained_texts import sentencepiece
@@ -80,36 +80,36 @@ def folders(int8_folder, tmp_path_factory):
     "options",
     [{"beam": 1}, {"beam": 5, "nbest": 3}, {"length_formula": "gnmt", "max_ratio": 0.2, "max_extra": 1}],
 )
-def test_answers_are_those_of_python(library, folders, dtype, options):
-    place = folders[dtype]
-    translator = uwaga.load(place, device="cpu", threads=1)
-    files = {path.name: path.read_bytes() for path in place.iterdir()}
-    for opened in (library.open(place), library.open_files(files)):
-        assert opened.info["precision"] == dtype
-        check_answers(opened, translator, TEXTS, options)
+def test_translations_equal_python(library, folders, dtype, options):
+    folder = folders[dtype]
+    translator = uwaga.load(folder, device="cpu", threads=1)
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for model in (library.open(folder), library.open_files(files)):
+        assert model.info["precision"] == dtype
+        check_answers(model, translator, TEXTS, options)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_answers_of_recurrent_models_are_those_of_python(library, name, tmp_path):
-    shape, words = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
-    model = build_model(shape, words.symbols, words.size, words.size).eval()
-    save_model(tmp_path / "m", model, shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+def test_recurrent_translations_equal_python(library, name, tmp_path):
+    shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
+    model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
+    save_model(tmp_path / "m", model, shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n")
     quantise(tmp_path / "m", tmp_path / "int8", ("output",))
-    for place in (tmp_path / "m", tmp_path / "int8"):
+    for folder in (tmp_path / "m", tmp_path / "int8"):
         if name.startswith(("cho", "sutskever")):
             with pytest.raises(CError, match="alignment: the model has no attention"):
-                library.open(place).translate(tiny.ENGLISH, alignment=True)
-            translator, opened = uwaga.load(place, device="cpu", threads=1), library.open(place)
+                library.open(folder).translate(tiny.ENGLISH, alignment=True)
+            translator, c_model = uwaga.load(folder, device="cpu", threads=1), library.open(folder)
             for text in tiny.ENGLISH:
-                ((ours,),) = opened.translate([text], beam=3)
-                source = words.add_special_tokens(words.encode(text))
-                ((theirs,),) = search(translator.decoder, [source], replace(translator.decoding, beam=3))
-                assert ours["target"] == list(theirs.tokens)
-                assert ours["log_probs"] == list(theirs.token_scores)
-            opened.close()
+                ((c_hypothesis,),) = c_model.translate([text], beam=3)
+                source = tokeniser.add_special_tokens(tokeniser.encode(text))
+                ((hypothesis,),) = search(translator.decoder, [source], replace(translator.decoding, beam=3))
+                assert c_hypothesis["target"] == list(hypothesis.tokens)
+                assert c_hypothesis["log_probs"] == list(hypothesis.token_scores)
+            c_model.close()
             continue
         check_answers(
-            library.open(place), uwaga.load(place, device="cpu", threads=1), tiny.ENGLISH, {"beam": 3}
+            library.open(folder), uwaga.load(folder, device="cpu", threads=1), tiny.ENGLISH, {"beam": 3}
         )
 
 
@@ -136,7 +136,7 @@ TRANSFORMERS = [
 
 @pytest.mark.parametrize("variant", TRANSFORMERS)
 @pytest.mark.parametrize("stored", ["float32", "bfloat16", "int8", "int8 folder"])
-def test_every_variant_is_read_as_in_python(library, tmp_path, variant, stored):
+def test_transformer_variants_equal_python(library, tmp_path, variant, stored):
     shape = tiny.TINY.model_copy(update=variant)
     shared = variant["tie"] == "embeddings"
     source = tiny.tokeniser("source")
@@ -149,47 +149,47 @@ def test_every_variant_is_read_as_in_python(library, tmp_path, variant, stored):
         folder = tmp_path / "int8"
     translator = uwaga.load(folder, engine="native", threads=1)
     for seed in range(3):
-        check_inside(library.open(folder), translator, tiny.ENGLISH[seed], tiny.GERMAN[seed][:8], seed)
+        check_edits(library.open(folder), translator, tiny.ENGLISH[seed], tiny.GERMAN[seed][:8], seed)
     lines = tiny.ENGLISH[:4]
     ids = [source.add_special_tokens(source.encode(line)) for line in lines]
-    opened = library.open(folder)
-    for theirs, (ours,) in zip(
-        search(translator.decoder, ids, tiny.SEARCH), opened.translate(lines), strict=True
+    c_model = library.open(folder)
+    for expected_nbest, (c_hypothesis,) in zip(
+        search(translator.decoder, ids, tiny.SEARCH), c_model.translate(lines), strict=True
     ):
-        assert ours["target"] == list(theirs[0].tokens)
-        assert ours["log_probs"] == list(theirs[0].token_scores)
-        assert ours["score"] == theirs[0].score
-    opened.close()
+        assert c_hypothesis["target"] == list(expected_nbest[0].tokens)
+        assert c_hypothesis["log_probs"] == list(expected_nbest[0].token_scores)
+        assert c_hypothesis["score"] == expected_nbest[0].score
+    c_model.close()
 
 
-def check_marian(library, place, options, **chosen):
-    """A folder in C gives what it gives in Python, from files in memory too."""
-    translator = uwaga.load(place, engine="native", device="cpu", threads=1, **chosen)
+def check_marian(library, folder, options, **load_options):
+    """Check that a folder gives the same results in C, also from files in memory, and in Python."""
+    translator = uwaga.load(folder, engine="native", device="cpu", threads=1, **load_options)
     texts = [*tiny.ENGLISH[:3], ">>fra<< yes", "  ☃ \u2581 x \u3000", "", "<pad> </s>"]
     sources = [translator.source.add_special_tokens(translator.source.encode(text)) for text in texts]
-    wanted = search(translator.decoder, sources, replace(translator.decoding, max_length=12, **options))
-    files = {path.name: path.read_bytes() for path in place.iterdir()}
-    for opened in (library.open(place, **chosen), library.open_files(files, **chosen)):
-        assert opened.info["precision"] == translator.decoder.precision
-        assert opened.info["shortlist"] == (translator.decoder.shortlist is not None)
-        found = opened.translate(texts, max_length=12, **options)
-        for text, source, theirs, ours in zip(texts, sources, wanted, found, strict=True):
-            if len(source) == 1:  # without a token of its own
-                assert (text, ours[0]["text"]) == ("", "")
+    expected = search(translator.decoder, sources, replace(translator.decoding, max_length=12, **options))
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for c_model in (library.open(folder, **load_options), library.open_files(files, **load_options)):
+        assert c_model.info["precision"] == translator.decoder.precision
+        assert c_model.info["shortlist"] == (translator.decoder.shortlist is not None)
+        results = c_model.translate(texts, max_length=12, **options)
+        for text, source, expected_nbest, nbest in zip(texts, sources, expected, results, strict=True):
+            if len(source) == 1:  # no tokens except the end symbol
+                assert (text, nbest[0]["text"]) == ("", "")
                 continue
-            assert [one["source"] for one in ours] == [source] * len(theirs)
-            for one, other in zip(ours, theirs, strict=True):
-                assert one["target"] == list(other.tokens)
-                assert one["log_probs"] == list(other.token_scores)
-                assert one["score"] == other.score
-                assert one["text"] == translator.target.decode(other.tokens)
-                assert one["target_pieces"] == translator.target.pieces(other.tokens)
-        opened.close()
+            assert [c_hypothesis["source"] for c_hypothesis in nbest] == [source] * len(expected_nbest)
+            for c_hypothesis, hypothesis in zip(nbest, expected_nbest, strict=True):
+                assert c_hypothesis["target"] == list(hypothesis.tokens)
+                assert c_hypothesis["log_probs"] == list(hypothesis.token_scores)
+                assert c_hypothesis["score"] == hypothesis.score
+                assert c_hypothesis["text"] == translator.target.decode(hypothesis.tokens)
+                assert c_hypothesis["target_pieces"] == translator.target.pieces(hypothesis.tokens)
+        c_model.close()
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "intgemm8", "intgemm16"])
 @pytest.mark.parametrize(("shared", "common"), [(True, 40), (True, None), (False, 40)])
-def test_firefox_s_models_are_read_as_in_python(library, tmp_path, kind, shared, common):
+def test_firefox_models_equal_python(library, tmp_path, kind, shared, common):
     write_student(tmp_path, kind, shared=shared, common=common)
     check_marian(library, tmp_path, {"beam": 1})
     check_marian(library, tmp_path, {"beam": 4, "nbest": 2}, dtype="float32")
@@ -208,7 +208,7 @@ MARIAN = [
 
 
 @pytest.mark.parametrize("options", MARIAN)
-def test_every_variant_of_marian_is_read_as_in_python(library, tmp_path, options):
+def test_marian_variants_equal_python(library, tmp_path, options):
     write_random(tmp_path, options)
     (tmp_path / "config.yml").write_text(
         "beam-size: 3\nnormalize: 0.6\nmax-length-factor: 2.5\nallow-unk: true\n"
@@ -216,43 +216,43 @@ def test_every_variant_of_marian_is_read_as_in_python(library, tmp_path, options
     check_marian(library, tmp_path, {})
     translator = uwaga.load(tmp_path, engine="native", device="cpu", threads=1)
     check_answers(library.open(tmp_path), translator, tiny.ENGLISH, {"max_length": 9})
-    check_inside(library.open(tmp_path), translator, tiny.ENGLISH[0], tiny.GERMAN[0][:8], 1)
+    check_edits(library.open(tmp_path), translator, tiny.ENGLISH[0], tiny.GERMAN[0][:8], 1)
 
 
-def test_a_multilingual_model_takes_its_language_from_the_options_or_the_text(library, tmp_path):
+def test_target_language_of_multilingual_models(library, tmp_path):
     marian_folders.make(tmp_path / "mul")
     quantise(tmp_path / "mul", tmp_path / "int8")
     check_marian(library, tmp_path / "int8", {"beam": 2})
     model = library.open(tmp_path / "int8")
     assert model.info["target_languages"] == ["deu", "fra"]
     (tagged,) = model.translate([">>fra<< the dog"])
-    for (chosen,) in (
+    for (translation,) in (
         model.translate(["the dog"], target_language="fra"),
         model.translate(["the dog"], target_language=">>fra<<"),
         library.open(tmp_path / "int8", target_language="fra").translate(["the dog"]),
         model.translate([">>fra<< the dog"], target_language="deu"),
     ):
-        assert chosen == tagged
-    for make in (
+        assert translation == tagged
+    for call in (
         lambda: model.translate(["the dog"], target_language="pol"),
         lambda: model.translate([">>pol<< the dog"]),
         lambda: library.open(tmp_path / "int8", target_language="pol"),
     ):
         with pytest.raises(CError, match="deu fra") as error:
-            make()
+            call()
         assert error.value.args[0] == LANGUAGE
 
 
 @pytest.mark.parametrize("kind", ["control_symbols", "user_defined_symbols"])
-def test_tags_of_a_trained_tokeniser_are_single_tokens(library, tmp_path, kind):
-    words = Tokeniser(
+def test_language_tags_are_single_tokens(library, tmp_path, kind):
+    tokeniser = Tokeniser(
         sentencepiece(pad_id=3, **{kind: ["<2de>", ">>fra<<", "<formal>", "<other tag>"]}), "words"
     )
-    parts = tiny.transformer(tiny.TINY, words, words), tiny.TINY, tiny.DECODING, words, words
+    parts = tiny.transformer(tiny.TINY, tokeniser, tokeniser), tiny.TINY, tiny.DECODING, tokeniser, tokeniser
     save_model(tmp_path / "m", *parts, ("en", "de"), "# card\n")
     model = library.open(tmp_path / "m")
-    assert model.info["target_languages"] == [tag.strip("<>2") for tag in words.languages]
-    chosen = words.with_target("fra")
+    assert model.info["target_languages"] == [tag.strip("<>2") for tag in tokeniser.languages]
+    tokeniser_for_french = tokeniser.with_target("fra")
     for text in (
         "a dog",
         "<2de> a dog",
@@ -263,14 +263,14 @@ def test_tags_of_a_trained_tokeniser_are_single_tokens(library, tmp_path, kind):
         "<",
         "\u2581 a",
     ):
-        for own, options in ((words, {}), (chosen, {"target_language": "fra"})):
-            ((found, *_),) = model.translate([text], **options)
-            assert found["source"] == own.add_special_tokens(own.encode(text))
+        for text_tokeniser, options in ((tokeniser, {}), (tokeniser_for_french, {"target_language": "fra"})):
+            ((hypothesis, *_),) = model.translate([text], **options)
+            assert hypothesis["source"] == text_tokeniser.add_special_tokens(text_tokeniser.encode(text))
     with pytest.raises(CError, match="de fra"):
         model.translate(["<2pl> a"])
 
 
-def _replaced(folder, pattern, change):
+def _edit_file(folder, pattern, change):
     (path,) = folder.glob(pattern)
     path.write_bytes(change(path.read_bytes()))
 
@@ -296,24 +296,26 @@ def _replaced(folder, pattern, change):
         ("config.yml", lambda raw: b"word-penalty: 0.5\n", "word-penalty is not supported"),
     ],
 )
-def test_damaged_files_of_marian_are_refused_by_name(library, tmp_path, pattern, change, message):
+def test_damaged_marian_files_are_rejected(library, tmp_path, pattern, change, message):
     write_student(tmp_path)
     (tmp_path / "config.yml").write_text("beam-size: 1\n")
-    _replaced(tmp_path, pattern, change)
+    _edit_file(tmp_path, pattern, change)
     with pytest.raises(CError, match=message) as error:
         library.open(tmp_path)
     assert error.value.args[0] in (FILE, DAMAGED)
 
 
-def test_a_stream_ends_as_the_whole_and_a_call_is_cancelled(library):
+def test_streams_and_cancellation(library):
     model = library.open(BUNDLED)
-    seen = []
-    hook = ON_TOKEN(lambda _, *told: seen.append(told) or 0)
-    call = ctypes.c_void_p(library.c.uwaga_call_new(hook, None))
-    (streamed,), (whole,) = model.translate(TEXTS[:1], call), model.translate(TEXTS[:1], beam=1)
-    assert [one["target"] for one in streamed] == [one["target"] for one in whole]
-    assert [token for _, token, _, _ in seen] == whole[0]["target"]
-    assert seen[-1][-1].decode() == whole[0]["text"]
+    events = []
+    callback = ON_TOKEN(lambda _, *arguments: events.append(arguments) or 0)
+    call = ctypes.c_void_p(library.c.uwaga_call_new(callback, None))
+    (streamed,), (complete,) = model.translate(TEXTS[:1], call), model.translate(TEXTS[:1], beam=1)
+    assert [hypothesis["target"] for hypothesis in streamed] == [
+        hypothesis["target"] for hypothesis in complete
+    ]
+    assert [token for _, token, _, _ in events] == complete[0]["target"]
+    assert events[-1][-1].decode() == complete[0]["text"]
     library.c.uwaga_cancel(call)
     with pytest.raises(CError) as error:
         model.translate(TEXTS, call)
@@ -325,32 +327,32 @@ def test_a_stream_ends_as_the_whole_and_a_call_is_cancelled(library):
     model.close()
 
 
-def test_what_is_wrong_is_a_code_and_a_message(library):
-    def refused(code, *words, make):
+def test_error_codes_and_messages(library):
+    def check_error(code, *fragments, call):
         with pytest.raises(CError) as error:
-            make()
+            call()
         assert error.value.args[0] == code, error.value
-        for word in words:
-            assert word in error.value.args[1]
+        for fragment in fragments:
+            assert fragment in error.value.args[1]
 
-    refused(FILE, "config.json", make=lambda: library.open("/nowhere"))
-    refused(MEMORY, "bound", make=lambda: library.open(BUNDLED, memory=1_000_000))
-    refused(LANGUAGE, "'fr'", "en", "de", make=lambda: library.open(BUNDLED, target_language="fr"))
-    refused(ARGUMENT, "thread", make=lambda: library.open(BUNDLED, thread=2))
-    refused(ARGUMENT, "isa", make=lambda: library.open(BUNDLED, isa="vax"))
+    check_error(FILE, "config.json", call=lambda: library.open("/nowhere"))
+    check_error(MEMORY, "bound", call=lambda: library.open(BUNDLED, memory=1_000_000))
+    check_error(LANGUAGE, "'fr'", "en", "de", call=lambda: library.open(BUNDLED, target_language="fr"))
+    check_error(ARGUMENT, "thread", call=lambda: library.open(BUNDLED, thread=2))
+    check_error(ARGUMENT, "isa", call=lambda: library.open(BUNDLED, isa="vax"))
     model = library.open(BUNDLED, memory=60_000_000)
-    refused(LANGUAGE, "'de'", make=lambda: model.translate(TEXTS, source_language="de"))
-    refused(TEXT, "text 2", "byte 3", make=lambda: model.translate(["a", b"ab\xff"]))
-    refused(TOO_LONG, "text 1", "256", make=lambda: model.translate(["dog " * 300]))
-    refused(ARGUMENT, "beam", make=lambda: model.translate(TEXTS, beam=0))
-    refused(MEMORY, "bound", make=lambda: model.translate(TEXTS, memory=1000))
-    refused(MEMORY, "bound", make=lambda: model.translate(["dog " * 200] * 50, attention=True))
+    check_error(LANGUAGE, "'de'", call=lambda: model.translate(TEXTS, source_language="de"))
+    check_error(TEXT, "text 2", "byte 3", call=lambda: model.translate(["a", b"ab\xff"]))
+    check_error(TOO_LONG, "text 1", "256", call=lambda: model.translate(["dog " * 300]))
+    check_error(ARGUMENT, "beam", call=lambda: model.translate(TEXTS, beam=0))
+    check_error(MEMORY, "bound", call=lambda: model.translate(TEXTS, memory=1000))
+    check_error(MEMORY, "bound", call=lambda: model.translate(["dog " * 200] * 50, attention=True))
     assert model.translate(["", "  "])[0][0]["text"] == ""
     model.close()
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         ({"edits": {}}, "edits must be an array"),
         ({"edits": [1]}, "edits[0] must be an object"),
@@ -380,38 +382,38 @@ def test_what_is_wrong_is_a_code_and_a_message(library):
         ({"targets": ["ja"], "beam": 2}, "beam must be 1 with targets"),
     ],
 )
-def test_an_edit_that_cannot_be_is_refused_with_its_place(library, options, words):
+def test_invalid_options_are_rejected(library, options, message):
     model = library.open(BUNDLED)
     with pytest.raises(CError) as error:
         model.translate(TEXTS[:1], **options)
     assert error.value.args[0] == ARGUMENT
-    assert words in error.value.args[1]
+    assert message in error.value.args[1]
     model.close()
 
 
-def test_the_tree_holds_every_translation(library):
-    """Each hypothesis is a path of the tree from a root, and its log-probabilities are those on the path."""
+def test_tree_contains_all_hypotheses(library):
+    """Each hypothesis is a path of the tree from a root, with the log-probabilities of the path."""
     model = library.open(BUNDLED)
-    (found,) = model.translate(TEXTS[1:2], beam=4, nbest=4, tree=True)
-    tree, end = found[0]["arrays"]["tree"], uwaga.load().decoder.symbols.end
+    (nbest,) = model.translate(TEXTS[1:2], beam=4, nbest=4, tree=True)
+    tree, end = nbest[0]["arrays"]["tree"], uwaga.load().decoder.symbols.end
     paths = set()
     for node in range(len(tree)):
-        path, at = [], node
-        while at >= 0:
-            parent, token, log_prob = tree[at]
-            assert parent < at
+        path, index = [], node
+        while index >= 0:
+            parent, token, log_prob = tree[index]
+            assert parent < index
             path.append((int(token), float(log_prob)))
-            at = int(parent)
+            index = int(parent)
         paths.add(tuple(reversed(path)))
-    for one in found:
-        numbers = list(zip([*one["target"], end], one["log_probs"], strict=True))
+    for hypothesis in nbest:
+        numbers = list(zip([*hypothesis["target"], end], hypothesis["log_probs"], strict=True))
         assert tuple(numbers) in paths
-    (again,) = model.translate(TEXTS[1:2], targets=[found[0]["target"]])
-    assert again[0]["log_probs"] == pytest.approx(found[0]["log_probs"], abs=1e-4)
+    (forced,) = model.translate(TEXTS[1:2], targets=[nbest[0]["target"]])
+    assert forced[0]["log_probs"] == pytest.approx(nbest[0]["log_probs"], abs=1e-4)
     model.close()
 
 
-def test_what_is_too_large_is_refused_before_it_is_computed(library):
+def test_too_large_requests_are_rejected(library):
     model = library.open(BUNDLED)
     for options in ({"insight": [], "memory": 10_000_000}, {"targets": ["Hund " * 300]}):
         with pytest.raises(CError) as error:
@@ -421,18 +423,18 @@ def test_what_is_too_large_is_refused_before_it_is_computed(library):
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang", "g++", "clang++"])
-def test_the_example_compiles_and_translates(built, tmp_path, compiler):
+def test_example_program(built, tmp_path, compiler):
     example = ROOT / "native" / "c" / "examples" / "translate.c"
     flags = ["-std=c99"] if "+" not in compiler else ["-std=c++11", "-x", "c++"]
-    program = compiled(compiler, built, example, tmp_path / "translate", *flags)
+    program = compile_program(compiler, built, example, tmp_path / "translate", *flags)
     expected = "Ein Hund läuft durch den Schnee.\n"
     assert run(program, BUNDLED, input=TEXTS[0] + "\n") == expected
-    by_ctypes = [sys.executable, example.with_suffix(".py"), built / "libuwaga.so", BUNDLED]
-    assert run(*by_ctypes, input=TEXTS[0] + "\n") == expected
+    python_command = [sys.executable, example.with_suffix(".py"), built / "libuwaga.so", BUNDLED]
+    assert run(*python_command, input=TEXTS[0] + "\n") == expected
 
 
-def test_a_windows_program_translates(tmp_path):
-    """The library and the example, cross-compiled and linked; Wine runs them."""
+def test_windows_program(tmp_path):
+    """Cross-compile and link the library and the example; run them in Wine."""
     tools = "x86_64-w64-mingw32"
     gcc, gxx = f"{tools}-gcc-posix", f"{tools}-g++-posix"
     if shutil.which(gxx) is None:
@@ -465,42 +467,44 @@ def test_cmake_and_pkg_config_find_the_library(built, tmp_path):
     for program in ("t", "s"):
         assert run(tmp_path / "b" / program, BUNDLED, input="yes\n").strip()
     if shutil.which("pkg-config"):
-        (found,) = (built / "installed").rglob("uwaga.pc")
-        told = subprocess.run(["pkg-config", "--cflags", "--libs", found], capture_output=True, text=True)
-        assert "-luwaga" in told.stdout
+        (pc_file,) = (built / "installed").rglob("uwaga.pc")
+        process = subprocess.run(
+            ["pkg-config", "--cflags", "--libs", pc_file], capture_output=True, text=True
+        )
+        assert "-luwaga" in process.stdout
 
 
 @pytest.mark.compiled
 @pytest.mark.parametrize("sanitizer", ["address,undefined", "thread"])
 def test_sanitizers_find_nothing(tmp_path, sanitizer, int8_folder):
-    program = sanitised_check(tmp_path / "check", sanitizer)
-    told = run(program, "load", int8_folder, "4", "48")
-    assert told.startswith("wrong 0 ") and "cancelled 0" not in told
+    program = build_sanitised_check(tmp_path / "check", sanitizer)
+    output = run(program, "load", int8_folder, "4", "48")
+    assert output.startswith("wrong 0 ") and "cancelled 0" not in output
     if sanitizer != "thread":
         folders = damaged_models.make(tmp_path, 90)
         check_damaged(program, folders)
 
 
-def test_damaged_folders_are_codes(built, tmp_path):
-    program = compiled_check(built, tmp_path / "check")
+def test_damaged_folders_give_error_codes(built, tmp_path):
+    program = compile_check(built, tmp_path / "check")
     check_damaged(program, damaged_models.make(tmp_path, 600))
 
 
-def test_threads_share_a_model_and_memory_stays_flat(built, int8_folder, tmp_path):
-    program = compiled_check(built, tmp_path / "check")
-    words = run(program, "load", int8_folder, "8", "10000").split()
-    told = dict(zip(words[::2], map(int, words[1::2]), strict=True))
-    assert told["wrong"] == 0
-    assert told["cancelled"] > 1000
-    assert told["grown"] < 8 << 10  # KiB
+def test_concurrent_calls_do_not_leak_memory(built, int8_folder, tmp_path):
+    program = compile_check(built, tmp_path / "check")
+    fields = run(program, "load", int8_folder, "8", "10000").split()
+    counts = dict(zip(fields[::2], map(int, fields[1::2]), strict=True))
+    assert counts["wrong"] == 0
+    assert counts["cancelled"] > 1000
+    assert counts["grown"] < 8 << 10  # KiB
 
 
-def test_the_header_has_at_most_twenty_functions():
+def test_header_has_at_most_twenty_functions():
     header = (ROOT / "native" / "c" / "uwaga.h").read_text()
     assert sum(line.startswith("UWAGA_API") for line in header.splitlines()) <= 20
 
 
-def test_the_description_is_json(library):
+def test_model_info_is_json(library):
     model = library.open(BUNDLED, dtype="int8", threads=2)
     assert json.loads(json.dumps(model.info))["precision"] == "int8"
     model.close()

@@ -1,16 +1,16 @@
-"""The native engine against torch: the same numbers for every setting, the same choices, the same tokens."""
+"""The native engine against torch: log-probabilities of all settings, choices and tokens."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from native_models import WHOLE, native, random_model, sentences, shapes, walk
-from precision import close_for
+from native_models import ALL_TOKENS, native_model, random_model, sentences, step_both, transformer_settings
+from precision import tolerance
 
 from uwaga.decoder import Choice, Sampling
 from uwaga.engine import _core
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 from uwaga.errors import DataError, ModelError, SettingsError
 from uwaga.search import SearchOptions, choose, search
 from uwaga.settings import TransformerSettings
@@ -26,82 +26,86 @@ T5 = BASE.model_copy(
 )
 
 
-def worst(model, engine, sources, steps=5):
+def max_difference(model, engine, sources, steps=5):
     return max(
         max(
-            np.abs(theirs.log_probs - ours.log_probs).max(),
-            np.abs(theirs.attention - ours.attention[:, : theirs.attention.shape[1]]).max(),
+            np.abs(expected.log_probs - actual.log_probs).max(),
+            np.abs(expected.attention - actual.attention[:, : expected.attention.shape[1]]).max(),
         )
-        for theirs, ours in walk(model, engine, sources, steps)
+        for expected, actual in step_both(model, engine, sources, steps)
     )
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(shapes(), st.integers(0, 1000))
+@given(transformer_settings(), st.integers(0, 1000))
 @example(BASE, 0)
-def test_log_probabilities_are_torchs_for_every_setting(shape, seed):
+def test_log_probs_equal_torch(shape, seed):
     model = random_model(shape, seed)
-    most = 1e-4 if shape.width >= 8 else 1e-3  # a norm over two numbers alike magnifies their roundings
-    assert worst(model, native(model), sentences(3, seed)) < most
+    max_error = 1e-4 if shape.width >= 8 else 1e-3  # a norm over two equal numbers amplifies rounding errors
+    assert max_difference(model, native_model(model), sentences(3, seed)) < max_error
 
 
-def test_relative_positions_have_torchs_buckets_at_every_distance():
+def test_relative_positions_equal_torch():
     from uwaga.engine.layout import distances
 
     for both_ways, table in ((True, "source"), (False, "target")):
         positions = getattr(random_model(T5), f"{table}_positions")
         weight = positions.weight.detach().numpy()
         reach = T5.relative_distance
-        ours = distances(weight, T5, both_ways)
+        biases = distances(weight, T5, both_ways)
         for query in (0, 150, 399):
-            theirs = positions(query, 1, 400)[:, 0].detach().numpy()  # (heads, 400)
-            away = np.clip(np.arange(400) - query, -reach, reach) + reach
-            np.testing.assert_array_equal(ours[:, away], theirs)
+            expected = positions(query, 1, 400)[:, 0].detach().numpy()  # (heads, 400)
+            columns = np.clip(np.arange(400) - query, -reach, reach) + reach
+            np.testing.assert_array_equal(biases[:, columns], expected)
 
 
-@pytest.mark.parametrize("name", usable())
-def test_every_instruction_set_gives_torchs_numbers(name):
+@pytest.mark.parametrize("name", available_isas())
+def test_log_probs_of_all_instruction_sets_equal_torch(name):
     for shape in (BASE, T5.model_copy(update={"norm": "pre", "gated": True, "activation": "gelu_tanh"})):
         model = random_model(shape)
-        assert worst(model, native(model, isa=name), sentences(5)) < 1e-4
+        assert max_difference(model, native_model(model, isa=name), sentences(5)) < 1e-4
 
 
-def test_int8_numbers_are_the_same_for_every_instruction_set():
-    """Products are exact; only float sums around them may differ, by rounding."""
+def test_int8_log_probs_of_instruction_sets_agree():
+    """Products are exact; only float sums around them may differ by rounding."""
     sources = sentences(4)
-    first, *others = (native(MODEL, "int8", isa=name) for name in usable())
-    for other in others:
-        for one, two in walk(first, other, sources, 4):
-            np.testing.assert_allclose(one.log_probs, two.log_probs, atol=0.05)
+    first, *engines = (native_model(MODEL, "int8", isa=name) for name in available_isas())
+    for engine in engines:
+        for first_step, second_step in step_both(first, engine, sources, 4):
+            np.testing.assert_allclose(first_step.log_probs, second_step.log_probs, atol=0.05)
 
 
 def test_int8_and_bfloat16_are_near_float32():
     shape = BASE.model_copy(update={"width": 64, "feed_forward": 128})
     model = random_model(shape)
-    exact = native(model)
+    exact = native_model(model)
     for precision, bound in (("bfloat16", 0.02), ("int8", 0.03)):
-        near = native(model, precision)
+        rounded = native_model(model, precision)
         errors = [
-            np.abs(one.log_probs - two.log_probs).mean() for one, two in walk(exact, near, sentences(6), 6)
+            np.abs(first_step.log_probs - second_step.log_probs).mean()
+            for first_step, second_step in step_both(exact, rounded, sentences(6), 6)
         ]
         assert 0 < np.mean(errors) < bound
 
 
-def test_what_is_kept_in_sixteen_bits_is_nearer():
+def test_kept_matrices_reduce_the_error():
     model = random_model(BASE.model_copy(update={"width": 64}))
-    exact, sources = native(model), sentences(6)
+    exact, sources = native_model(model), sentences(6)
 
     def error(engine):
         return np.mean(
-            [np.abs(one.log_probs - two.log_probs).mean() for one, two in walk(exact, engine, sources, 6)]
+            [
+                np.abs(first_step.log_probs - second_step.log_probs).mean()
+                for first_step, second_step in step_both(exact, engine, sources, 6)
+            ]
         )
 
-    all_int8, kept, half = (
-        error(native(model, "int8", keep=keep)) for keep in ((), ("output", "decoder.*"), ("*",))
+    all_int8, partly_int8, all_bfloat16 = (
+        error(native_model(model, "int8", keep=keep)) for keep in ((), ("output", "decoder.*"), ("*",))
     )
-    assert half < kept < all_int8
+    assert all_bfloat16 < partly_int8 < all_int8
     with pytest.raises(SettingsError, match=r"keep: 'nowhere\.\*' matches no matrix"):
-        native(model, "int8", keep=("nowhere.*",))
+        native_model(model, "int8", keep=("nowhere.*",))
 
 
 OPTIONS = [
@@ -116,33 +120,45 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_search_finds_what_it_finds_with_torch(options):
+def test_search_equals_torch(options):
     options = SearchOptions(max_length=10, attention=True, **options)
-    engine = native(MODEL)
+    engine = native_model(MODEL)
     sources = sentences(12)
-    prefixes = [[6, 7] if number % 3 == 0 and options.first is None else [] for number in range(len(sources))]
-    for ours, theirs in zip(
+    prefixes = [[6, 7] if index % 3 == 0 and options.first is None else [] for index in range(len(sources))]
+    for actual, expected in zip(
         search(engine, sources, options, prefixes=prefixes),
         search(MODEL, sources, options, prefixes=prefixes),
         strict=True,
     ):
-        assert [one.tokens for one in ours] == [one.tokens for one in theirs]
-        assert [one.truncated for one in ours] == [one.truncated for one in theirs]
-        for one, two in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(one.token_scores, two.token_scores, **close_for(two.token_scores))
-            np.testing.assert_allclose(one.attention, two.attention, **close_for(two.attention))
+        assert [actual_hypothesis.tokens for actual_hypothesis in actual] == [
+            actual_hypothesis.tokens for actual_hypothesis in expected
+        ]
+        assert [actual_hypothesis.truncated for actual_hypothesis in actual] == [
+            actual_hypothesis.truncated for actual_hypothesis in expected
+        ]
+        for actual_hypothesis, expected_hypothesis in zip(actual, expected, strict=True):
+            np.testing.assert_allclose(
+                actual_hypothesis.token_scores,
+                expected_hypothesis.token_scores,
+                **tolerance(expected_hypothesis.token_scores),
+            )
+            np.testing.assert_allclose(
+                actual_hypothesis.attention,
+                expected_hypothesis.attention,
+                **tolerance(expected_hypothesis.attention),
+            )
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.data())
-def test_choices_are_those_of_the_reference(data):
-    """The C++ twin of decoding.choose, on logits that the whole vocabulary's log-probabilities show."""
+def test_choice_equals_reference(data):
+    """The C++ twin of :func:`uwaga.search.choose`, on the log-probabilities of the complete vocabulary."""
     engine = ENGINE[data.draw(st.sampled_from(sorted(ENGINE)))]
     rows, vocabulary = 4, engine.vocabulary
     state = engine.start(engine.encode([(5, 6, 3), (7, 3)]), 2)
     tokens = np.array(data.draw(st.lists(st.integers(0, vocabulary - 1), min_size=rows, max_size=rows)))
-    logits = engine.step(tokens, state, WHOLE).log_probs.astype(np.float64)
-    bans = data.draw(
+    logits = engine.step(tokens, state, ALL_TOKENS).log_probs.astype(np.float64)
+    banned = data.draw(
         st.lists(st.tuples(st.integers(0, rows - 1), st.integers(0, vocabulary - 1)), max_size=vocabulary * 3)
     )
     forced = data.draw(
@@ -156,28 +172,28 @@ def test_choices_are_those_of_the_reference(data):
             data.draw(st.sampled_from([0, 1, 4, 100])),
             data.draw(st.sampled_from([1.0, 0.9, 0.3])),
         )
-    three = st.lists(st.integers(-1, vocabulary - 1), min_size=3, max_size=3)
+    token_lists = st.lists(st.integers(-1, vocabulary - 1), min_size=3, max_size=3)
     choice = Choice(
         count=1 if sampling else data.draw(st.integers(1, vocabulary + 2)),
-        banned=np.array(bans, dtype=np.int64).reshape(-1, 2) if bans else None,
+        banned=np.array(banned, dtype=np.int64).reshape(-1, 2) if banned else None,
         forced=forced,
         sampling=sampling,
         renormalise=data.draw(st.booleans()),
-        extra_tokens=data.draw(st.none() | st.lists(three, min_size=rows, max_size=rows).map(np.array)),
+        extra_tokens=data.draw(st.none() | st.lists(token_lists, min_size=rows, max_size=rows).map(np.array)),
     )
-    made = engine.step(tokens, state, choice)
+    step = engine.step(tokens, state, choice)
     expected, log_probs = choose(logits, choice)
     finite = np.isfinite(log_probs)
-    np.testing.assert_array_equal(np.isfinite(made.log_probs), finite)
-    np.testing.assert_array_equal(made.tokens[finite], expected[finite])
-    np.testing.assert_allclose(made.log_probs[finite], log_probs[finite], atol=2e-5, rtol=1e-5)
+    np.testing.assert_array_equal(np.isfinite(step.log_probs), finite)
+    np.testing.assert_array_equal(step.tokens[finite], expected[finite])
+    np.testing.assert_allclose(step.log_probs[finite], log_probs[finite], atol=2e-5, rtol=1e-5)
 
 
-ENGINE = {precision: native(MODEL, precision) for precision in ("float32", "bfloat16", "int8")}
+ENGINE = {precision: native_model(MODEL, precision) for precision in ("float32", "bfloat16", "int8")}
 
 
 @pytest.mark.parametrize(
-    ("sources", "words"),
+    ("sources", "message"),
     [
         ([[5, 3], []], "sentence 2: no tokens"),
         ([[5, 23, 3]], "sentence 1: token 23 is outside the source vocabulary of 23"),
@@ -185,12 +201,12 @@ ENGINE = {precision: native(MODEL, precision) for precision in ("float32", "bflo
         ([[5] * 25], "sentence 1: 25 tokens, .*at most 24"),
     ],
 )
-def test_impossible_sources_are_refused(sources, words):
-    with pytest.raises(DataError, match=words):
+def test_invalid_sources_are_rejected(sources, message):
+    with pytest.raises(DataError, match=message):
         ENGINE["float32"].encode(sources)
 
 
-def test_impossible_tokens_and_lengths_are_refused():
+def test_invalid_tokens_and_lengths_are_rejected():
     engine = ENGINE["float32"]
     state = engine.start(engine.encode([[5, 3]]), 1)
     for token in (-1, 23, 2**40):
@@ -212,24 +228,24 @@ def test_impossible_tokens_and_lengths_are_refused():
         engine.step(np.array([4]), state, Choice(1))
 
 
-def test_weights_that_are_not_numbers_are_refused():
+def test_non_finite_weights_are_rejected():
     for value in (float("nan"), float("inf")):
         model = random_model(BASE)
         with torch.no_grad():
             model.decoder[1].feed_forward.outer.weight[3, 2] = value
         for precision in ("float32", "bfloat16", "int8"):
             with pytest.raises(ModelError, match=r"decoder\.1\.feed_forward\.outer.*not finite"):
-                native(model, precision)
+                native_model(model, precision)
 
 
-def test_a_forced_instruction_set_must_exist_and_be_there(monkeypatch):
-    missing = next((name for name in _core.ISAS if name not in usable()), None)
+def test_forced_instruction_set_must_be_available(monkeypatch):
+    missing = next((name for name in _core.ISAS if name not in available_isas()), None)
     monkeypatch.setenv("UWAGA_ISA", "mmx")
     with pytest.raises(SettingsError, match="UWAGA_ISA: 'mmx' is not one of portable"):
-        native(MODEL)
+        native_model(MODEL)
     assert missing is not None
     monkeypatch.setenv("UWAGA_ISA", missing)
     with pytest.raises(SettingsError, match=f"lacks {missing}; it has portable"):
-        native(MODEL)
+        native_model(MODEL)
     monkeypatch.setenv("UWAGA_ISA", "portable")
-    assert native(MODEL).isa == "portable"
+    assert native_model(MODEL).isa == "portable"

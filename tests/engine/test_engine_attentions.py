@@ -1,4 +1,4 @@
-"""Every attention matrix, from the engine and from torch: the same numbers, and the laws of attention."""
+"""Attention matrices of the engine and of torch: equality and properties."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from native_models import SYMBOLS, native, random_model, sentences, shapes
-from precision import close_for
-from prompted_models import decoder_only, native_decoder, prompts, random_decoder
+from native_models import SYMBOLS, native_model, random_model, sentences, transformer_settings
+from precision import tolerance
+from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
 
 from uwaga.decoder import Choice
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 from uwaga.errors import DataError, SettingsError, TextTooLongError
 from uwaga.results.attention import Attentions, select_head
 from uwaga.settings import DecoderOnlySettings, TransformerSettings
@@ -26,164 +26,179 @@ MODEL = random_model(BASE, spread=2.0)
 SSRU = random_model(BASE.model_copy(update={"self_attention": "ssru"}))
 RELATIVE = random_model(BASE.model_copy(update={"positions": "relative"}))
 SOURCES = sentences(7, seed=3)
-FED = [[SYMBOLS.start, *one[:-1][::-1]] for one in sentences(7, seed=4)]
+INPUTS = [[SYMBOLS.start, *source[:-1][::-1]] for source in sentences(7, seed=4)]
 PRECISIONS = ["float32", "bfloat16", "int8"]
 
 
-def tables(found: Attentions):
-    return {name: one for name, one in vars(found).items() if one is not None}
+def tables(attentions: Attentions):
+    return {name: table for name, table in vars(attentions).items() if table is not None}
 
 
-def check_laws(found: Attentions) -> None:
-    for name, table in tables(found).items():
+def check_attentions(attentions: Attentions) -> None:
+    for name, table in tables(attentions).items():
         assert table.dtype == np.float32 and (table >= 0).all(), name
-        np.testing.assert_allclose(table.sum(-1), 1.0, **close_for(1.0))
-    if found.decoder is not None:  # what has not been read yet weighs exactly nothing
-        assert not np.triu(found.decoder, 1).any()
+        np.testing.assert_allclose(table.sum(-1), 1.0, **tolerance(1.0))
+    if attentions.decoder is not None:  # later tokens have a weight of exactly 0
+        assert not np.triu(attentions.decoder, 1).any()
 
 
-def check_equal(ours: list[Attentions], theirs: list[Attentions], bound: float = 1e-4) -> None:
-    for one, other in zip(ours, theirs, strict=True):
-        mine, wanted = tables(one), tables(other)
-        assert {name: table.shape for name, table in mine.items()} == {
-            name: table.shape for name, table in wanted.items()
+def check_equal(actual: list[Attentions], expected: list[Attentions], bound: float = 1e-4) -> None:
+    for actual_attentions, expected_attentions in zip(actual, expected, strict=True):
+        actual_tables, expected_tables = tables(actual_attentions), tables(expected_attentions)
+        assert {name: table.shape for name, table in actual_tables.items()} == {
+            name: table.shape for name, table in expected_tables.items()
         }
-        assert max(np.abs(mine[name] - wanted[name]).max() for name in mine) < bound
+        assert (
+            max(np.abs(actual_tables[name] - expected_tables[name]).max() for name in actual_tables) < bound
+        )
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(shapes(), st.integers(0, 1000))
+@given(transformer_settings(), st.integers(0, 1000))
 @example(BASE, 0)
-def test_M10_every_matrix_of_the_engine_is_torchs(shape, seed):
+def test_M10_attentions_equal_torch(shape, seed):
     model = random_model(shape, seed)
-    sources, fed = sentences(3, seed), [[SYMBOLS.start, *one] for one in sentences(3, seed + 1)]
-    ours, theirs = native(model).attentions(sources, fed), model.attentions(sources, fed)
-    check_equal(ours, theirs)
-    for one in (*ours, *theirs):
-        check_laws(one)
-        assert (one.decoder is None) == (shape.self_attention == "ssru")
+    sources, inputs = (
+        sentences(3, seed),
+        [[SYMBOLS.start, *attentions] for attentions in sentences(3, seed + 1)],
+    )
+    actual, expected = native_model(model).attentions(sources, inputs), model.attentions(sources, inputs)
+    check_equal(actual, expected)
+    for attentions in (*actual, *expected):
+        check_attentions(attentions)
+        assert (attentions.decoder is None) == (shape.self_attention == "ssru")
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(decoder_only(), st.integers(0, 1000))
-def test_M10_M18_a_decoder_alone_too(shape, seed):
+@given(decoder_only_settings(), st.integers(0, 1000))
+def test_M10_M18_attentions_of_decoder_only_models_equal_torch(shape, seed):
     model = random_decoder(shape, seed)
-    given, fed = prompts(3, seed), [[SYMBOLS.start, 5, 4], [SYMBOLS.start], [SYMBOLS.start, 7]]
-    ours, theirs = native_decoder(model).attentions(given, fed), model.attentions(given, fed)
-    check_equal(ours, theirs)
-    for one, prompt, target in zip(ours, given, fed, strict=True):
-        check_laws(one)
+    sources, inputs = prompts(3, seed), [[SYMBOLS.start, 5, 4], [SYMBOLS.start], [SYMBOLS.start, 7]]
+    actual, expected = native_decoder(model).attentions(sources, inputs), model.attentions(sources, inputs)
+    check_equal(actual, expected)
+    for attentions, prompt, target in zip(actual, sources, inputs, strict=True):
+        check_attentions(attentions)
         length = len(prompt) + len(target) - 1
-        assert one.decoder.shape == (shape.layers, shape.heads, length, length)
-        assert one.encoder is one.cross is None
+        assert attentions.decoder.shape == (shape.layers, shape.heads, length, length)
+        assert attentions.encoder is attentions.cross is None
 
 
-@pytest.mark.parametrize("isa", usable())
+@pytest.mark.parametrize("isa", available_isas())
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("model", [MODEL, SSRU, RELATIVE], ids=["attention", "ssru", "relative"])
-def test_M21_what_is_recorded_is_what_the_steps_saw_to_the_bit(model, precision, isa):
-    """The last layer's cross-attention reads all that lies below it."""
-    engine = native(model, precision, isa=isa)
-    for source, fed, found in zip(SOURCES, FED, engine.attentions(SOURCES, FED), strict=True):
-        check_laws(found)
+def test_M21_recorded_attention_equals_that_of_steps(model, precision, isa):
+    """The cross-attention of the last layer depends on all layers below it."""
+    engine = native_model(model, precision, isa=isa)
+    for source, inputs, attentions in zip(SOURCES, INPUTS, engine.attentions(SOURCES, INPUTS), strict=True):
+        check_attentions(attentions)
         state, rows = engine.start(engine.encode([source]), 1), []
-        for token in fed:
+        for token in inputs:
             step = engine.step(np.array([token]), state, Choice(1, attention=True))
             state, rows = step.state, [*rows, step.attention[0]]
-        total = np.zeros_like(found.cross[-1, 0])
-        for head in found.cross[-1]:
+        total = np.zeros_like(attentions.cross[-1, 0])
+        for head in attentions.cross[-1]:
             total += head
-        assert np.array_equal(total / np.float32(len(found.cross[-1])), np.stack(rows))
+        assert np.array_equal(total / np.float32(len(attentions.cross[-1])), np.stack(rows))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_sentence_is_recorded_the_same_alone_and_in_any_batch(precision, threads):
-    engine, alone = native(MODEL, precision, threads), native(MODEL, precision)
-    together = engine.attentions(SOURCES * 30, FED * 30)
-    for at, (source, fed) in enumerate(zip(SOURCES, FED, strict=True)):
-        [one] = alone.attentions([source], [fed])
-        assert one == together[at] == together[at + 29 * len(SOURCES)]
+def test_attentions_do_not_depend_on_the_batch(precision, threads):
+    engine, single = native_model(MODEL, precision, threads), native_model(MODEL, precision)
+    batch_attentions = engine.attentions(SOURCES * 30, INPUTS * 30)
+    for index, (source, inputs) in enumerate(zip(SOURCES, INPUTS, strict=True)):
+        [attentions] = single.attentions([source], [inputs])
+        assert attentions == batch_attentions[index] == batch_attentions[index + 29 * len(SOURCES)]
 
 
-def test_in_torch_padding_leaves_no_trace():
+def test_attentions_in_torch_do_not_depend_on_padding():
     for model in (MODEL, RELATIVE):
-        together = model.record(SOURCES, FED)
-        check_equal(model.attentions(SOURCES * 9, FED * 9), together * 9, 1e-5)
-        alone = [model.attentions([one], [fed])[0] for one, fed in zip(SOURCES, FED, strict=True)]
-        check_equal(together, alone, 1e-5)
-        for one in together:
-            check_laws(one)
+        batch_attentions = model.record(SOURCES, INPUTS)
+        check_equal(model.attentions(SOURCES * 9, INPUTS * 9), batch_attentions * 9, 1e-5)
+        separate = [
+            model.attentions([attentions], [inputs])[0]
+            for attentions, inputs in zip(SOURCES, INPUTS, strict=True)
+        ]
+        check_equal(batch_attentions, separate, 1e-5)
+        for attentions in batch_attentions:
+            check_attentions(attentions)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_recording_model_encodes_once_and_the_same(precision):
-    engine = native(MODEL, precision)
+def test_recording_model_encodes_once(precision):
+    engine = native_model(MODEL, precision)
     recorder = engine.recording(True)
-    plain, kept = engine.encode(SOURCES), recorder.encode(SOURCES)
-    assert plain.lengths.tolist() == kept.lengths.tolist()
-    states = [engine.start(plain, 1), recorder.start(kept, 1)]
+    memory, recorded_memory = engine.encode(SOURCES), recorder.encode(SOURCES)
+    assert memory.lengths.tolist() == recorded_memory.lengths.tolist()
+    states = [engine.start(memory, 1), recorder.start(recorded_memory, 1)]
     tokens = np.full(len(SOURCES), SYMBOLS.start)
     for _ in range(4):
-        one, other = engine.step(tokens, states[0], Choice(3)), recorder.step(tokens, states[1], Choice(3))
-        assert np.array_equal(one.tokens, other.tokens) and np.array_equal(one.log_probs, other.log_probs)
-        states, tokens = [one.state, other.state], one.tokens[:, 0]
+        step, recorded_step = (
+            engine.step(tokens, states[0], Choice(3)),
+            recorder.step(tokens, states[1], Choice(3)),
+        )
+        assert np.array_equal(step.tokens, recorded_step.tokens) and np.array_equal(
+            step.log_probs, recorded_step.log_probs
+        )
+        states, tokens = [step.state, recorded_step.state], step.tokens[:, 0]
     calls = []
     recorder.encode = lambda sources: calls.append(sources)
-    assert recorder.attentions(SOURCES, FED) == engine.attentions(SOURCES, FED)
+    assert recorder.attentions(SOURCES, INPUTS) == engine.attentions(SOURCES, INPUTS)
     assert calls == []
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(shapes(), st.integers(0, 1000), st.sampled_from(PRECISIONS), st.integers(1, 3))
+@given(transformer_settings(), st.integers(0, 1000), st.sampled_from(PRECISIONS), st.integers(1, 3))
 @example(BASE, 0, "float32", 1)
-def test_a_layers_cross_attention_alone_is_that_of_all(shape, seed, precision, threads):
-    engine = native(random_model(shape, seed), precision, threads=threads)
-    sources, fed = sentences(5, seed), [[SYMBOLS.start, *one] for one in sentences(5, seed + 1)]
-    whole = [one.cross for one in engine.attentions(sources, fed)]
-    layers, heads = whole[0].shape[:2]
+def test_cross_attention_of_one_head_equals_that_of_all(shape, seed, precision, threads):
+    engine = native_model(random_model(shape, seed), precision, threads=threads)
+    sources, inputs = sentences(5, seed), [[SYMBOLS.start, *result] for result in sentences(5, seed + 1)]
+    all_attentions = [result.cross for result in engine.attentions(sources, inputs)]
+    layers, heads = all_attentions[0].shape[:2]
     for layer in range(-2, layers):
         for head in (None, *range(heads)):
-            found = engine.cross_attention(sources, fed, layer, head)
-            for one, cross in zip(found, whole, strict=True):
-                assert np.array_equal(one, select_head(cross, layer, head))
-    keeper = engine.recording(False)
-    keeper.encode(sources[:3])
-    again = keeper.cross_attention(sources, fed, 0, 0)
-    assert all(map(np.array_equal, again, engine.cross_attention(sources, fed, 0, 0)))
+            results = engine.cross_attention(sources, inputs, layer, head)
+            for result, cross in zip(results, all_attentions, strict=True):
+                assert np.array_equal(result, select_head(cross, layer, head))
+    recorder = engine.recording(False)
+    recorder.encode(sources[:3])
+    repeated = recorder.cross_attention(sources, inputs, 0, 0)
+    assert all(map(np.array_equal, repeated, engine.cross_attention(sources, inputs, 0, 0)))
 
 
-def test_M10_one_heads_cross_attention_in_torch():
+def test_M10_cross_attention_of_one_head_in_torch():
     for model in (MODEL, SSRU, RELATIVE):
-        whole = [one.cross for one in model.attentions(SOURCES, FED)]
+        all_attentions = [result.cross for result in model.attentions(SOURCES, INPUTS)]
         for layer, head in ((0, 1), (1, None), (-2, 0), (-9, None)):
-            for one, cross in zip(model.cross_attention(SOURCES, FED, layer, head), whole, strict=True):
-                assert np.array_equal(one, select_head(cross, layer, head))
+            for result, cross in zip(
+                model.cross_attention(SOURCES, INPUTS, layer, head), all_attentions, strict=True
+            ):
+                assert np.array_equal(result, select_head(cross, layer, head))
 
 
-def test_heads_that_are_not_there_are_refused():
-    for model in (MODEL, native(MODEL)):
+def test_missing_heads_are_rejected():
+    for model in (MODEL, native_model(MODEL)):
         for layer, head, message in ((2, 0, "layer 3"), (0, 2, "head 3"), (0, -1, "head 0")):
             with pytest.raises(SettingsError, match=message):
-                model.cross_attention(SOURCES, FED, layer, head)
+                model.cross_attention(SOURCES, INPUTS, layer, head)
     with pytest.raises(DataError, match="outside the"):
-        native(MODEL).cross_attention([[99]], [[2]], 0, 0)
+        native_model(MODEL).cross_attention([[99]], [[2]], 0, 0)
 
 
-def test_a_decoder_only_model_attends_to_its_prompt():
-    alone = DecoderOnlySettings(layers=2, width=8, heads=2, feed_forward=8, max_length=12)
-    model = native_decoder(random_decoder(alone))
-    prompt, fed = [3, 4, 5], [3, 6, 7]
-    [whole] = model.attentions([prompt], [fed])
-    [cross] = model.cross_attention([prompt], [fed], 1, 0)
-    np.testing.assert_array_equal(cross, whole.decoder[1, 0, 2:, :3])
+def test_cross_attention_of_decoder_only_models_is_to_the_prompt():
+    shape = DecoderOnlySettings(layers=2, width=8, heads=2, feed_forward=8, max_length=12)
+    model = native_decoder(random_decoder(shape))
+    prompt, inputs = [3, 4, 5], [3, 6, 7]
+    [attentions] = model.attentions([prompt], [inputs])
+    [cross] = model.cross_attention([prompt], [inputs], 1, 0)
+    np.testing.assert_array_equal(cross, attentions.decoder[1, 0, 2:, :3])
     np.testing.assert_allclose(cross[0].sum(), 1, rtol=1e-5)
     with pytest.raises(SettingsError, match="layer 3"):
-        model.cross_attention([prompt], [fed], 2, 0)
+        model.cross_attention([prompt], [inputs], 2, 0)
 
 
-def test_what_cannot_be_recorded_is_refused():
-    engine = native(MODEL)
+def test_invalid_recordings_are_rejected():
+    engine = native_model(MODEL)
     assert engine.attentions([], []) == MODEL.attentions([], []) == []
     with pytest.raises(DataError, match="target 1: no tokens"):
         engine.attentions([SOURCES[0]], [[]])
@@ -196,7 +211,7 @@ def test_what_cannot_be_recorded_is_refused():
         engine.attentions([[5, 3]], [[2] * 25])
     with pytest.raises(TextTooLongError, match="at most 24"):
         engine.attentions([[5] * 25], [[2]])
-    other = native(MODEL)
+    other = native_model(MODEL)
     with pytest.raises(ValueError, match="another model"):
         other._core.attentions([engine.encode([[5, 3]])], [0], [[2]])
     with pytest.raises(ValueError, match="no such sentence"):
@@ -206,15 +221,15 @@ def test_what_cannot_be_recorded_is_refused():
 
 
 @pytest.mark.slow
-def test_M18_the_144_matrices_of_a_gpt2_size_are_torchs():
+def test_M18_attentions_of_gpt2_size_equal_torch():
     shape = DecoderOnlySettings(
         layers=12, width=768, heads=12, feed_forward=3072, max_length=64, norm="pre", activation="gelu_tanh"
     )
     model = random_decoder(shape, vocabulary=50)
     text = [np.random.default_rng(1).integers(0, 50, 30).tolist()]
     with torch.inference_mode():
-        [theirs] = model.attentions(text, [[2]])
-    [ours] = native_decoder(model).attentions(text, [[2]])
-    assert ours.decoder.shape == (12, 12, 30, 30)
-    check_equal([ours], [theirs])
-    check_laws(ours)
+        [expected] = model.attentions(text, [[2]])
+    [actual] = native_decoder(model).attentions(text, [[2]])
+    assert actual.decoder.shape == (12, 12, 30, 30)
+    check_equal([actual], [expected])
+    check_attentions(actual)

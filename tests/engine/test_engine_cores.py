@@ -1,4 +1,4 @@
-"""The cores that a process may use, by its affinity and by its control groups."""
+"""Cores that a process may use, by affinity and by control groups."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from uwaga.engine.cpu import cgroup_quota, usable_cores
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity masks")
-def test_I11_17_only_the_cores_of_the_affinity_mask_are_used() -> None:
+def test_usable_cores_respects_the_affinity_mask() -> None:
     core = min(os.sched_getaffinity(0))
     program = (
         f"import os; os.sched_setaffinity(0, [{core}]); os.cpu_count = lambda: 64\n"
         "from uwaga.engine.cpu import usable_cores\nprint(usable_cores())"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "1"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "1"
     assert 1 <= usable_cores() <= len(os.sched_getaffinity(0))
 
 
@@ -43,16 +43,14 @@ def test_I11_17_only_the_cores_of_the_affinity_mask_are_used() -> None:
         ("no such form", {}, math.inf),
     ],
 )
-def test_I11_17_the_quota_of_control_groups(
-    tmp_path: Path, lines: str, files: dict[str, str], quota: float
-) -> None:
-    groups, membership = tmp_path / "groups", tmp_path / "cgroup"
+def test_cgroup_quota(tmp_path: Path, lines: str, files: dict[str, str], quota: float) -> None:
+    cgroup_root, membership = tmp_path / "groups", tmp_path / "cgroup"
     membership.write_text(lines)
     for name, text in files.items():
-        (groups / name).parent.mkdir(parents=True, exist_ok=True)
-        (groups / name).write_text(text)
-    assert cgroup_quota(membership, groups) == quota
+        (cgroup_root / name).parent.mkdir(parents=True, exist_ok=True)
+        (cgroup_root / name).write_text(text)
+    assert cgroup_quota(membership, cgroup_root) == quota
 
 
-def test_I11_17_no_control_groups_no_limit(tmp_path: Path) -> None:
+def test_cgroup_quota_without_control_groups(tmp_path: Path) -> None:
     assert cgroup_quota(tmp_path / "nothing", tmp_path) == math.inf

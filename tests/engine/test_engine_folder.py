@@ -1,4 +1,4 @@
-"""The int8 folder: what is written runs and agrees, what is damaged is refused by name."""
+"""The int8 folder: it equals the engine in int8, and damaged folders are rejected."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 from marian_folders import make as make_marian
-from native_models import native
+from native_models import native_model
 
 import uwaga
 from uwaga.checkpoints.formats.uwaga.folder import save_model
@@ -38,7 +38,7 @@ def folder(original, tmp_path):
     return tmp_path / "int8"
 
 
-def refused(folder, *words):
+def check_load_fails(folder, *words):
     with pytest.raises(ModelError) as error:
         uwaga.load(folder)
     message = str(error.value)
@@ -47,10 +47,10 @@ def refused(folder, *words):
         assert word in message
 
 
-def test_a_folder_translates_as_the_engine_in_int8(folder):
+def test_int8_folder_equals_the_engine_in_int8(folder):
     from uwaga.translator import Translator
 
-    engine = native(MODEL, "int8", keep=("output",))
+    engine = native_model(MODEL, "int8", keep=("output",))
     expected = Translator(Model(engine, SOURCE, TARGET, tiny.SEARCH, ("en", "de"))).translate(
         tiny.ENGLISH, beam=3
     )
@@ -62,7 +62,7 @@ def test_a_folder_translates_as_the_engine_in_int8(folder):
     assert "int8" in (folder / "card.md").read_text()
 
 
-def test_weights_lie_in_the_memory_that_the_file_was_read_into(folder):
+def test_weights_are_views_of_the_file_content(folder):
     packed = read_quantised(folder).packed
     for matrix in packed.matrices.values():
         panels = matrix.arrays[0]
@@ -72,40 +72,40 @@ def test_weights_lie_in_the_memory_that_the_file_was_read_into(folder):
     assert {name for name, matrix in packed.matrices.items() if matrix.format == "bfloat16"} == {"output"}
 
 
-def test_any_reader_of_safetensors_reads_it(folder):
+def test_weights_are_valid_safetensors(folder):
     from safetensors.numpy import load_file
 
-    theirs = load_file(folder / WEIGHTS)
-    ours = open_tensors(folder / WEIGHTS)
-    assert theirs.keys() == ours.keys()
-    assert all(np.array_equal(theirs[name], ours[name].values) for name in theirs)
+    expected = load_file(folder / WEIGHTS)
+    actual = open_tensors(folder / WEIGHTS)
+    assert expected.keys() == actual.keys()
+    assert all(np.array_equal(expected[name], actual[name].values) for name in expected)
 
 
-def test_a_cut_file_is_refused(folder):
+def test_truncated_weights_are_rejected(folder):
     path = folder / WEIGHTS
-    whole = path.read_bytes()
-    for size in (0, 7, 100, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:size])
-        refused(folder, WEIGHTS)
+    content = path.read_bytes()
+    for size in (0, 7, 100, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:size])
+        check_load_fails(folder, WEIGHTS)
     path.unlink()
-    refused(folder, WEIGHTS, "no such file")
+    check_load_fails(folder, WEIGHTS, "no such file")
 
 
-def test_every_flipped_bit_is_found(folder):
+def test_flipped_bits_are_detected(folder):
     path = folder / WEIGHTS
-    whole = bytearray(path.read_bytes())
+    content = bytearray(path.read_bytes())
     rng = np.random.default_rng(0)
-    for place in (0, 9, *rng.integers(0, len(whole), 30).tolist(), len(whole) - 1):
+    for position in (0, 9, *rng.integers(0, len(content), 30).tolist(), len(content) - 1):
         bit = 1 << int(rng.integers(0, 8))
-        whole[place] ^= bit
-        path.write_bytes(whole)
-        refused(folder, WEIGHTS)
-        whole[place] ^= bit
-    path.write_bytes(whole)
+        content[position] ^= bit
+        path.write_bytes(content)
+        check_load_fails(folder, WEIGHTS)
+        content[position] ^= bit
+    path.write_bytes(content)
     uwaga.load(folder)
 
 
-def edited(folder, *keys, value):
+def edit_config(folder, *keys, value):
     path = folder / CONFIG
     config = json.loads(path.read_text())
     group = config
@@ -135,23 +135,23 @@ def edited(folder, *keys, value):
         (("tokenisers",), "bpe", ["tokenisers"]),
     ],
 )
-def test_what_config_says_is_held_against_the_files(folder, keys, value, words):
-    edited(folder, *keys, value=value)
-    refused(folder, *words)
+def test_config_is_checked_against_the_files(folder, keys, value, words):
+    edit_config(folder, *keys, value=value)
+    check_load_fails(folder, *words)
 
 
-def rewritten(folder, change):
-    """The weight file with other tensors, and a configuration that knows its size and checksum."""
+def rewrite_weights(folder, change):
+    """Change the tensors of the weight file, with its size and checksum in the configuration."""
     import hashlib
 
     from uwaga.checkpoints.storage.safetensors_files import aligned_bytes
 
-    tensors = {name: np.array(one.values) for name, one in open_tensors(folder / WEIGHTS).items()}
+    tensors = {name: np.array(tensor.values) for name, tensor in open_tensors(folder / WEIGHTS).items()}
     change(tensors)
     content = aligned_bytes(tensors)
     (folder / WEIGHTS).write_bytes(content)
-    edited(folder, "weights", "bytes", value=len(content))
-    edited(folder, "weights", "sha256", value=hashlib.sha256(content).hexdigest())
+    edit_config(folder, "weights", "bytes", value=len(content))
+    edit_config(folder, "weights", "sha256", value=hashlib.sha256(content).hexdigest())
 
 
 @pytest.mark.parametrize(
@@ -163,18 +163,18 @@ def rewritten(folder, change):
         ("output.bias", -np.inf),
     ],
 )
-def test_numbers_that_are_none_are_refused(folder, name, value):
-    rewritten(folder, lambda tensors: tensors[name].__setitem__(3, value))
-    refused(folder, WEIGHTS, name.split(":")[0], "not finite")
+def test_non_finite_values_are_rejected(folder, name, value):
+    rewrite_weights(folder, lambda tensors: tensors[name].__setitem__(3, value))
+    check_load_fails(folder, WEIGHTS, name.split(":")[0], "not finite")
 
 
-def test_tensors_of_another_shape_are_refused(folder):
+def test_wrong_shapes_are_rejected(folder):
     name = "decoder.0.cross_attention.query:panels"
-    rewritten(folder, lambda tensors: tensors.__setitem__(name, np.zeros(64, np.int8)))
-    refused(folder, WEIGHTS)
+    rewrite_weights(folder, lambda tensors: tensors.__setitem__(name, np.zeros(64, np.int8)))
+    check_load_fails(folder, WEIGHTS)
 
 
-def test_an_int8_folder_runs_on_the_engine_alone(folder):
+def test_int8_folder_requires_the_engine(folder):
     with pytest.raises(SettingsError, match="int4 are the native engine's"):
         uwaga.load(folder, engine="torch")
     with pytest.raises(SettingsError, match="float32 needs the model that it was made of"):
@@ -183,12 +183,12 @@ def test_an_int8_folder_runs_on_the_engine_alone(folder):
         quantise(folder, folder.parent / "again")
 
 
-def test_nothing_else_is_overwritten(original, tmp_path):
-    place = tmp_path / "notes"
-    place.mkdir()
-    (place / "thesis.txt").write_text("years of work")
+def test_quantise_overwrites_quantised_models_only(original, tmp_path):
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
     with pytest.raises(ModelError, match=r"thesis\.txt.*not overwritten"):
-        quantise(original, place)
+        quantise(original, folder)
     with pytest.raises(ModelError, match="not overwritten"):
         quantise(original, original)
     quantise(original, tmp_path / "twice")
@@ -197,32 +197,32 @@ def test_nothing_else_is_overwritten(original, tmp_path):
     assert "spread" not in json.loads((tmp_path / "twice" / CONFIG).read_text())["weights"]
 
 
-def test_a_marian_folder_becomes_an_int8_one(tmp_path):
+def test_quantise_marian_folder(tmp_path):
     make_marian(tmp_path / "marian")
-    found = quantise(tmp_path / "marian", tmp_path / "int8", sample=tiny.ENGLISH)
-    assert found.sentences == len(tiny.ENGLISH)
+    report = quantise(tmp_path / "marian", tmp_path / "int8", sample=tiny.ENGLISH)
+    assert report.sentences == len(tiny.ENGLISH)
     loaded = uwaga.load(tmp_path / "int8")
     expected = uwaga.load(tmp_path / "marian", dtype="int8")
     assert loaded.decoding == expected.decoding
     assert loaded.translate(tiny.ENGLISH) == expected.translate(tiny.ENGLISH)
 
 
-def test_a_folder_with_a_tokeniser_of_tokenizers_becomes_an_int8_one(tmp_path):
+def test_quantise_folder_with_tokenizers_tokeniser(tmp_path):
     pytest.importorskip("transformers")
-    from fairseq_folders import whole
+    from fairseq_folders import model_folder
 
-    whole(tmp_path / "bart", "bart")
+    model_folder(tmp_path / "bart", "bart")
     quantise(tmp_path / "bart", tmp_path / "int8")
     loaded, expected = uwaga.load(tmp_path / "int8"), uwaga.load(tmp_path / "bart", dtype="int8")
     assert isinstance(loaded, uwaga.Translator) and loaded.decoding == expected.decoding
     assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(tiny.ENGLISH, beam=3)
-    whole(tmp_path / "pegasus", "pegasus")
+    model_folder(tmp_path / "pegasus", "pegasus")
     with pytest.raises(ModelError, match="of the tokenizers library where they know no languages"):
         quantise(tmp_path / "pegasus", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
-def test_convert_says_how_far_it_agrees(original, tmp_path, capsys):
+def test_convert_reports_agreement(original, tmp_path, capsys):
     (tmp_path / "sample").write_text("\n".join(tiny.ENGLISH) + "\n")
     out = tmp_path / "int8"
     for arguments in (
@@ -232,16 +232,16 @@ def test_convert_says_how_far_it_agrees(original, tmp_path, capsys):
         with pytest.raises(SystemExit) as end:
             main(["convert", *arguments])
         assert end.value.code == 0
-        printed = capsys.readouterr().out
-        assert "written in int8" in printed
-        assert "equal translations" in printed
+        output = capsys.readouterr().out
+        assert "written in int8" in output
+        assert "equal translations" in output
     with pytest.raises(SystemExit) as end:
         main(["convert", str(original), str(out)])
     assert end.value.code == 1
 
 
-def test_translating_needs_no_torch(folder, original, tmp_path):
-    """With torch out of reach: a float folder, an int8 one, and the bundled model."""
+def test_translation_without_torch(folder, original, tmp_path):
+    """Without torch, translate with a float folder, an int8 folder and the bundled model."""
     make_marian(tmp_path / "marian")
     quantise(tmp_path / "marian", tmp_path / "marian8")
     code = (
@@ -250,8 +250,8 @@ def test_translating_needs_no_torch(folder, original, tmp_path):
         "    print(len(uwaga.load(name or None).translate('The dog sees the cat.').text))"
     )
     names = [str(folder), str(original), str(tmp_path / "marian"), str(tmp_path / "marian8"), ""]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *names], capture_output=True, text=True, env=os.environ, check=False
     )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 5
+    assert process.returncode == 0, process.stderr
+    assert len(process.stdout.split()) == 5

@@ -1,4 +1,4 @@
-"""Lying files, odd requests, interruption, forks: nothing crashes, hangs or is left half-made."""
+"""Damaged files, invalid requests, interruption and forks: nothing crashes, hangs or is left incomplete."""
 
 import os
 import resource
@@ -26,10 +26,10 @@ TEXT = "twenty one"
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """An int8 folder and a shortlist of the same model."""
-    place = tmp_path_factory.mktemp("hostile")
-    make_files(MODEL, place)
-    return place
+    """Create an int8 folder and a shortlist of the same model."""
+    folder = tmp_path_factory.mktemp("hostile")
+    make_files(MODEL, folder)
+    return folder
 
 
 def python(*arguments, seconds=120, **variables):
@@ -45,16 +45,16 @@ def python(*arguments, seconds=120, **variables):
 
 
 @pytest.mark.parametrize("examples", [10, pytest.param(200, marks=pytest.mark.slow)])
-def test_damaged_and_lying_files_load_as_they_were_or_are_refused_by_name(files, tmp_path, examples):
+def test_damaged_files_load_unchanged_or_are_rejected(files, tmp_path, examples):
     script = SUPPORT / "hostile_files.py"
-    done = python(script, files / "int8", MODEL, files / "list", tmp_path / "scratch", examples)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    assert done.stdout.split() == ["header", "configuration", "numbers", "flips", "lists"]
+    process = python(script, files / "int8", MODEL, files / "list", tmp_path / "scratch", examples)
+    assert process.returncode == 0, (process.stdout + process.stderr)[-4000:]
+    assert process.stdout.split() == ["header", "configuration", "numbers", "flips", "lists"]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "loop", "empty"])
-def test_what_is_no_file_is_refused(files, tmp_path, kind):
-    """A pipe would be read for ever, and so would a device."""
+def test_special_files_are_rejected(files, tmp_path, kind):
+    """Reading a pipe or a device would not end."""
     for original in (files / "int8", MODEL):
         for path in sorted(original.iterdir()):
             if path.name == "card.md":
@@ -62,15 +62,15 @@ def test_what_is_no_file_is_refused(files, tmp_path, kind):
             folder = tmp_path / f"{original.name}-{path.name}"
             shutil.copytree(original, folder)
             (folder / path.name).unlink()
-            put(folder / path.name, kind)
+            replace_file(folder / path.name, kind)
             with pytest.raises(ModelError, match=str(folder)):
                 uwaga.load(folder, engine="native")
-    put(tmp_path / "list", kind)
+    replace_file(tmp_path / "list", kind)
     with pytest.raises(ModelError, match=str(tmp_path / "list")):
         uwaga.load(MODEL, engine="native", shortlist=tmp_path / "list")
 
 
-def put(path, kind):
+def replace_file(path, kind):
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
@@ -81,15 +81,15 @@ def put(path, kind):
         path.symlink_to("/dev/zero" if kind == "device" else path)
 
 
-def test_links_to_a_models_files_are_followed(files, tmp_path):
+def test_symbolic_links_are_followed(files, tmp_path):
     for path in (files / "int8").iterdir():
         (tmp_path / path.name).symlink_to(path)
     expected = uwaga.load(files / "int8", threads=1).translate(TEXT)
     assert uwaga.load(tmp_path, threads=1).translate(TEXT) == expected
 
 
-def test_places_of_a_shortlist_that_overflow_are_refused():
-    """Differences of 32-bit numbers may wrap around to positive ones."""
+def test_overflowing_shortlist_offsets_are_rejected():
+    """Differences of 32-bit numbers may wrap around to positive numbers."""
     end = 2**31 - 1
     with pytest.raises(ModelError, match="first: the offsets"):
         Shortlist(
@@ -98,25 +98,25 @@ def test_places_of_a_shortlist_that_overflow_are_refused():
         )
 
 
-def test_sums_and_levels_of_int8_panels_are_held_against_them():
+def test_int8_sums_and_levels_are_checked():
     rng = np.random.default_rng(0)
     for outputs, inputs in ((1, 1), (33, 70), (40, 5000)):
         panels, scales, sums = _core.pack_int8(rng.normal(size=(outputs, inputs)).astype(np.float32), 127)
-        made = (panels, scales, sums)
-        _core.Matrix.int8(outputs, inputs, 127, *made)
+        arrays = (panels, scales, sums)
+        _core.Matrix.int8(outputs, inputs, 127, *arrays)
         with pytest.raises(ValueError, match="the 63 levels"):
-            _core.Matrix.int8(outputs, inputs, 63, *made)
+            _core.Matrix.int8(outputs, inputs, 63, *arrays)
         for part, change in ((0, 1), (2, 128), (2, -1)):
             copied = [panels, scales.copy(), sums.copy()]
             if part == 0:  # must stay on 64 bytes
-                place = int(rng.integers(0, len(panels)))
-                panels[place] ^= change
+                position = int(rng.integers(0, len(panels)))
+                panels[position] ^= change
             else:
                 copied[2][int(rng.integers(0, outputs))] += change
             with pytest.raises(ValueError, match="sums: "):
                 _core.Matrix.int8(outputs, inputs, 127, *copied)
             if part == 0:
-                panels[place] ^= change
+                panels[position] ^= change
     extreme = np.full((2, 65536), -1.0, dtype=np.float32)
     panels, scales, sums = _core.pack_int8(extreme, 127)
     assert sums[0] == -128 * 127 * 65536
@@ -125,7 +125,7 @@ def test_sums_and_levels_of_int8_panels_are_held_against_them():
         _core.pack_int8(np.zeros((1, 65537), dtype=np.float32), 127)
 
 
-def test_impossible_threads_and_beams_are_refused():
+def test_invalid_threads_and_beams_are_rejected():
     for threads in (-1, MAX_THREADS + 1, 10**6, 2**70):
         with pytest.raises(SettingsError, match="threads must be"):
             uwaga.load(MODEL, engine="native", threads=threads)
@@ -141,7 +141,7 @@ def test_impossible_threads_and_beams_are_refused():
         _core.State.join([None])
 
 
-def test_an_instruction_set_is_named_in_any_case(monkeypatch):
+def test_instruction_set_names_ignore_case(monkeypatch):
     for name in ("PORTABLE", " Portable "):
         monkeypatch.setenv("UWAGA_ISA", name)
         assert uwaga.load(MODEL, engine="native", threads=1).decoder.isa == "portable"
@@ -182,11 +182,11 @@ print("done")
 """
 
 
-def test_a_system_that_gives_too_few_threads_is_no_obstacle():
+def test_too_few_threads_do_not_change_results():
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     if hard != resource.RLIM_INFINITY or not Path("/proc/self/statm").exists():
         pytest.skip("stacks of a gigabyte are not allowed here")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", FEW_THREADS],
         capture_output=True,
         text=True,
@@ -195,11 +195,11 @@ def test_a_system_that_gives_too_few_threads_is_no_obstacle():
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 30, hard)),
     )
-    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+    assert (process.stdout, process.returncode) == ("done\n", 0), process.stderr
 
 
-def test_a_line_of_a_hundred_thousand_words_is_refused_in_one_line():
-    done = subprocess.run(
+def test_very_long_line_gives_a_short_error():
+    process = subprocess.run(
         [sys.executable, "-m", "uwaga", "translate", "--split", "never", "--model", MODEL],
         input="twenty " * 100_000,
         capture_output=True,
@@ -207,10 +207,10 @@ def test_a_line_of_a_hundred_thousand_words_is_refused_in_one_line():
         check=False,
         timeout=60,
     )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: line 1: the sentence 'twenty twenty")
-    assert len(done.stderr) < 400
+    assert process.returncode == 1
+    assert process.stdout == ""
+    assert process.stderr.startswith("error: line 1: the sentence 'twenty twenty")
+    assert len(process.stderr) < 400
 
 
 FORK = """
@@ -227,9 +227,9 @@ assert [one.text for one in model.translate(texts)] == expected
 """
 
 
-def test_a_forked_process_translates_with_threads_of_its_own():
-    done = python("-c", FORK, MODEL, seconds=60)
-    assert done.returncode == 0, done.stderr
+def test_forked_process_translates():
+    process = python("-c", FORK, MODEL, seconds=60)
+    assert process.returncode == 0, process.stderr
 
 
 INTERRUPTED = """
@@ -273,16 +273,16 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("threads", ["1", "4"])
-def test_control_c_stops_one_long_call(threads):
-    """Minutes of attention: the call itself looks for signals, in the main thread, and the others stop."""
-    interrupt("-c", LONG, threads)
+def test_ctrl_c_stops_a_long_call(threads):
+    """During minutes of attention, the call checks for signals in the main thread, and all threads stop."""
+    check_interrupt("-c", LONG, threads)
 
 
-def test_control_c_stops_a_busy_engine_and_leaves_it_usable():
-    interrupt("-c", INTERRUPTED, str(MODEL))
+def test_ctrl_c_stops_a_search_and_leaves_the_engine_usable():
+    check_interrupt("-c", INTERRUPTED, str(MODEL))
 
 
-def interrupt(*arguments):
+def check_interrupt(*arguments):
     process = subprocess.Popen(
         [sys.executable, *arguments],
         stdout=subprocess.PIPE,
@@ -384,7 +384,7 @@ for make, sound, ctypes.CDLL in cases:
 
 
 @pytest.mark.slow
-def test_what_is_killed_while_it_writes_leaves_nothing_half_written(tmp_path):
-    done = python("-c", KILLED, MODEL, tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert len(done.stdout.splitlines()) == 6
+def test_killed_writes_leave_complete_files(tmp_path):
+    process = python("-c", KILLED, MODEL, tmp_path)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert len(process.stdout.splitlines()) == 6

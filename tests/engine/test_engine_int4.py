@@ -1,4 +1,4 @@
-"""4-bit weights (M43): the results of int8 with the same numbers, to the bit; folders; what is refused."""
+"""4-bit weights (M43): results are bit-identical to int8 with the same weights; folders; errors."""
 
 import json
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tiny_models as tiny
-from native_models import SYMBOLS, native, random_model, sentences, walk
+from native_models import SYMBOLS, native_model, random_model, sentences, step_both
 from prompted_models import random_decoder
 
 import uwaga
@@ -17,7 +17,7 @@ from uwaga.cli.main import main
 from uwaga.conversion.quantise import quantise
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel, _core, pack
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 from uwaga.engine.packing import INT4_GROUP
 from uwaga.engine.shortlist import Shortlist
 from uwaga.errors import ModelError, SettingsError
@@ -33,18 +33,18 @@ OPTIONS = SearchOptions(beam=3, nbest=2, max_length=10)
 
 
 def int8_panels(panels):
-    """The panels of int8 of panels of int4, from the description of the format alone."""
+    """Convert int4 panels to int8 panels, by the description of the format."""
     groups = panels.reshape(-1, INT4_GROUP[1])
     pairs = groups[:, : 2 * PANEL].view(np.int8).reshape(-1, PANEL, 2).astype(int)
-    both = groups[:, 2 * PANEL :].reshape(-1, 4, PANEL, 4)
-    q = np.stack([both & 15, both >> 4], axis=2).astype(int)  # groups, 4, halves, outputs, inputs
-    step, middle = (pairs[:, None, None, :, which, None] for which in (0, 1))
+    nibbles = groups[:, 2 * PANEL :].reshape(-1, 4, PANEL, 4)
+    q = np.stack([nibbles & 15, nibbles >> 4], axis=2).astype(int)  # groups, 4, halves, outputs, inputs
+    step, middle = (pairs[:, None, None, :, column, None] for column in (0, 1))
     return (step * (q - 8) + middle).astype(np.int8).reshape(-1)
 
 
 def dequantised(panels, scales, outputs, inputs):
-    whole = int8_panels(panels).reshape(len(scales) // PANEL, -1, PANEL, 4)
-    rows = whole.transpose(0, 2, 1, 3).reshape(len(scales), -1)
+    unpacked = int8_panels(panels).reshape(len(scales) // PANEL, -1, PANEL, 4)
+    rows = unpacked.transpose(0, 2, 1, 3).reshape(len(scales), -1)
     return rows[:outputs, :inputs].astype(float) * scales[:outputs, None]
 
 
@@ -52,121 +52,130 @@ def as_int8(matrix):
     if matrix.format != "int4":
         return matrix
     unpacked = int8_panels(matrix.arrays[0])
-    room = np.empty(unpacked.size + 64, np.int8)
-    first = -room.ctypes.data % 64
-    panels = room[first : first + unpacked.size]
+    buffer = np.empty(unpacked.size + 64, np.int8)
+    first = -buffer.ctypes.data % 64
+    panels = buffer[first : first + unpacked.size]
     panels[:] = unpacked
     return replace(matrix, format="int8", arrays=(panels, *matrix.arrays[1:]))
 
 
-def pair(model, isa=None, threads=1, keep=()):
-    """The engine in int4, and in int8 with the same numbers."""
+def int4_and_int8_engines(model, isa=None, threads=1, keep=()):
+    """Return the engine in int4, and in int8 with the same weights."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     source = getattr(model, "source_embedding", None)
     sizes = (model.vocabulary if source is None else source.num_embeddings, model.vocabulary)
     packed = pack(model.settings, *sizes, state.__getitem__, "int4", keep)
-    same = {name: as_int8(matrix) for name, matrix in packed.matrices.items()}
-    int8 = replace(packed, matrices=same, precision="int8")
-    return [NativeModel(model.settings, SYMBOLS, *sizes, one, threads, isa) for one in (packed, int8)]
+    int8_matrices = {name: as_int8(matrix) for name, matrix in packed.matrices.items()}
+    int8 = replace(packed, matrices=int8_matrices, precision="int8")
+    return [NativeModel(model.settings, SYMBOLS, *sizes, weights, threads, isa) for weights in (packed, int8)]
 
 
-@pytest.mark.parametrize("isa", usable())
-def test_M43_steps_have_the_bits_of_int8_with_the_same_numbers(isa):
+@pytest.mark.parametrize("isa", available_isas())
+def test_M43_steps_equal_int8_with_the_same_weights(isa):
     for keep in ((), ("output", "decoder.1.*")):
-        for int4, int8 in walk(*pair(MODEL, isa, keep=keep), sentences(5), 4):
+        for int4, int8 in step_both(*int4_and_int8_engines(MODEL, isa, keep=keep), sentences(5), 4):
             assert np.array_equal(int4.log_probs, int8.log_probs)
 
 
-def test_M43_a_decoder_only_model_has_the_bits_of_int8_with_the_same_numbers():
+def test_M43_decoder_only_search_equals_int8_with_the_same_weights():
     model = random_decoder(DecoderOnlySettings(layers=2, width=64, heads=4, max_length=40), vocabulary=97)
     prompts = sentences(6, seed=3, vocabulary=97)
-    one, other = (search(each, prompts, OPTIONS) for each in pair(model, keep=("output",)))
-    assert one == other
+    int4_results, int8_results = (
+        search(engine, prompts, OPTIONS) for engine in int4_and_int8_engines(model, keep=("output",))
+    )
+    assert int4_results == int8_results
 
 
-def test_an_int8_output_layer_of_a_decoder_only_model_gives_the_same_logits_one_by_one_and_all_at_once():
+def test_extra_tokens_equal_all_tokens_of_an_int8_output_layer():
     settings = DecoderOnlySettings(layers=2, width=64, heads=4, max_length=40)
-    _, model = pair(random_decoder(settings, vocabulary=97), keep=("output",))
+    _, model = int4_and_int8_engines(random_decoder(settings, vocabulary=97), keep=("output",))
     state = model.start(model.encode(sentences(4, seed=3, vocabulary=97)), 1)
     tokens = np.full(4, SYMBOLS.start)
-    wanted = np.tile(np.arange(97), (4, 1))
-    whole = model.step(tokens, state, Choice(count=1, all_tokens=True)).log_probs
-    each = model.step(tokens, state, Choice(count=1, extra_tokens=wanted)).log_probs[:, 1:]
-    assert np.abs(whole - each).max() < 2e-6
+    all_tokens = np.tile(np.arange(97), (4, 1))
+    log_probs = model.step(tokens, state, Choice(count=1, all_tokens=True)).log_probs
+    extra_log_probs = model.step(tokens, state, Choice(count=1, extra_tokens=all_tokens)).log_probs[:, 1:]
+    assert np.abs(log_probs - extra_log_probs).max() < 2e-6
 
 
-def test_M43_results_are_the_same_bits_alone_in_any_batch_and_on_any_threads():
-    sources = sentences(60, seed=1, longest=30, vocabulary=97)
-    single = native(MODEL, "int4")
+def test_M43_results_do_not_depend_on_batch_and_threads():
+    sources = sentences(60, seed=1, max_length=30, vocabulary=97)
+    single = native_model(MODEL, "int4")
     expected = [search(single, [source], OPTIONS)[0] for source in sources]
     for threads, budget in ((1, 4096), (2, 100), (3, 700)):
         options = replace(OPTIONS, batch_tokens=budget)
-        assert search(native(MODEL, "int4", threads, shared_width=1), sources, options) == expected
+        assert search(native_model(MODEL, "int4", threads, shared_width=1), sources, options) == expected
 
 
-def test_M43_a_shortlist_has_the_bits_of_int8_with_the_same_numbers():
+def test_M43_shortlisted_search_equals_int8_with_the_same_weights():
     rng = np.random.default_rng(0)
     lists = [np.sort(rng.choice(97, 9, replace=False)) for _ in range(97)]
     shortlist = Shortlist(
         np.arange(4, dtype=np.int32),
-        np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int32),
+        np.concatenate([[0], np.cumsum([len(tokens) for tokens in lists])]).astype(np.int32),
         np.concatenate(lists).astype(np.int32),
         vocabulary=97,
     )
     sources = sentences(8, seed=2, vocabulary=97)
-    one, other = (search(each.with_shortlist(shortlist), sources, OPTIONS) for each in pair(MODEL))
-    assert one == other
+    tokens, int8_results = (
+        search(engine.with_shortlist(shortlist), sources, OPTIONS) for engine in int4_and_int8_engines(MODEL)
+    )
+    assert tokens == int8_results
 
 
 @pytest.mark.numerical
-def test_M43_int4_is_near_float32_and_nearer_where_matrices_stay_int8():
+def test_M43_kept_int8_matrices_reduce_the_error():
     model = random_model(SHAPE.model_copy(update={"width": 64, "feed_forward": 128}))
-    exact, sources = native(model), sentences(6)
+    exact, sources = native_model(model), sentences(6)
 
     def error(keep):
-        near = native(model, "int4", keep=keep)
-        both = walk(exact, near, sources, 6)
-        return np.mean([np.abs(one.log_probs - two.log_probs).mean() for one, two in both])
+        rounded = native_model(model, "int4", keep=keep)
+        steps = step_both(exact, rounded, sources, 6)
+        return np.mean(
+            [
+                np.abs(exact_step.log_probs - rounded_step.log_probs).mean()
+                for exact_step, rounded_step in steps
+            ]
+        )
 
-    whole, kept, int8 = (error(keep) for keep in ((), ("output", "decoder.*"), ("*",)))
-    assert int8 < kept < whole < 0.3
+    all_int4, partly_int8, int8 = (error(keep) for keep in ((), ("output", "decoder.*"), ("*",)))
+    assert int8 < partly_int8 < all_int4 < 0.3
     assert int8 < 0.03
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (33, 70), (64, 256), (5, 1000)])
-def test_M43_an_error_is_half_a_step_at_most(outputs, inputs):
-    """Of the grid that spans the group, whose step is a whole number of the output's scale."""
+def test_M43_errors_are_at_most_half_a_step(outputs, inputs):
+    """The step is that of the grid that spans the group, an integer multiple of the output's scale."""
     rng = np.random.default_rng(inputs)
     weight = rng.normal(size=(outputs, inputs)) * np.exp(rng.normal(size=(outputs, 1)))
     weight[:, :: GROUP + 1] += 3 * rng.normal(size=weight[:, :: GROUP + 1].shape)
     weight = weight.astype(np.float32)
     panels, scales, _ = _core.pack_int4(weight)
-    off = np.abs(dequantised(panels, scales, outputs, inputs) - weight)
+    errors = np.abs(dequantised(panels, scales, outputs, inputs) - weight)
     np.testing.assert_allclose(scales[:outputs], np.abs(weight).max(1) / 127, rtol=1e-6)
     for first in range(0, inputs, GROUP):
         group = weight[:, first : first + GROUP]
         steps = np.clip(np.ceil(np.ptp(group, axis=1) / 15 / scales[:outputs] - 1e-4), 1, 16)
-        half = steps * scales[:outputs] / 2
-        assert (off[:, first : first + GROUP] ** 2).mean(1).max() <= (half**2).max() * 1.001
-        mean = np.sqrt((off[:, first : first + GROUP] ** 2).mean(1))
-        assert (mean <= half * 1.001).all()
+        half_step = steps * scales[:outputs] / 2
+        assert (errors[:, first : first + GROUP] ** 2).mean(1).max() <= (half_step**2).max() * 1.001
+        mean = np.sqrt((errors[:, first : first + GROUP] ** 2).mean(1))
+        assert (mean <= half_step * 1.001).all()
 
 
 @pytest.mark.numerical
-def test_M43_the_search_leaves_less_than_rounding_to_the_range():
-    """For normal weights: less than sixteen even levels from the least to the greatest of each group."""
+def test_M43_grid_search_beats_rounding_to_the_range():
+    """For normal weights the error is less than with 16 even levels over the range of each group."""
     weight = np.random.default_rng(0).normal(size=(64, 512)).astype(np.float32)
     panels, scales, _ = _core.pack_int4(weight)
-    off = dequantised(panels, scales, 64, 512) - weight
+    errors = dequantised(panels, scales, 64, 512) - weight
     groups = weight.reshape(64, -1, GROUP).astype(float)
-    least, step = groups.min(2, keepdims=True), np.ptp(groups, axis=2, keepdims=True) / 15
-    plain = np.rint((groups - least) / step) * step + least - groups
-    assert (off**2).mean() < (plain**2).mean()
+    minimum, step = groups.min(2, keepdims=True), np.ptp(groups, axis=2, keepdims=True) / 15
+    plain = np.rint((groups - minimum) / step) * step + minimum - groups
+    assert (errors**2).mean() < (plain**2).mean()
 
 
 @pytest.mark.parametrize("change", ["step", "middle", "number", "sum"])
-def test_M43_grids_and_sums_are_held_against_the_panels(change):
+def test_M43_grids_and_sums_are_checked(change):
     panels, scales, sums = _core.pack_int4(np.random.default_rng(0).normal(size=(40, 100)).astype(np.float32))
     _core.Matrix.int4(40, 100, panels, scales, sums)
     group = panels[INT4_GROUP[1] :]
@@ -183,12 +192,12 @@ def test_M43_grids_and_sums_are_held_against_the_panels(change):
         _core.Matrix.int4(40, 100, panels, scales, sums)
 
 
-def test_M43_arrays_of_other_sizes_are_refused():
+def test_M43_wrong_array_sizes_are_rejected():
     arrays = _core.pack_int4(np.ones((40, 100), np.float32))
-    for which in range(3):
-        cut = [array[:-1] if which == number else array for number, array in enumerate(arrays)]
-        with pytest.raises(ValueError, match=("panels", "scales", "sums")[which]):
-            _core.Matrix.int4(40, 100, *cut)
+    for index in range(3):
+        truncated = [array[:-1] if index == i else array for i, array in enumerate(arrays)]
+        with pytest.raises(ValueError, match=("panels", "scales", "sums")[index]):
+            _core.Matrix.int4(40, 100, *truncated)
     with pytest.raises(ValueError, match=r"65537 inputs.* at most 65536"):
         _core.pack_int4(np.zeros((1, 65537), dtype=np.float32))
 
@@ -211,7 +220,7 @@ def folder(original, tmp_path):
     return tmp_path / "int4"
 
 
-def test_M43_a_folder_translates_as_the_engine_in_int4(original, tmp_path, capsys):
+def test_M43_int4_folder_equals_the_engine_in_int4(original, tmp_path, capsys):
     with pytest.raises(SystemExit) as end:
         main(["convert", "--int4", str(original), str(tmp_path / "made")])
     assert end.value.code == 0
@@ -219,8 +228,8 @@ def test_M43_a_folder_translates_as_the_engine_in_int4(original, tmp_path, capsy
     loaded, expected = uwaga.load(tmp_path / "made"), uwaga.load(original, dtype="int4")
     assert loaded.decoder.precision == expected.decoder.precision == "int4"
     shared = uwaga.load(tmp_path / "made", memory="shared")
-    answers = [one.translate(tiny.ENGLISH, beam=3) for one in (loaded, expected, shared)]
-    assert answers[0] == answers[1] == answers[2]
+    translations = [translator.translate(tiny.ENGLISH, beam=3) for translator in (loaded, expected, shared)]
+    assert translations[0] == translations[1] == translations[2]
     with pytest.raises(SystemExit):
         main(["info", str(tmp_path / "made")])
     assert "(I4, F32)" in capsys.readouterr().out
@@ -229,10 +238,10 @@ def test_M43_a_folder_translates_as_the_engine_in_int4(original, tmp_path, capsy
     assert end.value.code == 1
 
 
-def test_M43_a_folder_keeps_matrices_in_int8(folder):
-    forms = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
-    assert {name for name, form in forms.items() if form == "int8"} == {"output"}
-    assert set(forms.values()) == {"int4", "int8"}
+def test_M43_folder_keeps_matrices_in_int8(folder):
+    formats = {name: matrix.format for name, matrix in read_quantised(folder).packed.matrices.items()}
+    assert {name for name, format_ in formats.items() if format_ == "int8"} == {"output"}
+    assert set(formats.values()) == {"int4", "int8"}
     with pytest.raises(SettingsError, match="int8 needs the model that it was made of"):
         uwaga.load(folder, dtype="int8")
     with pytest.raises(SettingsError, match="int4 are the native engine's"):
@@ -241,22 +250,22 @@ def test_M43_a_folder_keeps_matrices_in_int8(folder):
         quantise(folder, folder.parent / "again", precision="int4")
 
 
-def edited(folder, change):
+def edit_config(folder, change):
     config = json.loads((folder / CONFIG).read_text())
     change(config)
     (folder / CONFIG).write_text(json.dumps(config))
 
 
-def rewritten(folder, change):
-    """Other tensors, and a configuration that knows their size and checksum."""
+def rewrite_weights(folder, change):
+    """Change the tensors, with their size and checksum in the configuration."""
     import hashlib
 
-    tensors = {name: np.array(one.values) for name, one in open_tensors(folder / WEIGHTS).items()}
+    tensors = {name: np.array(tensor.values) for name, tensor in open_tensors(folder / WEIGHTS).items()}
     change(tensors)
     content = aligned_bytes(tensors)
     (folder / WEIGHTS).write_bytes(content)
-    stated = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    edited(folder, lambda config: config["weights"].update(stated))
+    metadata = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    edit_config(folder, lambda config: config["weights"].update(metadata))
 
 
 INNER = "encoder.0.feed_forward.inner"
@@ -277,8 +286,8 @@ PANELS = f"{INNER}:panels"
         (lambda tensors: tensors[f"{INNER}:sums"].__setitem__(0, 1), ["sums: do not match"]),
     ],
 )
-def test_M43_damaged_weights_are_refused_by_name(folder, change, words):
-    rewritten(folder, change)
+def test_M43_damaged_weights_are_rejected(folder, change, words):
+    rewrite_weights(folder, change)
     with pytest.raises(ModelError) as error:
         uwaga.load(folder)
     for word in (str(folder), *words):
@@ -297,8 +306,8 @@ def test_M43_damaged_weights_are_refused_by_name(folder, change, words):
         (lambda config: config["model"].update(feed_forward=2**40), [WEIGHTS, "asks for"]),
     ],
 )
-def test_M43_what_config_says_is_held_against_the_files(folder, change, words):
-    edited(folder, change)
+def test_M43_config_is_checked_against_the_files(folder, change, words):
+    edit_config(folder, change)
     with pytest.raises(ModelError) as error:
         uwaga.load(folder)
     for word in (str(folder), *words):

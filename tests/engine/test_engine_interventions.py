@@ -1,4 +1,4 @@
-"""Edited attention on the engine: torch's numbers, the same bits in steps, in batches and recorded."""
+"""Edited attention on the engine: equality with torch, and in steps, batches and recordings."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_models import SYMBOLS, native, random_model, sentences, shapes
-from precision import close_for
+from native_models import SYMBOLS, native_model, random_model, sentences, transformer_settings
+from precision import tolerance
 from prompted_models import native_decoder, prompts, random_decoder
 
 from uwaga.decoder import Choice
-from uwaga.engine.interventions import KINDS, REPLACEMENTS, Heads, Positions
+from uwaga.engine.interventions import ATTENTION_KINDS, REPLACEMENTS, Heads, Positions
 from uwaga.errors import SettingsError
 from uwaga.models.interventions import with_interventions
 from uwaga.search import SearchOptions, search
@@ -27,14 +27,14 @@ MODEL = random_model(BASE, spread=2.0)
 SOURCES, TARGETS = sentences(5, seed=3), sentences(5, seed=4)
 
 
-def fed(targets):
+def decoder_inputs(targets):
     return [[SYMBOLS.start, *target[:-1]] for target in targets]
 
 
-def drawn(settings: TransformerSettings, source: int, target: int, rng: np.random.Generator):
+def random_interventions(settings: TransformerSettings, source: int, target: int, rng: np.random.Generator):
     """Draw one to three interventions for a sentence with these lengths."""
-    kinds = [kind for kind in KINDS if kind != "decoder" or settings.self_attention == "attention"]
-    made = []
+    kinds = [kind for kind in ATTENTION_KINDS if kind != "decoder" or settings.self_attention == "attention"]
+    interventions = []
     for _ in range(rng.integers(1, 4)):
         kind = kinds[rng.integers(len(kinds))]
         encoder = kind == "encoder"
@@ -44,10 +44,15 @@ def drawn(settings: TransformerSettings, source: int, target: int, rng: np.rando
             kind
         ]
         head = None if rng.random() < 0.3 else int(rng.integers(1, heads + 1))
-        seen = np.tril(np.ones((rows, columns))) if kind == "decoder" else np.ones((rows, columns))
-        table = rng.random((heads if head is None else 1, rows, columns)) * seen
-        choices = [None, table, table[0], *(one for one in REPLACEMENTS if one != "alone" or head)]
-        made.append(
+        visible = np.tril(np.ones((rows, columns))) if kind == "decoder" else np.ones((rows, columns))
+        table = rng.random((heads if head is None else 1, rows, columns)) * visible
+        choices = [
+            None,
+            table,
+            table[0],
+            *(replacement for replacement in REPLACEMENTS if replacement != "alone" or head),
+        ]
+        interventions.append(
             Heads(
                 kind,
                 None if rng.random() < 0.3 else int(rng.integers(1, layers + 1)),
@@ -59,47 +64,51 @@ def drawn(settings: TransformerSettings, source: int, target: int, rng: np.rando
         )
     if settings.positions != "relative" and rng.random() < 0.4:
         side = "source" if rng.random() < 0.5 else "target"
-        made.append(Positions(side, tuple(int(at) for at in rng.permutation(min(source, target)))))
-    return made
+        interventions.append(
+            Positions(side, tuple(int(position) for position in rng.permutation(min(source, target))))
+        )
+    return interventions
 
 
 def check_torch(shape: TransformerSettings, seed: int) -> None:
     model, rng = random_model(shape, seed), np.random.default_rng(seed)
     [source], [target] = sentences(1, seed), sentences(1, seed + 1)
-    interventions = drawn(shape, len(source), len(target), rng)
-    ours, theirs = native(model).edited(*interventions), with_interventions(model, interventions)
-    [mine], [wanted] = (each.attentions([source], fed([target])) for each in (ours, theirs))
-    for name in KINDS:
-        one, other = getattr(mine, name), getattr(wanted, name)
-        if other is not None:
-            np.testing.assert_allclose(one, other, atol=1e-4)
-    scores = step_scorer(ours)([source], [target]), parallel_scorer(theirs)([source], [target])
+    interventions = random_interventions(shape, len(source), len(target), rng)
+    engine, torch_model = native_model(model).edited(*interventions), with_interventions(model, interventions)
+    [actual], [expected] = (
+        edited_model.attentions([source], decoder_inputs([target])) for edited_model in (engine, torch_model)
+    )
+    for name in ATTENTION_KINDS:
+        actual_matrices, expected_matrices = getattr(actual, name), getattr(expected, name)
+        if expected_matrices is not None:
+            np.testing.assert_allclose(actual_matrices, expected_matrices, atol=1e-4)
+    scores = step_scorer(engine)([source], [target]), parallel_scorer(torch_model)([source], [target])
     np.testing.assert_allclose(*scores, atol=1e-3, rtol=1e-4)
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(shapes(), st.integers(0, 10_000))
-def test_random_edits_are_those_of_torch(shape, seed):
+@given(transformer_settings(), st.integers(0, 10_000))
+def test_random_edits_equal_torch(shape, seed):
     check_torch(shape, seed)
 
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(shapes(), st.integers(0, 10_000))
-def test_200_random_edits_are_those_of_torch(shape, seed):
+@given(transformer_settings(), st.integers(0, 10_000))
+def test_200_random_edits_equal_torch(shape, seed):
     check_torch(shape, seed)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
-def test_without_an_edit_no_bit_changes(precision):
-    plain = native(MODEL, precision)
-    same = plain.edited(), plain.edited(Heads("cross", 1)), plain.edited(Positions("source", (0, 1, 2)))
+def test_empty_edits_change_nothing(precision):
+    plain = native_model(MODEL, precision)
+    unchanged = plain.edited(), plain.edited(Heads("cross", 1)), plain.edited(Positions("source", (0, 1, 2)))
     options = SearchOptions(beam=3, max_length=12)
-    wanted = search(plain, SOURCES, options)
-    for model in same:
-        found = search(model, SOURCES, options)
-        assert [(each.tokens, each.token_scores) for each in found[0]] == [
-            (each.tokens, each.token_scores) for each in wanted[0]
+    expected = search(plain, SOURCES, options)
+    for model in unchanged:
+        results = search(model, SOURCES, options)
+        assert [(hypothesis.tokens, hypothesis.token_scores) for hypothesis in results[0]] == [
+            (hypothesis.tokens, hypothesis.token_scores) for hypothesis in expected[0]
         ]
 
 
@@ -112,67 +121,77 @@ EDITS = [
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_sentence_alone_and_in_a_batch_have_the_same_bits(precision, threads):
-    model = native(MODEL, precision, threads=threads).edited(*EDITS)
-    together = step_scorer(model)(SOURCES, TARGETS)
-    alone = [
+def test_edited_results_do_not_depend_on_the_batch(precision, threads):
+    model = native_model(MODEL, precision, threads=threads).edited(*EDITS)
+    joint = step_scorer(model)(SOURCES, TARGETS)
+    separate = [
         step_scorer(model)([source], [target])[0] for source, target in zip(SOURCES, TARGETS, strict=True)
     ]
-    assert together == alone
-    maps = model.attentions(SOURCES, fed(TARGETS))
-    for source, target, found in zip(SOURCES, TARGETS, maps, strict=True):
-        [own] = model.attentions([source], fed([target]))
-        assert all(np.array_equal(getattr(own, kind), getattr(found, kind)) for kind in KINDS)
+    assert joint == separate
+    maps = model.attentions(SOURCES, decoder_inputs(TARGETS))
+    for source, target, attentions in zip(SOURCES, TARGETS, maps, strict=True):
+        [separate_attentions] = model.attentions([source], decoder_inputs([target]))
+        assert all(
+            np.array_equal(getattr(separate_attentions, kind), getattr(attentions, kind))
+            for kind in ATTENTION_KINDS
+        )
         state = model.start(model.encode([source]), 1)
-        for at, token in enumerate(fed([target])[0]):
+        for position, token in enumerate(decoder_inputs([target])[0]):
             step = model.step(np.array([token]), state, Choice(count=1, attention=True))
             state = step.state
-            np.testing.assert_allclose(step.attention[0], found.cross[-1, :, at].mean(0), **close_for(1.0))
+            np.testing.assert_allclose(
+                step.attention[0], attentions.cross[-1, :, position].mean(0), **tolerance(1.0)
+            )
 
 
-def test_the_weights_are_those_of_the_edit():
+def test_edited_weights():
     [source], [target] = SOURCES[:1], TARGETS[:1]
     mask = np.ones((len(target), len(source)), dtype=bool)
     mask[:, 1] = mask[2] = False
-    [found] = (
-        native(MODEL)
+    [attentions] = (
+        native_model(MODEL)
         .edited(
             Heads("encoder", 1, 2, "alone"), Heads("cross", 1, 1, mask=mask), Heads("cross", 2, 2, scale=0.0)
         )
-        .attentions([source], fed([target]))
+        .attentions([source], decoder_inputs([target]))
     )
     np.testing.assert_array_equal(
-        found.encoder[0].sum(-1) > 0.5, np.broadcast_to([[False], [True]], (2, len(source)))
+        attentions.encoder[0].sum(-1) > 0.5, np.broadcast_to([[False], [True]], (2, len(source)))
     )
-    assert not found.cross[0, 0, :, 1].any() and not found.cross[0, 0, 2].any()
-    np.testing.assert_allclose(found.cross[0, 0, [0, 1]].sum(-1), 1.0, atol=1e-5)
-    np.testing.assert_allclose(found.cross[1, 1], 1 / len(source), atol=1e-6)
+    assert not attentions.cross[0, 0, :, 1].any() and not attentions.cross[0, 0, 2].any()
+    np.testing.assert_allclose(attentions.cross[0, 0, [0, 1]].sum(-1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(attentions.cross[1, 1], 1 / len(source), atol=1e-6)
 
 
-def test_edits_add_up_and_share_the_encoded_sources():
-    plain = native(MODEL).keeping_sources()
-    once = plain.edited(EDITS[0]).edited(*EDITS[1:])
-    assert step_scorer(once)(SOURCES, TARGETS) == step_scorer(native(MODEL).edited(*EDITS))(SOURCES, TARGETS)
+def test_edits_accumulate_and_share_encoded_sources():
+    plain = native_model(MODEL).caching_sources()
+    edited_twice = plain.edited(EDITS[0]).edited(*EDITS[1:])
+    assert step_scorer(edited_twice)(SOURCES, TARGETS) == step_scorer(native_model(MODEL).edited(*EDITS))(
+        SOURCES, TARGETS
+    )
     scores = [
-        step_scorer(each.edited(*EDITS[1:]))(SOURCES, TARGETS) for each in (plain, plain, native(MODEL))
+        step_scorer(model.edited(*EDITS[1:]))(SOURCES, TARGETS)
+        for model in (plain, plain, native_model(MODEL))
     ]
     assert scores[0] == scores[1] == scores[2]
-    assert step_scorer(plain)(SOURCES, TARGETS) == step_scorer(native(MODEL))(SOURCES, TARGETS)
+    assert step_scorer(plain)(SOURCES, TARGETS) == step_scorer(native_model(MODEL))(SOURCES, TARGETS)
 
 
-def test_a_decoder_alone_is_edited_too():
+def test_edits_of_decoder_only_models():
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
     model = native_decoder(random_decoder(shape, 1))
-    given = prompts(3, 1)
-    [found] = model.edited(Heads("decoder", 1, 2, "uniform")).attentions(given[:1], [[SYMBOLS.start, 5, 4]])
-    size = found.decoder.shape[-1]
-    seen = np.tril(np.ones((size, size)))
-    np.testing.assert_allclose(found.decoder[0, 1], seen / seen.sum(-1, keepdims=True), atol=1e-6)
+    sources = prompts(3, 1)
+    [attentions] = model.edited(Heads("decoder", 1, 2, "uniform")).attentions(
+        sources[:1], [[SYMBOLS.start, 5, 4]]
+    )
+    size = attentions.decoder.shape[-1]
+    visible = np.tril(np.ones((size, size)))
+    np.testing.assert_allclose(attentions.decoder[0, 1], visible / visible.sum(-1, keepdims=True), atol=1e-6)
     with pytest.raises(SettingsError, match="no cross attention"):
         model.edited(Heads("cross", 1))
 
 
-EVERY = np.random.default_rng(3).random((2, 40, 40))
+TABLE = np.random.default_rng(3).random((2, 40, 40))
 
 
 @pytest.mark.parametrize(
@@ -181,24 +200,30 @@ EVERY = np.random.default_rng(3).random((2, 40, 40))
         [Heads("decoder", None, 2, "uniform")],
         [Heads("decoder", 2, 1, "alone"), Heads("decoder", 1, None, "diagonal")],
         [Heads("decoder", 1, None, "silent")],
-        [Heads("decoder", 2, weights=np.tril(EVERY)), Heads("decoder", 1, 1, mask=EVERY[0] < 0.7)],
+        [Heads("decoder", 2, weights=np.tril(TABLE)), Heads("decoder", 1, 1, mask=TABLE[0] < 0.7)],
         [Heads("decoder", 1, 2, scale=0.3), Positions("target", (3, 1, 0, 2))],
     ],
     ids=["uniform", "alone", "silent", "tables", "positions"],
 )
-def test_a_decoder_alone_is_edited_as_in_torch(edits):
+def test_edits_of_decoder_only_models_equal_torch(edits):
     shape = DecoderOnlySettings(layers=2, width=24, heads=2, feed_forward=36, max_length=40, dropout=0.0)
     model = random_decoder(shape, 1)
-    ours, theirs = native_decoder(model).edited(*edits), with_interventions(model, edits)
-    given = [(*prompt, 5) for prompt in prompts(3, 1)]  # ends in no padding
+    engine, torch_model = native_decoder(model).edited(*edits), with_interventions(model, edits)
+    sources = [(*prompt, 5) for prompt in prompts(3, 1)]  # does not end in padding
     continued = [[5, 4, 3], [6, 3], [3]]
-    for prompt, target in zip(given, continued, strict=True):
-        [mine], [wanted] = (each.attentions([prompt], [[SYMBOLS.start, *target]]) for each in (ours, theirs))
-        np.testing.assert_allclose(mine.decoder, wanted.decoder, atol=1e-4)
-    scores = [np.concatenate(step_scorer(each)(given, continued)) for each in (ours, theirs)]
-    scores.append(np.concatenate(parallel_scorer(theirs)(given, continued)))
-    for one in scores[:2]:
-        np.testing.assert_allclose(one, scores[2], atol=1e-3, rtol=1e-4)
+    for prompt, target in zip(sources, continued, strict=True):
+        [actual], [expected] = (
+            edited_model.attentions([prompt], [[SYMBOLS.start, *target]])
+            for edited_model in (engine, torch_model)
+        )
+        np.testing.assert_allclose(actual.decoder, expected.decoder, atol=1e-4)
+    scores = [
+        np.concatenate(step_scorer(edited_model)(sources, continued))
+        for edited_model in (engine, torch_model)
+    ]
+    scores.append(np.concatenate(parallel_scorer(torch_model)(sources, continued)))
+    for step_scores in scores[:2]:
+        np.testing.assert_allclose(step_scores, scores[2], atol=1e-3, rtol=1e-4)
     for kind in ("cross", "encoder"):
         with pytest.raises(SettingsError, match=f"no {kind} attention"):
             with_interventions(model, [Heads(kind, 1)])
@@ -220,15 +245,15 @@ def test_a_decoder_alone_is_edited_as_in_torch(edits):
         (Positions("middle", (0,)), "side 'middle'"),
     ],
 )
-def test_an_edit_that_the_model_lacks_is_refused_by_name(edit, message):
+def test_invalid_edits_are_rejected(edit, message):
     with pytest.raises(SettingsError, match=message):
-        native(MODEL).edited(edit)
+        native_model(MODEL).edited(edit)
 
 
-def test_a_table_of_another_sentence_is_refused_and_the_model_stays_usable():
-    for kind in KINDS:
-        model = native(MODEL).edited(Heads(kind, 1, weights=np.ones((2, 2))))
+def test_tables_of_another_sentence_are_rejected():
+    for kind in ATTENTION_KINDS:
+        model = native_model(MODEL).edited(Heads(kind, 1, weights=np.ones((2, 2))))
         with pytest.raises(SettingsError, match=f"2 rows and 2 columns for {kind} attention does not fit"):
             step_scorer(model)(SOURCES[:1], TARGETS[:1])
         with pytest.raises(SettingsError, match="does not fit"):
-            model.attentions(SOURCES[:1], fed(TARGETS[:1]))
+            model.attentions(SOURCES[:1], decoder_inputs(TARGETS[:1]))

@@ -1,4 +1,4 @@
-"""Logits that overflow: every search gives a translation, or an error that names the model's weights."""
+"""Overflowing logits: searches return a translation or raise an error about the model's weights."""
 
 import marian_students
 import numpy as np
@@ -6,21 +6,21 @@ import pytest
 from overflowing_models import PRECISIONS, check_overflow
 
 import uwaga
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 from uwaga.errors import ModelError
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("isa", usable())
-def test_no_kernel_chooses_from_nothing_where_logits_overflow(precision, isa):
+@pytest.mark.parametrize("isa", available_isas())
+def test_overflowing_logits(precision, isa):
     rng = np.random.default_rng(PRECISIONS.index(precision))
     for _ in range(5):
         check_overflow(rng, isa, precision)
 
 
-def test_large_weights_of_listed_tokens_are_refused_by_every_search(tmp_path, monkeypatch):
-    """A Firefox model whose rows 5 and 39, of tokens in every list, are finite and overflow."""
+def test_overflowing_weights_of_listed_tokens_raise(tmp_path, monkeypatch):
+    """In a Firefox model, rows 5 and 39, of tokens in all lists, are finite but overflow."""
     random_weights = marian_students.random_weights
 
     def large_rows(*arguments):

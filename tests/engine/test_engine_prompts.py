@@ -1,4 +1,4 @@
-"""Decoders without a source on the engine: torch's numbers and tokens, and the same bits in any company."""
+"""Decoder-only models on the engine: equality with torch, and bit-identical results in any batch."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -10,13 +10,20 @@ import pytest
 import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from native_models import SYMBOLS, WHOLE, walk
-from precision import close_for
-from prompted_models import FAMILIES, decoder_only, family, native_decoder, prompts, random_decoder
+from native_models import ALL_TOKENS, SYMBOLS, step_both
+from precision import tolerance
+from prompted_models import (
+    FAMILIES,
+    decoder_only_settings,
+    family_settings,
+    native_decoder,
+    prompts,
+    random_decoder,
+)
 
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel, Shortlist, _core
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 from uwaga.engine.layout import products
 from uwaga.engine.packing import pack
 from uwaga.engine.product import weight_name
@@ -38,10 +45,10 @@ GPT2 = DecoderOnlySettings(
 )
 MODEL = random_decoder(GPT2, spread=2.0, vocabulary=97)
 MODELS = {"gpt2": MODEL} | {
-    name: random_decoder(family(name), spread=1.5, vocabulary=97) for name in FAMILIES
+    name: random_decoder(family_settings(name), spread=1.5, vocabulary=97) for name in FAMILIES
 }
-PROMPTS = prompts(200, seed=1, longest=28, vocabulary=97)
-WAYS = {
+PROMPTS = prompts(200, seed=1, max_length=28, vocabulary=97)
+OPTIONS = {
     "greedy": SearchOptions(beam=1, max_length=10),
     "beam": SearchOptions(beam=4, nbest=2, max_length=10),
     "samples": SearchOptions(sample=True, nbest=2, max_length=10, top_p=0.9, seed=4),
@@ -54,90 +61,101 @@ def engine(precision="float32", threads=1, shared_width=384, name="gpt2"):
     return native_decoder(MODELS[name], precision, threads, shared_width=shared_width)
 
 
-def worst(model, other, given, steps=5):
-    both = walk(model, other, given, steps, start=None)
-    return max(np.abs(a.log_probs - b.log_probs).max() for a, b in both)
+def max_difference(model, other, sources, steps=5):
+    pairs = step_both(model, other, sources, steps, start=None)
+    return max(np.abs(a.log_probs - b.log_probs).max() for a, b in pairs)
 
 
-def spelt(model, prompt, behind=()):
-    """The log-probabilities behind a prompt that is read token by token."""
+def log_probs_token_by_token(model, prompt, continuation=()):
+    """Return the log-probabilities after a prompt that is read token by token."""
     state = model.start(model.encode([prompt[:1]]), 1)
-    for token in (SYMBOLS.start, *prompt[1:], *behind):
-        made = model.step(np.array([token]), state, WHOLE)
-        state = made.state
-    return made.log_probs[0]
-
-
-def following(model, given):
-    """The log-probabilities of three steps behind prompts, two rows each."""
-    state, made = model.start(model.encode(given), 2), []
-    for token in (SYMBOLS.start, 4, 5):
-        step = model.step(np.full(2 * len(given), token), state, WHOLE)
+    for token in (SYMBOLS.start, *prompt[1:], *continuation):
+        step = model.step(np.array([token]), state, ALL_TOKENS)
         state = step.state
-        made.append(step.log_probs)
-    return np.stack(made, 1)
+    return step.log_probs[0]
+
+
+def log_probs_of_three_steps(model, sources):
+    """Return the log-probabilities of three steps after prompts, with two rows each."""
+    state, log_probs = model.start(model.encode(sources), 2), []
+    for token in (SYMBOLS.start, 4, 5):
+        step = model.step(np.full(2 * len(sources), token), state, ALL_TOKENS)
+        state = step.state
+        log_probs.append(step.log_probs)
+    return np.stack(log_probs, 1)
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(decoder_only(), st.integers(0, 1000))
+@given(decoder_only_settings(), st.integers(0, 1000))
 @example(GPT2.model_copy(update={"max_length": 24}), 0)
-def test_M18_log_probabilities_are_torchs_for_every_setting(shape, seed):
+def test_M18_log_probs_equal_torch(shape, seed):
     model = random_decoder(shape, seed)
-    assert worst(model, native_decoder(model), prompts(4, seed)) < 1e-4
+    assert max_difference(model, native_decoder(model), prompts(4, seed)) < 1e-4
 
 
-@pytest.mark.parametrize("isa", usable())
+@pytest.mark.parametrize("isa", available_isas())
 @pytest.mark.parametrize("name", MODELS)
-def test_M18_every_instruction_set_gives_torchs_numbers(name, isa):
-    assert worst(MODELS[name], native_decoder(MODELS[name], isa=isa), PROMPTS[:5]) < 1e-4
+def test_M18_log_probs_of_all_instruction_sets_equal_torch(name, isa):
+    assert max_difference(MODELS[name], native_decoder(MODELS[name], isa=isa), PROMPTS[:5]) < 1e-4
 
 
-@pytest.mark.parametrize("way", sorted(WAYS))
-def test_M18_tokens_are_torchs(way):
-    """Sampled ones too: the draws are the search's."""
-    ours, theirs = (search(model, PROMPTS[:40], WAYS[way]) for model in (engine(), MODEL))
-    for one, other in zip(ours, theirs, strict=True):
-        assert [way.tokens for way in one] == [way.tokens for way in other]
-        scores = [way.score for way in other]
-        np.testing.assert_allclose([way.score for way in one], scores, **close_for(scores))
+@pytest.mark.parametrize("search_kind", sorted(OPTIONS))
+def test_M18_search_equals_torch(search_kind):
+    """Sampled tokens are equal too, since the search makes the draws."""
+    engine_results, torch_results = (
+        search(model, PROMPTS[:40], OPTIONS[search_kind]) for model in (engine(), MODEL)
+    )
+    for nbest, expected_nbest in zip(engine_results, torch_results, strict=True):
+        assert [search_kind.tokens for search_kind in nbest] == [
+            search_kind.tokens for search_kind in expected_nbest
+        ]
+        scores = [search_kind.score for search_kind in expected_nbest]
+        np.testing.assert_allclose([search_kind.score for search_kind in nbest], scores, **tolerance(scores))
 
 
 def unspread(model):
-    """The engine in int8 without spread inputs."""
+    """Return the engine in int8 without spread inputs."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     sizes = (model.vocabulary, model.vocabulary)
     packed = pack(model.settings, *sizes, state.__getitem__, "int8")
     matrices = dict(packed.matrices)
     for product in products(model.settings, *sizes):
-        whole = np.concatenate([state[weight_name(part)] for part in product.parts])
-        arrays = _core.pack_int8(whole, 127)
+        weight = np.concatenate([state[weight_name(part)] for part in product.parts])
+        arrays = _core.pack_int8(weight, 127)
         matrices[product.name] = replace(matrices[product.name], arrays=arrays, spread=False)
     return NativeModel(model.settings, SYMBOLS, *sizes, replace(packed, matrices=matrices))
 
 
-def test_a_few_large_inputs_cost_int8_little():
-    model = random_decoder(family("llama", width=144, feed_forward=96), vocabulary=97)
+def test_int8_with_a_few_large_inputs():
+    model = random_decoder(family_settings("llama", width=144, feed_forward=96), vocabulary=97)
     with torch.no_grad():
         for block in model.decoder:
             for norm in (block.attention_norm, block.feed_forward_norm):
                 norm.weight[[7, 70]] *= 100
-    given = prompts(30, seed=4, longest=20, vocabulary=97)
+    sources = prompts(30, seed=4, max_length=20, vocabulary=97)
 
     def error(rounded):
-        both = walk(native_decoder(model), rounded, given, 2, start=None)
-        return float(np.mean([np.abs(one.log_probs - other.log_probs).mean() for one, other in both]))
+        pairs = step_both(native_decoder(model), rounded, sources, 2, start=None)
+        return float(
+            np.mean(
+                [
+                    np.abs(exact_step.log_probs - rounded_step.log_probs).mean()
+                    for exact_step, rounded_step in pairs
+                ]
+            )
+        )
 
     assert error(native_decoder(model, "int8")) < 0.7 * error(unspread(model))
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_int8_and_bfloat16_are_near_float32(name):
-    shape = GPT2.model_copy(update={"width": 96}) if name == "gpt2" else family(name, width=96)
+    shape = GPT2.model_copy(update={"width": 96}) if name == "gpt2" else family_settings(name, width=96)
     model = random_decoder(shape)
     exact = native_decoder(model)
     for precision, bound in (("bfloat16", 0.02), ("int8", 0.03 if name == "gpt2" else 0.05)):
-        near = native_decoder(model, precision)
-        steps = walk(exact, near, prompts(6), 6, start=None)
+        rounded = native_decoder(model, precision)
+        steps = step_both(exact, rounded, prompts(6), 6, start=None)
         assert 0 < np.mean([np.abs(a.log_probs - b.log_probs).mean() for a, b in steps]) < bound
 
 
@@ -149,72 +167,92 @@ def test_int8_and_bfloat16_are_near_float32(name):
     st.lists(st.integers(0, 96), max_size=3),
     st.integers(1, 3),
 )
-def test_a_prompt_read_as_a_block_is_read_token_by_token_to_the_bit(name, precision, prompt, behind, threads):
+def test_prompt_blocks_equal_token_by_token_steps(name, precision, prompt, continuation, threads):
     model = engine(precision, threads, 1, name)
     state = model.start(model.encode([PROMPTS[0], prompt]), 1)
-    for token in (SYMBOLS.start, *behind):
-        made = model.step(np.array([token, token]), state, WHOLE)
-        state = made.state
-    assert np.array_equal(made.log_probs[1], spelt(engine(precision, name=name), prompt, behind))
+    for token in (SYMBOLS.start, *continuation):
+        step = model.step(np.array([token, token]), state, ALL_TOKENS)
+        state = step.state
+    assert np.array_equal(
+        step.log_probs[1], log_probs_token_by_token(engine(precision, name=name), prompt, continuation)
+    )
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("name", ["gpt2", "gemma2"])
-def test_prompts_of_several_blocks_are_read_alike(name, precision):
-    """A thread takes 256 tokens at a time: here prompts begin, go on and end in any of them."""
+def test_prompts_of_several_blocks(name, precision):
+    """A thread processes blocks of 256 tokens; prompts start, continue and end in any of them."""
     shape = MODELS[name].settings.model_copy(update={"max_length": 700, "layers": 2})
     model = random_decoder(shape, vocabulary=97)
     rng = np.random.default_rng(5)
-    long = [rng.integers(0, 97, length).tolist() for length in (600, 1, 257, 256, 2, 31, 300)]
+    long_prompts = [rng.integers(0, 97, length).tolist() for length in (600, 1, 257, 256, 2, 31, 300)]
     single = native_decoder(model, precision)
-    apart = [single.step(np.zeros(1, int), single.start(single.encode([one]), 1), WHOLE) for one in long]
-    assert np.array_equal(apart[0].log_probs[0], spelt(single, long[0]))
+    separate = [
+        single.step(np.zeros(1, int), single.start(single.encode([prompt]), 1), ALL_TOKENS)
+        for prompt in long_prompts
+    ]
+    assert np.array_equal(separate[0].log_probs[0], log_probs_token_by_token(single, long_prompts[0]))
     for threads in (1, 2, 4):
-        several = native_decoder(model, precision, threads)
-        found = several.step(np.zeros(7, int), several.start(several.encode(long), 1), WHOLE)
-        assert np.array_equal(found.log_probs, np.concatenate([step.log_probs for step in apart]))
+        parallel = native_decoder(model, precision, threads)
+        step = parallel.step(np.zeros(7, int), parallel.start(parallel.encode(long_prompts), 1), ALL_TOKENS)
+        assert np.array_equal(step.log_probs, np.concatenate([step.log_probs for step in separate]))
 
 
 @pytest.mark.parametrize("name", ["gpt2", "gemma2", "gemma3"])
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_prompts_that_begin_alike_are_read_as_alone(name, precision):
-    """Beginnings within beginnings, of any length, equal prompts, and prompts that another one goes on."""
+def test_prompts_with_shared_prefixes(name, precision):
+    """Nested prefixes of any length, equal prompts, and prompts that are prefixes of others."""
     rng = np.random.default_rng(6)
     shape = MODELS[name].settings.model_copy(update={"max_length": 200})
     model = random_decoder(shape, vocabulary=97)
     template = rng.integers(0, 97, 100).tolist()
     texts = [rng.integers(0, 97, length).tolist() for length in (1, 2, 20, 20, 33)]
-    for kept in (15, 16, 17, 60, 61, 100):
-        texts += [template[:kept] + rng.integers(0, 97, own).tolist() for own in (0, 1, 30)]
+    for prefix_length in (15, 16, 17, 60, 61, 100):
+        texts += [
+            template[:prefix_length] + rng.integers(0, 97, suffix_length).tolist()
+            for suffix_length in (0, 1, 30)
+        ]
     nested = template + rng.integers(0, 97, 40).tolist()
     texts += [[*nested, 5], [*nested, 6, 7], nested, nested, [9]]
-    expected = np.concatenate([following(native_decoder(model, precision), [text]) for text in texts])
+    expected = np.concatenate(
+        [log_probs_of_three_steps(native_decoder(model, precision), [text]) for text in texts]
+    )
     for threads in (1, 2, 3):
         order = rng.permutation(len(texts))
-        found = following(native_decoder(model, precision, threads), [texts[number] for number in order])
+        log_probs = log_probs_of_three_steps(
+            native_decoder(model, precision, threads), [texts[index] for index in order]
+        )
         rows = (2 * order[:, None] + np.arange(2)).ravel()
-        assert np.array_equal(found, expected[rows])
+        assert np.array_equal(log_probs, expected[rows])
 
 
-def test_a_beginning_outlives_the_sentences_that_share_it():
-    """The keys that several prompts share stay until the last of them is done."""
+def test_shared_prefix_outlives_its_sentences():
+    """Keys shared by several prompts are retained until the last of these finishes."""
     model = engine("int8", name="gemma3")
-    texts = [(*range(1, 31), own) for own in (40, 41, 42)]
-    alone = [search(model, [text], WAYS["beam"])[0] for text in texts]
+    texts = [(*range(1, 31), last_token) for last_token in (40, 41, 42)]
+    expected_results = [search(model, [text], OPTIONS["beam"])[0] for text in texts]
     state = model.start(model.encode(texts), 1)
     state = model.step(np.zeros(3, int), state, Choice(1)).state
-    left = state.select(np.array([1]))
+    remaining = state.select(np.array([1]))
     del state
     for _ in range(40):
-        assert [search(model, [text], WAYS["beam"])[0] for text in texts] == alone
+        assert [search(model, [text], OPTIONS["beam"])[0] for text in texts] == expected_results
     expected = model.step(np.zeros(1, int), model.start(model.encode(texts[1:2]), 1), Choice(1)).state
-    one, other = (model.step(np.full(1, 7), each, WHOLE).log_probs for each in (left, expected))
-    assert np.array_equal(one, other)
+    actual_log_probs, expected_log_probs = (
+        model.step(np.full(1, 7), state, ALL_TOKENS).log_probs for state in (remaining, expected)
+    )
+    assert np.array_equal(actual_log_probs, expected_log_probs)
 
 
 TEMPLATES = [np.random.default_rng(7).integers(0, 97, 60).tolist()]
-TEMPLATES += [[*TEMPLATES[0][:kept], *range(own)] for kept, own in ((31, 20), (16, 40), (0, 33), (15, 9))]
-SHARING = {name: random_decoder(family(name, max_length=120), spread=1.5, vocabulary=97) for name in FAMILIES}
+TEMPLATES += [
+    [*TEMPLATES[0][:prefix_length], *range(suffix_length)]
+    for prefix_length, suffix_length in ((31, 20), (16, 40), (0, 33), (15, 9))
+]
+SHARING = {
+    name: random_decoder(family_settings(name, max_length=120), spread=1.5, vocabulary=97)
+    for name in FAMILIES
+}
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -232,115 +270,117 @@ SHARING = {name: random_decoder(family(name, max_length=120), spread=1.5, vocabu
     ),
     st.integers(1, 2),
 )
-def test_calls_that_share_beginnings_give_the_bits_of_a_model_without_calls(precision, name, calls, threads):
+def test_cached_prefixes_do_not_change_results(precision, name, calls, threads):
     model = SHARING[name]
-    several = native_decoder(model, precision, threads, shared_width=1)
+    parallel = native_decoder(model, precision, threads, shared_width=1)
     for call in calls:
-        given = [template + text for template, text in call]
-        expected = [following(native_decoder(model, precision), [prompt]) for prompt in given]
-        assert np.array_equal(following(several, given), np.concatenate(expected))
+        sources = [template + text for template, text in call]
+        expected = [
+            log_probs_of_three_steps(native_decoder(model, precision), [prompt]) for prompt in sources
+        ]
+        assert np.array_equal(log_probs_of_three_steps(parallel, sources), np.concatenate(expected))
 
 
-def test_a_beginning_is_kept_from_the_second_call_on_that_has_it():
+def test_prefix_is_cached_from_the_second_call():
     model = native_decoder(SHARING["gemma3"], "int8")
-    template, other = TEMPLATES[0], TEMPLATES[3]
-    kept = []
+    template, other_template = TEMPLATES[0], TEMPLATES[3]
+    kept_tokens = []
     for text in ([70, 1], [71, 2, 3], [72], [73, 4, 4, 4]):
         model.encode([template + text])
-        kept.append(model._core.kept_tokens)
-    assert kept == [0, 60, 60, 60]
-    model.encode([[*other, 5, 6], [*other, 7]])
-    assert model._core.kept_tokens == 60 + len(other)
+        kept_tokens.append(model._core.kept_tokens)
+    assert kept_tokens == [0, 60, 60, 60]
+    model.encode([[*other_template, 5, 6], [*other_template, 7]])
+    assert model._core.kept_tokens == 60 + len(other_template)
     for first in range(20):
         model.encode([[first, *range(30)]])
     assert model._core.kept_tokens == 0
 
 
-def test_beginnings_are_kept_up_to_a_limit():
-    shape = family("llama", max_length=2600, layers=1)
+def test_prefix_cache_is_limited():
+    shape = family_settings("llama", max_length=2600, layers=1)
     model = native_decoder(random_decoder(shape, vocabulary=97))
-    for length, kept in ((900, [900, 1800, 1800]), (2500, [2048])):
-        for first, tokens in enumerate(kept):
+    for length, expected_tokens in ((900, [900, 1800, 1800]), (2500, [2048])):
+        for first, tokens in enumerate(expected_tokens):
             for last in (4, 5, 6):
                 model.encode([[*[first] * length, last]])
             assert model._core.kept_tokens == tokens
 
 
-def test_threads_share_beginnings():
+def test_threads_share_cached_prefixes():
     model = SHARING["qwen3"]
-    together = native_decoder(model, "int8", 2)
+    shared = native_decoder(model, "int8", 2)
     rng = np.random.default_rng(8)
-    given = [TEMPLATES[at % 3] + rng.integers(0, 97, 9).tolist() for at in range(40)]
-    expected = [following(native_decoder(model, "int8"), [prompt]) for prompt in given]
+    sources = [TEMPLATES[i % 3] + rng.integers(0, 97, 9).tolist() for i in range(40)]
+    expected = [log_probs_of_three_steps(native_decoder(model, "int8"), [prompt]) for prompt in sources]
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda prompt: following(together, [prompt]), given))
-    assert all(map(np.array_equal, found, expected))
+        results = list(pool.map(lambda prompt: log_probs_of_three_steps(shared, [prompt]), sources))
+    assert all(map(np.array_equal, results, expected))
 
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
-@pytest.mark.parametrize("way", sorted(WAYS))
+@pytest.mark.parametrize("search_kind", sorted(OPTIONS))
 @pytest.mark.parametrize("name", ["gpt2", "gemma2"])
-def test_M21_results_are_the_same_bits_alone_and_in_any_batch(name, precision, way):
-    """Hypotheses hold tokens and every score: equality is of bits."""
+def test_M21_results_do_not_depend_on_the_batch(name, precision, search_kind):
+    """Hypotheses contain tokens and all scores, so they are compared bit for bit."""
     single = engine(precision, name=name)
-    expected = [found for one in PROMPTS for found in search(single, [one], WAYS[way])]
+    expected = [results for prompt in PROMPTS for results in search(single, [prompt], OPTIONS[search_kind])]
     rng = np.random.default_rng(3)
     for threads, budget, shared in ((1, 4096, 384), (2, 700, 1), (3, 40, 384), (4, 2000, 384)):
         order = rng.permutation(len(PROMPTS)).tolist()
-        options = replace(WAYS[way], batch_tokens=budget)
-        several = engine(precision, threads, shared, name)
-        found = search(several, [PROMPTS[number] for number in order], options)
-        assert found == [expected[number] for number in order]
+        options = replace(OPTIONS[search_kind], batch_tokens=budget)
+        parallel = engine(precision, threads, shared, name)
+        results = search(parallel, [PROMPTS[index] for index in order], options)
+        assert results == [expected[index] for index in order]
 
 
-def test_M21_a_memory_may_be_started_and_stepped_any_number_of_times():
+def test_M21_memory_can_be_started_repeatedly():
     model = engine()
     memory = model.encode(PROMPTS[:3])
     assert memory.sentences == 3
     assert memory.lengths.tolist() == [len(prompt) for prompt in PROMPTS[:3]]
-    expected = model.step(np.zeros(3, int), model.start(memory, 1), WHOLE).log_probs
+    expected = model.step(np.zeros(3, int), model.start(memory, 1), ALL_TOKENS).log_probs
     state = model.start(memory, 2)
     for _ in range(9):
         state = model.step(np.full(6, 5), state, Choice(1)).state
-    again = model.step(np.full(3, 9), model.start(memory, 1), WHOLE)  # what it is given is not looked at
-    assert np.array_equal(again.log_probs, expected)
-    assert again.attention is None
-    twice = model.step(np.zeros(6, int), model.start(memory, 2), WHOLE).log_probs
-    assert np.array_equal(twice, np.repeat(expected, 2, axis=0))
+    repeated = model.step(np.full(3, 9), model.start(memory, 1), ALL_TOKENS)  # the input token is ignored
+    assert np.array_equal(repeated.log_probs, expected)
+    assert repeated.attention is None
+    doubled = model.step(np.zeros(6, int), model.start(memory, 2), ALL_TOKENS).log_probs
+    assert np.array_equal(doubled, np.repeat(expected, 2, axis=0))
 
 
-def test_M21_joined_states_step_as_apart():
+def test_M21_joined_states_equal_separate_states():
     model = engine("int8")
-    one = model.start(model.encode(PROMPTS[:2]), 2)
+    first = model.start(model.encode(PROMPTS[:2]), 2)
     for token in (5, 6, 7):
-        one = model.step(np.full(4, token), one, Choice(1)).state
-    other = model.start(model.encode(PROMPTS[2:4]), 2)
-    joined = model.join(one, other)
+        first = model.step(np.full(4, token), first, Choice(1)).state
+    second = model.start(model.encode(PROMPTS[2:4]), 2)
+    joined = model.join(first, second)
     tokens = np.arange(8, 16)
     for _ in range(3):
-        together = model.step(tokens, joined, Choice(9))
-        apart = [model.step(tokens[:4], one, Choice(9)), model.step(tokens[4:], other, Choice(9))]
-        assert np.array_equal(together.log_probs, np.concatenate([step.log_probs for step in apart]))
-        joined, one, other = together.state, apart[0].state, apart[1].state
+        joint = model.step(tokens, joined, Choice(9))
+        separate = [model.step(tokens[:4], first, Choice(9)), model.step(tokens[4:], second, Choice(9))]
+        assert np.array_equal(joint.log_probs, np.concatenate([step.log_probs for step in separate]))
+        joined, first, second = joint.state, separate[0].state, separate[1].state
 
 
-def test_threads_share_a_model():
+def test_model_is_thread_safe():
     model = engine("int8", 2)
-    expected = search(engine("int8"), PROMPTS, WAYS["greedy"])
-    found = {}
+    expected = search(engine("int8"), PROMPTS, OPTIONS["greedy"])
+    results = {}
 
-    def work(start):
-        found[start] = search(model, PROMPTS[start::4], WAYS["greedy"])
+    def search_part(start):
+        results[start] = search(model, PROMPTS[start::4], OPTIONS["greedy"])
 
-    crowd = [threading.Thread(target=work, args=(start,)) for start in range(4)]
-    for thread in crowd:
+    workers = [threading.Thread(target=search_part, args=(start,)) for start in range(4)]
+    for thread in workers:
         thread.start()
-    for thread in crowd:
+    for thread in workers:
         thread.join()
-    assert all(found[start] == expected[start::4] for start in range(4))
+    assert all(results[start] == expected[start::4] for start in range(4))
 
 
-def test_where_the_positions_end_is_said():
+def test_position_limits_raise():
     model = engine()
     with pytest.raises(TextTooLongError, match=r"prompt 2: 41 tokens, .*at most 40"):
         model.encode([[1], [1] * 41])
@@ -349,34 +389,34 @@ def test_where_the_positions_end_is_said():
     with pytest.raises(TextTooLongError, match=r"take 41 positions.* has 40: shorten the prompt"):
         model.step(np.zeros(2, int), state, Choice(1))
     options = SearchOptions(beam=1, min_length=5, max_length=6)
-    whole, cut = (best for [best] in search(model, [[1] * 35, [1] * 37], options))
-    assert len(whole.tokens) in (5, 6) and len(cut.tokens) == 4 and cut.truncated
+    complete, truncated = (best for [best] in search(model, [[1] * 35, [1] * 37], options))
+    assert len(complete.tokens) in (5, 6) and len(truncated.tokens) == 4 and truncated.truncated
 
 
-def test_prompts_that_are_none_are_refused():
+def test_invalid_prompts_are_rejected():
     model = engine()
     with pytest.raises(DataError, match="prompt 2: no tokens"):
         model.encode([[1], []])
     for token in (97, -1):
         with pytest.raises(DataError, match=f"prompt 1: token {token} is outside the vocabulary of 97"):
             model.encode([[4, token]])
-    assert search(model, [], WAYS["greedy"]) == []
+    assert search(model, [], OPTIONS["greedy"]) == []
 
 
-def test_what_a_decoder_only_model_lacks_is_refused_by_name():
+def test_unsupported_settings_are_rejected():
     for name, value in (("sinusoids", "halves"), ("decoder_heads", 2), ("output_scale", True)):
         with pytest.raises(SettingsError, match=f"unknown setting '{name}'"):
             parse(DecoderOnlySettings, GPT2.model_dump() | {name: value}, "config.json")
     empty = np.zeros(0, np.int32)
-    lists = Shortlist(np.array([3], np.int32), np.zeros(98, np.int32), empty, 97)
+    shortlist = Shortlist(np.array([3], np.int32), np.zeros(98, np.int32), empty, 97)
     with pytest.raises(ModelError, match="source tokens, but a decoder-only model has none"):
-        engine().with_shortlist(lists)
+        engine().with_shortlist(shortlist)
 
 
-def test_nothing_is_held_for_a_source():
+def test_stored_shapes_of_decoder_only_models():
     state = {name: tensor.numpy() for name, tensor in MODEL.state_dict().items()}
     from uwaga.engine.layout import stored_shapes
 
-    wanted = stored_shapes(GPT2, 97, 97)
-    assert not [name for name in wanted if "cross" in name or "encoder" in name or "source" in name]
-    assert {name: values.shape for name, values in state.items() if name != "embedding.weight"} == wanted
+    expected = stored_shapes(GPT2, 97, 97)
+    assert not [name for name in expected if "cross" in name or "encoder" in name or "source" in name]
+    assert {name: values.shape for name, values in state.items() if name != "embedding.weight"} == expected

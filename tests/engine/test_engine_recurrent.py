@@ -1,16 +1,24 @@
-"""Recurrent models on the engine: torch's numbers for every setting, and the laws of a decoder."""
+"""Recurrent models on the engine: equality with torch for all settings, and properties of decoders."""
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_models import SYMBOLS, WHOLE, native, random_model, recurrent_shapes, sentences, walk
-from precision import close_for
+from native_models import (
+    ALL_TOKENS,
+    SYMBOLS,
+    native_model,
+    random_model,
+    recurrent_settings,
+    sentences,
+    step_both,
+)
+from precision import tolerance
 from recurrent_variants import VARIANTS
 
 from uwaga.decoder import Choice
 from uwaga.engine import NativeModel
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 from uwaga.engine.layout import engine_refusal, stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import DataError, ModelError, SettingsError, TextTooLongError
@@ -24,7 +32,7 @@ from uwaga.training.validation import validation_decoder
 pytestmark = pytest.mark.numerical
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-FED = [[SYMBOLS.start, *one[:-1][::-1]] for one in sentences(7, seed=4)]
+INPUTS = [[SYMBOLS.start, *source[:-1][::-1]] for source in sentences(7, seed=4)]
 OPTIONS = [
     {"beam": 1},
     {"beam": 4, "nbest": 4, "early_stopping": False},
@@ -33,144 +41,168 @@ OPTIONS = [
 ]
 
 
-def step_alone(engine, source, tokens):
-    """Every step's numbers of one sentence with one beam, fed the given tokens."""
+def single_steps(engine, source, tokens):
+    """Return the steps of a sentence with one beam and the given tokens."""
     state = engine.start(engine.encode([source]), 1)
-    made = []
+    steps = []
     for token in tokens:
-        step = engine.step(np.array([token]), state, WHOLE)
-        made.append(step)
+        step = engine.step(np.array([token]), state, ALL_TOKENS)
+        steps.append(step)
         state = step.state
-    return made
+    return steps
 
 
 @QUIET
-@given(recurrent_shapes(), st.integers(0, 1000))
-def test_log_probabilities_and_attention_are_torchs_for_every_setting(shape, seed):
+@given(recurrent_settings(), st.integers(0, 1000))
+def test_log_probs_and_attention_equal_torch(shape, seed):
     model = random_model(shape, seed)
-    for theirs, ours in walk(model, native(model), sentences(3, seed), 5):
-        np.testing.assert_allclose(ours.log_probs, theirs.log_probs, atol=1e-4, rtol=0)
-        assert (ours.attention is None) == (theirs.attention is None)
-        if theirs.attention is not None:
-            width = theirs.attention.shape[1]
-            np.testing.assert_allclose(ours.attention[:, :width], theirs.attention, atol=1e-4, rtol=0)
-            assert not ours.attention[:, width:].any()
+    for expected, actual in step_both(model, native_model(model), sentences(3, seed), 5):
+        np.testing.assert_allclose(actual.log_probs, expected.log_probs, atol=1e-4, rtol=0)
+        assert (actual.attention is None) == (expected.attention is None)
+        if expected.attention is not None:
+            width = expected.attention.shape[1]
+            np.testing.assert_allclose(actual.attention[:, :width], expected.attention, atol=1e-4, rtol=0)
+            assert not actual.attention[:, width:].any()
 
 
-@pytest.mark.parametrize("isa", usable())
-def test_every_instruction_set_gives_torchs_numbers(isa):
+@pytest.mark.parametrize("isa", available_isas())
+def test_log_probs_of_all_instruction_sets_equal_torch(isa):
     for name in ("cho", "bahdanau", "luong-local-p", "gnmt"):
         model = random_model(VARIANTS[name])
-        for theirs, ours in walk(model, native(model, isa=isa), sentences(5), 5):
-            np.testing.assert_allclose(ours.log_probs, theirs.log_probs, atol=1e-4, rtol=0)
+        for expected, actual in step_both(model, native_model(model, isa=isa), sentences(5), 5):
+            np.testing.assert_allclose(actual.log_probs, expected.log_probs, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_search_finds_what_it_finds_with_torch(name):
+def test_search_equals_torch(name):
     model = random_model(VARIANTS[name], spread=2.0)
-    engine, sources = native(model), sentences(12)
+    engine, sources = native_model(model), sentences(12)
     for options in OPTIONS:
-        wanted = SearchOptions(max_length=10, attention=True, **options)
-        for ours, theirs in zip(search(engine, sources, wanted), search(model, sources, wanted), strict=True):
-            assert [one.tokens for one in ours] == [one.tokens for one in theirs]
-            for one, two in zip(ours, theirs, strict=True):
-                np.testing.assert_allclose(one.token_scores, two.token_scores, **close_for(two.token_scores))
-                if two.attention is not None:
-                    np.testing.assert_allclose(one.attention, two.attention, **close_for(1.0))
+        search_options = SearchOptions(max_length=10, attention=True, **options)
+        for nbest, expected_nbest in zip(
+            search(engine, sources, search_options), search(model, sources, search_options), strict=True
+        ):
+            assert [hypothesis.tokens for hypothesis in nbest] == [
+                hypothesis.tokens for hypothesis in expected_nbest
+            ]
+            for hypothesis, expected in zip(nbest, expected_nbest, strict=True):
+                np.testing.assert_allclose(
+                    hypothesis.token_scores, expected.token_scores, **tolerance(expected.token_scores)
+                )
+                if expected.attention is not None:
+                    np.testing.assert_allclose(hypothesis.attention, expected.attention, **tolerance(1.0))
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3, "attention": True}])
-def test_an_ensemble_of_any_models_finds_what_it_finds_with_torch(options):
+def test_ensemble_search_equals_torch(options):
     transformer = TransformerSettings(
         encoder_layers=1, decoder_layers=1, width=16, heads=2, feed_forward=24, max_length=24
     )
     shapes = (VARIANTS["bahdanau"], transformer, VARIANTS["sutskever"])
-    members = [random_model(shape, number, spread=2.0) for number, shape in enumerate(shapes)]
-    ours, theirs = Ensemble([native(member) for member in members]), Ensemble(members)
-    sources, wanted = sentences(12), SearchOptions(max_length=10, **options)
-    for one, other in zip(search(ours, sources, wanted), search(theirs, sources, wanted), strict=True):
-        assert [each.tokens for each in one] == [each.tokens for each in other]
+    members = [random_model(shape, index, spread=2.0) for index, shape in enumerate(shapes)]
+    engine_ensemble, torch_ensemble = (
+        Ensemble([native_model(member) for member in members]),
+        Ensemble(members),
+    )
+    sources, search_options = sentences(12), SearchOptions(max_length=10, **options)
+    for nbest, expected_nbest in zip(
+        search(engine_ensemble, sources, search_options),
+        search(torch_ensemble, sources, search_options),
+        strict=True,
+    ):
+        assert [hypothesis.tokens for hypothesis in nbest] == [
+            hypothesis.tokens for hypothesis in expected_nbest
+        ]
 
 
-def test_validation_during_training_runs_on_the_engine():
+def test_validation_uses_the_engine():
     model = random_model(VARIANTS["luong"], spread=2.0)
     engine = validation_decoder(model)
     assert isinstance(engine, NativeModel)
-    wanted = SearchOptions(beam=2, max_length=10)
-    found = zip(search(engine, sentences(9), wanted), search(model, sentences(9), wanted), strict=True)
-    assert all(ours[0].tokens == theirs[0].tokens for ours, theirs in found)
+    options = SearchOptions(beam=2, max_length=10)
+    pairs = zip(search(engine, sentences(9), options), search(model, sentences(9), options), strict=True)
+    assert all(engine_nbest[0].tokens == torch_nbest[0].tokens for engine_nbest, torch_nbest in pairs)
     assert validation_decoder(model.double()) is model
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "int4"])
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_sentence_has_the_same_bits_alone_in_a_batch_and_with_threads(name, precision):
+def test_results_do_not_depend_on_batch_and_threads(name, precision):
     model = random_model(VARIANTS[name])
     sources = sentences(60, seed=1)
     tokens = np.random.default_rng(0).integers(0, model.vocabulary, (4, len(sources)))
-    engine = native(model, precision)
-    for batched in (engine, native(model, precision, threads=2)):
-        state = batched.start(batched.encode(sources), 1)
+    engine = native_model(model, precision)
+    for batch_engine in (engine, native_model(model, precision, threads=2)):
+        state = batch_engine.start(batch_engine.encode(sources), 1)
         steps = []
         for row in tokens:
-            steps.append(batched.step(row, state, WHOLE))
+            steps.append(batch_engine.step(row, state, ALL_TOKENS))
             state = steps[-1].state
-        for number in (0, 17, 59):
-            for step, alone in zip(
-                steps, step_alone(engine, sources[number], tokens[:, number]), strict=True
+        for index in (0, 17, 59):
+            for step, single_step in zip(
+                steps, single_steps(engine, sources[index], tokens[:, index]), strict=True
             ):
-                np.testing.assert_array_equal(step.log_probs[number], alone.log_probs[0])
+                np.testing.assert_array_equal(step.log_probs[index], single_step.log_probs[0])
                 if step.attention is not None:
-                    width = len(sources[number])
-                    np.testing.assert_array_equal(step.attention[number, :width], alone.attention[0])
-                    assert not step.attention[number, width:].any()
+                    width = len(sources[index])
+                    np.testing.assert_array_equal(step.attention[index, :width], single_step.attention[0])
+                    assert not step.attention[index, width:].any()
 
 
 @QUIET
-@given(recurrent_shapes(), st.integers(0, 1000), st.sampled_from(["float32", "int8"]))
-def test_recorded_attention_has_the_bits_of_the_steps(shape, seed, precision):
+@given(recurrent_settings(), st.integers(0, 1000), st.sampled_from(["float32", "int8"]))
+def test_recorded_attention_equals_that_of_steps(shape, seed, precision):
     model = random_model(shape, seed)
-    engine, sources = native(model, precision), sentences(7, seed)
-    recorded = engine.attentions(sources, FED)
-    for found, source, fed in zip(recorded, sources, FED, strict=True):
-        steps = step_alone(engine, source, fed)
+    engine, sources = native_model(model, precision), sentences(7, seed)
+    recorded = engine.attentions(sources, INPUTS)
+    for attentions, source, inputs in zip(recorded, sources, INPUTS, strict=True):
+        steps = single_steps(engine, source, inputs)
         if steps[0].attention is None:
-            assert not found
+            assert not attentions
             continue
-        assert found.encoder is None and found.decoder is None and found.cross.shape[:2] == (1, 1)
-        np.testing.assert_array_equal(found.cross[0, 0], np.concatenate([step.attention for step in steps]))
+        assert (
+            attentions.encoder is None and attentions.decoder is None and attentions.cross.shape[:2] == (1, 1)
+        )
+        np.testing.assert_array_equal(
+            attentions.cross[0, 0], np.concatenate([step.attention for step in steps])
+        )
     if recorded[0].cross is None:
         with pytest.raises(SettingsError, match="no attention to a source"):
-            engine.cross_attention(sources, FED, -1, None)
+            engine.cross_attention(sources, INPUTS, -1, None)
         return
     for head in (None, 0):
-        for one, found in zip(engine.cross_attention(sources, FED, -1, head), recorded, strict=True):
-            np.testing.assert_array_equal(one, select_head(found.cross, -1, head))
-    theirs = model.attentions(sources, FED)
+        for cross_attention, attentions in zip(
+            engine.cross_attention(sources, INPUTS, -1, head), recorded, strict=True
+        ):
+            np.testing.assert_array_equal(cross_attention, select_head(attentions.cross, -1, head))
+    expected = model.attentions(sources, INPUTS)
     if precision == "float32":
-        for one, other in zip(recorded, theirs, strict=True):
-            np.testing.assert_allclose(one.cross, other.cross, atol=1e-4, rtol=0)
+        for cross_attention, expected_attentions in zip(recorded, expected, strict=True):
+            np.testing.assert_allclose(cross_attention.cross, expected_attentions.cross, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_state_is_a_value(name):
-    engine = native(random_model(VARIANTS[name]))
+def test_states_are_immutable(name):
+    engine = native_model(random_model(VARIANTS[name]))
     state = engine.start(engine.encode(sentences(3)), 2)
     first, second = np.full(6, SYMBOLS.start), np.arange(4, 10)
-    before = engine.step(first, state, WHOLE)
-    engine.step(second, before.state, WHOLE)
-    again = engine.step(first, state, WHOLE)
-    np.testing.assert_array_equal(before.log_probs, again.log_probs)
+    first_step = engine.step(first, state, ALL_TOKENS)
+    engine.step(second, first_step.state, ALL_TOKENS)
+    repeated = engine.step(first, state, ALL_TOKENS)
+    np.testing.assert_array_equal(first_step.log_probs, repeated.log_probs)
     rows = np.array([1, 1, 2, 3, 5, 4])
-    one = engine.step(second, before.state, WHOLE).state.reorder(rows).select(np.array([2, 0]))
-    other = engine.step(second[rows], before.state.reorder(rows), WHOLE).state.select(np.array([2, 0]))
+    selected = engine.step(second, first_step.state, ALL_TOKENS).state.reorder(rows).select(np.array([2, 0]))
+    expected = engine.step(second[rows], first_step.state.reorder(rows), ALL_TOKENS).state.select(
+        np.array([2, 0])
+    )
     tokens = np.arange(4)
     np.testing.assert_array_equal(
-        engine.step(tokens, one, WHOLE).log_probs, engine.step(tokens, other, WHOLE).log_probs
+        engine.step(tokens, selected, ALL_TOKENS).log_probs,
+        engine.step(tokens, expected, ALL_TOKENS).log_probs,
     )
-    joined = engine.step(np.concatenate([first, tokens]), engine.join(state, one), WHOLE)
-    np.testing.assert_array_equal(joined.log_probs[:6], before.log_probs)
-    np.testing.assert_array_equal(joined.log_probs[6:], engine.step(tokens, one, WHOLE).log_probs)
+    joined = engine.step(np.concatenate([first, tokens]), engine.join(state, selected), ALL_TOKENS)
+    np.testing.assert_array_equal(joined.log_probs[:6], first_step.log_probs)
+    np.testing.assert_array_equal(joined.log_probs[6:], engine.step(tokens, selected, ALL_TOKENS).log_probs)
 
 
 @pytest.mark.parametrize("name", ["bahdanau", "bahdanau-conditional", "luong", "gnmt", "sutskever", "cho"])
@@ -179,11 +211,13 @@ def test_int8_and_bfloat16_are_near_float32(name):
         {"read_out": 48} if "read_out" in vars(VARIANTS[name]) else {}
     )
     model = random_model(VARIANTS[name].model_copy(update=changes))
-    exact = native(model)
+    exact = native_model(model)
     for precision, bound in (("bfloat16", 0.02), ("int8", 0.04)):
-        near = native(model, precision)
-        pairs = walk(exact, near, sentences(6), 6)
-        errors = [np.abs(one.log_probs - two.log_probs).mean() for one, two in pairs]
+        rounded = native_model(model, precision)
+        pairs = step_both(exact, rounded, sentences(6), 6)
+        errors = [
+            np.abs(exact_step.log_probs - rounded_step.log_probs).mean() for exact_step, rounded_step in pairs
+        ]
         assert 0 < np.mean(errors) < bound
 
 
@@ -195,7 +229,7 @@ def weights_of(shape):
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_stored_shapes_are_torchs(name):
+def test_stored_shapes_equal_torch(name):
     model = random_model(VARIANTS[name])
     shapes = {key: tuple(value.shape) for key, value in model.state_dict().items()}
     stored = stored_shapes(VARIANTS[name], 23, 23)
@@ -207,19 +241,19 @@ def test_the_stored_shapes_are_torchs(name):
 
 
 @pytest.mark.parametrize("name", ["encoder.0.back.states", "score.query", "read_out", "decoder.0.inputs"])
-def test_weights_of_another_shape_are_refused_by_name(name):
+def test_wrong_shapes_are_rejected(name):
     shape = VARIANTS["bahdanau"]
     model, packed = random_model(shape), pack(shape, 23, 23, weights_of(shape).__getitem__)
     packed.matrices[name] = packed.matrices["bridge"] if name == "read_out" else packed.matrices["output"]
     with pytest.raises(ModelError, match=f"{name}: is"):
-        type(native(model))(shape, SYMBOLS, 23, 23, packed)
+        type(native_model(model))(shape, SYMBOLS, 23, 23, packed)
     del packed.matrices[name]
     with pytest.raises(ModelError, match=f"{name}: weight is missing"):
-        type(native(model))(shape, SYMBOLS, 23, 23, packed)
+        type(native_model(model))(shape, SYMBOLS, 23, 23, packed)
 
 
 @pytest.mark.parametrize("name", ["score.vector", "decoder.layer.bias_hh_l0", "encoder.layer.weight_hh_l0"])
-def test_weights_that_are_not_finite_are_refused_by_name(name):
+def test_non_finite_weights_are_rejected(name):
     shape = VARIANTS["bahdanau" if name.startswith("score") else "cho"]
     weights = weights_of(shape)
     weights[name].flat[1] = np.nan
@@ -227,13 +261,13 @@ def test_weights_that_are_not_finite_are_refused_by_name(name):
         pack(shape, 23, 23, weights.__getitem__)
 
 
-def test_scores_of_ones_own_need_torch():
+def test_custom_scores_need_torch():
     shape = BahdanauSettings(score="mine")
     assert engine_refusal(shape).endswith("not score: mine")
 
 
-def test_texts_that_are_too_long_and_tokens_that_do_not_exist_are_refused():
-    engine = native(
+def test_invalid_texts_and_tokens_are_rejected():
+    engine = native_model(
         random_model(LuongSettings(hidden=8, embedding=8, layers=1, score="location", max_length=5))
     )
     with pytest.raises(TextTooLongError, match="6 tokens"):

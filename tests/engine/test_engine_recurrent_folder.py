@@ -1,4 +1,4 @@
-"""Folders of recurrent models on the engine: they run without torch, in float32 and as int8 folders."""
+"""Folders of recurrent models on the engine, which run without torch, in float32 and int8."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
-from native_models import native
+from native_models import native_model
 from recurrent_variants import VARIANTS
 
 import uwaga
@@ -27,20 +27,20 @@ SETTINGS = {name: shape.model_copy(update={"max_length": 40}) for name, shape in
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    place, made = tmp_path_factory.mktemp("recurrent"), {}
+    folder, models = tmp_path_factory.mktemp("recurrent"), {}
     torch.manual_seed(3)
     for name, shape in SETTINGS.items():
         model = build_model(shape, JOINT.symbols, JOINT.size, JOINT.size).eval()
-        save_model(place / name, model, shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "# card\n")
-        made[name] = model
-    return place, made
+        save_model(folder / name, model, shape, tiny.DECODING, JOINT, JOINT, ("en", "de"), "# card\n")
+        models[name] = model
+    return folder, models
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_an_int8_folder_translates_as_the_engine_in_int8(folders, name, tmp_path):
-    place, models = folders
-    quantise(place / name, tmp_path / "int8", ("output",))
-    engine = native(models[name], "int8", keep=("output",))
+def test_int8_folder_equals_the_engine_in_int8(folders, name, tmp_path):
+    folder, models = folders
+    quantise(folder / name, tmp_path / "int8", ("output",))
+    engine = native_model(models[name], "int8", keep=("output",))
     expected = Translator(Model(engine, JOINT, JOINT, tiny.SEARCH, ("en", "de")))
     loaded = uwaga.load(tmp_path / "int8")
     assert loaded.decoder.precision == "int8"
@@ -48,15 +48,17 @@ def test_an_int8_folder_translates_as_the_engine_in_int8(folders, name, tmp_path
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_folder_runs_on_the_engine_and_finds_what_torch_finds(folders, name):
+def test_folder_on_the_engine_equals_torch(folders, name):
     folder = folders[0] / name
-    ours, theirs = uwaga.load(folder), uwaga.load(folder, engine="torch")
-    assert isinstance(ours.decoder, NativeModel)
-    found = zip(ours.translate(tiny.ENGLISH), theirs.translate(tiny.ENGLISH), strict=True)
-    assert all(one.text == other.text for one, other in found)
+    engine_translator, torch_translator = uwaga.load(folder), uwaga.load(folder, engine="torch")
+    assert isinstance(engine_translator.decoder, NativeModel)
+    pairs = zip(
+        engine_translator.translate(tiny.ENGLISH), torch_translator.translate(tiny.ENGLISH), strict=True
+    )
+    assert all(translation.text == expected.text for translation, expected in pairs)
 
 
-def test_translating_and_aligning_import_no_torch(folders, tmp_path):
+def test_translation_and_alignment_without_torch(folders, tmp_path):
     quantise(folders[0] / "luong", tmp_path / "int8")
     script = (
         "import sys; sys.modules['torch'] = None; import uwaga\n"
@@ -65,8 +67,8 @@ def test_translating_and_aligning_import_no_torch(folders, tmp_path):
         "    assert model.translate(['The dog sees the cat.'], alignment=True)[0].alignment is not None\n"
         "    assert model.attend('The dog', 'Der Hund').attentions.cross.shape[:2] == (1, 1)\n"
     )
-    places = [str(folders[0] / "bahdanau"), str(tmp_path / "int8")]
-    subprocess.run([sys.executable, "-c", script, *places], check=True)
+    paths = [str(folders[0] / "bahdanau"), str(tmp_path / "int8")]
+    subprocess.run([sys.executable, "-c", script, *paths], check=True)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_translating_and_aligning_import_no_torch(folders, tmp_path):
         (("model", "max_length"), 2**40, ["max_length"]),
     ],
 )
-def test_a_configuration_of_another_model_is_refused(folders, tmp_path, keys, value, words):
+def test_wrong_configuration_is_rejected(folders, tmp_path, keys, value, words):
     quantise(folders[0] / "luong", tmp_path / "int8")
     path = tmp_path / "int8" / CONFIG
     config = json.loads(path.read_text())
@@ -92,7 +94,7 @@ def test_a_configuration_of_another_model_is_refused(folders, tmp_path, keys, va
     assert all(word in str(error.value) for word in [str(tmp_path / "int8"), *words])
 
 
-def test_a_float32_folder_of_another_model_is_refused(folders, tmp_path):
+def test_wrong_configuration_of_a_float32_folder_is_rejected(folders, tmp_path):
     shutil.copytree(folders[0] / "luong", tmp_path / "m")
     path = tmp_path / "m" / CONFIG
     config = json.loads(path.read_text())
@@ -102,10 +104,12 @@ def test_a_float32_folder_of_another_model_is_refused(folders, tmp_path):
         uwaga.load(tmp_path / "m")
 
 
-def test_int8_weights_are_read_as_they_were_packed(folders, tmp_path):
-    place, models = folders
-    quantise(place / "gnmt", tmp_path / "int8")
-    loaded, packed = uwaga.load(tmp_path / "int8").decoder, native(models["gnmt"], "int8")
+def test_int8_weights_round_trip(folders, tmp_path):
+    folder, models = folders
+    quantise(folder / "gnmt", tmp_path / "int8")
+    loaded, packed = uwaga.load(tmp_path / "int8").decoder, native_model(models["gnmt"], "int8")
     sources = [JOINT.encode(text) for text in tiny.ENGLISH]
-    for one, other in zip(*(each.attentions(sources, sources) for each in (loaded, packed)), strict=True):
-        np.testing.assert_array_equal(one.cross, other.cross)
+    for loaded_attentions, packed_attentions in zip(
+        *(decoder.attentions(sources, sources) for decoder in (loaded, packed)), strict=True
+    ):
+        np.testing.assert_array_equal(loaded_attentions.cross, packed_attentions.cross)

@@ -1,4 +1,4 @@
-"""The engine built with sanitizers walks every path, and reads lying files, without a complaint."""
+"""The engine built with sanitizers runs all code paths and reads damaged files without errors."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "uwaga"
 MEMORY, THREADS = "address,undefined", "thread"
 LIBRARIES = {MEMORY: ("libasan.so", "libubsan.so"), THREADS: ("libtsan.so",)}
 PYTHON = (sys.executable, "-S", "-P")
-"""Without `site`, which would find an installed core first, the installation being editable."""
+"""Without `site`, which would find the installed core first, as the installation is editable."""
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -26,36 +26,36 @@ OPTIONS = {
 }
 
 
-def test_every_path_once():
+def test_engine_walk():
     run([sys.executable, SUPPORT / "engine_walk.py", "1", "8"], os.environ)
 
 
-def sanitised(place, kind):
-    """The environment in which Python finds the package with a core built that way."""
+def sanitised_environment(folder, kind):
+    """Build the core with a sanitizer; return the environment in which Python finds it."""
     pytest.importorskip("nanobind")
-    here = Path(sys.executable).parent
-    cmake, compiler = shutil.which("cmake") or shutil.which("cmake", path=here), shutil.which("g++")
+    bin_folder = Path(sys.executable).parent
+    cmake, compiler = shutil.which("cmake") or shutil.which("cmake", path=bin_folder), shutil.which("g++")
     if cmake is None or compiler is None:
         pytest.skip("no cmake or no g++ here")
-    found = [
+    processes = [
         subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True)
         for name in LIBRARIES[kind]
     ]
-    paths = [Path(done.stdout.strip()) for done in found]
+    paths = [Path(process.stdout.strip()) for process in processes]
     if not all(path.is_absolute() for path in paths):
         pytest.skip("this compiler has no sanitizers")
     environment = {
         **os.environ,
         **OPTIONS,
         "PYTHONPATH": os.pathsep.join(
-            [str(place), str(SUPPORT), *{sysconfig.get_path(kind) for kind in ("purelib", "platlib")}]
+            [str(folder), str(SUPPORT), *{sysconfig.get_path(kind) for kind in ("purelib", "platlib")}]
         ),
         "LD_PRELOAD": ":".join(map(str, paths)),
     }
     probe = subprocess.run([sys.executable, "-c", ""], capture_output=True, env=environment, check=False)
     if probe.returncode:
         pytest.skip(f"Python does not run with {', '.join(LIBRARIES[kind])} on this kernel")
-    build = place / "build"
+    build = folder / "build"
     options = [
         f"-DUWAGA_SANITIZE={kind}",
         f"-DPython_EXECUTABLE={sys.executable}",
@@ -65,21 +65,21 @@ def sanitised(place, kind):
     run([cmake, "-S", ROOT, "-B", build, *options], os.environ)
     run([cmake, "--build", build, "--target", "_core", "-j1"], os.environ)
     ignored = shutil.ignore_patterns("_core*.so", "__pycache__", "bundled")
-    shutil.copytree(PACKAGE, place / "uwaga", ignore=ignored)
+    shutil.copytree(PACKAGE, folder / "uwaga", ignore=ignored)
     [module] = build.glob("_core*.so")
-    shutil.copy(module, place / "uwaga" / "engine")
-    which = (
-        f"import uwaga.engine._core as core; assert core.__file__.startswith({str(place)!r}), core.__file__"
+    shutil.copy(module, folder / "uwaga" / "engine")
+    check = (
+        f"import uwaga.engine._core as core; assert core.__file__.startswith({str(folder)!r}), core.__file__"
     )
-    run([*PYTHON, "-c", which], environment)
+    run([*PYTHON, "-c", check], environment)
     return environment
 
 
 @pytest.mark.compiled
 @pytest.mark.slow
-def test_sanitizers_find_nothing(tmp_path):
-    """Also not where weights and shortlists are not what their file's checksum and header make them seem."""
-    environment = sanitised(tmp_path, MEMORY)
+def test_memory_sanitizers_find_nothing(tmp_path):
+    """Weights and shortlists that contradict their checksums and headers are read, too."""
+    environment = sanitised_environment(tmp_path, MEMORY)
     run([*PYTHON, SUPPORT / "engine_walk.py", "2", "60"], environment)
     int8, shortlist = make_files(MODEL, tmp_path)
     script, scratch = SUPPORT / "hostile_files.py", tmp_path / "scratch"
@@ -88,11 +88,11 @@ def test_sanitizers_find_nothing(tmp_path):
 
 @pytest.mark.compiled
 @pytest.mark.slow
-def test_threads_do_not_race(tmp_path):
-    environment = sanitised(tmp_path, THREADS)
+def test_thread_sanitizer_finds_nothing(tmp_path):
+    environment = sanitised_environment(tmp_path, THREADS)
     run([*PYTHON, SUPPORT / "engine_walk.py", "3", "10"], environment)
 
 
 def run(command, environment):
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert process.returncode == 0, (process.stdout + process.stderr)[-4000:]

@@ -1,4 +1,4 @@
-"""Shortlists on the engine: the softmax over each sentence's own list, the same bits in any batch."""
+"""Shortlists on the engine: the softmax over each sentence's list, bit-identical in any batch."""
 
 from dataclasses import replace
 from functools import cache
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from uwaga.decoder import Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import DataError, ModelError
@@ -18,7 +18,7 @@ from uwaga.search import SearchOptions, search
 from uwaga.settings import TransformerSettings
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
-VOCABULARY = 131  # no whole number of panels
+VOCABULARY = 131  # not a multiple of the panel size
 SHAPE = TransformerSettings(
     encoder_layers=1,
     decoder_layers=2,
@@ -31,7 +31,7 @@ SHAPE = TransformerSettings(
     output_bias=True,
 )
 GREEDY = SearchOptions(beam=1, max_length=12)
-WAYS = {
+OPTIONS = {
     "greedy": GREEDY,
     "beam": SearchOptions(beam=4, nbest=2, max_length=12),
     "samples": SearchOptions(sample=True, nbest=2, max_length=12, seed=4),
@@ -57,15 +57,19 @@ def sources(count, seed=1, longest=9):
     return [(*rng.integers(4, VOCABULARY, rng.integers(0, longest)).tolist(), 3) for _ in range(count)]
 
 
-def random_list(seed=0, common=7, most=5):
+def random_list(seed=0, common=7, longest_list=5):
     rng = np.random.default_rng(seed)
-    each = [np.unique(rng.integers(0, VOCABULARY, rng.integers(0, most + 1))) for _ in range(VOCABULARY)]
-    first = np.cumsum([0, *map(len, each)])
-    chosen = np.unique(rng.integers(0, VOCABULARY, common))
-    return Shortlist(*(part.astype(np.int32) for part in (chosen, first, np.concatenate(each))), VOCABULARY)
+    lists = [
+        np.unique(rng.integers(0, VOCABULARY, rng.integers(0, longest_list + 1))) for _ in range(VOCABULARY)
+    ]
+    first = np.cumsum([0, *map(len, lists)])
+    common_tokens = np.unique(rng.integers(0, VOCABULARY, common))
+    return Shortlist(
+        *(part.astype(np.int32) for part in (common_tokens, first, np.concatenate(lists))), VOCABULARY
+    )
 
 
-def every_token():
+def full_list():
     return Shortlist(
         np.arange(VOCABULARY, dtype=np.int32),
         np.zeros(VOCABULARY + 1, dtype=np.int32),
@@ -74,17 +78,17 @@ def every_token():
     )
 
 
-SHORT = random_list()
+SHORTLIST = random_list()
 SOURCES = sources(80)
 
 
 @cache
-def short(precision="float32", threads=1, isa=None):
-    return engine(precision, threads, isa).with_shortlist(SHORT)
+def listed_engine(precision="float32", threads=1, isa=None):
+    return engine(precision, threads, isa).with_shortlist(SHORTLIST)
 
 
 def states(model, texts, beams=1, steps=2, seed=2):
-    """The state after some tokens, and the next ones."""
+    """Return the state after some tokens, and the next tokens."""
     rng = np.random.default_rng(seed)
     state = model.start(model.encode(texts), beams)
     tokens = np.full(len(texts) * beams, 2)
@@ -95,89 +99,97 @@ def states(model, texts, beams=1, steps=2, seed=2):
 
 
 def logits_of(model, texts, beams=1):
-    """What the full vocabulary's log-probabilities are, (rows, vocabulary): logits but for a constant."""
+    """Return log-probabilities (rows, vocabulary) without a shortlist, which are logits plus a constant."""
     state, tokens = states(model, texts, beams)
     return model.step(tokens, state, Choice(1, all_tokens=True)).log_probs.astype(np.float64)
 
 
-def restricted(logits, lists):
-    """By hand: the log-softmax over each row's own list, -inf elsewhere."""
-    found = np.full_like(logits, -np.inf)
+def restricted_log_probs(logits, lists):
+    """Return the log-softmax over the list of each row, -inf for other tokens."""
+    log_probs = np.full_like(logits, -np.inf)
     for row, allowed in enumerate(lists):
-        inside = logits[row, allowed]
-        found[row, allowed] = inside - np.log(np.exp(inside - inside.max()).sum()) - inside.max()
-    return found
+        allowed_logits = logits[row, allowed]
+        log_probs[row, allowed] = (
+            allowed_logits
+            - np.log(np.exp(allowed_logits - allowed_logits.max()).sum())
+            - allowed_logits.max()
+        )
+    return log_probs
 
 
 @pytest.mark.numerical
-@pytest.mark.parametrize("isa", usable())
+@pytest.mark.parametrize("isa", available_isas())
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_probabilities_are_the_softmax_over_a_sentences_own_list(precision, isa):
-    model, texts, beams = short(precision, isa=isa), SOURCES[:9], 2
-    lists = [model.shortlist.of(text) for text in texts for _ in range(beams)]
-    assert all(3 in one and 1 in one and np.all(np.diff(one) > 0) for one in lists)
-    assert len({len(one) for one in lists}) > 3
-    expected = restricted(logits_of(engine(precision, isa=isa), texts, beams), lists)
+def test_probabilities_are_the_softmax_over_the_list(precision, isa):
+    model, texts, beams = listed_engine(precision, isa=isa), SOURCES[:9], 2
+    lists = [model.shortlist.allowed_tokens(text) for text in texts for _ in range(beams)]
+    assert all(
+        3 in tokens_list and 1 in tokens_list and np.all(np.diff(tokens_list) > 0) for tokens_list in lists
+    )
+    assert len({len(tokens_list) for tokens_list in lists}) > 3
+    expected = restricted_log_probs(logits_of(engine(precision, isa=isa), texts, beams), lists)
     state, tokens = states(model, texts, beams)
-    whole = model.step(tokens, state, Choice(1, all_tokens=True)).log_probs
-    assert np.array_equal(np.isinf(whole), np.isinf(expected))
-    assert np.allclose(whole, expected, atol=2e-5)
+    log_probs = model.step(tokens, state, Choice(1, all_tokens=True)).log_probs
+    assert np.array_equal(np.isinf(log_probs), np.isinf(expected))
+    assert np.allclose(log_probs, expected, atol=2e-5)
     for count in (1, 5, 100, VOCABULARY):
-        found = model.step(tokens, state, Choice(count))
-        order = np.argsort(-whole, axis=1, kind="stable")[:, :count]  # ties: the lower token
-        best = np.take_along_axis(whole, order, axis=1)
-        assert np.array_equal(found.log_probs, best)
-        assert np.array_equal(found.tokens[best > -np.inf], order[best > -np.inf])
+        step = model.step(tokens, state, Choice(count))
+        order = np.argsort(-log_probs, axis=1, kind="stable")[:, :count]  # ties: the lower token
+        best = np.take_along_axis(log_probs, order, axis=1)
+        assert np.array_equal(step.log_probs, best)
+        assert np.array_equal(step.tokens[best > -np.inf], order[best > -np.inf])
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("way", sorted(WAYS))
-def test_a_list_of_all_tokens_is_the_full_vocabulary(precision, way):
-    """Logits are the same bits, so tokens are too. Their sum is made otherwise: scores agree within what
-    native/tests asks of a log-sum-exp."""
-    expected = search(engine(precision), SOURCES, WAYS[way])
-    found = search(engine(precision).with_shortlist(every_token()), SOURCES, WAYS[way])
-    for one, other in zip(expected, found, strict=True):
-        for ours, theirs in zip(one, other, strict=True):
-            assert ours.tokens == theirs.tokens
-            assert np.allclose(ours.token_scores, theirs.token_scores, rtol=1e-6, atol=1e-5)
+@pytest.mark.parametrize("search_kind", sorted(OPTIONS))
+def test_full_list_equals_no_shortlist(precision, search_kind):
+    """Logits and thus tokens are bit-identical. They are summed in another order, so scores agree within the
+    tolerance of the log-sum-exp in native/tests."""
+    expected = search(engine(precision), SOURCES, OPTIONS[search_kind])
+    results = search(engine(precision).with_shortlist(full_list()), SOURCES, OPTIONS[search_kind])
+    for expected_nbest, nbest in zip(expected, results, strict=True):
+        for expected_hypothesis, hypothesis in zip(expected_nbest, nbest, strict=True):
+            assert expected_hypothesis.tokens == hypothesis.tokens
+            assert np.allclose(
+                expected_hypothesis.token_scores, hypothesis.token_scores, rtol=1e-6, atol=1e-5
+            )
 
 
 @cache
-def alone(precision, way):
-    return [search(short(precision), [source], WAYS[way])[0] for source in SOURCES]
+def separate_results(precision, search_kind):
+    return [search(listed_engine(precision), [source], OPTIONS[search_kind])[0] for source in SOURCES]
 
 
 @pytest.mark.parametrize(
-    ("way", "precision"),
+    ("search_kind", "precision"),
     [("greedy", "float32"), ("greedy", "int8"), ("beam", "int8"), ("samples", "bfloat16")],
 )
-def test_results_are_the_same_bits_alone_and_in_any_batch(precision, way):
-    """Sentences join and leave, threads share the work: tokens and every score stay the same bits."""
+def test_results_do_not_depend_on_the_batch(precision, search_kind):
+    """Sentences join and leave and threads share the work, but tokens and scores are bit-identical."""
     rng = np.random.default_rng(3)
     for threads, budget in ((1, 4096), (2, 300), (4, 40)):
         order = rng.permutation(len(SOURCES)).tolist()
-        options = replace(WAYS[way], batch_tokens=budget)
-        found = search(short(precision, threads), [SOURCES[number] for number in order], options)
-        assert found == [alone(precision, way)[number] for number in order]
+        options = replace(OPTIONS[search_kind], batch_tokens=budget)
+        results = search(listed_engine(precision, threads), [SOURCES[index] for index in order], options)
+        assert results == [separate_results(precision, search_kind)[index] for index in order]
 
 
-def some_choice(rng, rows):
-    """A choice of any kind, and the part of it that is a row's."""
+def random_choice(rng, rows):
+    """Return a function that returns a random choice, restricted to a range of rows."""
     kind = rng.integers(4)
     banned = rng.integers(0, [rows, VOCABULARY], (rows * 9, 2)) if rng.integers(2) else None
     forced = rng.integers(-1, VOCABULARY, rows) if rng.integers(2) else None
     uniform = rng.random(rows)
     renormalise, top_k = bool(rng.integers(2)), int(rng.integers(0, 5))
 
-    def part(first, last):
-        chosen = banned
+    def choice_of_rows(first, last):
+        row_bans = banned
         if banned is not None:
-            chosen = banned[(banned[:, 0] >= first) & (banned[:, 0] < last)] - [first, 0]
+            row_bans = banned[(banned[:, 0] >= first) & (banned[:, 0] < last)] - [first, 0]
         return Choice(
             count=1 if kind == 1 else 6,
-            banned=chosen,
+            banned=row_bans,
             forced=None if forced is None else forced[first:last],
             sampling=Sampling(uniform[first:last], 1.3, top_k, 0.9) if kind == 1 else None,
             attention=True,
@@ -185,62 +197,65 @@ def some_choice(rng, rows):
             all_tokens=bool(kind == 2),
         )
 
-    return part
+    return choice_of_rows
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**6))
-def test_rows_do_not_depend_on_who_joined_left_or_stands_beside_them(seed):
-    """A walk of joins, selections and steps against each sentence stepped alone, all choices alike."""
+def test_rows_do_not_depend_on_joins_and_selections(seed):
+    """Compare random joins, selections and steps with separate steps of each sentence."""
     rng = np.random.default_rng(seed)
-    model, beams = short("int8", int(rng.integers(1, 4))), int(rng.integers(1, 3))
+    model, beams = listed_engine("int8", int(rng.integers(1, 4))), int(rng.integers(1, 3))
 
     def enter(count):
-        texts = [SOURCES[number] for number in rng.integers(0, len(SOURCES), count)]
+        texts = [SOURCES[index] for index in rng.integers(0, len(SOURCES), count)]
         return model.start(model.encode(texts), beams), [
-            model.start(model.encode([one]), beams) for one in texts
+            model.start(model.encode([source_or_state]), beams) for source_or_state in texts
         ]
 
-    state, apart = enter(int(rng.integers(1, 6)))
+    state, separate = enter(int(rng.integers(1, 6)))
     for _ in range(int(rng.integers(2, 9))):
-        tokens = rng.integers(4, VOCABULARY, len(apart) * beams)
-        choice = some_choice(rng, len(tokens))
-        together = model.step(tokens, state, choice(0, len(tokens)))
-        for number, one in enumerate(apart):
-            rows = slice(number * beams, (number + 1) * beams)
-            single = model.step(tokens[rows], one, choice(rows.start, rows.stop))
-            assert np.array_equal(single.tokens, together.tokens[rows])
-            assert np.array_equal(single.log_probs, together.log_probs[rows])
+        tokens = rng.integers(4, VOCABULARY, len(separate) * beams)
+        choice = random_choice(rng, len(tokens))
+        joint_step = model.step(tokens, state, choice(0, len(tokens)))
+        for index, source_or_state in enumerate(separate):
+            rows = slice(index * beams, (index + 1) * beams)
+            single = model.step(tokens[rows], source_or_state, choice(rows.start, rows.stop))
+            assert np.array_equal(single.tokens, joint_step.tokens[rows])
+            assert np.array_equal(single.log_probs, joint_step.log_probs[rows])
             width = single.attention.shape[1]
-            assert np.array_equal(single.attention, together.attention[rows, :width])
-            apart[number] = single.state
-        state = together.state
+            assert np.array_equal(single.attention, joint_step.attention[rows, :width])
+            separate[index] = single.state
+        state = joint_step.state
         if rng.integers(3) == 0:
-            kept = rng.permutation(len(apart))[: int(rng.integers(1, len(apart) + 1))]
-            state, apart = state.select(kept), [apart[one] for one in kept]
+            selected = rng.permutation(len(separate))[: int(rng.integers(1, len(separate) + 1))]
+            state, separate = (
+                state.select(selected),
+                [separate[source_or_state] for source_or_state in selected],
+            )
         if rng.integers(3) == 0:
-            other, more = enter(int(rng.integers(1, 4)))
-            state, apart = model.join(state, other), apart + more
+            added_state, added = enter(int(rng.integers(1, 4)))
+            state, separate = model.join(state, added_state), separate + added
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_forced_token_outside_the_list_is_in_it_for_its_step(precision):
-    model, texts = short(precision), SOURCES[:12]
-    lists = [model.shortlist.of(text) for text in texts]
+def test_forced_tokens_outside_the_list(precision):
+    model, texts = listed_engine(precision), SOURCES[:12]
+    lists = [model.shortlist.allowed_tokens(text) for text in texts]
     rng = np.random.default_rng(8)
-    outside = [int(rng.choice(np.setdiff1d(np.arange(VOCABULARY), one))) for one in lists]
-    inside = [int(rng.choice(one)) for one in lists]
+    outside = [int(rng.choice(np.setdiff1d(np.arange(VOCABULARY), tokens_list))) for tokens_list in lists]
+    listed = [int(rng.choice(tokens_list)) for tokens_list in lists]
     logits = logits_of(engine(precision), texts)
     state, tokens = states(model, texts)
-    for forced in (outside, inside):
-        longer = [np.union1d(one, token) for one, token in zip(lists, forced, strict=True)]
-        expected = restricted(logits, longer)[np.arange(12), forced]
-        found = model.step(tokens, state, Choice(3, forced=np.array(forced)))
-        assert found.tokens[:, 0].tolist() == forced
-        assert np.allclose(found.log_probs[:, 0], expected, atol=2e-5)
-        assert np.isinf(found.log_probs[:, 1:]).all()
+    for forced in (outside, listed):
+        extended = [np.union1d(tokens_list, token) for tokens_list, token in zip(lists, forced, strict=True)]
+        expected = restricted_log_probs(logits, extended)[np.arange(12), forced]
+        step = model.step(tokens, state, Choice(3, forced=np.array(forced)))
+        assert step.tokens[:, 0].tolist() == forced
+        assert np.allclose(step.log_probs[:, 0], expected, atol=2e-5)
+        assert np.isinf(step.log_probs[:, 1:]).all()
     prefixes = [[token, token] for token in outside]
-    for options in (GREEDY, WAYS["beam"]):
+    for options in (GREEDY, OPTIONS["beam"]):
         for [best, *_], prefix, allowed in zip(
             search(model, texts, options, prefixes=prefixes), prefixes, lists, strict=True
         ):
@@ -248,84 +263,87 @@ def test_a_forced_token_outside_the_list_is_in_it_for_its_step(precision):
             assert set(best.tokens[2:]) <= set(allowed.tolist())
 
 
-def test_bans_and_draws_keep_to_the_list():
-    model, text = short(), SOURCES[:1]
-    allowed = model.shortlist.of(text[0])
+def test_bans_and_sampling_stay_within_the_list():
+    model, text = listed_engine(), SOURCES[:1]
+    allowed = model.shortlist.allowed_tokens(text[0])
     state, tokens = states(model, text)
-    whole = model.step(tokens, state, Choice(1, all_tokens=True)).log_probs[0]
+    log_probs = model.step(tokens, state, Choice(1, all_tokens=True)).log_probs[0]
     banned = allowed[::2]
     pairs = np.stack([np.zeros(len(banned), dtype=np.int64), banned], axis=1)
-    left = np.setdiff1d(allowed, banned)
-    plain = model.step(tokens, state, Choice(len(left), banned=pairs))
-    assert sorted(plain.tokens[0].tolist()) == left.tolist()
-    assert np.array_equal(plain.log_probs[0], whole[plain.tokens[0]])
-    shared = model.step(tokens, state, Choice(len(left), banned=pairs, renormalise=True))
-    assert np.isclose(np.exp(shared.log_probs.astype(np.float64)).sum(), 1, atol=1e-5)
+    allowed_left = np.setdiff1d(allowed, banned)
+    plain = model.step(tokens, state, Choice(len(allowed_left), banned=pairs))
+    assert sorted(plain.tokens[0].tolist()) == allowed_left.tolist()
+    assert np.array_equal(plain.log_probs[0], log_probs[plain.tokens[0]])
+    renormalised = model.step(tokens, state, Choice(len(allowed_left), banned=pairs, renormalise=True))
+    assert np.isclose(np.exp(renormalised.log_probs.astype(np.float64)).sum(), 1, atol=1e-5)
     all_pairs = np.stack([np.zeros(len(allowed), dtype=np.int64), allowed], axis=1)
     for renormalise in (False, True):
-        none = model.step(tokens, state, Choice(2, banned=all_pairs, renormalise=renormalise))
-        assert np.isinf(none.log_probs).all()
-    # Draws fall as the probabilities say: the token at which the sum of the falling ones passes the draw.
-    order = allowed[np.argsort(-whole[allowed], kind="stable")]
-    reached = np.cumsum(np.exp(whole[order].astype(np.float64)))
+        no_candidates = model.step(tokens, state, Choice(2, banned=all_pairs, renormalise=renormalise))
+        assert np.isinf(no_candidates.log_probs).all()
+    # The sampled token is the first at which the cumulative descending probability exceeds the draw.
+    order = allowed[np.argsort(-log_probs[allowed], kind="stable")]
+    cumulative = np.cumsum(np.exp(log_probs[order].astype(np.float64)))
     for uniform in np.random.default_rng(1).random(50):
-        if np.abs(reached - uniform).min() > 1e-4:
-            drawn = model.step(tokens, state, Choice(1, sampling=Sampling(np.array([uniform]))))
-            assert drawn.tokens[0, 0] == order[np.searchsorted(reached, uniform)]
+        if np.abs(cumulative - uniform).min() > 1e-4:
+            step = model.step(tokens, state, Choice(1, sampling=Sampling(np.array([uniform]))))
+            assert step.tokens[0, 0] == order[np.searchsorted(cumulative, uniform)]
 
 
-def test_states_with_and_without_a_shortlist_do_not_mix():
-    whole, limited = engine("float32", 1, None), short()
-    one, _ = states(whole, SOURCES[:2], steps=0)
-    other, _ = states(limited, SOURCES[:2], steps=0)
-    for pair in ((one, other), (other, one)):
+def test_states_with_and_without_a_shortlist_cannot_be_joined():
+    full_model, listed = engine("float32", 1, None), listed_engine()
+    full_state, _ = states(full_model, SOURCES[:2], steps=0)
+    listed_state, _ = states(listed, SOURCES[:2], steps=0)
+    for pair in ((full_state, listed_state), (listed_state, full_state)):
         with pytest.raises(ValueError, match="shortlist"):
-            whole.join(*pair)
-    stranger = engine("int8")
+            full_model.join(*pair)
+    other_model = engine("int8")
     with pytest.raises(DataError, match="another model"):
-        _encode_with(stranger, limited)
+        _encode_with(other_model, listed)
 
 
-def _encode_with(model, other):
+def _encode_with(model, listed_state):
     try:
-        return model._core.encode(SOURCES[:1], other._lists)
+        return model._core.encode(SOURCES[:1], listed_state._core_shortlist)
     except ValueError as error:
         raise DataError(str(error)) from None
 
 
-def test_the_core_and_the_class_refuse_what_is_out_of_range_or_order():
-    def arrays(**changed):
-        parts = {"common": SHORT.common, "first": SHORT.first, "targets": SHORT.targets} | changed
+def test_invalid_shortlists_are_rejected():
+    def arrays(**changes):
+        parts = {"common": SHORTLIST.common, "first": SHORTLIST.first, "targets": SHORTLIST.targets} | changes
         return {name: np.array(part, dtype=np.int32) for name, part in parts.items()}
 
-    first, targets = SHORT.first.copy(), SHORT.targets.copy()
-    long = next(place for place in range(VOCABULARY) if first[place + 1] - first[place] > 1)
-    falling = targets.copy()
-    falling[first[long]], falling[first[long] + 1] = targets[first[long] + 1], targets[first[long]]
-    beyond, below = targets.copy(), targets.copy()
-    beyond[-1], below[first[long]] = VOCABULARY, -1
-    places = first.copy()
-    places[5] = places[-1] + 1
-    bad = {
+    first, targets = SHORTLIST.first.copy(), SHORTLIST.targets.copy()
+    source_token = next(token for token in range(VOCABULARY) if first[token + 1] - first[token] > 1)
+    descending = targets.copy()
+    descending[first[source_token]], descending[first[source_token] + 1] = (
+        targets[first[source_token] + 1],
+        targets[first[source_token]],
+    )
+    too_large, negative = targets.copy(), targets.copy()
+    too_large[-1], negative[first[source_token]] = VOCABULARY, -1
+    offsets = first.copy()
+    offsets[5] = offsets[-1] + 1
+    invalid = {
         "no common": arrays(common=[]),
         "common beyond": arrays(common=[3, VOCABULARY]),
         "common below": arrays(common=[-1, 3]),
         "common falls": arrays(common=[4, 3]),
         "common twice": arrays(common=[3, 3]),
-        "targets fall": arrays(targets=falling),
-        "target beyond": arrays(targets=beyond),
-        "target below": arrays(targets=below),
-        "offsets fall": arrays(first=places),
+        "targets fall": arrays(targets=descending),
+        "target beyond": arrays(targets=too_large),
+        "target below": arrays(targets=negative),
+        "offsets fall": arrays(first=offsets),
         "does not start at 0": arrays(first=[1, *first[1:]]),
         "does not reach the end": arrays(first=[*first[:-1], first[-1] - 1]),
         "goes beyond the end": arrays(first=[*first[:-1], first[-1] + 1]),
         "no places": arrays(first=[]),
     }
-    for name, given_ in bad.items():
+    for name, arguments in invalid.items():
         with pytest.raises(ModelError):
-            pytest.fail(f"{name}: {Shortlist(**given_, vocabulary=VOCABULARY)}")
+            pytest.fail(f"{name}: {Shortlist(**arguments, vocabulary=VOCABULARY)}")
         with pytest.raises(ValueError, match=r"common|first|targets|token"):
-            pytest.fail(f"{name}: {engine()._core.shortlist(**given_)}")
+            pytest.fail(f"{name}: {engine()._core.shortlist(**arguments)}")
     with pytest.raises(ValueError, match="first"):
         engine()._core.shortlist(**arrays(first=first[:-1], targets=targets[: first[-2]]))
     with pytest.raises(ModelError, match="source and"):

@@ -1,4 +1,4 @@
-"""A batch that many searches share finds what each finds alone, to the bit, however they come and go."""
+"""Results of searches that share a batch are bit-identical to those of separate searches."""
 
 import threading
 import time
@@ -6,11 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from drawn_searches import VOCABULARY, found, options, phrases_for, prefixes_for, random_list
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from native_models import native, random_model, recurrent_shapes, sentences, shapes
-from prompted_models import decoder_only, native_decoder, prompts, random_decoder
+from native_models import native_model, random_model, recurrent_settings, sentences, transformer_settings
+from prompted_models import decoder_only_settings, native_decoder, prompts, random_decoder
+from random_searches import (
+    VOCABULARY_SIZE,
+    options,
+    phrases_for,
+    prefixes_for,
+    random_shortlist,
+    search_or_error,
+)
 from toy_decoders import RecurrentToy
 
 from uwaga.decoder import BeamRules
@@ -28,159 +35,174 @@ SHAPE = TransformerSettings(
 QUIET = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def small():
-    """Few places, so that sentences must wait."""
-    return TokenBudget(most=80, reserved=30)
+def small_budget():
+    """Return a small budget, so that sentences must wait."""
+    return TokenBudget(max_tokens=80, reserved=30)
 
 
-def crowd(shared, works, seconds=60):
-    """What each of several threads gets from a decoder of its own, or the error."""
-    made = [None] * len(works)
+def run_in_threads(shared, functions, seconds=60):
+    """Call functions in threads, each with its own decoder; return their results or exceptions."""
+    results = [None] * len(functions)
 
-    def run(number, work):
+    def run(index, function):
         try:
-            made[number] = work(BatchingDecoder(shared, CallContext(str(number % 3))))
+            results[index] = function(BatchingDecoder(shared, CallContext(str(index % 3))))
         except Exception as error:
-            made[number] = error
+            results[index] = error
 
-    threads = [threading.Thread(target=run, args=one) for one in enumerate(works)]
+    threads = [threading.Thread(target=run, args=item) for item in enumerate(functions)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(seconds)
         assert not thread.is_alive()
-    return made
+    return results
 
 
 def is_empty(shared):
     return (shared.budget.waiting, shared.budget.running, shared.budget.used) == (0, 0, 0)
 
 
-def check(decoder, drawn):
-    """Threads with searches of their own find what each finds alone."""
-    shared = ModelBatch(decoder, small)
-    made = crowd(shared, [lambda decoder, one=one: found(decoder, *one) for one in drawn])
-    assert made == [found(decoder, *one) for one in drawn]
+def check_shared_batch(decoder, searches):
+    """Check that searches in threads equal separate searches."""
+    shared = ModelBatch(decoder, small_budget)
+    results = run_in_threads(
+        shared,
+        [lambda decoder, arguments=arguments: search_or_error(decoder, *arguments) for arguments in searches],
+    )
+    assert results == [search_or_error(decoder, *arguments) for arguments in searches]
     assert is_empty(shared)
     shared.close()
 
 
-def drawn_searches(data, make):
-    """Searches of few sets of options, so that some share their steps."""
-    kinds = data.draw(st.lists(options(), min_size=1, max_size=3))
-    made = []
-    for number in range(data.draw(st.integers(1, 7))):
+def draw_searches(data, make):
+    """Draw searches with few different options, so that some share their steps."""
+    option_sets = data.draw(st.lists(options(), min_size=1, max_size=3))
+    searches = []
+    for index in range(data.draw(st.integers(1, 7))):
         count = data.draw(st.integers(1, 6))
-        how = data.draw(st.sampled_from(kinds)), data.draw(prefixes_for(count)), data.draw(phrases_for(count))
-        made.append((make(count, number), *how))
-    return made
+        arguments = (
+            data.draw(st.sampled_from(option_sets)),
+            data.draw(prefixes_for(count)),
+            data.draw(phrases_for(count)),
+        )
+        searches.append((make(count, index), *arguments))
+    return searches
 
 
 @QUIET
 @given(st.data())
-def test_it_finds_what_each_search_finds_alone(data):
+def test_shared_batch_equals_separate_searches(data):
     seed = data.draw(st.integers(0, 10**6))
-    shape, spread = data.draw(shapes() | recurrent_shapes()), data.draw(st.sampled_from([1.0, 3.0]))
+    shape, spread = (
+        data.draw(transformer_settings() | recurrent_settings()),
+        data.draw(st.sampled_from([1.0, 3.0])),
+    )
     model = random_model(shape, seed, spread=spread)
-    engine = native(model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 2)))
+    engine = native_model(
+        model, data.draw(st.sampled_from(["float32", "int8"])), data.draw(st.integers(1, 2))
+    )
     if data.draw(st.booleans()):
-        engine = engine.with_shortlist(random_list(seed))
-    check(engine, drawn_searches(data, sentences))
+        engine = engine.with_shortlist(random_shortlist(seed))
+    check_shared_batch(engine, draw_searches(data, sentences))
 
 
 @settings(QUIET, max_examples=12)
 @given(st.data())
-def test_it_continues_prompts(data):
-    model = random_decoder(data.draw(decoder_only()), data.draw(st.integers(0, 99)), spread=2.0)
-    drawn = drawn_searches(data, prompts)
-    fitting = {"max_ratio": float("inf"), "max_length": 8, "min_length": 2}
-    check(native_decoder(model), [(one[0], replace(one[1], **fitting), *one[2:]) for one in drawn])
+def test_shared_batch_of_prompts(data):
+    model = random_decoder(data.draw(decoder_only_settings()), data.draw(st.integers(0, 99)), spread=2.0)
+    searches = draw_searches(data, prompts)
+    limits = {"max_ratio": float("inf"), "max_length": 8, "min_length": 2}
+    check_shared_batch(
+        native_decoder(model),
+        [(arguments[0], replace(arguments[1], **limits), *arguments[2:]) for arguments in searches],
+    )
 
 
 @settings(QUIET, max_examples=15)
 @given(st.data())
-def test_decoders_without_a_batch_have_what_waits_collected(data):
-    toy = RecurrentToy(VOCABULARY, seed=data.draw(st.integers(0, 99)), end_bias=1.0)
-    check(toy, drawn_searches(data, sentences))
+def test_decoders_without_a_running_batch(data):
+    toy = RecurrentToy(VOCABULARY_SIZE, seed=data.draw(st.integers(0, 99)), end_bias=1.0)
+    check_shared_batch(toy, draw_searches(data, sentences))
 
 
 @settings(QUIET, max_examples=12)
 @given(st.data())
-def test_cancelled_ones_leave_and_the_others_find_the_same(data):
-    engine = native(random_model(SHAPE, data.draw(st.integers(0, 99)), spread=3.0))
-    shared, wanted = ModelBatch(engine, small), SearchOptions(beam=data.draw(st.integers(1, 4)))
+def test_cancelled_searches_leave_the_batch(data):
+    engine = native_model(random_model(SHAPE, data.draw(st.integers(0, 99)), spread=3.0))
+    shared, options = ModelBatch(engine, small_budget), SearchOptions(beam=data.draw(st.integers(1, 4)))
     pauses = data.draw(st.lists(st.floats(0, 0.01), min_size=2, max_size=10))
-    made = [None] * len(pauses)
+    results = [None] * len(pauses)
 
-    def run(number):
+    def run(index):
         request = CallContext()
-        if number % 2:
-            threading.Timer(pauses[number], request.cancel).start()
+        if index % 2:
+            threading.Timer(pauses[index], request.cancel).start()
         try:
-            made[number] = search(BatchingDecoder(shared, request), sentences(30, number), wanted)
+            results[index] = search(BatchingDecoder(shared, request), sentences(30, index), options)
         except CancelledRequestError as error:
-            made[number] = error
+            results[index] = error
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(pauses))]
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(pauses))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    for number, one in enumerate(made):
-        if not (number % 2 and isinstance(one, CancelledRequestError)):
-            assert one == search(engine, sentences(30, number), wanted)
+    for index, result in enumerate(results):
+        if not (index % 2 and isinstance(result, CancelledRequestError)):
+            assert result == search(engine, sentences(30, index), options)
     assert is_empty(shared)
     shared.close()
 
 
-def test_streams_tell_of_the_same_tokens():
-    engine = native(random_model(SHAPE, spread=3.0))
-    shared, wanted = ModelBatch(engine, small), SearchOptions(beam=1)
-    made = crowd(
+def test_streams_in_a_shared_batch():
+    engine = native_model(random_model(SHAPE, spread=3.0))
+    shared, options = ModelBatch(engine, small_budget), SearchOptions(beam=1)
+    results = run_in_threads(
         shared,
-        [lambda decoder, at=at: list(stream(decoder, sentences(2, at), wanted)) for at in range(8)]
+        [lambda decoder, seed=seed: list(stream(decoder, sentences(2, seed), options)) for seed in range(8)]
         + [lambda decoder: search(decoder, sentences(50), SearchOptions(beam=3))],
     )
-    for at, events in enumerate(made[:8]):
-        law = list(stream(engine, sentences(2, at), wanted))
+    for seed, events in enumerate(results[:8]):
+        expected = list(stream(engine, sentences(2, seed), options))
         for sentence in range(2):
-            assert [one for one in events if one.sentence == sentence] == [
-                one for one in law if one.sentence == sentence
+            assert [event for event in events if event.sentence == sentence] == [
+                event for event in expected if event.sentence == sentence
             ]
     assert is_empty(shared)
 
 
-def broken(token):
-    """A model whose log-probabilities are no numbers where a source holds a token."""
+def model_with_nan(token):
+    """Return a model whose log-probabilities are NaN for sources that contain a token."""
     import torch
 
     model = random_model(SHAPE.model_copy(update={"tie": "none"}), spread=3.0)
     with torch.no_grad():
         model.source_embedding.weight[token] = float(np.finfo(np.float32).max)
-    return native(model)
+    return native_model(model)
 
 
-def test_a_sentence_whose_numbers_are_none_fails_alone():
-    engine, wanted = broken(7), SearchOptions(beam=2)
-    good = [[one for one in sentences(12, at) if 7 not in one] for at in range(6)]
-    bad = [[(8, 7, 2), *sentences(4, at)] for at in range(3)]
-    shared = ModelBatch(engine, small)
-    works = [
-        lambda decoder, one=one: search(decoder, one, wanted)
-        for pair in zip(good, [*bad, *bad], strict=True)
-        for one in pair
+def test_nan_affects_its_own_search_only():
+    engine, options = model_with_nan(7), SearchOptions(beam=2)
+    valid_sources = [[sources for sources in sentences(12, seed) if 7 not in sources] for seed in range(6)]
+    invalid_sources = [[(8, 7, 2), *sentences(4, seed)] for seed in range(3)]
+    shared = ModelBatch(engine, small_budget)
+    functions = [
+        lambda decoder, sources=sources: search(decoder, sources, options)
+        for pair in zip(valid_sources, [*invalid_sources, *invalid_sources], strict=True)
+        for sources in pair
     ]
-    made = crowd(shared, works)
-    assert made[::2] == [search(engine, one, wanted) for one in good]
-    for error in made[1::2]:
+    results = run_in_threads(shared, functions)
+    assert results[::2] == [search(engine, sources, options) for sources in valid_sources]
+    for error in results[1::2]:
         assert isinstance(error, ModelError)
         assert "not numbers at target token" in str(error)
     assert is_empty(shared)
-    assert crowd(shared, works[:1]) == made[:1]
+    assert run_in_threads(shared, functions[:1]) == results[:1]
 
 
-class Failing(RecurrentToy):
-    """One that cannot encode a source with a token."""
+class FailingToy(RecurrentToy):
+    """A decoder that cannot encode sources with token 7."""
 
     def encode(self, sources):
         if any(7 in source for source in sources):
@@ -188,49 +210,51 @@ class Failing(RecurrentToy):
         return super().encode(sources)
 
 
-def test_whatever_a_decoder_raises_reaches_its_own_search_alone():
-    toy, wanted = Failing(VOCABULARY), SearchOptions(beam=2)
-    shared = ModelBatch(toy, small)
-    good = [[one for one in sentences(5, at) if 7 not in one] for at in range(4)]
-    works = [lambda decoder, one=one: search(decoder, one, wanted) for one in good]
-    made = crowd(shared, [*works, lambda decoder: search(decoder, [(7, 2)], wanted)])
-    assert made[:-1] == [search(toy, one, wanted) for one in good]
-    assert isinstance(made[-1], RuntimeError)
+def test_exceptions_affect_their_own_search_only():
+    toy, options = FailingToy(VOCABULARY_SIZE), SearchOptions(beam=2)
+    shared = ModelBatch(toy, small_budget)
+    valid_sources = [[sources for sources in sentences(5, seed) if 7 not in sources] for seed in range(4)]
+    functions = [
+        lambda decoder, sources=sources: search(decoder, sources, options) for sources in valid_sources
+    ]
+    results = run_in_threads(shared, [*functions, lambda decoder: search(decoder, [(7, 2)], options)])
+    assert results[:-1] == [search(toy, sources, options) for sources in valid_sources]
+    assert isinstance(results[-1], RuntimeError)
     assert is_empty(shared)
 
 
-def test_the_next_that_comes_makes_its_first_steps_at_once():
-    """Beside a search of 400 sentences it is done after few more steps than it has tokens.
+def test_new_search_starts_immediately():
+    """Beside a long search, a short one takes few more steps than it has tokens.
 
-    The steps that are made while Python's threads wait for one another are counted too, and on a busy machine
-    they are many: the best of several tries says what the batch does.
+    Steps during waits of Python threads for each other are counted too, and there are many on a busy machine,
+    so the best of several attempts is checked.
     """
-    engine = native(random_model(SHAPE, spread=3.0))
-    shared = ModelBatch(engine, lambda: TokenBudget(most=400, reserved=100))
-    wanted = SearchOptions(beam=1, max_length=20, min_length=18)
+    engine = native_model(random_model(SHAPE, spread=3.0))
+    shared = ModelBatch(engine, lambda: TokenBudget(max_tokens=400, reserved=100))
+    options = SearchOptions(beam=1, max_length=20, min_length=18)
     steps = []
-    ended = []
+    finish_flags = []
 
-    def long():
-        search(BatchingDecoder(shared, CallContext("long")), sentences(20000), wanted)
-        ended.append(True)
+    def search_long():
+        search(BatchingDecoder(shared, CallContext("long")), sentences(20000), options)
+        finish_flags.append(True)
 
-    thread = threading.Thread(target=long)
+    thread = threading.Thread(target=search_long)
     thread.start()
     while not shared.counters[0]:
         time.sleep(0.001)
-    for at in range(10):
-        before = shared.counters[0]
-        search(BatchingDecoder(shared, CallContext("short")), sentences(1, at), wanted)
-        assert not ended
-        steps.append(shared.counters[0] - before)
+    for seed in range(10):
+        steps_before = shared.counters[0]
+        search(BatchingDecoder(shared, CallContext("short")), sentences(1, seed), options)
+        assert not finish_flags
+        steps.append(shared.counters[0] - steps_before)
     thread.join(60)
-    assert min(steps) < 100  # of the long one's thousand: 50 rounds of 20
+    assert min(steps) < 100  # the long search takes thousands
     assert is_empty(shared)
 
 
-def test_one_thread_serves_and_closing_tells_those_who_wait():
-    engine = native(random_model(SHAPE))
+def test_batch_is_served_by_one_thread():
+    engine = native_model(random_model(SHAPE))
     batch = engine.running_batch()
     thread = threading.Thread(target=batch.serve)
     thread.start()
@@ -245,7 +269,7 @@ def test_one_thread_serves_and_closing_tells_those_who_wait():
 def rules(beams=1, min_length=0):
     return BeamRules(
         beams=beams,
-        enough=beams,
+        pool_size=beams,
         nbest=1,
         start=1,
         banned=np.zeros(0, dtype=np.int64),
@@ -258,69 +282,71 @@ def rules(beams=1, min_length=0):
     )
 
 
-def hand(ticket, sources, limit):
-    every = np.full(len(sources), limit, dtype=np.int64)
-    nothing = np.zeros(len(sources), dtype=np.int64)
-    ticket.submit(sources, every, nothing, np.zeros((len(sources), 0), dtype=np.int64), [None] * len(sources))
+def submit_sentences(ticket, sources, limit):
+    limits = np.full(len(sources), limit, dtype=np.int64)
+    uncounted = np.zeros(len(sources), dtype=np.int64)
+    ticket.submit(
+        sources, limits, uncounted, np.zeros((len(sources), 0), dtype=np.int64), [None] * len(sources)
+    )
 
 
-def taken(ticket, count):
-    """What is found of so many sentences, or the error."""
-    done = {}
+def collect_results(ticket, count):
+    """Return the results of a number of sentences, or the error."""
+    results = {}
     try:
-        while len(done) < count:
-            done.update(ticket.collect(60.0)[0])
+        while len(results) < count:
+            results.update(ticket.collect(60.0)[0])
     except UwagaError as error:
         return error
-    return done
+    return results
 
 
-def test_closing_tells_those_whose_sentences_have_not_entered():
-    """Each time, at once: whoever waits in a loop gets out of it."""
-    batch = native(random_model(SHAPE)).running_batch()
-    ticket, without = batch.ticket(rules()), batch.ticket(rules())
-    hand(ticket, sentences(3), 5)
+def test_close_cancels_waiting_tickets():
+    """Each call raises immediately, so that a waiting loop ends."""
+    batch = native_model(random_model(SHAPE)).running_batch()
+    ticket, empty_ticket = batch.ticket(rules()), batch.ticket(rules())
+    submit_sentences(ticket, sentences(3), 5)
     batch.close()
-    for one in (ticket, without, ticket):
+    for waiting_ticket in (ticket, empty_ticket, ticket):
         with pytest.raises(CancelledRequestError, match="closed"):
-            one.collect(60.0)
+            waiting_ticket.collect(60.0)
     ticket.leave()
     assert ticket.collect(60.0) == ([], [])
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_a_step_that_fails_through_one_sentence_is_made_again_without_it(beams):
-    """A target longer than the model can make; others of the same rules enter before, with and after it."""
-    batch = native(random_model(SHAPE, spread=3.0)).running_batch()
-    never_ending = rules(beams, min_length=40)
-    before, bad, after = (batch.ticket(never_ending) for _ in range(3))
-    every = sentences(200)
-    hand(before, every[:50], 23)
-    hand(bad, every[50:51], 40)
-    hand(after, every[51:], 23)
+def test_failing_step_is_repeated_without_the_failing_sentence(beams):
+    """A target is too long for the model; other sentences with the same rules enter before and after it."""
+    batch = native_model(random_model(SHAPE, spread=3.0)).running_batch()
+    batch_rules = rules(beams, min_length=40)
+    earlier, failing, later = (batch.ticket(batch_rules) for _ in range(3))
+    all_sources = sentences(200)
+    submit_sentences(earlier, all_sources[:50], 23)
+    submit_sentences(failing, all_sources[50:51], 40)
+    submit_sentences(later, all_sources[51:], 23)
     thread = threading.Thread(target=batch.serve)
     thread.start()
-    error = taken(bad, 1)
+    error = collect_results(failing, 1)
     assert isinstance(error, DataError)
     assert "longer than the model" in str(error)
-    found = taken(before, 50), taken(after, 149)
-    again = batch.ticket(never_ending)
-    hand(again, every[:50], 23)
-    assert taken(again, 50) == found[0]
-    for ticket, those in ((before, every[:50]), (after, every[51:])):
-        alone = batch.ticket(never_ending)
-        hand(alone, those, 23)
-        assert taken(alone, len(those)) == found[ticket is after]
+    results = collect_results(earlier, 50), collect_results(later, 149)
+    repeated = batch.ticket(batch_rules)
+    submit_sentences(repeated, all_sources[:50], 23)
+    assert collect_results(repeated, 50) == results[0]
+    for ticket, sources in ((earlier, all_sources[:50]), (later, all_sources[51:])):
+        separate = batch.ticket(batch_rules)
+        submit_sentences(separate, sources, 23)
+        assert collect_results(separate, len(sources)) == results[ticket is later]
     batch.close()
     thread.join(10)
 
 
-def test_divisors_of_any_length_begin_alike():
-    """Searches of different limits share their steps, since their rules are made for the same lengths."""
+def test_divisors_do_not_depend_on_the_table_length():
+    """Searches with different limits can share steps, since their rules have the same divisors."""
     from uwaga.search.rank import Ranking
 
     for formula in ("average", "gnmt", "none"):
         for alpha in (0.0, 0.3, 0.6, 1.0, 1.7, -2.0):
-            whole = Ranking(formula, alpha).divisor(np.arange(1024))
+            divisors = Ranking(formula, alpha).divisor(np.arange(1024))
             for size in (1, 5, 17, 300, 777):
-                assert Ranking(formula, alpha).divisor(np.arange(size)).tobytes() == whole[:size].tobytes()
+                assert Ranking(formula, alpha).divisor(np.arange(size)).tobytes() == divisors[:size].tobytes()

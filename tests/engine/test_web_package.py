@@ -1,4 +1,4 @@
-"""The npm package in Node and in a browser: the answers of Python's portable kernels, to the bit."""
+"""The npm package in Node and in a browser: bit-identical to Python with the portable kernels."""
 
 import base64
 import gzip
@@ -13,8 +13,8 @@ import damaged_models
 import numpy as np
 import pytest
 import tiny_models as tiny
-from browser import chromium, served
-from c_library import ROOT, check_answers, check_inside
+from browser import chromium, serve_folder
+from c_library import ROOT, check_answers, check_edits
 from marian_students import write_student
 from recurrent_variants import VARIANTS
 from safetensors.numpy import load_file, save_file
@@ -30,15 +30,15 @@ from uwaga.translator.attention import with_attentions
 LIB = ROOT / "web" / "lib"
 TEXTS = (ROOT / "src/uwaga/conversion/sentences.txt").read_text(encoding="utf-8").splitlines()
 
-BEGINNINGS = [text[: max(len(text) * part // 25, 1)] for text in TEXTS for part in range(1, 26)]
+PREFIXES = [text[: max(len(text) * part // 25, 1)] for text in TEXTS for part in range(1, 26)]
 
 
 class WebError(Exception):
-    """A code of the package and its message."""
+    """An error code of the package and its message."""
 
 
 class WebModel:
-    """A folder as the package reads it in a Node of its own; the methods of :class:`c_library.CModel`."""
+    """A model opened by the package in a Node process, with the methods of :class:`c_library.CModel`."""
 
     def __init__(self, folder, **options):
         if shutil.which("node") is None:
@@ -53,22 +53,22 @@ class WebModel:
         self.node.stdin.flush()
         line = self.node.stdout.readline()
         assert line, f"Node ended with {self.node.wait()}"
-        found = json.loads(line)
-        if "answers" not in found:
-            raise WebError(found["code"], found["message"])
-        self.info = found["info"]
-        for one in (one for ways in found["answers"] for one in ways):
-            one["arrays"] = {name: _array(array) for name, array in one["arrays"].items()}
-            one["text"] = one["text"].partition("\0")[0]  # as in C
-        return found["answers"]
+        response = json.loads(line)
+        if "answers" not in response:
+            raise WebError(response["code"], response["message"])
+        self.info = response["info"]
+        for translation in (translation for nbest in response["answers"] for translation in nbest):
+            translation["arrays"] = {name: _array(array) for name, array in translation["arrays"].items()}
+            translation["text"] = translation["text"].partition("\0")[0]  # as in C
+        return response["answers"]
 
     def close(self):
         with self.node:
             self.node.stdin.close()
 
 
-def _array(given):
-    return np.frombuffer(base64.b64decode(given["data"]), np.float32).reshape(given["shape"])
+def _array(array):
+    return np.frombuffer(base64.b64decode(array["data"]), np.float32).reshape(array["shape"])
 
 
 @pytest.fixture(scope="module")
@@ -83,75 +83,77 @@ def portable(monkeypatch):
     monkeypatch.setenv("UWAGA_ISA", "portable")
 
 
-def check(place, texts, options):
-    check_answers(WebModel(place), uwaga.load(place, device="cpu", threads=1), texts, options)
+def check_translations(folder, texts, options):
+    check_answers(WebModel(folder), uwaga.load(folder, device="cpu", threads=1), texts, options)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 5, "nbest": 2}])
-def test_answers_are_those_of_the_portable_kernels(portable, int8_folder, dtype, options):
-    check(BUNDLED if dtype == "float32" else int8_folder, TEXTS[:8], options)
+def test_translations_equal_the_portable_kernels(portable, int8_folder, dtype, options):
+    check_translations(BUNDLED if dtype == "float32" else int8_folder, TEXTS[:8], options)
 
 
-def test_an_int4_folder_is_read(portable, tmp_path):
-    words = tiny.tokeniser()
-    model = build_model(tiny.TINY, words.symbols, words.size, words.size).eval()
-    save_model(tmp_path / "m", model, tiny.TINY, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+def test_int4_folder(portable, tmp_path):
+    tokeniser = tiny.tokeniser()
+    model = build_model(tiny.TINY, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
+    save_model(
+        tmp_path / "m", model, tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n"
+    )
     quantise(tmp_path / "m", tmp_path / "int4", precision="int4")
-    read = WebModel(tmp_path / "int4")
+    web_model = WebModel(tmp_path / "int4")
     translator = uwaga.load(tmp_path / "int4", device="cpu", threads=1)
-    check_answers(read, translator, tiny.ENGLISH, {"beam": 2, "max_length": 12})
-    assert read.info["precision"] == "int4"
+    check_answers(web_model, translator, tiny.ENGLISH, {"beam": 2, "max_length": 12})
+    assert web_model.info["precision"] == "int4"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("beam", [1, 5])
 def test_100_sentences(portable, int8_folder, dtype, beam):
-    check(BUNDLED if dtype == "float32" else int8_folder, BEGINNINGS[:500:5], {"beam": beam})
+    check_translations(BUNDLED if dtype == "float32" else int8_folder, PREFIXES[:500:5], {"beam": beam})
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
-def test_edits_insight_and_targets_are_those_of_the_portable_kernels(portable, int8_folder, dtype):
-    place = BUNDLED if dtype == "float32" else int8_folder
-    translator = uwaga.load(place, device="cpu", threads=1)
+def test_edits_insight_and_targets_equal_the_portable_kernels(portable, int8_folder, dtype):
+    folder = BUNDLED if dtype == "float32" else int8_folder
+    translator = uwaga.load(folder, device="cpu", threads=1)
     for seed in range(3):
-        check_inside(WebModel(place), translator, TEXTS[seed], "Ein Hund läuft.", seed)
+        check_edits(WebModel(folder), translator, TEXTS[seed], "Ein Hund läuft.", seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_random_edits(portable, int8_folder, seed):
     translator = uwaga.load(int8_folder, device="cpu", threads=1)
-    check_inside(WebModel(int8_folder), translator, TEXTS[seed % len(TEXTS)], "Ein Hund schläft.", seed + 3)
+    check_edits(WebModel(int8_folder), translator, TEXTS[seed % len(TEXTS)], "Ein Hund schläft.", seed + 3)
 
 
 @pytest.mark.parametrize("kind", ["float32", "intgemm8"])
-def test_firefox_s_models_load_as_they_are(portable, tmp_path, kind):
+def test_firefox_models(portable, tmp_path, kind):
     write_student(tmp_path / "student", kind)
-    check(tmp_path / "student", tiny.ENGLISH, {"beam": 2, "max_length": 12})
+    check_translations(tmp_path / "student", tiny.ENGLISH, {"beam": 2, "max_length": 12})
 
 
-def test_answers_of_recurrent_models_are_those_of_the_portable_kernels(portable, tmp_path):
-    check_recurrent("bahdanau-conditional", tmp_path, tiny.ENGLISH)
+def test_recurrent_translations_equal_the_portable_kernels(portable, tmp_path):
+    check_recurrent_model("bahdanau-conditional", tmp_path, tiny.ENGLISH)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in VARIANTS if not name.startswith(("cho", "sutskever"))])
-def test_every_recurrent_model_with_attention(portable, name, tmp_path):
-    check_recurrent(name, tmp_path, BEGINNINGS[:100])
+def test_recurrent_models_with_attention(portable, name, tmp_path):
+    check_recurrent_model(name, tmp_path, PREFIXES[:100])
 
 
-def check_recurrent(name, tmp_path, texts):
-    shape, words = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
-    model = build_model(shape, words.symbols, words.size, words.size).eval()
-    save_model(tmp_path / "m", model, shape, tiny.DECODING, words, words, ("en", "de"), "# card\n")
+def check_recurrent_model(name, tmp_path, texts):
+    shape, tokeniser = VARIANTS[name].model_copy(update={"max_length": 60}), tiny.tokeniser()
+    model = build_model(shape, tokeniser.symbols, tokeniser.size, tokeniser.size).eval()
+    save_model(tmp_path / "m", model, shape, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# card\n")
     quantise(tmp_path / "m", tmp_path / "int8", ("output",))
-    for place in (tmp_path / "m", tmp_path / "int8"):
-        check(place, texts, {"beam": 3, "max_length": 30})
+    for folder in (tmp_path / "m", tmp_path / "int8"):
+        check_translations(folder, texts, {"beam": 3, "max_length": 30})
 
 
-def test_what_is_wrong_is_an_error_that_names_it(tmp_path):
+def test_errors(tmp_path):
     model = WebModel(BUNDLED)
     for texts, options, code, message in [
         (["a"], {"beem": 1}, "argument", "beem is unknown"),
@@ -163,10 +165,10 @@ def test_what_is_wrong_is_an_error_that_names_it(tmp_path):
         (["a"], {"edits": [{"layer": 7}]}, "argument", "edits[0]: layer 7: the model has 2"),
         (["a", "b"], {"targets": ["a"]}, "argument", "targets: there are 1 for 2 texts"),
     ]:
-        with pytest.raises(WebError) as caught:
+        with pytest.raises(WebError) as error:
             model.translate(texts, **options)
-        assert caught.value.args[0] == code
-        assert message in caught.value.args[1]
+        assert error.value.args[0] == code
+        assert message in error.value.args[1]
     with pytest.raises(WebError, match=r"config\.json: not found; give the URL of a folder"):
         WebModel(tmp_path).translate(["a"])
     damaged = tmp_path / "damaged"
@@ -198,16 +200,16 @@ console.log(JSON.stringify({ seen, stopped, thrown, after: after.text, vocabular
 """
 
 
-def test_a_stream_can_be_stopped_and_its_function_may_throw(tmp_path):
+def test_stream_can_be_stopped_and_may_throw(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     script = STREAM.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
-    done = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
-    found = json.loads(done.stdout or done.stderr)
-    assert found["seen"][-1] == found["after"] == "Ein Hund läuft."
-    assert (found["stopped"], found["thrown"]) == ("cancelled", "mine")
-    words = uwaga.load().target
-    assert found["vocabulary"] == words.pieces(range(words.size))
+    process = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
+    output = json.loads(process.stdout or process.stderr)
+    assert output["seen"][-1] == output["after"] == "Ein Hund läuft."
+    assert (output["stopped"], output["thrown"]) == ("cancelled", "mine")
+    tokeniser = uwaga.load().target
+    assert output["vocabulary"] == tokeniser.pieces(range(tokeniser.size))
 
 
 DAMAGED = """
@@ -228,7 +230,7 @@ console.log(JSON.stringify(codes));
 
 
 @pytest.mark.slow
-def test_damaged_files_are_errors_not_traps(tmp_path):
+def test_damaged_files_raise(tmp_path):
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     folders = json.dumps([str(folder) for folder in damaged_models.make(tmp_path, 90)])
@@ -274,25 +276,25 @@ console.log(JSON.stringify({ models: length, full, refused, seen: seen.at(-1), t
 
 @pytest.mark.compiled
 @pytest.mark.slow
-def test_a_full_memory_is_an_error_and_an_open_model_still_translates():
-    """4 GiB, which a page may have; addresses above 2 GiB are negative in JavaScript."""
+def test_full_memory_raises_and_open_models_still_translate():
+    """A page may use 4 GiB; addresses above 2 GiB are negative in JavaScript."""
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     script = FULL.replace("LIB", str(LIB)).replace("FOLDER", str(BUNDLED))
-    done = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
-    found = json.loads(done.stdout or done.stderr)
-    assert found.pop("models") > 50
-    assert found.pop("seen") == found["text"]
-    assert found == {"full": "memory", "refused": "memory", "text": "Ein Hund läuft.", "same": True}
+    process = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True)
+    output = json.loads(process.stdout or process.stderr)
+    assert output.pop("models") > 50
+    assert output.pop("seen") == output["text"]
+    assert output == {"full": "memory", "refused": "memory", "text": "Ein Hund läuft.", "same": True}
 
 
 @pytest.fixture
 def site(tmp_path):
-    """The package, its example and the bundled model, on a server."""
+    """Serve the package, its example and the bundled model."""
     shutil.copytree(LIB, tmp_path / "lib")
     shutil.copytree(ROOT / "web" / "examples", tmp_path / "examples")
     shutil.copytree(BUNDLED, tmp_path / "examples" / "model")
-    with served(tmp_path) as url:
+    with serve_folder(tmp_path) as url:
         yield url
 
 
@@ -322,21 +324,21 @@ PAGE = """async (texts) => {
 }"""
 
 
-def test_a_page_translates_in_a_worker(portable, site):
+def test_page_translates_in_a_worker(portable, site):
     translator = uwaga.load(device="cpu", threads=1, dtype="int8")
     expected = translator.translate(TEXTS[:5], attention="all")
     with chromium() as browser:
         page = browser.new_page()
         page.goto(f"{site}/examples/index.html")
         page.wait_for_function("document.querySelector('#target').value.startsWith('Ein Hund')")
-        found = page.evaluate(PAGE, TEXTS[:5])
-    assert found["texts"] == [one.text for one in expected]
-    assert found["scores"] == [list(one.token_scores) for one in expected]
-    assert found["cross"] == [one.attentions.cross.ravel().tolist() for one in expected]
-    assert (found["left"], found["stopped"], found["closed"]) == ("left", "stopped", "the model is closed")
-    assert found["wrong"] == ["UwagaError", "argument", "beem is unknown"]
-    assert [token for token, _ in found["seen"]] == found["streamed"] == found["whole"]
-    assert found["seen"][-1][1] == found["last"]
+        output = page.evaluate(PAGE, TEXTS[:5])
+    assert output["texts"] == [translation.text for translation in expected]
+    assert output["scores"] == [list(translation.token_scores) for translation in expected]
+    assert output["cross"] == [translation.attentions.cross.ravel().tolist() for translation in expected]
+    assert (output["left"], output["stopped"], output["closed"]) == ("left", "stopped", "the model is closed")
+    assert output["wrong"] == ["UwagaError", "argument", "beem is unknown"]
+    assert [token for token, _ in output["seen"]] == output["streamed"] == output["whole"]
+    assert output["seen"][-1][1] == output["last"]
 
 
 DIGESTS = """async ([dtype, texts, beam]) => {
@@ -357,46 +359,55 @@ DIGESTS = """async ([dtype, texts, beam]) => {
 @pytest.mark.compiled
 @pytest.mark.slow
 def test_500_sentences_in_a_page(portable, site):
-    """All attention matrices by their digest."""
+    """Attention matrices are compared by their digests."""
     with chromium() as browser:
         page = browser.new_page()
         page.goto(f"{site}/examples/index.html")
         for dtype in ("float32", "int8"):
             translator = uwaga.load(device="cpu", threads=1, dtype=dtype)
-            words, texts = translator.source, BEGINNINGS[:500]
-            sources = [words.add_special_tokens(words.encode(text)) for text in texts]
+            tokeniser, texts = translator.source, PREFIXES[:500]
+            sources = [tokeniser.add_special_tokens(tokeniser.encode(text)) for text in texts]
             for beam in (1, 5):
-                found = page.evaluate(DIGESTS, [dtype, texts, beam])
-                made = search(translator.decoder, sources, replace(translator.decoding, beam=beam))
-                for (one,), theirs in zip(
-                    with_attentions(translator.decoder, sources, made), found, strict=True
+                digests = page.evaluate(DIGESTS, [dtype, texts, beam])
+                results = search(translator.decoder, sources, replace(translator.decoding, beam=beam))
+                for (hypothesis,), expected in zip(
+                    with_attentions(translator.decoder, sources, results), digests, strict=True
                 ):
-                    tables = (one.attentions.encoder, one.attentions.decoder, one.attentions.cross)
+                    tables = (
+                        hypothesis.attentions.encoder,
+                        hypothesis.attentions.decoder,
+                        hypothesis.attentions.cross,
+                    )
                     digest = hashlib.sha256(b"".join(table.tobytes() for table in tables)).digest()
-                    text = translator.target.decode(one.tokens)
-                    assert theirs == [text, list(one.tokens), list(one.token_scores), list(digest)]
+                    text = translator.target.decode(hypothesis.tokens)
+                    assert expected == [
+                        text,
+                        list(hypothesis.tokens),
+                        list(hypothesis.token_scores),
+                        list(digest),
+                    ]
 
 
-def test_what_is_committed_is_what_the_sources_make(tmp_path):
+def test_committed_package_equals_its_sources(tmp_path):
     if shutil.which("node") is None or not (ROOT / "page/node_modules/esbuild").is_dir():
         pytest.skip("node or the page's tools are not installed: npm --prefix page ci")
     subprocess.run(["node", ROOT / "web/build.mjs", tmp_path], check=True, cwd=ROOT / "web")
-    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    kept = {path.name: path.read_bytes() for path in LIB.iterdir() if path.suffix != ".wasm"}
-    assert made == kept, "web/lib is not what web/src makes: run `make web` and commit it"
+    built_files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    committed_files = {path.name: path.read_bytes() for path in LIB.iterdir() if path.suffix != ".wasm"}
+    assert built_files == committed_files, "web/lib is not what web/src makes: run `make web` and commit it"
 
 
-def test_a_page_loads_at_most_220_kilobytes():
+def test_module_has_at_most_220_kilobytes():
     assert len(gzip.compress((LIB / "uwaga.wasm").read_bytes(), 9)) <= 220_000
 
 
 @pytest.mark.compiled
 @pytest.mark.slow
-def test_the_committed_module_is_what_the_compiler_makes(tmp_path):
+def test_committed_module_equals_its_sources(tmp_path):
     if shutil.which("em++") is None:
         pytest.skip("emscripten is not installed: apt-get install emscripten node-acorn")
-    made, build = tmp_path / "uwaga.wasm", ROOT / "build" / "web"
-    command = ["make", "-C", ROOT / "web", f"MODULE={made}", f"BUILD={build}", made]
+    built, build = tmp_path / "uwaga.wasm", ROOT / "build" / "web"
+    command = ["make", "-C", ROOT / "web", f"MODULE={built}", f"BUILD={build}", built]
     subprocess.run(command, check=True, capture_output=True)
     committed = (LIB / "uwaga.wasm").read_bytes()
-    assert made.read_bytes() == committed, "run `make web` and commit web/lib/uwaga.wasm"
+    assert built.read_bytes() == committed, "run `make web` and commit web/lib/uwaga.wasm"

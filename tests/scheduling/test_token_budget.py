@@ -1,4 +1,4 @@
-"""Laws of the token budget: nothing is lost or doubled, no search starves, many do not delay a few."""
+"""The token budget: each sentence enters once, no search starves, long searches do not delay short ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Clock:
 
 
 class Batch:
-    """What was let in, in order; each sentence is a pair of its search's name and number."""
+    """A batch that records admitted sentences, as pairs of the name of their search and their index."""
 
-    def __init__(self, most: int, reserved: int, share: float = 0.25) -> None:
+    def __init__(self, max_tokens: int, reserved: int, share: float = 0.25) -> None:
         self.clock = Clock()
-        self.budget = TokenBudget(most, reserved, share, self.clock)
+        self.budget = TokenBudget(max_tokens, reserved, share, self.clock)
         self.entered: list[tuple[str, int]] = []
         self.running: list[tuple[str, int]] = []
         self.leases: dict[str, SearchLease] = {}
@@ -36,43 +36,43 @@ class Batch:
         def admit(count: int) -> None:
             first = self.count[name]
             self.count[name] += count
-            those = [(name, first + at) for at in range(count)]
-            self.entered += those
-            self.running += those
+            admitted = [(name, first + i) for i in range(count)]
+            self.entered += admitted
+            self.running += admitted
 
         self.leases.setdefault(name, SearchLease(client, admit))
         self.sizes.setdefault(name, []).extend(sizes)
         self.count.setdefault(name, 0)
         self.budget.enqueue(self.leases[name], sizes)
 
-    def finish(self, at: int = 0) -> None:
-        name, number = self.running.pop(at % len(self.running))
+    def finish(self, index: int = 0) -> None:
+        name, number = self.running.pop(index % len(self.running))
         self.budget.release(self.leases[name], [self.sizes[name][number]])
 
     def leave(self, name: str) -> None:
-        self.running = [one for one in self.running if one[0] != name]
+        self.running = [entry for entry in self.running if entry[0] != name]
         self.budget.leave(self.leases[name])
 
 
 @QUIET
 @given(st.data())
-def test_all_enter_once_in_their_order_and_no_place_is_lost(data: st.DataObject) -> None:
-    batch = Batch(most=60, reserved=20, share=0.25)
-    gone: set[str] = set()
-    for turn in range(data.draw(st.integers(1, 40))):
-        what = data.draw(st.sampled_from(["claim", "claim", "finish", "leave", "again"]))
-        living = [name for name in batch.leases if name not in gone]
-        if what == "claim":
+def test_all_sentences_enter_once_in_order(data: st.DataObject) -> None:
+    batch = Batch(max_tokens=60, reserved=20, share=0.25)
+    left: set[str] = set()
+    for step in range(data.draw(st.integers(1, 40))):
+        action = data.draw(st.sampled_from(["claim", "claim", "finish", "leave", "again"]))
+        active = [name for name in batch.leases if name not in left]
+        if action == "claim":
             sizes = data.draw(st.lists(st.integers(1, 100), min_size=1, max_size=8))
-            batch.enqueue(f"search {turn}", sizes, data.draw(st.sampled_from(["", "a", "b"])))
-        elif what == "finish" and batch.running:
+            batch.enqueue(f"search {step}", sizes, data.draw(st.sampled_from(["", "a", "b"])))
+        elif action == "finish" and batch.running:
             batch.finish(data.draw(st.integers(0, 99)))
-        elif what == "leave" and living:
-            name = data.draw(st.sampled_from(living))
-            gone.add(name)
+        elif action == "leave" and active:
+            name = data.draw(st.sampled_from(active))
+            left.add(name)
             batch.leave(name)
-        elif living:
-            batch.enqueue(data.draw(st.sampled_from(living)), [data.draw(st.integers(1, 30))])
+        elif active:
+            batch.enqueue(data.draw(st.sampled_from(active)), [data.draw(st.integers(1, 30))])
         assert batch.budget.running == len(batch.running)
         used = [batch.sizes[name][number] for name, number in batch.running]
         assert batch.budget.used == sum(used)
@@ -82,24 +82,24 @@ def test_all_enter_once_in_their_order_and_no_place_is_lost(data: st.DataObject)
     assert (batch.budget.waiting, batch.budget.running, batch.budget.used) == (0, 0, 0)
     assert len(set(batch.entered)) == len(batch.entered)
     for name, sizes in batch.sizes.items():
-        own = [number for of, number in batch.entered if of == name]
-        assert own == list(range(len(own)))
-        assert name in gone or len(own) == len(sizes)
+        numbers = [number for search, number in batch.entered if search == name]
+        assert numbers == list(range(len(numbers)))
+        assert name in left or len(numbers) == len(sizes)
 
 
-def test_a_client_with_one_sentence_enters_at_once_beside_one_with_500() -> None:
-    batch = Batch(most=100, reserved=20)
+def test_short_search_enters_immediately() -> None:
+    batch = Batch(max_tokens=100, reserved=20)
     batch.enqueue("long", [10] * 500, "a")
-    assert batch.running == [("long", at) for at in range(10)]
+    assert batch.running == [("long", i) for i in range(10)]
     batch.enqueue("short", [10], "b")
     assert batch.running[-1] == ("short", 0)
 
 
-def test_where_all_is_full_it_enters_in_its_turn() -> None:
-    batch = Batch(most=100, reserved=0)
+def test_clients_enter_a_full_batch_in_turn() -> None:
+    batch = Batch(max_tokens=100, reserved=0)
     batch.enqueue("long", [10] * 500, "a")
-    for at in range(3):
-        batch.enqueue(f"short {at}", [10], f"client {at}")
+    for i in range(3):
+        batch.enqueue(f"short {i}", [10], f"client {i}")
     assert len(batch.running) == 10
     for _ in range(5):
         batch.finish()
@@ -108,13 +108,13 @@ def test_where_all_is_full_it_enters_in_its_turn() -> None:
 
 
 def running(batch: Batch, name: str) -> int:
-    return sum(each == name for each, _ in batch.running)
+    return sum(entry_name == name for entry_name, _ in batch.running)
 
 
-def test_long_ones_get_a_share_of_what_short_ones_have_had_lately() -> None:
-    batch = Batch(most=200, reserved=20)
-    for at in range(8):
-        batch.enqueue(f"short {at}", [10], f"client {at}")
+def test_long_searches_get_a_share_of_recent_short_tokens() -> None:
+    batch = Batch(max_tokens=200, reserved=20)
+    for i in range(8):
+        batch.enqueue(f"short {i}", [10], f"client {i}")
     batch.enqueue("long", [10] * 500, "a")
     batch.enqueue("another", [10] * 500, "b")
     assert running(batch, "long") + running(batch, "another") == 2
@@ -122,38 +122,38 @@ def test_long_ones_get_a_share_of_what_short_ones_have_had_lately() -> None:
         batch.finish()
     batch.clock.now = 0.4
     batch.finish()
-    assert len(batch.running) == 2  # the next short one may come at once
+    assert len(batch.running) == 2  # so that the next short search can enter immediately
     batch.clock.now = 0.8
     batch.finish()
     assert len(batch.running) == 2
     batch.clock.now = 1.4
     batch.finish()
-    assert len(batch.running) == 22  # nobody has come: they have all
+    assert len(batch.running) == 22  # without short searches, long ones use the complete budget
     assert running(batch, "long") in (10, 11, 12)
 
 
-def test_long_ones_wait_for_a_moment_without_short_ones_but_never_for_ever() -> None:
-    batch = Batch(most=200, reserved=20)
+def test_long_searches_do_not_starve() -> None:
+    batch = Batch(max_tokens=200, reserved=20)
     batch.enqueue("short 0", [10])
     batch.enqueue("long", [10] * 50)
-    assert running(batch, "long") == 1  # it begins at once
+    assert running(batch, "long") == 1  # it starts immediately
     batch.finish(1)
-    assert running(batch, "long") == 0  # the steps are those of the short one alone
+    assert running(batch, "long") == 0  # the steps are those of the short search only
     batch.finish(0)
-    assert running(batch, "long") == 1  # a moment without
-    for turn in range(1, 40):  # short ones without a pause
-        batch.enqueue(f"short {turn}", [10])
+    assert running(batch, "long") == 1  # no short search is running
+    for step in range(1, 40):  # short searches without a pause
+        batch.enqueue(f"short {step}", [10])
         batch.clock.now += 0.03
-        before = batch.count["long"]
-        batch.finish(batch.running.index(next(one for one in batch.running if one[0] == "long")))
-        assert batch.count["long"] == before + 1
+        previous_count = batch.count["long"]
+        batch.finish(batch.running.index(next(entry for entry in batch.running if entry[0] == "long")))
+        assert batch.count["long"] == previous_count + 1
         assert running(batch, "long") == 1
-        if turn > 1:
-            batch.finish(batch.running.index((f"short {turn - 1}", 0)))
+        if step > 1:
+            batch.finish(batch.running.index((f"short {step - 1}", 0)))
 
 
-def test_of_one_client_searches_take_turns_too() -> None:
-    batch = Batch(most=10, reserved=0)
+def test_searches_of_a_client_take_turns() -> None:
+    batch = Batch(max_tokens=10, reserved=0)
     batch.enqueue("one", [10] * 3)
     batch.enqueue("other", [10] * 3)
     for _ in range(6):
@@ -161,8 +161,8 @@ def test_of_one_client_searches_take_turns_too() -> None:
     assert [name for name, _ in batch.entered] == ["one", "one", "other", "one", "other", "other"]
 
 
-def test_a_large_one_is_not_overtaken_for_ever() -> None:
-    batch = Batch(most=100, reserved=20)
+def test_large_sentence_is_not_overtaken() -> None:
+    batch = Batch(max_tokens=100, reserved=20)
     batch.enqueue("a", [60])
     batch.enqueue("b", [50])
     batch.enqueue("large", [1000])
@@ -175,24 +175,24 @@ def test_a_large_one_is_not_overtaken_for_ever() -> None:
     assert batch.running == [("c", 0)]
 
 
-def test_threads_lose_nothing() -> None:
-    budget, lock = TokenBudget(most=50, reserved=10), threading.Lock()
+def test_concurrent_enqueue_and_release() -> None:
+    budget, lock = TokenBudget(max_tokens=50, reserved=10), threading.Lock()
     entered = [0] * 16
 
     def work(number: int) -> None:
-        free = threading.Semaphore(0)
+        admitted = threading.Semaphore(0)
 
         def admit(count: int) -> None:
             with lock:
                 entered[number] += count
             for _ in range(count):
-                free.release()
+                admitted.release()
 
         for _ in range(20):
             lease = SearchLease(str(number % 3), admit)
             budget.enqueue(lease, [5] * 4)
             for _ in range(4):
-                free.acquire()
+                admitted.acquire()
                 budget.release(lease, [5])
             budget.leave(lease)
 
@@ -207,22 +207,24 @@ def test_threads_lose_nothing() -> None:
 
 @QUIET
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers()), max_size=30))
-def test_a_fair_queue_serves_clients_in_turn(items: list[tuple[str, int]]) -> None:
+def test_fair_queue_serves_clients_in_turn(items: list[tuple[str, int]]) -> None:
     queue: FairQueue[tuple[str, int]] = FairQueue()
     for client, item in items:
         queue.put(client, (client, item))
-    served = [queue.take() for _ in range(len(items))]
+    order = [queue.get() for _ in range(len(items))]
     assert not queue
     for client in "abc":
-        own = [one for one in served if one[0] == client]
-        assert own == [one for one in items if one[0] == client]
-        for at, one in enumerate(own):  # nobody is served twice before all who waited were served once
-            before = served[: served.index(one)] if own.count(one) == 1 else []
-            for other in "abc":
-                assert sum(each[0] == other for each in before) <= at + 1
+        client_items = [entry for entry in order if entry[0] == client]
+        assert client_items == [entry for entry in items if entry[0] == client]
+        for index, entry in enumerate(
+            client_items
+        ):  # no client is served twice before all waiting clients are served once
+            preceding = order[: order.index(entry)] if client_items.count(entry) == 1 else []
+            for other_client in "abc":
+                assert sum(preceding_entry[0] == other_client for preceding_entry in preceding) <= index + 1
 
 
-def test_items_of_a_fair_queue_can_be_taken_back_or_put_first() -> None:
+def test_fair_queue_remove_and_put_first() -> None:
     queue: FairQueue[int] = FairQueue()
     for item in (1, 2, 3):
         queue.put("a", item)
@@ -231,4 +233,4 @@ def test_items_of_a_fair_queue_can_be_taken_back_or_put_first() -> None:
     assert not queue.remove("a", 2)
     assert not queue.remove("c", 2)
     queue.put_first("b", 5)
-    assert [queue.take() for _ in range(4)] == [5, 1, 4, 3]
+    assert [queue.get() for _ in range(4)] == [5, 1, 4, 3]

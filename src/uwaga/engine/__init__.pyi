@@ -1,5 +1,5 @@
-__all__ = ["NativeModel", "Packed", "Precision", "Shortlist", "pack", "trim_heap"]
+__all__ = ["NativeModel", "PackedWeights", "Precision", "Shortlist", "pack", "trim_heap"]
 
 from uwaga.engine.model import NativeModel, trim_heap
-from uwaga.engine.packing import Packed, Precision, pack
+from uwaga.engine.packing import PackedWeights, Precision, pack
 from uwaga.engine.shortlist import Shortlist

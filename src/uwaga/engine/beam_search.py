@@ -18,9 +18,9 @@ STOPPING = {True: 0, False: 1, "estimate": 2}
 
 
 class NativeBeamSearch:
-    """A :class:`uwaga.decoder.BeamSearch` of the engine, bit-identical to :mod:`uwaga.search`.
+    """The :class:`uwaga.decoder.BeamSearch` of the engine, bit-identical to :mod:`uwaga.search`.
 
-    For one thread at a time; Ctrl-C is checked at every step.
+    For one thread at a time; Ctrl-C is checked at each step.
     """
 
     def __init__(self, model: _core.Model, ends: Sequence[int], rules: BeamRules) -> None:
@@ -56,14 +56,14 @@ class NativeBeamSearch:
         return list(map(DecidedToken._make, self._core.decided()))
 
 
-def finished_target(found: _core.FinishedTuple) -> FinishedTarget:
-    """Return a hypothesis of the core."""
-    tokens, log_probs, score, truncated, draft = found
+def finished_target(hypothesis: _core.FinishedTuple) -> FinishedTarget:
+    """Convert a hypothesis of the core."""
+    tokens, log_probs, score, truncated, draft = hypothesis
     return FinishedTarget(tokens, log_probs, score, truncated, DraftUse(*draft) if draft[2] else None)
 
 
 def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> _core.Rules:
-    """Return the rules for the core."""
+    """Convert rules for the core, which checks them."""
     with translated_errors():
         return _core.Rules(
             model,
@@ -85,7 +85,7 @@ def checked_rules(model: _core.Model, ends: Sequence[int], rules: BeamRules) -> 
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise the core's errors as those of uwaga."""
+    """Translate exceptions of the core to those of uwaga."""
     try:
         yield
     except _core.NotNumbersError as error:
@@ -99,18 +99,18 @@ def translated_errors() -> Iterator[None]:
 
 
 MAX_LANES = 64
-"""Sets of rules that are kept for later searches."""
+"""Maximum number of rules cached for later searches."""
 
 
 class NativeRunningBatch:
-    """The :class:`uwaga.decoder.RunningBatch` of the engine; ``serve`` never takes the GIL.
+    """The :class:`uwaga.decoder.RunningBatch` of the engine; ``serve`` never acquires the GIL.
 
-    ``serve`` uses as many threads as the model, each with its own sentences; sentences with the same rules
-    share their steps. Results are bit-identical to those of :class:`NativeBeamSearch`.
+    ``serve`` uses as many threads as the model, each with its own sentences; sentences with equal rules share
+    their steps. Results are bit-identical to those of :class:`NativeBeamSearch`.
 
     Args:
         model: the model of the core.
-        shortlist: the shortlist of the core; None for the whole vocabulary.
+        shortlist: the shortlist of the core; None for the complete vocabulary.
         ends: the tokens that end a target, the end symbol first.
         check: raises ModelError if weights in a shared file have changed; None for private weights.
     """
@@ -191,7 +191,7 @@ class NativeTicket:
 
 @contextmanager
 def closed_as_cancelled() -> Iterator[None]:
-    """Raise the core's error for a closed batch as CancelledRequestError."""
+    """Translate the core's error for a closed batch to CancelledRequestError."""
     try:
         yield
     except RuntimeError as error:

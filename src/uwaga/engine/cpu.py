@@ -10,48 +10,48 @@ from pathlib import Path
 from uwaga.engine import _core
 from uwaga.errors import SettingsError
 
-MEMBERSHIP = Path("/proc/self/cgroup")
-GROUPS = Path("/sys/fs/cgroup")
+CGROUP_MEMBERSHIP = Path("/proc/self/cgroup")
+CGROUP_ROOT = Path("/sys/fs/cgroup")
 CPU_INFO = Path("/proc/cpuinfo")
 
 
 def usable_cores() -> int:
     """Return the number of cores that this process may use, at least one.
 
-    It respects the affinity mask (``taskset``, ``numactl``, cpusets of batch systems) and the CPU quotas of
-    control groups (``docker --cpus``, Kubernetes limits).
+    Affinity masks (``taskset``, ``numactl``, cpusets of batch systems) and CPU quotas of control groups
+    (``docker --cpus``, Kubernetes limits) are respected.
     """
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
-    return max(1, math.ceil(min(cores, cgroup_quota(MEMBERSHIP, GROUPS))))
+    return max(1, math.ceil(min(cores, cgroup_quota(CGROUP_MEMBERSHIP, CGROUP_ROOT))))
 
 
-def cgroup_quota(membership: Path, groups: Path) -> float:
+def cgroup_quota(membership: Path, cgroup_root: Path) -> float:
     """Return the CPU quota of control groups in cores, infinite without a limit.
 
-    It is the smallest quota of the process's group and its parents, in version 2 (``cpu.max``) or version 1
+    The quota is the minimum over the process's group and its parents, in version 2 (``cpu.max``) or version 1
     (``cpu.cfs_quota_us`` / ``cpu.cfs_period_us``).
 
     Args:
         membership: the process's groups, like ``/proc/self/cgroup``: a ``number:controllers:path`` per line.
-        groups: where the hierarchies are mounted.
+        cgroup_root: mount point of the hierarchies.
     """
     try:
         lines = membership.read_text(encoding="utf-8").splitlines()
     except OSError:
         return math.inf
-    least = math.inf
+    quota = math.inf
     for line in lines:
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "cpu" not in controllers.split(","):
             continue
-        top = groups / controllers if controllers else groups
+        root = cgroup_root / controllers if controllers else cgroup_root
         # In a container the path is often that of the host, while the group is mounted as the root.
         names = [name for name in path.split("/") if name not in ("", "..")]
-        for place in [top.joinpath(*names[:depth]) for depth in range(len(names) + 1)]:
-            least = min(least, _quota_v1(place) if controllers else _quota_v2(place))
-    return least
+        for group in [root.joinpath(*names[:depth]) for depth in range(len(names) + 1)]:
+            quota = min(quota, _quota_v1(group) if controllers else _quota_v2(group))
+    return quota
 
 
 def _quota_v2(group: Path) -> float:
@@ -71,34 +71,34 @@ def _quota_v1(group: Path) -> float:
         return math.inf
 
 
-VARIABLE = "UWAGA_ISA"
+ISA_VARIABLE = "UWAGA_ISA"
 
 
-def chosen_isa(name: str | None = None) -> int:
-    """Return the number of the instruction set ``name``, by default ``UWAGA_ISA`` or else the fastest."""
-    requested = (name or os.environ.get(VARIABLE) or "").strip().lower()
+def resolve_isa(name: str | None = None) -> int:
+    """Return the index of the instruction set ``name``, by default that of ``UWAGA_ISA`` or the fastest."""
+    requested = (name or os.environ.get(ISA_VARIABLE) or "").strip().lower()
     if not requested:
         return _core.best_isa()
     if requested not in _core.ISAS:
-        raise SettingsError(f"{VARIABLE}: {requested!r} is not one of {', '.join(_core.ISAS)}")
+        raise SettingsError(f"{ISA_VARIABLE}: {requested!r} is not one of {', '.join(_core.ISAS)}")
     isa = _core.ISAS.index(requested)
     if not _core.supported(isa):
         raise SettingsError(
-            f"{VARIABLE}: this processor or build lacks {requested}; it has {', '.join(usable())}"
+            f"{ISA_VARIABLE}: this processor or build lacks {requested}; it has {', '.join(available_isas())}"
         )
     return isa
 
 
-def usable() -> list[str]:
-    """Return the names of the instruction sets available here."""
-    return [name for number, name in enumerate(_core.ISAS) if _core.supported(number)]
+def available_isas() -> list[str]:
+    """Return the names of the instruction sets that this processor and build support."""
+    return [name for index, name in enumerate(_core.ISAS) if _core.supported(index)]
 
 
 def processor_name() -> str:
-    """Return the name of the processor, or of its architecture if the system does not say."""
+    """Return the name of the processor, or of its architecture if the system does not report it."""
     try:
         lines = CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(filter(None, named), "") or platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(filter(None, names), "") or platform.processor() or platform.machine()

@@ -23,4 +23,4 @@ A decoder with SSRU has ``decoder.1.recurrence`` in place of self-attention.
 from __future__ import annotations
 
 MAX_BYTES = 1 << 28
-"""Default bound of the arrays' bytes."""
+"""Default maximum size of the arrays in bytes."""

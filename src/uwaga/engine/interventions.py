@@ -16,7 +16,7 @@ from uwaga.settings import DecoderOnlySettings
 from uwaga.settings.recurrent import RecurrentSettings
 
 Kind = Literal["encoder", "decoder", "cross"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+ATTENTION_KINDS: tuple[Kind, ...] = get_args(Kind)
 Replacement = Literal["silent", "alone", "uniform", "diagonal"]
 REPLACEMENTS: tuple[Replacement, ...] = get_args(Replacement)
 
@@ -28,14 +28,14 @@ class Heads:
     Attributes:
         kind: the kind of attention: ``encoder`` or ``decoder`` for self-attention, ``cross``.
         layer: from 1, None for all.
-        head: number of the head in the layer, from 1, None for all.
-        weights: in place of their own. ``silent``: none, so that the head adds nothing (Michel 2019);
-            ``alone``: none for all other heads of the layer; ``uniform``: the same for all positions that it
-            may see; ``diagonal``: all on the position of its own place, or the last; an array
+        head: index of the head in the layer, from 1, None for all.
+        weights: replacement of the attention weights. ``silent``: zeros, so that the head has no output
+            (Michel 2019); ``alone``: zeros for all other heads of the layer; ``uniform``: equal weights for
+            all visible positions; ``diagonal``: weight 1 for the same position, or the last one; an array
             (target, source) of one sentence, or (heads, target, source).
-        mask: bool (target, source) of one sentence, True where they may look: what is left is scaled to sum
-            to 1 again, and is nothing where nothing is left.
-        scale: factor of their scores in place of the model's, usually ``1/√d_k``; 1.0 leaves it out
+        mask: bool (target, source) of one sentence, True for positions that may be attended to: the remaining
+            weights are rescaled to sum to 1, or are all zero if none remain.
+        scale: factor of the scores in place of the model's, usually ``1/√d_k``; 1.0 disables scaling
             (Vaswani 2017 §3.2.1).
     """
 
@@ -53,8 +53,10 @@ class Heads:
 
     def check(self, layers: int, heads: int) -> None:
         """Check the intervention against a model's number of layers of this kind and of heads in each."""
-        if self.kind not in KINDS:
-            raise SettingsError(f"no attention is of the kind {self.kind!r}; there are {', '.join(KINDS)}")
+        if self.kind not in ATTENTION_KINDS:
+            raise SettingsError(
+                f"no attention is of the kind {self.kind!r}; there are {', '.join(ATTENTION_KINDS)}"
+            )
         if self.layer is not None and not 1 <= self.layer <= layers:
             raise SettingsError(f"layer {self.layer}: the model has {layers} of that kind, counted from 1")
         if self.head is not None and not 1 <= self.head <= heads:
@@ -68,9 +70,9 @@ class Heads:
         for name, table in (("weights", self.weights), ("mask", self.mask)):
             if isinstance(table, np.ndarray) and (table.ndim not in (2, 3) or not table.size):
                 raise SettingsError(f"{name}: shape {table.shape}; give (target, source) of one sentence")
-            chosen = heads if self.head is None else 1
-            if isinstance(table, np.ndarray) and table.ndim == 3 and table.shape[0] != chosen:
-                raise SettingsError(f"a table of {table.shape[0]} heads does not fit {chosen}")
+            expected_heads = heads if self.head is None else 1
+            if isinstance(table, np.ndarray) and table.ndim == 3 and table.shape[0] != expected_heads:
+                raise SettingsError(f"a table of {table.shape[0]} heads does not fit {expected_heads}")
         if self.scale is not None and not np.isfinite(self.scale):
             raise SettingsError(f"scale {self.scale}: give a finite number")
 
@@ -79,7 +81,7 @@ class Heads:
 class Positions:
     """Positions of the tokens of a side: token i gets position ``places[i]``, from 0.
 
-    Tokens after the last of ``places`` keep theirs.
+    Tokens after the last of ``places`` keep their positions.
     """
 
     side: Literal["source", "target"]
@@ -91,14 +93,14 @@ class Positions:
         return self.side == "source"
 
     def check(self, relative: bool, positions: int | None) -> None:
-        """Check the positions against those that a model has."""
+        """Check the positions against those of a model."""
         if self.side not in ("source", "target"):
             raise SettingsError(f"side {self.side!r}: give source or target")
         if relative:
             raise SettingsError("the model has relative positions, which cannot be replaced")
-        for place in self.places:
-            if place < 0 or (positions is not None and place >= positions):
-                raise SettingsError(f"position {place}: the model has {positions}, counted from 0")
+        for position in self.places:
+            if position < 0 or (positions is not None and position >= positions):
+                raise SettingsError(f"position {position}: the model has {positions}, counted from 0")
 
 
 Intervention = Heads | Positions
@@ -110,49 +112,61 @@ CoreEdit = tuple[int, int, int, int, Floats | None, Floats | None, float | None]
 def core_edits(
     settings: EngineSettings, interventions: Sequence[Intervention], relative: bool
 ) -> list[CoreEdit]:
-    """Return the changes of heads for the core; check all interventions against the model's settings."""
+    """Check all interventions against the model's settings and return the changes of heads for the core."""
     if isinstance(settings, RecurrentSettings):
         raise SettingsError("the model is recurrent; only the attention of a Transformer can be edited")
-    sizes, edits = Sizes.of(settings), list[CoreEdit]()
+    sizes, edits = Sizes.from_settings(settings), list[CoreEdit]()
     decoder_only = isinstance(settings, DecoderOnlySettings)
-    for one in interventions:
-        if isinstance(one, Positions):
-            one.check(relative, settings.max_length)
-            if decoder_only and one.side == "source":
+    for intervention in interventions:
+        if isinstance(intervention, Positions):
+            intervention.check(relative, settings.max_length)
+            if decoder_only and intervention.side == "source":
                 raise SettingsError("side source: a decoder-only model has the side target alone")
             continue
-        encoder = one.kind == "encoder"
+        encoder = intervention.kind == "encoder"
         heads = settings.heads if encoder else sizes.decoder_heads
-        one.check(sizes.encoder_layers if encoder else sizes.decoder_layers, heads)
-        if decoder_only and one.kind != "decoder":
-            raise SettingsError(f"a decoder-only model has no {one.kind} attention")
-        if one.kind == "decoder" and getattr(settings, "self_attention", "attention") != "attention":
+        intervention.check(sizes.encoder_layers if encoder else sizes.decoder_layers, heads)
+        if decoder_only and intervention.kind != "decoder":
+            raise SettingsError(f"a decoder-only model has no {intervention.kind} attention")
+        if intervention.kind == "decoder" and getattr(settings, "self_attention", "attention") != "attention":
             raise SettingsError("the model's decoder has no self-attention, but another layer in its place")
-        edits.append(_core_edit(one, heads))
+        edits.append(_core_edit(intervention, heads))
     return edits
 
 
-def places_of(interventions: Sequence[Intervention], side: str) -> list[int]:
-    """Return the positions of the last intervention in those of a side; empty without one."""
-    given = [list(one.places) for one in interventions if isinstance(one, Positions) and one.side == side]
-    return given[-1] if given else []
+def edited_positions(interventions: Sequence[Intervention], side: str) -> list[int]:
+    """Return the positions of the last intervention on the positions of a side; empty without one."""
+    positions = [
+        list(intervention.places)
+        for intervention in interventions
+        if isinstance(intervention, Positions) and intervention.side == side
+    ]
+    return positions[-1] if positions else []
 
 
 def _core_edit(heads: Heads, count: int) -> CoreEdit:
-    number, weights = 0, heads.weights
+    code, weights = 0, heads.weights
     if isinstance(weights, str):
-        number = 1 + REPLACEMENTS.index(weights)
+        code = 1 + REPLACEMENTS.index(weights)
     elif weights is not None:
-        number = 1 + len(REPLACEMENTS)
-    layer, head = (-1 if at is None else at - 1 for at in (heads.layer, heads.head))
+        code = 1 + len(REPLACEMENTS)
+    layer, head = (-1 if index is None else index - 1 for index in (heads.layer, heads.head))
     table = None if isinstance(weights, str) else _table(weights, head, count)
-    return KINDS.index(heads.kind), layer, head, number, table, _table(heads.mask, head, count), heads.scale
+    return (
+        ATTENTION_KINDS.index(heads.kind),
+        layer,
+        head,
+        code,
+        table,
+        _table(heads.mask, head, count),
+        heads.scale,
+    )
 
 
-def _table(given: NDArray[Any] | None, head: int, count: int) -> Floats | None:
+def _table(table: NDArray[Any] | None, head: int, count: int) -> Floats | None:
     """Return a table (target, source) or (count, target, source) in float32."""
-    if given is None:
+    if table is None:
         return None
-    if given.ndim == 3 and head >= 0:
-        given = np.broadcast_to(given, (count, *given.shape[1:]))
-    return np.ascontiguousarray(given, dtype=np.float32)
+    if table.ndim == 3 and head >= 0:
+        table = np.broadcast_to(table, (count, *table.shape[1:]))
+    return np.ascontiguousarray(table, dtype=np.float32)

@@ -29,15 +29,15 @@ Bytes = NDArray[np.uint8]
 def huge_bytes(size: int) -> Bytes:
     """Allocate zeroed bytes, aligned to a huge page (2 MB) if they fill one.
 
-    A step reads all weights of the decoder once; huge pages need fewer page-table entries. Systems without
-    them use ordinary pages.
+    A step reads all weights of the decoder once, and huge pages need fewer page-table entries. Systems
+    without huge pages use ordinary ones.
     """
     if not hasattr(mmap, "MAP_PRIVATE"):
         owner = np.zeros(size + ALIGNMENT, dtype=np.uint8)
         first = -owner.ctypes.data % ALIGNMENT
         return owner[first : first + size]
-    room = rounded_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
-    memory = mmap.mmap(-1, room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    capacity = rounded_up(size, HUGE_PAGE) + HUGE_PAGE if size >= HUGE_PAGE else max(size, 1)
+    memory = mmap.mmap(-1, capacity, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     owner = np.frombuffer(memory, dtype=np.uint8)
     first = -owner.ctypes.data % HUGE_PAGE if size >= HUGE_PAGE else 0
     if size >= HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
@@ -51,38 +51,38 @@ CHUNK = 1 << 20
 
 
 def all_finite(values: NDArray[Any]) -> bool:
-    """Return True if no number is infinite or NaN; needs little memory."""
+    """Return True if no number is infinite or NaN, using little memory."""
     flat = values.ravel(order="K")
     return all(np.isfinite(flat[start : start + CHUNK]).all() for start in range(0, flat.size, CHUNK))
 
 
 Precision = Literal["float32", "bfloat16", "int8", "int4"]
-PARTS: dict[str, tuple[str, ...]] = {
+ARRAY_NAMES: dict[str, tuple[str, ...]] = {
     "int8": ("panels", "scales", "sums"),
     "int4": ("panels", "scales", "sums"),
     "bfloat16": ("panels",),
     "float32": ("panels",),
 }
 """Names of the arrays of a matrix in each format."""
-LEVELS = 127
-"""The largest integer of an int8 matrix, unless another is asked for."""
-SMALLEST = 1e-30
-"""A row without larger numbers is rounded to zeros (native/kernels/packing.cpp)."""
-KEPT: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
-"""Number format of the matrices that a model in int8 or int4 keeps more exact."""
+MAX_LEVELS = 127
+"""Default maximum integer of an int8 matrix."""
+MIN_QUANTISED = 1e-30
+"""Rows whose largest magnitude is below this are rounded to zeros (native/kernels/packing.cpp)."""
+KEPT_FORMATS: dict[Precision, Precision] = {"int8": "bfloat16", "int4": "int8"}
+"""Number format of matrices that are kept at a higher precision in an int8 or int4 model."""
 INT4_GROUP = (32 * 32, 576)
-"""Numbers of a group of 32 inputs of a panel, and its bytes (M43)."""
+"""Number of weights in a group of 32 inputs of a panel, and its bytes (M43)."""
 
-Read = Callable[[str], Floats]
-"""Return a stored tensor by name; called for one matrix at a time: the model is never in memory twice."""
-Rows = Callable[[str, int, int], Floats | None]
-"""Return the rows of a stored tensor from one up to another, None if it must be read whole."""
+ReadTensor = Callable[[str], Floats]
+"""Returns a stored tensor by name; called for one matrix at a time, so the model is never in memory twice."""
+ReadRows = Callable[[str, int, int], Floats | None]
+"""Returns the rows of a stored tensor from a first to a last (exclusive), None if all must be read."""
 PANEL = 32
-"""Outputs of a panel."""
-ROWS = 128 * PANEL
-"""Rows of a matrix that are packed at a time."""
+"""Number of outputs in a panel."""
+BLOCK_ROWS = 128 * PANEL
+"""Number of rows of a matrix packed at a time."""
 
-Integers = tuple[NDArray[np.int8], NDArray[np.float32]]
+IntegerWeight = tuple[NDArray[np.int8], NDArray[np.float32]]
 """A weight (outputs, inputs) as integers up to 127, and the scale of each output.
 
 In a matrix of a single stored tensor, trailing zero outputs may be missing."""
@@ -90,9 +90,9 @@ In a matrix of a single stored tensor, trailing zero outputs may be missing."""
 
 @dataclass(frozen=True)
 class Matrix:
-    """A packed matrix; ``arrays`` are those of :data:`PARTS`, ``levels`` the largest quantised number.
+    """A packed matrix; ``arrays`` are named by :data:`ARRAY_NAMES`, ``levels`` is the maximum integer.
 
-    ``spread``: in int8, its inputs were spread by an orthogonal matrix first (native/kernels/kernels.h).
+    ``spread``: in int8, the inputs are first spread by an orthogonal matrix (native/kernels/kernels.h).
     """
 
     outputs: int
@@ -103,7 +103,7 @@ class Matrix:
     spread: bool = False
 
     def core(self) -> _core.Matrix:
-        """Return the matrix for the core, which checks all sizes."""
+        """Return a matrix of the core, which checks all sizes."""
         if self.format == "int8":
             return _core.Matrix.int8(self.outputs, self.inputs, self.levels, *self.arrays, spread=self.spread)
         if self.format == "int4":
@@ -113,8 +113,8 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Packed:
-    """All packed weights of a model; ``vectors`` are biases, norms and positions.
+class PackedWeights:
+    """The packed weights of a model; ``vectors`` are biases, norms and positions.
 
     ``check`` raises ModelError if the arrays, which may be mapped from a file, have changed.
     """
@@ -129,13 +129,13 @@ def pack(
     settings: EngineSettings,
     source: int,
     target: int,
-    read: Read,
+    read: ReadTensor,
     precision: Precision = "float32",
     keep: Sequence[str] = (),
-    levels: int = LEVELS,
-    integers: Callable[[str], Integers | None] = lambda name: None,
-    rows: Rows = lambda name, first, last: None,
-) -> Packed:
+    levels: int = MAX_LEVELS,
+    integers: Callable[[str], IntegerWeight | None] = lambda name: None,
+    rows: ReadRows = lambda name, first, last: None,
+) -> PackedWeights:
     """Pack a model's weights. The inputs of int8 matrices of decoder-only models are spread.
 
     Args:
@@ -143,38 +143,38 @@ def pack(
         source: source vocabulary; in a decoder-only model the only vocabulary.
         target: target vocabulary.
         read: returns a stored tensor.
-        precision: number format of the matrices; the rest stays float32.
+        precision: number format of the matrices; vectors stay float32.
         keep: patterns of names of matrices (``decoder.0.*``) that stay bfloat16 in an int8 model, and int8 in
             an int4 model.
-        levels: largest number of int8 matrices.
-        integers: returns a tensor that is stored as integers, None for others; used unchanged if all
+        levels: maximum integer of int8 matrices.
+        integers: returns a tensor that is stored as integers, None for other tensors; used unchanged if all
             tensors of an int8 matrix with 127 levels are stored as integers.
-        rows: returns rows of a stored tensor, so that a large one need not be in memory.
+        rows: returns rows of a stored tensor, so that a large tensor need not be in memory.
     """
     matrices: dict[str, Matrix] = {}
     packed_vectors: dict[str, Floats] = {}
-    # Largest first: a tensor being read adds to the memory of those packed before.
-    ordered = sorted(products(settings, source, target), key=_numbers, reverse=True)
+    # Largest first, since a tensor being read adds to the memory of those already packed.
+    ordered = sorted(products(settings, source, target), key=_weight_count, reverse=True)
     # A small model gains nothing from huge pages.
-    arena = _core.WeightArena() if sum(map(_numbers, ordered)) >= HUGE_PAGE else None
-    numbers = _numbers(ordered[0])
-    kept = _kept(keep, [product.name for product in ordered])
+    arena = _core.WeightArena() if sum(map(_weight_count, ordered)) >= HUGE_PAGE else None
+    largest = _weight_count(ordered[0])
+    kept_names = _matching_names(keep, [product.name for product in ordered])
     spread = isinstance(settings, DecoderOnlySettings)
     for product in ordered:
-        if _numbers(product) < numbers:
-            numbers = _numbers(product)
-            _core.trim_heap()  # return what reading the larger ones took to the system
-        form = KEPT.get(precision, "bfloat16") if product.name in kept else precision
-        unchanged = (form, levels, product.shape, spread) == ("int8", LEVELS, None, False)
-        exact = [integers(weight_name(part)) for part in product.parts] if unchanged else []
-        integer_parts = [part_integers for part_integers in exact if part_integers is not None]
+        if _weight_count(product) < largest:
+            largest = _weight_count(product)
+            _core.trim_heap()  # return the memory used to read larger tensors to the system
+        number_format = KEPT_FORMATS.get(precision, "bfloat16") if product.name in kept_names else precision
+        stores_integers = (number_format, levels, product.shape, spread) == ("int8", MAX_LEVELS, None, False)
+        stored_integers = [integers(weight_name(part)) for part in product.parts] if stores_integers else []
+        integer_parts = [part_integers for part_integers in stored_integers if part_integers is not None]
         if len(integer_parts) == len(product.parts):
-            matrices[product.name] = _whole_numbers(product, integer_parts, arena)
+            matrices[product.name] = _pack_integers(product, integer_parts, arena)
         else:
             blocks = _blocks(product, read, rows)
-            matrices[product.name] = _matrix(product, blocks, form, levels, arena, spread)
+            matrices[product.name] = _matrix(product, blocks, number_format, levels, arena, spread)
         if product.bias:
-            biases = _together([read(bias_name(part)) for part in product.parts])
+            biases = _concatenated([read(bias_name(part)) for part in product.parts])
             packed_vectors[f"{product.name}.bias"] = np.array(
                 biases if product.shape is None else biases[product.rows]
             )
@@ -184,82 +184,84 @@ def pack(
         )
     for name, vector in packed_vectors.items():
         _check_finite(vector, name)
-    return Packed(matrices, packed_vectors, precision)
+    return PackedWeights(matrices, packed_vectors, precision)
 
 
-def _numbers(product: Product) -> int:
+def _weight_count(product: Product) -> int:
     return sum(product.outputs) * product.inputs
 
 
-def _whole_numbers(product: Product, parts: Sequence[Integers], arena: _core.WeightArena | None) -> Matrix:
+def _pack_integers(
+    product: Product, parts: Sequence[IntegerWeight], arena: _core.WeightArena | None
+) -> Matrix:
     numbers = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
     scales = parts[0][1] if len(parts) == 1 else np.concatenate([part[1] for part in parts])
     _check_finite(scales, product.name)
     outputs = sum(product.outputs)
-    whole = np.ascontiguousarray(numbers), np.ascontiguousarray(scales)
-    arrays = _core.pack_int8_numbers(*whole, outputs, arena)
-    return Matrix(outputs, product.inputs, "int8", LEVELS, arrays)
+    contiguous = np.ascontiguousarray(numbers), np.ascontiguousarray(scales)
+    arrays = _core.pack_int8_numbers(*contiguous, outputs, arena)
+    return Matrix(outputs, product.inputs, "int8", MAX_LEVELS, arrays)
 
 
-def _blocks(product: Product, read: Read, rows: Rows) -> Iterator[Floats]:
-    """Yield a matrix, :data:`ROWS` rows at a time if it has more and ``rows`` returns them."""
+def _blocks(product: Product, read: ReadTensor, rows: ReadRows) -> Iterator[Floats]:
+    """Yield a matrix in blocks, of :data:`BLOCK_ROWS` rows if ``rows`` supports it."""
     outputs = sum(product.outputs)
-    if len(product.parts) == 1 and product.shape is None and outputs > ROWS:
-        for first in range(0, outputs, ROWS):
-            block = rows(weight_name(product.parts[0]), first, min(first + ROWS, outputs))
+    if len(product.parts) == 1 and product.shape is None and outputs > BLOCK_ROWS:
+        for first in range(0, outputs, BLOCK_ROWS):
+            block = rows(weight_name(product.parts[0]), first, min(first + BLOCK_ROWS, outputs))
             if block is None:  # for all rows
                 break
-            yield _together([block])
+            yield _concatenated([block])
         else:
             return
-    whole = _together([read(weight_name(part)) for part in product.parts])
-    yield whole if product.shape is None else np.ascontiguousarray(whole[product.rows, product.columns])
+    weight = _concatenated([read(weight_name(part)) for part in product.parts])
+    yield weight if product.shape is None else np.ascontiguousarray(weight[product.rows, product.columns])
 
 
 def _matrix(
     product: Product,
     blocks: Iterable[Floats],
-    form: Precision,
+    number_format: Precision,
     levels: int,
     arena: _core.WeightArena | None,
     spread: bool,
 ) -> Matrix:
-    # Published weights often lie on a grid of 4 bits, off which spreading would move them.
-    spread = spread and form == "int8"
+    # Published weights are often on a 4-bit grid, which spreading would destroy.
+    spread = spread and number_format == "int8"
     outputs = sum(product.outputs)
-    whole: tuple[NDArray[Any], ...] = ()
-    for number, block in enumerate(blocks):
+    arrays: tuple[NDArray[Any], ...] = ()
+    for block_index, block in enumerate(blocks):
         _check_finite(block, product.name)
         single = len(block) == outputs
         try:
-            parts = _packed(block, form, levels, arena if single else None, spread)
+            parts = _pack_block(block, number_format, levels, arena if single else None, spread)
         except ValueError as error:
             raise ModelError(
-                f"weight {product.name!r} cannot be {form}: {error}; keep it in bfloat16"
+                f"weight {product.name!r} cannot be {number_format}: {error}; keep it in bfloat16"
             ) from None
         if single:
-            whole = parts
+            arrays = parts
         else:
-            whole = whole or tuple(_allocate(part, outputs, arena) for part in parts)
-            first, last = number * ROWS, number * ROWS + rounded_up(len(block), PANEL)
-            for array, part in zip(whole, parts, strict=True):
+            arrays = arrays or tuple(_allocate(part, outputs, arena) for part in parts)
+            first, last = block_index * BLOCK_ROWS, block_index * BLOCK_ROWS + rounded_up(len(block), PANEL)
+            for array, part in zip(arrays, parts, strict=True):
                 array.reshape(rounded_up(outputs, PANEL), -1)[first:last] = part.reshape(last - first, -1)
-    return Matrix(outputs, product.inputs, form, levels, whole, spread)
+    return Matrix(outputs, product.inputs, number_format, levels, arrays, spread)
 
 
-def _packed(
-    block: Floats, form: Precision, levels: int, arena: _core.WeightArena | None, spread: bool
+def _pack_block(
+    block: Floats, number_format: Precision, levels: int, arena: _core.WeightArena | None, spread: bool
 ) -> tuple[NDArray[Any], ...]:
-    if form == "int4":
+    if number_format == "int4":
         return _core.pack_int4(block, arena)
-    if form == "int8":
+    if number_format == "int8":
         return _core.pack_int8(block, levels, arena, spread)
-    return ((_core.pack_bfloat16 if form == "bfloat16" else _core.pack_float)(block, arena),)
+    return ((_core.pack_bfloat16 if number_format == "bfloat16" else _core.pack_float)(block, arena),)
 
 
 def _allocate(part: NDArray[Any], outputs: int, arena: _core.WeightArena | None) -> NDArray[Any]:
-    """Allocate an array of a whole matrix, given the packed array of its first :data:`ROWS` rows."""
-    size = part.nbytes // ROWS * rounded_up(outputs, PANEL)
+    """Allocate an array for a matrix, given the packed array of its first :data:`BLOCK_ROWS` rows."""
+    size = part.nbytes // BLOCK_ROWS * rounded_up(outputs, PANEL)
     return (huge_bytes(size) if arena is None else arena.take(size)).view(part.dtype)
 
 
@@ -273,21 +275,21 @@ def int4_size(numbers: int) -> int:
     return numbers // INT4_GROUP[0] * INT4_GROUP[1]
 
 
-def _kept(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
-    kept: set[str] = set()
+def _matching_names(patterns: Sequence[str], names: Sequence[str]) -> set[str]:
+    matches: set[str] = set()
     for pattern in patterns:
-        matching = {name for name in names if fnmatchcase(name, pattern)}
-        if not matching:
+        matching_names = {name for name in names if fnmatchcase(name, pattern)}
+        if not matching_names:
             raise SettingsError(
                 f"keep: {pattern!r} matches no matrix; choose from {', '.join(names[:4])} ... {names[-1]}"
             )
-        kept |= matching
-    return kept
+        matches |= matching_names
+    return matches
 
 
-def _together(parts: Sequence[Floats]) -> Floats:
-    whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return np.ascontiguousarray(whole, dtype=np.float32)
+def _concatenated(parts: Sequence[Floats]) -> Floats:
+    weight = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.ascontiguousarray(weight, dtype=np.float32)
 
 
 def _check_finite(values: Floats, name: str) -> None:

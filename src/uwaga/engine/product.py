@@ -1,11 +1,11 @@
-"""The matrices of the engine and the stored tensors that they are made of."""
+"""The matrices of the engine and the stored tensors that they consist of."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-TABLES: Mapping[str, Mapping[str, str]] = {
+EMBEDDING_TABLES: Mapping[str, Mapping[str, str]] = {
     "all": {"source_embedding": "output_weight", "target_embedding": "output_weight"},
     "decoder": {"source_embedding": "source_embedding.weight", "target_embedding": "output_weight"},
     "embeddings": {
@@ -21,9 +21,9 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 class Product:
     """A matrix of the engine: stored weights (outputs, inputs) stacked along the outputs, with their biases.
 
-    ``parts`` are the stored names without ``.weight``; those that end in ``weight`` or ``_l0`` are complete.
-    A product with a ``shape`` is a block of its only part, which has that shape: from output ``first`` and
-    input ``column``.
+    ``parts`` are the stored names without ``.weight``; names that end in ``weight`` or ``_l0`` are complete.
+    A product with a ``shape`` is a block of its only part, which has that shape, starting at output ``first``
+    and input ``column``.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Product:
 
     @property
     def stored(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of its stored tensors, by name."""
+        """Shapes of the stored tensors by name."""
         shapes: dict[str, tuple[int, ...]] = {}
         for part, outputs in zip(self.parts, self.outputs, strict=True):
             shape = self.shape or (outputs, self.inputs)
@@ -68,17 +68,17 @@ def bias_name(part: str) -> str:
     return f"{stem}{dot}{leaf.replace('weight', 'bias')}" if leaf.endswith("_l0") else f"{part}.bias"
 
 
-def tables(tie: str, sizes: Mapping[str, int], width: int) -> list[Product]:
-    """Return the embedding tables that are stored apart from the output layer.
+def embedding_tables(tie: str, sizes: Mapping[str, int], width: int) -> list[Product]:
+    """Return the embedding tables that are stored separately from the output layer.
 
     Args:
-        tie: which tables are shared, a key of :data:`TABLES`.
+        tie: the shared tables, a key of :data:`EMBEDDING_TABLES`.
         sizes: vocabulary of ``source_embedding`` and ``target_embedding``.
         width: of the embeddings.
     """
-    found: dict[str, Product] = {}
+    products: dict[str, Product] = {}
     for name, size in sizes.items():
-        stored = TABLES[tie][name]
-        if stored != "output_weight" and stored not in found:
-            found[stored] = Product(name, (stored,), (size,), width, False)
-    return list(found.values())
+        stored = EMBEDDING_TABLES[tie][name]
+        if stored != "output_weight" and stored not in products:
+            products[stored] = Product(name, (stored,), (size,), width, False)
+    return list(products.values())

@@ -22,7 +22,7 @@ def lexical_checksum(words: NDArray[np.uint64]) -> int:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The target tokens allowed in a sentence: common ones and those of each of its source tokens.
+    """The target tokens allowed in a sentence: common tokens and those of each of its source tokens.
 
     Probabilities are normalised over the list of a sentence, so they don't depend on other sentences.
 
@@ -32,7 +32,7 @@ class Shortlist:
             token ``s``.
         targets: (entries,) ascending for each source token.
         vocabulary: number of target tokens.
-        own: source and target share their tokens, and each source token is allowed in the target.
+        own: source and target share a vocabulary, and each source token is allowed in the target.
         multiple: lists are padded to a multiple of this length with the lowest tokens not in the list.
     """
 
@@ -56,14 +56,14 @@ class Shortlist:
             raise ModelError(f"first: offsets must go from 0 to the {len(self.targets)} entries of targets")
         if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
             raise ModelError("first: the offsets must not decrease")
-        inner = self.first[(self.first > 0) & (self.first < len(self.targets))]
-        within = np.ones(
+        boundaries = self.first[(self.first > 0) & (self.first < len(self.targets))]
+        same_source = np.ones(
             max(len(self.targets) - 1, 0), dtype=bool
         )  # (entries - 1,): both belong to one source token
-        within[inner - 1] = False
+        same_source[boundaries - 1] = False
         for name, tokens, ascending in (
             ("common", self.common, self.common[1:] > self.common[:-1]),
-            ("targets", self.targets, (self.targets[1:] > self.targets[:-1]) | ~within),
+            ("targets", self.targets, (self.targets[1:] > self.targets[:-1]) | ~same_source),
         ):
             if len(tokens) and (tokens.min() < 0 or tokens.max() >= self.vocabulary):
                 raise ModelError(f"{name}: a token outside the vocabulary of {self.vocabulary}")
@@ -75,7 +75,7 @@ class Shortlist:
         """Number of source tokens."""
         return len(self.first) - 1
 
-    def of(self, source: Sequence[int]) -> Ids:
+    def allowed_tokens(self, source: Sequence[int]) -> Ids:
         """Return the target tokens allowed for a sentence of source tokens, ascending."""
         parts = [self.targets[self.first[token] : self.first[token + 1]] for token in set(source)]
         tokens = np.unique(np.concatenate([self.common, *parts, source if self.own else []])).astype(np.int64)
@@ -83,7 +83,7 @@ class Shortlist:
         return np.union1d(tokens, padding)
 
     def including(self, tokens: Sequence[int]) -> Shortlist:
-        """Return the shortlist with further common tokens."""
+        """Return the shortlist with additional common tokens."""
         # np.union1d would import numpy.ma, which takes longer than reading most shortlists.
         common = np.array(sorted({*self.common.tolist(), *tokens}), dtype=np.int32)
         return replace(self, common=common)

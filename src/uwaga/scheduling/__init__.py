@@ -1,1 +1,1 @@
-"""Many callers that share one model: token budgets, fair queues, continuous batches."""
+"""Sharing of a model by many callers: token budgets, fair queues, continuous batches."""

@@ -35,12 +35,12 @@ from uwaga.scheduling.model_batch import ModelBatch
 from uwaga.scheduling.token_budget import SearchLease
 
 WAIT_SECONDS, MAIN_THREAD_WAIT_SECONDS = 60.0, 0.1
-"""How long a thread waits at a time; the main thread must check for Ctrl-C."""
+"""Timeouts of a single wait, in seconds; the main thread must check for Ctrl-C."""
 
 
 @dataclass(frozen=True)
 class Unencoded:
-    """Sentences still to be encoded, in place of a :class:`uwaga.decoder.Memory`."""
+    """Sentences that are not yet encoded, in place of a :class:`uwaga.decoder.Memory`."""
 
     sources: Sequence[Sequence[int]]
 
@@ -56,7 +56,7 @@ class Unencoded:
 
 
 class QueuedSentence(NamedTuple):
-    """The arguments of ``BeamSearch.enter`` for one sentence that waits; ``forced`` is (width,)."""
+    """The arguments of ``BeamSearch.enter`` for a waiting sentence; ``forced`` is (width,)."""
 
     source: Sequence[int]
     limit: int
@@ -69,13 +69,13 @@ class QueuedSentence(NamedTuple):
 class BatchingDecoder:
     """A decoder for one call that searches in the batch of a model.
 
-    Searches that need every step in Python (samples, attention of the steps, n-grams) run in the calling
-    thread on the model itself.
+    Searches that need Python at every step (sampling, attention, n-gram blocking) run in the calling thread,
+    on the model itself.
 
     Args:
         shared: the batch of the model.
-        context: the context of the call; checked wherever this waits.
-        decoder: the model, or its recording variant; None for that of the batch.
+        context: the context of the call, checked during waits.
+        decoder: the model, or its recording variant; None for the model of the batch.
 
     Attributes:
         shared: the batch of the model.
@@ -129,10 +129,10 @@ class BatchingDecoder:
         record = self._decoder.recording
         if record is None:
             return None
-        return lambda whole: BatchingDecoder(self.shared, self._context, record(whole))
+        return lambda all_attentions: BatchingDecoder(self.shared, self._context, record(all_attentions))
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Memory:
-        """Return the sentences as they are: the batch encodes them."""
+        """Return the sentences unencoded: the batch encodes them."""
         self._context.check()
         return Unencoded(sources)
 
@@ -158,25 +158,29 @@ class BatchingBeamSearch:
         self._ticket = shared.running_batch().ticket(rules)
         self._waiting = shared.waiting
         self._budget, self._context, self._rules = shared.budget, context, rules
-        this = weakref.ref(self)  # callbacks must not keep an abandoned search alive
+        weak_self = weakref.ref(self)  # callbacks must not keep an abandoned search alive
         self._lease = SearchLease(
-            context.client, lambda count: None if (search := this()) is None else search.admit(count)
+            context.client, lambda count: None if (search := weak_self()) is None else search.admit(count)
         )
         self._queued: deque[QueuedSentence] = deque()
         self._sizes: list[int] = []  # source tokens of each sentence
         self._results: list[list[FinishedTarget] | None] = []
-        self._running = self._left = 0  # unfinished sentences, and their source tokens
+        self._running = self._unfinished_tokens = (
+            0  # number of unfinished sentences, and of their source tokens
+        )
         self._decided: list[DecidedToken] = []
-        self._progressed = False  # True if the last wait brought anything
+        self._progressed = False  # True if the last wait returned sentences or tokens
         self._error: UwagaError | None = None
-        self._remove_callback = context.when_cancelled(
-            lambda: None if (search := this()) is None else search.close()
+        self._remove_callback = context.on_cancel(
+            lambda: None if (search := weak_self()) is None else search.close()
         )
 
     @property
     def running(self) -> Ids:
-        """(sentences,) numbers of the unfinished ones, waiting or not."""
-        return np.array([at for at, result in enumerate(self._results) if result is None], dtype=np.int64)
+        """(sentences,) indices of the unfinished sentences, waiting or not."""
+        return np.array(
+            [index for index, result in enumerate(self._results) if result is None], dtype=np.int64
+        )
 
     def enter(
         self,
@@ -190,29 +194,31 @@ class BatchingBeamSearch:
         """Queue sentences for the batch; see :meth:`uwaga.decoder.BeamSearch.enter`."""
         assert isinstance(memory, Unencoded)
         sizes = [len(source) for source in memory.sources]
-        none = [None] * len(sizes)
-        rows = zip(memory.sources, limits, uncounted, forced, phrases or none, drafts or none, strict=True)
+        missing = [None] * len(sizes)
+        rows = zip(
+            memory.sources, limits, uncounted, forced, phrases or missing, drafts or missing, strict=True
+        )
         self._queued.extend(
-            QueuedSentence(source, int(limit), int(skipped), row, tables, draft)
-            for source, limit, skipped, row, tables, draft in rows
+            QueuedSentence(source, int(limit), int(uncounted_tokens), row, tables, draft)
+            for source, limit, uncounted_tokens, row, tables, draft in rows
         )
         self._sizes += sizes
         self._results += [None] * len(sizes)
         self._running += len(sizes)
-        self._left += sum(sizes)
+        self._unfinished_tokens += sum(sizes)
         self._budget.enqueue(self._lease, [size * self._rules.beams for size in sizes])
 
     def run(self, tokens: int) -> None:
-        """Wait until at most ``tokens`` source tokens are unfinished, or for a streamed token."""
+        """Wait until at most ``tokens`` source tokens are unfinished, or until a token is streamed."""
         main = threading.current_thread() is threading.main_thread()
         seconds = MAIN_THREAD_WAIT_SECONDS if main else WAIT_SECONDS
         try:
             with self._context.waiting():
                 while self._running:
                     self._check()
-                    left = self._context.left
-                    self._wait(seconds if left is None else min(seconds, left))
-                    if self._left <= tokens and (not self._rules.streams or self._progressed):
+                    remaining = self._context.remaining
+                    self._wait(seconds if remaining is None else min(seconds, remaining))
+                    if self._unfinished_tokens <= tokens and (not self._rules.streams or self._progressed):
                         break
         except BaseException:
             self.close()
@@ -245,20 +251,22 @@ class BatchingBeamSearch:
     def _wait(self, seconds: float) -> None:
         self._waiting.add(threading.get_ident())
         try:
-            done, decided = self._ticket.collect(seconds)
+            finished, decided = self._ticket.collect(seconds)
         finally:
             self._waiting.discard(threading.get_ident())
-        self._progressed = bool(done or decided)
+        self._progressed = bool(finished or decided)
         self._decided += decided
-        for number, result in done:
-            self._results[number] = result
-            self._left -= self._sizes[number]
-        self._running -= len(done)
-        if done:
-            self._budget.release(self._lease, [self._sizes[number] * self._rules.beams for number, _ in done])
+        for index, result in finished:
+            self._results[index] = result
+            self._unfinished_tokens -= self._sizes[index]
+        self._running -= len(finished)
+        if finished:
+            self._budget.release(
+                self._lease, [self._sizes[index] * self._rules.beams for index, _ in finished]
+            )
 
     def admit(self, count: int) -> None:
-        """Hand the next ``count`` sentences to the batch; called by any thread that frees tokens."""
+        """Submit the next ``count`` sentences to the batch; called by any thread that releases tokens."""
         sentences = [self._queued.popleft() for _ in range(count)]
         width = max(len(sentence.forced) for sentence in sentences)
         forced = np.full((count, width), -1, dtype=np.int64)
@@ -279,7 +287,7 @@ class BatchingBeamSearch:
 
 
 class ModelBatches:
-    """The batch of each model, made at the first call that uses the model.
+    """The batch of each model, created by the first call that uses the model.
 
     Args:
         nice: see :class:`uwaga.scheduling.model_batch.ModelBatch`.
@@ -287,13 +295,13 @@ class ModelBatches:
 
     def __init__(self, nice: int = 0) -> None:
         self._lock, self._nice = threading.Lock(), nice
-        self._batches: dict[int, ModelBatch] = {}  # by the id of a decoder, which the batch keeps alive
+        self._batches: dict[int, ModelBatch] = {}  # by the id() of the decoder, which the batch keeps alive
 
     def decoder_for(self, context: CallContext) -> Callable[[Decoder], Decoder]:
-        """Return a function from a model to its decoder for the searches of a call."""
-        return lambda decoder: BatchingDecoder(self.of(decoder), context)
+        """Return a function that returns a model's decoder for the searches of a call."""
+        return lambda decoder: BatchingDecoder(self.batch_for(decoder), context)
 
-    def of(self, decoder: Decoder) -> ModelBatch:
+    def batch_for(self, decoder: Decoder) -> ModelBatch:
         """Return the batch of a model."""
         with self._lock:
             batch = self._batches.get(id(decoder))
@@ -303,7 +311,7 @@ class ModelBatches:
 
     @property
     def batches(self) -> list[ModelBatch]:
-        """All batches made so far."""
+        """All batches created so far."""
         return list(self._batches.values())
 
     def close(self) -> None:

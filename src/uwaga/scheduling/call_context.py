@@ -19,11 +19,11 @@ class CallContext:
 
     Args:
         client: any name; the time of a model is shared fairly between clients.
-        seconds: time limit from now; None for none.
-        long: the call has long texts, on which one call at a time works in Python; see :meth:`active`.
+        seconds: time limit; None for no limit.
+        long: the call has long texts, which one call at a time processes in Python; see :meth:`active`.
 
     Attributes:
-        deadline: by the clock of :func:`time.monotonic`; None for none.
+        deadline: by the clock of :func:`time.monotonic`; None for no deadline.
     """
 
     def __init__(self, client: str = "", seconds: float | None = None, long: bool = False) -> None:
@@ -35,21 +35,21 @@ class CallContext:
         self._callbacks: list[Callable[[], None]] = []
 
     @property
-    def left(self) -> float | None:
-        """Seconds until the deadline, 0 after it; None without a deadline."""
+    def remaining(self) -> float | None:
+        """Seconds until the deadline, at least 0; None without a deadline."""
         return None if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
 
     @property
     def error(self) -> UwagaError | None:
-        """The reason to give the call up: cancelled or expired; None while it is active.
+        """The error of a cancelled or expired call; None while it is active.
 
-        It is a new error each time: one that was raised holds its frames, and they hold the call.
+        It is a new object each time, since a raised error refers to its frames, and these to the call.
         """
         if self._cancelled:
             return CancelledRequestError(self._cancelled)
-        return self.late() if self.left == 0.0 else None
+        return self.deadline_error() if self.remaining == 0.0 else None
 
-    def late(self) -> DeadlineError:
+    def deadline_error(self) -> DeadlineError:
         """Return the error for an expired deadline."""
         return DeadlineError(f"not answered within {self.seconds:g} s: raise the deadline, or retry later")
 
@@ -65,13 +65,13 @@ class CallContext:
             if error is not None:
                 raise error
         finally:
-            del error  # it holds this frame
+            del error  # it refers to this frame
 
     def cancel(self, message: str = "the request was cancelled") -> None:
-        """Cancel the call; the registered callbacks are called once, in this thread.
+        """Cancel the call and run the registered callbacks in this thread.
 
         Args:
-            message: of the :class:`CancelledRequestError` raised to those who wait for the call.
+            message: message of the :class:`CancelledRequestError` raised in threads that wait for the call.
         """
         with self._lock:
             self._cancelled = self._cancelled or message
@@ -79,8 +79,8 @@ class CallContext:
         for callback in callbacks:
             callback()
 
-    def when_cancelled(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Register a callback for cancellation, called at once if the call is already cancelled.
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Register a callback for cancellation; it is called immediately if the call is already cancelled.
 
         Returns:
             A function that removes the callback.
@@ -101,41 +101,41 @@ class CallContext:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Make this the call that :func:`while_active` checks, in this thread.
+        """Make this the call that :func:`while_active` checks in this thread.
 
-        Calls with long texts take turns: many at once would keep the interpreter from all other threads, and
-        none would be done earlier. In :meth:`waiting` it is another's turn.
+        Calls with long texts take turns: several at once would block all other threads of the interpreter,
+        and none would finish earlier. During :meth:`waiting` another call has its turn.
 
         Raises:
-            DeadlineError, CancelledRequestError: as :meth:`check`, before it is this call's turn.
+            DeadlineError, CancelledRequestError: as :meth:`check`, before the call has its turn.
         """
         token = _CURRENT.set(self)
         try:
-            self._take_turn()
+            self._acquire_turn()
             yield
         finally:
-            self._end_turn()
+            self._release_turn()
             _CURRENT.reset(token)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Let other calls have their turn while this one waits for the model; raises as :meth:`active`."""
-        mine = self._end_turn()
+        """Give other calls their turn while this one waits for the model; raises as :meth:`active`."""
+        had_turn = self._release_turn()
         try:
             yield
         finally:
-            if mine:
-                self._take_turn()
+            if had_turn:
+                self._acquire_turn()
 
-    def _take_turn(self) -> None:
+    def _acquire_turn(self) -> None:
         if not self._long:
             return
         while not _TURN.acquire(timeout=TURN_SECONDS):
             self.check()
         self._holder = threading.get_ident()
 
-    def _end_turn(self) -> bool:
-        """End the turn if this thread has it; return whether it had."""
+    def _release_turn(self) -> bool:
+        """End the turn if this thread has it; return True if it had."""
         if self._holder != threading.get_ident():
             return False
         self._holder = 0
@@ -144,13 +144,13 @@ class CallContext:
 
 
 TURN_SECONDS = 0.5
-"""Seconds between two looks at the deadline of a call that waits for its turn."""
+"""Seconds between checks of the deadline of a call that waits for its turn."""
 _TURN = threading.Lock()
 _CURRENT: ContextVar[CallContext | None] = ContextVar("call", default=None)
 
 
 def while_active(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items as long as the call that this thread works for is active.
+    """Yield items while the call of this thread is active.
 
     Raises:
         DeadlineError, CancelledRequestError: as :meth:`CallContext.check`, before an item.

@@ -1,4 +1,4 @@
-"""Dynamic batching for decoders without a running batch: waiting sentences are searched together."""
+"""Dynamic batching for decoders without a running batch: waiting sentences are decoded together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from uwaga.search.rank import TableRanking
 
 @dataclass(frozen=True, eq=False)
 class PendingSentence:
-    """The arguments of ``BeamSearch.enter`` for one sentence that waits, with its ticket and number."""
+    """The arguments of ``BeamSearch.enter`` for a waiting sentence, with its ticket and number."""
 
     ticket: DynamicTicket
     number: int
@@ -32,18 +32,18 @@ class PendingSentence:
 
 
 class DynamicBatch:
-    """A :class:`uwaga.decoder.RunningBatch` that decodes the waiting sentences of equal rules to their end.
+    """A :class:`uwaga.decoder.RunningBatch` that decodes waiting sentences with equal rules until all finish.
 
-    Results are those of a search alone, as far as the decoder's rows don't depend on each other. If a batch
-    of several tickets fails, each ticket is searched alone, so that only the faulty one fails.
+    Results are those of separate searches, provided that the decoder's rows are independent. If a batch of
+    several tickets fails, each ticket is searched separately, so that only the faulty one fails.
 
     Args:
         decoder: the model.
-        most: source tokens times beams of a batch.
+        max_tokens: maximum source tokens times beams of a batch.
     """
 
-    def __init__(self, decoder: Decoder, most: int = 4096) -> None:
-        self._decoder, self._most = decoder, most
+    def __init__(self, decoder: Decoder, max_tokens: int = 4096) -> None:
+        self._decoder, self._max_tokens = decoder, max_tokens
         self._changed = threading.Condition()
         self._waiting: list[PendingSentence] = []
         self._closed = False
@@ -95,16 +95,18 @@ class DynamicBatch:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             batch: list[PendingSentence] = []
-            rest, used = [], 0
+            remaining, used = [], 0
             for sentence in self._waiting:
                 size = len(sentence.source) * sentence.ticket.rules.beams
-                if not batch or (sentence.ticket.key == batch[0].ticket.key and used + size <= self._most):
+                if not batch or (
+                    sentence.ticket.key == batch[0].ticket.key and used + size <= self._max_tokens
+                ):
                     batch.append(sentence)
                     used += size
                 else:
-                    rest.append(sentence)
-            self._waiting = rest
-            return sorted(batch, key=lambda sentence: -len(sentence.source))  # decoders take longest first
+                    remaining.append(sentence)
+            self._waiting = remaining
+            return sorted(batch, key=lambda sentence: -len(sentence.source))  # decoders require longest first
 
     def _search(self, sentences: list[PendingSentence]) -> None:
         try:
@@ -115,7 +117,13 @@ class DynamicBatch:
                 tickets[0].fail(error)
                 return
             for ticket in tickets:
-                self._search([each for each in sentences if each.ticket is ticket and not ticket.has(each)])
+                self._search(
+                    [
+                        sentence
+                        for sentence in sentences
+                        if sentence.ticket is ticket and not ticket.is_finished(sentence)
+                    ]
+                )
 
     def _decode(self, sentences: list[PendingSentence]) -> None:
         if not sentences or all(sentence.ticket.ended for sentence in sentences):
@@ -129,10 +137,10 @@ class DynamicBatch:
         ):
             steps, rows, ended = self._counters
             rows += len(batch.running) * sentences[0].ticket.rules.beams
-            done = batch.step().finished
-            self._counters = steps + 1, rows, ended + len(done)
-            for at, targets in zip(done.tolist(), batch.finished(done), strict=True):
-                sentences[at].ticket.put(sentences[at], targets)
+            finished = batch.step().finished
+            self._counters = steps + 1, rows, ended + len(finished)
+            for index, targets in zip(finished.tolist(), batch.finished(finished), strict=True):
+                sentences[index].ticket.add_result(sentences[index], targets)
         if self._closed:
             for sentence in sentences:
                 sentence.ticket.fail(CancelledRequestError("the batch was closed"))
@@ -146,7 +154,7 @@ class DynamicTicket:
         self.rules, self.ended = rules, False
         self.key = rules.key
         self._submitted = 0
-        self._done: list[tuple[int, list[FinishedTarget]]] = []
+        self._results: list[tuple[int, list[FinishedTarget]]] = []
         self._finished: set[int] = set()
         self._error: Exception | None = None
 
@@ -159,38 +167,38 @@ class DynamicTicket:
         phrases: Sequence[PhraseTables | None],
         drafts: Sequence[Draft | None] = (),
     ) -> None:
-        each = sources, limits.tolist(), uncounted.tolist(), forced.tolist(), phrases
-        rows = zip(*each, drafts or [None] * len(sources), strict=True)
-        sentences = [PendingSentence(self, self._submitted + at, *row) for at, row in enumerate(rows)]
+        columns = sources, limits.tolist(), uncounted.tolist(), forced.tolist(), phrases
+        rows = zip(*columns, drafts or [None] * len(sources), strict=True)
+        sentences = [PendingSentence(self, self._submitted + index, *row) for index, row in enumerate(rows)]
         self._submitted += len(sentences)
         self._batch.add(sentences)
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with self._changed:
-            self._changed.wait_for(lambda: self._done or self._error or self.ended, seconds)
-            done, self._done = self._done, []
+            self._changed.wait_for(lambda: self._results or self._error or self.ended, seconds)
+            results, self._results = self._results, []
             error, self._error = self._error, None
         if error is not None:
             raise error
-        return done, []
+        return results, []
 
     def leave(self) -> None:
         self.ended = True
         self._batch.remove(self)
 
-    def put(self, sentence: PendingSentence, targets: list[FinishedTarget]) -> None:
+    def add_result(self, sentence: PendingSentence, targets: list[FinishedTarget]) -> None:
         """Add the results of a finished sentence."""
         with self._changed:
-            self._done.append((sentence.number, targets))
+            self._results.append((sentence.number, targets))
             self._finished.add(sentence.number)
             self._changed.notify_all()
 
-    def has(self, sentence: PendingSentence) -> bool:
+    def is_finished(self, sentence: PendingSentence) -> bool:
         """Return True if a sentence is finished."""
         return sentence.number in self._finished
 
     def fail(self, error: Exception) -> None:
-        """Let the ticket fail, unless all of its sentences are finished."""
+        """Fail the ticket, unless all of its sentences are finished."""
         with self._changed:
             if not self.ended and len(self._finished) < self._submitted:
                 self._error = error
@@ -198,7 +206,7 @@ class DynamicTicket:
 
 
 def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch | DraftBatch:
-    """Return a batch of the numpy search for sentences of equal rules."""
+    """Return a batch of the numpy search for sentences with equal rules."""
     rules = sentences[0].ticket.rules
     options = SearchOptions(
         beam=rules.beams,
@@ -214,10 +222,10 @@ def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch 
     )
     continues_word = rules.continues_word
     phrases = [
-        None if each.phrases is None else Phrases.from_tables(each.phrases, continues_word)
-        for each in sentences
+        None if sentence.phrases is None else Phrases.from_tables(sentence.phrases, continues_word)
+        for sentence in sentences
     ]
-    given = (
+    arguments = (
         decoder,
         options,
         [sentence.source for sentence in sentences],
@@ -228,6 +236,6 @@ def _batch(decoder: Decoder, sentences: Sequence[PendingSentence]) -> BeamBatch 
     uncounted = np.array([sentence.uncounted for sentence in sentences], dtype=np.int64)
     drafts = [sentence.draft for sentence in sentences]
     if any(drafts) and not any(phrases):
-        return DraftBatch(*given, drafts, ranking=ranking, uncounted=uncounted)
-    held = phrases if any(phrases) else None
-    return BeamBatch(*given, rules.pool_size, held, ranking=ranking, uncounted=uncounted)
+        return DraftBatch(*arguments, drafts, ranking=ranking, uncounted=uncounted)
+    batch_phrases = phrases if any(phrases) else None
+    return BeamBatch(*arguments, rules.pool_size, batch_phrases, ranking=ranking, uncounted=uncounted)

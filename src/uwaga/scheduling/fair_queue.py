@@ -1,4 +1,4 @@
-"""Fair queueing: a queue and a thread pool that serve their clients in turn."""
+"""Fair queueing: a queue and a thread pool that serve clients in turn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Item = TypeVar("Item")
 
 
 class FairQueue(Generic[Item]):
-    """A round-robin queue: in order within a client, one item of each client in turn.
+    """A round-robin queue: items of a client in order, one item of each client in turn.
 
-    A thousand items of one client delay the single item of another by one item. Clients without items take no
-    memory. Not thread-safe.
+    A thousand items of one client delay the only item of another client by one item. Clients without items
+    use no memory. Not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -34,12 +34,12 @@ class FairQueue(Generic[Item]):
         self._size += 1
 
     def put_first(self, client: str, item: Item) -> None:
-        """Insert an item to be taken next."""
+        """Insert an item at the front of the queue."""
         self._clients.setdefault(client, deque()).appendleft(item)
         self._clients.move_to_end(client, last=False)
         self._size += 1
 
-    def take(self) -> Item:
+    def get(self) -> Item:
         """Remove and return the next item."""
         if not self._clients:
             raise IndexError("the queue is empty")
@@ -68,21 +68,20 @@ Job = Callable[[], None]
 class FairWorkers:
     """A thread pool that runs the jobs of its clients in turn.
 
-    Threads start when they are needed and end with :meth:`close` or the interpreter; a forked child starts
-    its own.
+    Threads start on demand and end with :meth:`close` or with the interpreter; a forked child starts its own.
 
     Args:
-        threads: maximum jobs at once.
-        most_waiting: maximum jobs in the queue.
+        threads: maximum number of concurrent jobs.
+        max_waiting: maximum number of jobs in the queue.
     """
 
-    def __init__(self, threads: int, most_waiting: int) -> None:
-        self._threads, self._most_waiting = threads, most_waiting
+    def __init__(self, threads: int, max_waiting: int) -> None:
+        self._threads, self._max_waiting = threads, max_waiting
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._process = os.getpid()
         self._queue: FairQueue[Job] = FairQueue()
         self._busy = 0
@@ -90,21 +89,21 @@ class FairWorkers:
 
     @property
     def waiting(self) -> int:
-        """Jobs in the queue."""
+        """Number of jobs in the queue."""
         return len(self._queue)
 
     @property
     def busy(self) -> int:
-        """Jobs being run."""
+        """Number of running jobs."""
         return self._busy
 
     def put(self, client: str, job: Job) -> None:
         """Run a job in a thread; the job handles its own exceptions."""
         with self._lock:
             if self._process != os.getpid():
-                self._begin()
+                self._reset()
             if self._busy >= self._threads:
-                if len(self._queue) >= self._most_waiting:
+                if len(self._queue) >= self._max_waiting:
                     raise BusyError(f"the queue is full ({len(self._queue)} requests): try again in a second")
                 self._queue.put(client, job)
                 return
@@ -136,7 +135,7 @@ class FairWorkers:
                 job()
             finally:
                 with self._lock:
-                    job = self._queue.take() if self._queue else None
+                    job = self._queue.get() if self._queue else None
                     if job is None:
                         self._busy -= 1
                         self._idle.notify_all()

@@ -1,7 +1,7 @@
-"""One running batch per model for the searches of any number of threads.
+"""A running batch per model for the searches of any number of threads.
 
-A searching thread hands its sentences to the batch and waits for the results. They are bit-identical to those
-of the model's own search, whatever else is in the batch.
+A searching thread submits its sentences to the batch and waits for the results. They are bit-identical to
+those of the model's own search, independently of other sentences in the batch.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from uwaga.scheduling.dynamic_batch import DynamicBatch
 from uwaga.scheduling.token_budget import TokenBudget
 
 CLOSE_SECONDS = 2.0
-"""How long closing a batch waits for the threads that wait in it."""
+"""Maximum seconds that closing a batch waits for threads that wait in it."""
 _exiting: list[bool] = []
-"""Not empty once the interpreter exits; no batch is started then."""
+"""Not empty after the interpreter has begun to exit; no batch is started then."""
 _abandoned: list[object] = []
-"""Objects of the parent's threads in a forked child, kept because even freeing them is unsafe."""
+"""Objects of the parent's threads in a forked child; never freed, because freeing them is unsafe."""
 
 
 class ModelBatch:
@@ -36,9 +36,9 @@ class ModelBatch:
 
     Args:
         decoder: the model.
-        budget: makes the token budget.
+        budget: creates the token budget.
         nice: niceness added to the threads of a native batch, on Linux. Threads that hold the GIL while they
-            work are not niced.
+            work keep theirs.
 
     Attributes:
         budget: the token budget.
@@ -53,12 +53,12 @@ class ModelBatch:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._batch: RunningBatch | None = None
-        self._end: weakref.finalize[..., ModelBatch] | None = None
+        self._finalizer: weakref.finalize[..., ModelBatch] | None = None
         self.budget = budget()
         self.waiting: set[int] = set()
 
     def running_batch(self) -> RunningBatch:
-        """Return the batch, started if it is not running."""
+        """Return the batch, starting it if necessary."""
         if self._process != os.getpid():
             self._reset_after_fork()
         with self._lock:
@@ -75,16 +75,18 @@ class ModelBatch:
                     target=_serve, args=(self._batch, nice), name="uwaga-batch", daemon=True
                 )
                 thread.start()
-                self._end = weakref.finalize(self, _close, self._batch, thread, os.getpid(), self.waiting)
+                self._finalizer = weakref.finalize(
+                    self, _close, self._batch, thread, os.getpid(), self.waiting
+                )
                 atexit.register(_exiting.append, True)  # runs before the finalisers
             return self._batch
 
     def _reset_after_fork(self) -> None:
-        """Start afresh in a forked child: it has no serving thread, and its locks may be held."""
-        _abandoned.append((self._batch, self._end, self._lock, self.budget))
-        if self._end is not None:
-            self._end.detach()
-        self._lock, self._batch, self._end = threading.Lock(), None, None
+        """Reset the state in a forked child, which has no serving thread and whose locks may be held."""
+        _abandoned.append((self._batch, self._finalizer, self._lock, self.budget))
+        if self._finalizer is not None:
+            self._finalizer.detach()
+        self._lock, self._batch, self._finalizer = threading.Lock(), None, None
         self.budget, self.waiting, self._process = self._make_budget(), set(), os.getpid()
 
     @property
@@ -93,19 +95,19 @@ class ModelBatch:
         return (0, 0, 0) if self._batch is None else self._batch.counters
 
     def close(self) -> None:
-        """End the thread until the next search; waiting searches raise :class:`CancelledRequestError`."""
+        """Stop the thread until the next search; waiting searches raise :class:`CancelledRequestError`."""
         with self._lock:
-            end, self._end, self._batch = self._end, None, None
-        if end is not None:
-            end()
+            finalizer, self._finalizer, self._batch = self._finalizer, None, None
+        if finalizer is not None:
+            finalizer()
 
 
 def _serve(batch: RunningBatch, nice: int) -> None:
-    """Serve a batch in this thread; niceness is inherited by the threads that it starts."""
+    """Serve a batch in this thread; threads that it starts inherit its niceness."""
     if nice and sys.platform == "linux":
-        this = threading.get_native_id()
+        thread_id = threading.get_native_id()
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, this, os.getpriority(os.PRIO_PROCESS, this) + nice)
+            os.setpriority(os.PRIO_PROCESS, thread_id, os.getpriority(os.PRIO_PROCESS, thread_id) + nice)
     batch.serve()
 
 
@@ -117,6 +119,6 @@ def _close(batch: RunningBatch, thread: threading.Thread, process: int, waiting:
     batch.close()
     if thread is not threading.current_thread():
         thread.join()
-    end = time.monotonic() + CLOSE_SECONDS
-    while waiting - {threading.get_ident()} and time.monotonic() < end:
+    deadline = time.monotonic() + CLOSE_SECONDS
+    while waiting - {threading.get_ident()} and time.monotonic() < deadline:
         time.sleep(0.001)

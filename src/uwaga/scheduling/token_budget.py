@@ -1,4 +1,4 @@
-"""The token budget of a running batch: which search may add sentences, and when."""
+"""The token budget of a running batch: admission of sentences of searches."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from collections.abc import Callable, Sequence
 from uwaga.scheduling.fair_queue import FairQueue
 
 MAX_TOKENS = 4096
-"""Source tokens times beams of one search, like ``SearchOptions.batch_tokens``."""
+"""Maximum source tokens times beams of a search, like ``SearchOptions.batch_tokens``."""
 RESERVED_TOKENS = 1024
-"""Tokens in addition to these, reserved for other searches."""
+"""Additional tokens reserved for other searches."""
 SHORT_SENTENCES = 4
-"""Most sentences of a search that counts as short."""
+"""Maximum sentences of a short search."""
 LONG_SHARE = 0.25
-"""Share of the tokens of short searches, current or recent, that all long searches together may use."""
+"""Share of the current or recent tokens of short searches that all long searches together may use."""
 RECENT_SECONDS = 0.5
 LONG_INTERVAL = 0.02
-"""Seconds between two sentences of long searches where that share is less than a sentence."""
+"""Seconds between sentences of long searches if that share is less than a sentence."""
 
 
 class SearchLease:
-    """The part of a token budget that a search holds and waits for.
+    """The tokens of a budget that a search holds, and its waiting sentences.
 
     Args:
         client: name of the client.
-        admit: called with a number of sentences when these, the next that wait, may enter; must not raise.
+        admit: called with the number of waiting sentences that may enter; must not raise.
     """
 
     def __init__(self, client: str, admit: Callable[[int], None]) -> None:
         self.client, self.admit = client, admit
-        self.waiting: deque[int] = deque()  # tokens of each sentence that waits
+        self.waiting: deque[int] = deque()  # tokens of each waiting sentence
         self.tokens = self.sentences = 0  # of the sentences that have entered
         self.total = 0  # sentences enqueued so far
         self.queued = self.ended = False
@@ -47,33 +47,33 @@ class SearchLease:
 class TokenBudget:
     """Admission of sentences to a running batch; the budget counts source tokens times beams.
 
-    Sentences are admitted one at a time, client by client, and within a client search by search. A search may
-    use all of the budget except a reserve, so that the next search need not wait. All long searches together
-    use at most a share of the tokens of short ones, so that a thousand sentences don't slow down the steps of
-    a few. Where that share is less than a sentence, long searches wait until there is no short search, or for
-    a short time. Then they use that share of the recent tokens of short searches, or one sentence; without
-    recent short searches they use the whole budget.
+    Sentences are admitted one at a time, in turn by client and, within a client, by search. A search may use
+    all of the budget except a reserve, so that the next search need not wait. All long searches together use
+    at most a share of the tokens of short ones, so that a thousand sentences don't slow down the steps of a
+    few. If that share is less than a sentence, long searches wait until there is no short search, or for a
+    short time. Then they use that share of the recent tokens of short searches, or one sentence; without
+    recent short searches they use the complete budget.
 
-    Thread-safe; nothing blocks: the thread that frees tokens admits the next sentences.
+    Thread-safe and non-blocking: the thread that releases tokens admits the next sentences.
 
     Args:
-        most: tokens for one search.
-        reserved: further tokens for other searches.
-        share: the share of the tokens of short searches, for long ones.
+        max_tokens: maximum tokens of a search.
+        reserved: additional tokens for other searches.
+        share: share of the tokens of short searches that long searches may use.
         clock: returns seconds.
     """
 
     def __init__(
         self,
-        most: int = MAX_TOKENS,
+        max_tokens: int = MAX_TOKENS,
         reserved: int = RESERVED_TOKENS,
         share: float = LONG_SHARE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most, self._reserved, self._share, self._clock = most, reserved, share, clock
+        self._max_tokens, self._reserved, self._share, self._clock = max_tokens, reserved, share, clock
         self._short = self._long = 0  # tokens of short searches, and of long ones
-        self._recent = 0  # most tokens of short searches at any time in this period
-        self._previous, self._period = 0, clock()  # the same of the period before; start of this one
+        self._recent = 0  # maximum tokens of short searches in this period
+        self._previous, self._period = 0, clock()  # the same for the previous period; start of this one
         self._latest_long = -math.inf  # time at which a sentence of a long search last entered
         self._lock = threading.Lock()
         self._repeat = False
@@ -83,7 +83,7 @@ class TokenBudget:
 
     @property
     def waiting(self) -> int:
-        """Number of sentences that wait."""
+        """Number of waiting sentences."""
         return self._waiting
 
     @property
@@ -97,7 +97,7 @@ class TokenBudget:
         return self._used
 
     def enqueue(self, lease: SearchLease, sizes: Sequence[int]) -> None:
-        """Add sentences of a search, which enter at once if the budget allows.
+        """Add sentences of a search, which enter immediately if the budget allows it.
 
         Args:
             lease: the lease of the search.
@@ -122,15 +122,15 @@ class TokenBudget:
         with self._lock:
             if lease.ended:
                 return
-            self._take(lease, -sum(sizes), -len(sizes))
+            self._add(lease, -sum(sizes), -len(sizes))
         self._admit()
 
     def leave(self, lease: SearchLease) -> None:
-        """Release everything that a search holds or waits for; may be called by a finaliser."""
+        """Release all tokens and waiting sentences of a search; may be called by a finaliser."""
         self._leaving.append(lease)
         self._admit()
 
-    def _take(self, lease: SearchLease, tokens: int, sentences: int) -> None:
+    def _add(self, lease: SearchLease, tokens: int, sentences: int) -> None:
         lease.tokens += tokens
         lease.sentences += sentences
         self._used += tokens
@@ -146,47 +146,47 @@ class TokenBudget:
     def _admit(self) -> None:
         """Admit all sentences that may enter.
 
-        If another thread is doing so, it repeats the work for this one: a finaliser may run while its own
-        thread holds the lock, so nothing here may wait for it.
+        If another thread holds the lock, that thread repeats the admission: a finaliser may run in the thread
+        that holds the lock, so it must not wait for it.
         """
         self._repeat = True
         while self._repeat and self._lock.acquire(blocking=False):
             try:
                 self._repeat = False
                 while self._leaving:
-                    self._drop(self._leaving.popleft())
-                for lease, count in self._granted().items():
+                    self._remove(self._leaving.popleft())
+                for lease, count in self._grant().items():
                     lease.admit(count)
             finally:
                 self._lock.release()
 
-    def _drop(self, lease: SearchLease) -> None:
+    def _remove(self, lease: SearchLease) -> None:
         if lease.ended:
             return
         lease.ended = True
-        self._take(lease, -lease.tokens, -lease.sentences)
+        self._add(lease, -lease.tokens, -lease.sentences)
         self._waiting -= len(lease.waiting)
         lease.waiting.clear()
         if lease.queued:
             self._queue.remove(lease.client, lease)
 
-    def _granted(self) -> dict[SearchLease, int]:
-        """Return the number of further sentences of each search that may enter now."""
+    def _grant(self) -> dict[SearchLease, int]:
+        """Admit waiting sentences; return the number of admitted sentences of each search."""
         granted: dict[SearchLease, int] = {}
         deferred = []
         self._update_recent()
         while self._queue:
-            lease = self._queue.take()
+            lease = self._queue.get()
             size = lease.waiting[0]
-            if self._used and self._used + size > self._most + self._reserved:
-                self._queue.put_first(lease.client, lease)  # keeps its turn: it may be large
+            if self._used and self._used + size > self._max_tokens + self._reserved:
+                self._queue.put_first(lease.client, lease)  # retains its turn: it may be large
                 break
-            if not self._may_have(lease, size):
+            if not self._may_enter(lease, size):
                 deferred.append(lease)
                 continue
             lease.waiting.popleft()
             self._waiting -= 1
-            self._take(lease, size, 1)
+            self._add(lease, size, 1)
             granted[lease] = granted.get(lease, 0) + 1
             if lease.waiting:
                 self._queue.put(lease.client, lease)
@@ -196,9 +196,9 @@ class TokenBudget:
             self._queue.put(lease.client, lease)
         return granted
 
-    def _may_have(self, lease: SearchLease, size: int) -> bool:
-        """Return True if a search may get the tokens of a further sentence."""
-        if lease.tokens and lease.tokens + size > self._most:
+    def _may_enter(self, lease: SearchLease, size: int) -> bool:
+        """Return True if a search may get the tokens of another sentence."""
+        if lease.tokens and lease.tokens + size > self._max_tokens:
             return False
         recent = max(self._recent, self._previous)
         if not lease.long or not recent:

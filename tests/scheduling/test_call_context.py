@@ -1,4 +1,4 @@
-"""Calls with long texts work one after the other; a call that is over stops at the next piece of its work."""
+"""Calls with long texts run one at a time; a cancelled or expired call stops at its next item."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from uwaga.errors import CancelledRequestError, DeadlineError
 from uwaga.scheduling.call_context import CallContext, while_active
 
 
-def test_a_long_call_waits_for_the_one_before_and_a_short_one_does_not():
+def test_long_calls_wait_for_their_turn_and_short_ones_do_not():
     order, entered = [], threading.Event()
 
-    def other():
+    def second_call():
         with CallContext(long=True).active():
             order.append("second")
             entered.set()
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=second_call)
     with CallContext(long=True).active():
         thread.start()
         with CallContext().active():
@@ -32,20 +32,20 @@ def test_a_long_call_waits_for_the_one_before_and_a_short_one_does_not():
     assert order == ["short", "first", "second"]
 
 
-def test_another_has_its_turn_while_a_call_waits_for_the_model():
+def test_waiting_call_gives_up_its_turn():
     first = CallContext(long=True)
     with first.active(), first.waiting(), CallContext(long=True).active():
         pass
 
 
-def test_a_call_whose_time_is_over_before_its_turn_fails():
+def test_deadline_before_the_turn_raises():
     with CallContext(long=True).active(), pytest.raises(DeadlineError), CallContext("", 0.0, True).active():
         pass
     with CallContext(long=True).active():
         pass
 
 
-def test_a_cancelled_call_stops_at_its_next_item():
+def test_cancelled_call_stops_at_the_next_item():
     call = CallContext()
     with call.active():
         items = while_active(range(5))
@@ -56,7 +56,7 @@ def test_a_cancelled_call_stops_at_its_next_item():
     assert list(while_active("ab")) == ["a", "b"]
 
 
-def test_an_error_of_a_call_that_ended_is_in_no_cycle():
+def test_error_creates_no_reference_cycle():
     gc.collect()
     gc.disable()
     try:
@@ -64,8 +64,8 @@ def test_an_error_of_a_call_that_ended_is_in_no_cycle():
         call.cancel()
         with contextlib.suppress(CancelledRequestError):
             call.check()
-        gone = weakref.ref(call)
+        reference = weakref.ref(call)
         del call
-        assert gone() is None
+        assert reference() is None
     finally:
         gc.enable()

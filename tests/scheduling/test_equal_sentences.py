@@ -1,0 +1,11 @@
+"""Sentences that all finish in the same step: the batch is empty before the next ones enter."""
+
+import uwaga
+
+
+def test_more_sentences_than_slots_that_all_finish_at_once():
+    translator = uwaga.Translator.load(threads=1)
+    texts = [f"The weather is nice today. {i:03}" for i in range(600)]
+    [first, last] = translator.translate([texts[0], texts[-1]])
+    results = translator.shared().translate(texts)
+    assert (results[0].text, results[-1].text, len(results)) == (first.text, last.text, len(texts))
