@@ -31,9 +31,9 @@ from peers.environments import installed
 from peers.machine import machine
 from peers.opus_size import SHAPE, sources, write_marian
 
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 TARGET = 16
 CASES = ((1, 1), (8, 1), (32, 1), (64, 1), (32, 4))
 """(sentences, beam)."""
@@ -91,13 +91,13 @@ def ctranslate2_system(folder: Path, inner: int, outer: int) -> Callable[[list[l
     pieces = {number: piece for piece, number in _vocabulary(folder).items()}
 
     def run(batch: list[list[int]], beam: int, target: int) -> None:
-        text = [[pieces[token] for token in one] for one in batch]
+        text = [[pieces[token] for token in ids] for ids in batch]
         share = -(-len(text) // outer)
-        found = translator.translate_batch(
+        results = translator.translate_batch(
             text, beam_size=beam, max_batch_size=share, min_decoding_length=target, max_decoding_length=target
         )
-        for one in found:
-            assert len(one.hypotheses[0]) == target
+        for result in results:
+            assert len(result.hypotheses[0]) == target
 
     return run
 
@@ -113,9 +113,9 @@ def transformers_system(folder: Path, cores: int) -> Callable[[list[list[int]], 
 
     def run(batch: list[list[int]], beam: int, target: int) -> None:
         longest = max(map(len, batch))
-        ids = torch.tensor([[*one, *[pad] * (longest - len(one))] for one in batch])
+        ids = torch.tensor([[*row, *[pad] * (longest - len(row))] for row in batch])
         with torch.inference_mode():
-            found = model.generate(
+            outputs = model.generate(
                 input_ids=ids,
                 attention_mask=(ids != pad).long(),
                 num_beams=beam,
@@ -123,7 +123,7 @@ def transformers_system(folder: Path, cores: int) -> Callable[[list[list[int]], 
                 min_new_tokens=target,
                 max_new_tokens=target,
             )
-        assert found.shape[1] == target + 1
+        assert outputs.shape[1] == target + 1
 
     return run
 
@@ -145,7 +145,7 @@ def work_speed(folder: Path, cores: int, rounds: int, peers: list[str]) -> dict[
             systems["ctranslate2-workers"] = ctranslate2_system(folder, 1, cores)
     if "transformers" in peers:
         systems["transformers"] = transformers_system(folder, cores)
-    found: dict[str, Any] = {}
+    rates: dict[str, Any] = {}
     for size, beam in CASES:
         batch = sources(size)
         times: dict[str, list[float]] = {name: [] for name in systems}
@@ -159,10 +159,10 @@ def work_speed(folder: Path, cores: int, rounds: int, peers: list[str]) -> dict[
                     system(batch, beam, TARGET)
                 if number:
                     times[name].append((time.perf_counter() - start) / repeats)
-        found[f"{size}x{beam}"] = {
-            name: size * TARGET / statistics.median(taken) for name, taken in times.items() if taken
+        rates[f"{size}x{beam}"] = {
+            name: size * TARGET / statistics.median(values) for name, values in times.items() if values
         }
-    return found
+    return rates
 
 
 def work_memory(folder: Path, name: str) -> dict[str, Any]:
@@ -182,19 +182,19 @@ def peak_mib() -> float:
 def work_growth(folder: Path, rounds: int) -> dict[str, Any]:
     """Seconds a sentence against its source length, and against the length of its target."""
     system = uwaga_system(folder, 1)
-    found: dict[str, dict[int, list[float]]] = {"source": {}, "target": {}}
+    times: dict[str, dict[int, list[float]]] = {"source": {}, "target": {}}
     for number in range(rounds + 1):
         for length in LENGTHS:
             batch = sources(4, shortest=length, longest=length)
-            for kind, given, target in (("source", batch, TARGET), ("target", sources(4), length)):
+            for kind, inputs, target in (("source", batch, TARGET), ("target", sources(4), length)):
                 start = time.perf_counter()
-                system(given, 1, target)
+                system(inputs, 1, target)
                 if number:
-                    taken = (time.perf_counter() - start) / len(given)
-                    found[kind].setdefault(length, []).append(taken)
+                    seconds = (time.perf_counter() - start) / len(inputs)
+                    times[kind].setdefault(length, []).append(seconds)
     return {
-        kind: {length: statistics.median(every) for length, every in taken.items()}
-        for kind, taken in found.items()
+        kind: {length: statistics.median(seconds) for length, seconds in values.items()}
+        for kind, values in times.items()
     }
 
 
@@ -210,18 +210,18 @@ def cold(rounds: int) -> dict[str, Any]:
     with installed() as compiled:
         for number in range(rounds + 1):
             start = time.perf_counter()
-            done = subprocess.run(command, env=compiled, capture_output=True, text=True, check=True)
+            process = subprocess.run(command, env=compiled, capture_output=True, text=True, check=True)
             if number:
                 taken.append(time.perf_counter() - start)
-                peaks.append(int(done.stderr.split()[-1]) / 1024)
-    return {"seconds": statistics.median(taken), "peak_mib": max(peaks), "text": done.stdout.strip()}
+                peaks.append(int(process.stderr.split()[-1]) / 1024)
+    return {"seconds": statistics.median(taken), "peak_mib": max(peaks), "text": process.stdout.strip()}
 
 
 def install() -> dict[str, Any]:
     """MB that a plain install puts on the disk: of each package its files, and pip's bytecode of them."""
     with tempfile.TemporaryDirectory() as folder:
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-        subprocess.run([*pip, "--target", folder, str(HERE.parent)], check=True)
+        subprocess.run([*pip, "--target", folder, str(FOLDER.parent)], check=True)
         packages: dict[str, list[float]] = {}
         for record in Path(folder).glob("*.dist-info/RECORD"):
             sizes = packages[record.parent.name.removesuffix(".dist-info")] = [0.0, 0.0]
@@ -231,14 +231,14 @@ def install() -> dict[str, Any]:
                     if path.suffix != ".pyc" and path.is_file():
                         sizes[0] += path.stat().st_size / 1e6
                         compiled = path.parent.glob(f"__pycache__/{path.stem}.*.pyc")
-                        sizes[1] += sum(one.stat().st_size / 1e6 for one in compiled if path.suffix == ".py")
-        return {"mb": [sum(both) for both in zip(*packages.values(), strict=True)], "packages": packages}
+                        sizes[1] += sum(file.stat().st_size / 1e6 for file in compiled if path.suffix == ".py")
+        return {"mb": [sum(columns) for columns in zip(*packages.values(), strict=True)], "packages": packages}
 
 
-def show_install(found: dict[str, Any]) -> None:
-    files, bytecode = found["mb"]
+def show_install(results: dict[str, Any]) -> None:
+    files, bytecode = results["mb"]
     print(f"\nplain install, MB: {files + bytecode:.1f}; without the bytecode that pip writes: {files:.1f}")
-    for name, sizes in sorted(found["packages"].items(), key=lambda item: -sum(item[1])):
+    for name, sizes in sorted(results["packages"].items(), key=lambda item: -sum(item[1])):
         print(f"{name:>28} {sizes[0]:7.2f} {sizes[1]:7.2f}")
 
 
@@ -247,25 +247,25 @@ def show_install(found: dict[str, Any]) -> None:
 
 def environment(threads: int, isa: str | None) -> dict[str, str]:
     """Of a process that uses so many threads; ``isa`` holds both engines, None leaves each its fastest."""
-    made = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    variables = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if isa:
         own, products = PEER_ISA[isa]
-        made.update(
+        variables.update(
             UWAGA_ISA=isa,
             CT2_FORCE_CPU_ISA=own,
             ONEDNN_MAX_CPU_ISA=products,
             DNNL_MAX_CPU_ISA=products,
             MKL_ENABLE_INSTRUCTIONS=own,
         )
-    elif "avx512vnni" in usable():
-        made["CT2_FORCE_CPU_ISA"] = "AVX512"  # left alone it takes AVX2 on AMD's processors, which is slower
-    return made
+    elif "avx512vnni" in available_isas():
+        variables["CT2_FORCE_CPU_ISA"] = "AVX512"  # left alone it takes AVX2 on AMD's processors, which is slower
+    return variables
 
 
 def in_process(folder: Path, arguments: list[str], cores: int, isa: str | None) -> dict[str, Any]:
     """What this script prints when it runs as a worker on so many cores."""
     allowed = sorted(os.sched_getaffinity(0))[:cores]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, __file__, "--folder", str(folder), *arguments],
         env=environment(cores, isa),
         stdout=subprocess.PIPE,
@@ -273,16 +273,16 @@ def in_process(folder: Path, arguments: list[str], cores: int, isa: str | None) 
         check=True,
         preexec_fn=lambda: os.sched_setaffinity(0, allowed),
     )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return figures
 
 
-def show_speed(found: dict[str, dict[str, float]], cores: int) -> None:
+def show_speed(figures: dict[str, dict[str, float]], cores: int) -> None:
     print(f"\ntarget tokens a second, cores: {cores}")
     names = ("batch x beam", "uwaga", "CTranslate2", "ratio", "transformers", "ratio")
     widths = (12, 9, 12, 6, 13, 6)
     print(" ".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True)))
-    for case, speeds in found.items():
+    for case, speeds in figures.items():
         peer = max((speed for name, speed in speeds.items() if name.startswith("ctranslate2")), default=None)
         line = f"{case:>12} {speeds['uwaga']:9.0f}"
         for speed, width in ((peer, 12), (speeds.get("transformers"), 13)):
@@ -335,8 +335,8 @@ def run_all(arguments: argparse.Namespace, folder: Path) -> None:
             for name in ("uwaga", "ctranslate2")
         }
         results["memory"] = peaks
-        ours, theirs = (peaks[name]["peak_mib"] for name in ("uwaga", "ctranslate2"))
-        print(f"\npeak memory, MiB: uwaga {ours:.0f}, CTranslate2 {theirs:.0f}, ratio {ours / theirs:.2f}")
+        uwaga_peak, peer_peak = (peaks[name]["peak_mib"] for name in ("uwaga", "ctranslate2"))
+        print(f"\npeak memory, MiB: uwaga {uwaga_peak:.0f}, CTranslate2 {peer_peak:.0f}, ratio {uwaga_peak / peer_peak:.2f}")
     if "cold" in arguments.only:
         results["cold"] = cold(arguments.rounds)
         print(

@@ -27,9 +27,9 @@ from engine import PEER_ISA, TARGET, environment, prepare
 from peers.machine import machine
 from peers.opus_size import sources as random_sources
 
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 MODELS = ("random", "bundled")
 BATCH, LONGEST = 32, 120
 
@@ -46,8 +46,8 @@ class Folders:
     target: int
 
 
-def folders(folder: Path, which: str) -> Folders:
-    if which == "random":
+def folders(folder: Path, model: str) -> Folders:
+    if model == "random":
         names = ("marian", "marian", "uwaga-int8", "ct2-float32", "ct2-int8")
         return Folders(*(folder / name for name in names), TARGET)
     import uwaga.library.hub as hub
@@ -56,43 +56,43 @@ def folders(folder: Path, which: str) -> Folders:
     return Folders(folder / "bundled-hf", hub.BUNDLED, *(folder / name for name in names), 0)
 
 
-def make(folder: Path, which: str) -> Folders:
+def make(folder: Path, model: str) -> Folders:
     """Make what is not there yet."""
     from ctranslate2.converters import TransformersConverter
 
     from uwaga.conversion.quantise import quantise
 
-    found = folders(folder, which)
-    if which == "random":
+    paths = folders(folder, model)
+    if model == "random":
         prepare(folder)
-    elif not found.hugging_face.exists():
-        command = ["-m", "uwaga", "convert", "bundled", str(found.hugging_face), "--to", "pegasus"]
+    elif not paths.hugging_face.exists():
+        command = ["-m", "uwaga", "convert", "bundled", str(paths.hugging_face), "--to", "pegasus"]
         subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
-    if not found.ours_int8.exists():
-        quantise(found.ours, found.ours_int8)
-    for out, quantization in ((found.ct2, None), (found.ct2_int8, "int8")):
+    if not paths.ours_int8.exists():
+        quantise(paths.ours, paths.ours_int8)
+    for out, quantization in ((paths.ct2, None), (paths.ct2_int8, "int8")):
         if not out.exists():
-            TransformersConverter(str(found.hugging_face)).convert(str(out), quantization=quantization)
-    return found
+            TransformersConverter(str(paths.hugging_face)).convert(str(out), quantization=quantization)
+    return paths
 
 
 def prose() -> list[str]:
     """The sentences of the documentation: English that comes with the repository."""
     from uwaga.tokenizers.sentences import split_sentences
 
-    found: list[str] = []
-    for path in sorted((HERE.parent / "docs").rglob("*.md")):
+    sentences: list[str] = []
+    for path in sorted((FOLDER.parent / "docs").rglob("*.md")):
         text = re.sub(r"^(```|---).*?^(```|---)", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
         for paragraph in re.split(r"\n\s*\n", text):
             if re.match(r"\w", paragraph) and "://" not in paragraph:
                 plain = re.sub(r"\[(.*?)\]\(.*?\)|[*`_]", r"\1", " ".join(paragraph.split()))
-                found += [one.strip() for one in split_sentences(plain, "en")]
-    return [one for one in found if 3 <= len(one.split()) <= 30]
+                sentences += [sentence.strip() for sentence in split_sentences(plain, "en")]
+    return [sentence for sentence in sentences if 3 <= len(sentence.split()) <= 30]
 
 
-def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
+def encoded(model: str, text: Path | None, count: int) -> list[list[int]]:
     """Sources as token ids, each with its end symbol."""
-    if which == "random":
+    if model == "random":
         return random_sources(count, seed=3)
     from uwaga.checkpoints.formats.uwaga.names import BUNDLED
     from uwaga.checkpoints.registry import read
@@ -102,13 +102,13 @@ def encoded(which: str, text: Path | None, count: int) -> list[list[int]]:
     framed = [
         list(tokeniser.add_special_tokens(tokeniser.encode(line.strip()))) for line in lines if line.strip()
     ]
-    return [one for one in framed if len(one) <= 100][:count]
+    return [ids for ids in framed if len(ids) <= 100][:count]
 
 
 # --- the systems: from sources and targets to log-probabilities, translations and first logits
 
 
-def run_uwaga(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, Any]:
+def run_uwaga(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, Any]:
     """``precision``: float32 or int8 (the folder)."""
     from uwaga.checkpoints.registry import read
     from uwaga.checkpoints.to_engine import to_engine
@@ -116,16 +116,16 @@ def run_uwaga(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
     from uwaga.search import SearchOptions, search
     from uwaga.translator.score import in_batches, step_scorer
 
-    place = given.ours_int8 if precision == "int8" else given.ours
-    asked: Any = precision
-    model = to_engine(read(place), asked)
+    path = paths.ours_int8 if precision == "int8" else paths.ours
+    engine_precision: Any = precision
+    model = to_engine(read(path), engine_precision)
     sources = job["sources"]
-    limit = {"max_length": TARGET, "min_length": TARGET} if given.target else {"max_length": LONGEST}
+    limit = {"max_length": TARGET, "min_length": TARGET} if paths.target else {"max_length": LONGEST}
     options = SearchOptions(beam=1, max_ratio=float("inf"), batch_tokens=1 << 11, **limit)
-    greedy = [list(one.tokens) for [one] in search(model, sources, options)]
+    greedy = [list(hypothesis.tokens) for [hypothesis] in search(model, sources, options)]
     targets = job["targets"] or greedy
-    ended = [[*one, model.symbols.end] for one in targets]
-    scores = in_batches(step_scorer(model), sources, ended, 1 << 11)
+    full_targets = [[*target, model.symbols.end] for target in targets]
+    scores = in_batches(step_scorer(model), sources, full_targets, 1 << 11)
     logits = []
     for first in range(0, len(sources), BATCH):
         batch = sources[first : first + BATCH]
@@ -135,26 +135,26 @@ def run_uwaga(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, 
     return {"greedy": greedy, "scores": scores, "logits": np.concatenate(logits)}
 
 
-def run_ctranslate2(given: Folders, precision: str, job: dict[str, Any]) -> dict[str, Any]:
+def run_ctranslate2(paths: Folders, precision: str, job: dict[str, Any]) -> dict[str, Any]:
     import ctranslate2
 
-    place = given.ct2_int8 if precision == "int8" else given.ct2
-    translator = ctranslate2.Translator(str(place), compute_type=precision, intra_threads=1)
-    ids: dict[str, int] = json.loads((given.hugging_face / "vocab.json").read_text(encoding="utf-8"))
+    path = paths.ct2_int8 if precision == "int8" else paths.ct2
+    translator = ctranslate2.Translator(str(path), compute_type=precision, intra_threads=1)
+    ids: dict[str, int] = json.loads((paths.hugging_face / "vocab.json").read_text(encoding="utf-8"))
     pieces = {number: piece for piece, number in ids.items()}
-    ends = not json.loads((place / "config.json").read_text())["add_source_eos"]
-    sources = [[pieces[token] for token in (one if ends else one[:-1])] for one in job["sources"]]
-    targets = [[pieces[token] for token in one] for one in job["targets"]]
+    ends = not json.loads((path / "config.json").read_text())["add_source_eos"]
+    sources = [[pieces[token] for token in (sentence if ends else sentence[:-1])] for sentence in job["sources"]]
+    targets = [[pieces[token] for token in target] for target in job["targets"]]
     length = (
         {"min_decoding_length": TARGET, "max_decoding_length": TARGET}
-        if given.target
+        if paths.target
         else {"max_decoding_length": LONGEST}
     )
-    found = translator.translate_batch(sources, beam_size=1, max_batch_size=BATCH, **length)
+    results = translator.translate_batch(sources, beam_size=1, max_batch_size=BATCH, **length)
     scored = translator.score_batch(sources, targets, max_batch_size=BATCH)
     logits = []
     for first in range(0, len(sources), BATCH):
-        for one in translator.translate_batch(
+        for result in translator.translate_batch(
             sources[first : first + BATCH],
             beam_size=1,
             max_decoding_length=1,
@@ -162,10 +162,10 @@ def run_ctranslate2(given: Folders, precision: str, job: dict[str, Any]) -> dict
             return_scores=True,
             return_logits_vocab=True,
         ):
-            logits.append(np.asarray(one.logits[0][0]).reshape(-1))
+            logits.append(np.asarray(result.logits[0][0]).reshape(-1))
     return {
-        "greedy": [[ids[piece] for piece in one.hypotheses[0]] for one in found],
-        "scores": [list(one.log_probs) for one in scored],
+        "greedy": [[ids[piece] for piece in result.hypotheses[0]] for result in results],
+        "scores": [list(result.log_probs) for result in scored],
         "logits": np.stack(logits),
     }
 
@@ -179,65 +179,65 @@ def in_process(system: str, precision: str, isa: str | None, job: Path) -> dict[
     command = [sys.executable, __file__, "--worker", system, "--precision", precision, "--job", str(job)]
     subprocess.run(command, env=environment(1, isa), check=True)
     with np.load(out) as file:
-        found = json.loads(str(file["texts"]))
-        return {**found, "logits": file["logits"]}
+        texts = json.loads(str(file["texts"]))
+        return {**texts, "logits": file["logits"]}
 
 
 def work(system: str, precision: str, job: Path) -> None:
     values = json.loads(job.read_text())
-    found = SYSTEMS[system](folders(Path(values["folder"]), values["which"]), precision, values)
-    texts = json.dumps({name: found[name] for name in ("greedy", "scores")})
-    np.savez(job.with_name("found.npz"), texts=texts, logits=found["logits"].astype(np.float32))
+    result = SYSTEMS[system](folders(Path(values["folder"]), values["which"]), precision, values)
+    texts = json.dumps({name: result[name] for name in ("greedy", "scores")})
+    np.savez(job.with_name("found.npz"), texts=texts, logits=result["logits"].astype(np.float32))
 
 
 def measure(exact: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
     """Errors of ``other``: of token log-probabilities in nats, of first logits relative to their spread."""
     differences = np.concatenate(
-        [np.subtract(one, two) for one, two in zip(exact["scores"], other["scores"], strict=True)]
+        [np.subtract(expected, actual) for expected, actual in zip(exact["scores"], other["scores"], strict=True)]
     )
     width = min(exact["logits"].shape[1], other["logits"].shape[1])  # Marian's <pad> may be missing
-    logits = [one["logits"][:, :width].astype(np.float64) for one in (exact, other)]
-    usable_ = np.all([one > -1e3 for one in logits], axis=(0, 1))  # banned tokens have no logit
-    left, right = (one[:, usable_] - one[:, usable_].mean(1, keepdims=True) for one in logits)
+    logits = [result["logits"][:, :width].astype(np.float64) for result in (exact, other)]
+    usable_ = np.all([table > -1e3 for table in logits], axis=(0, 1))  # banned tokens have no logit
+    left, second = (table[:, usable_] - table[:, usable_].mean(1, keepdims=True) for table in logits)
     pairs = list(zip(exact["greedy"], other["greedy"], strict=True))
     return {
         "mean": float(np.abs(differences).mean()),
         "rms": float(np.sqrt(np.square(differences).mean())),
         "largest": float(np.abs(differences).max()),
         "tokens": len(differences),
-        "logits": float(np.sqrt(np.square(left - right).mean() / np.square(left).mean())),
-        "first": sum(one[:1] == two[:1] for one, two in pairs) / len(pairs),
-        "whole": sum(one == two for one, two in pairs) / len(pairs),
+        "logits": float(np.sqrt(np.square(left - second).mean() / np.square(left).mean())),
+        "first": sum(expected[:1] == actual[:1] for expected, actual in pairs) / len(pairs),
+        "whole": sum(expected == actual for expected, actual in pairs) / len(pairs),
     }
 
 
-def compare(folder: Path, which: str, text: Path | None, count: int) -> dict[str, dict[str, float]]:
+def compare(folder: Path, model: str, text: Path | None, count: int) -> dict[str, dict[str, float]]:
     """Each int8 system against its own float32, and CTranslate2's float32 against ours."""
-    make(folder, which)
+    make(folder, model)
     job = folder / "job.json"
-    values = {"folder": str(folder), "which": which, "sources": encoded(which, text, count), "targets": []}
+    values = {"folder": str(folder), "which": model, "sources": encoded(model, text, count), "targets": []}
     job.write_text(json.dumps(values))
-    ours = in_process("uwaga", "float32", None, job)
-    job.write_text(json.dumps({**values, "targets": ours["greedy"]}))
-    theirs = in_process("ctranslate2", "float32", None, job)
-    found = {"CTranslate2 float32, against uwaga's": measure(ours, theirs)}
-    for isa in (name for name in reversed(list(PEER_ISA)) if name in usable()):
-        found[f"uwaga int8, {isa}"] = measure(ours, in_process("uwaga", "int8", isa, job))
-    for isa in (name for name in reversed(list(PEER_ISA)) if name in usable()):
-        found[f"CTranslate2 int8, {isa}"] = measure(theirs, in_process("ctranslate2", "int8", isa, job))
-    return found
+    reference = in_process("uwaga", "float32", None, job)
+    job.write_text(json.dumps({**values, "targets": reference["greedy"]}))
+    peer = in_process("ctranslate2", "float32", None, job)
+    differences = {"CTranslate2 float32, against uwaga's": measure(reference, peer)}
+    for isa in (name for name in reversed(list(PEER_ISA)) if name in available_isas()):
+        differences[f"uwaga int8, {isa}"] = measure(reference, in_process("uwaga", "int8", isa, job))
+    for isa in (name for name in reversed(list(PEER_ISA)) if name in available_isas()):
+        differences[f"CTranslate2 int8, {isa}"] = measure(peer, in_process("ctranslate2", "int8", isa, job))
+    return differences
 
 
-def show(which: str, found: dict[str, dict[str, float]]) -> None:
-    tokens = next(iter(found.values()))["tokens"]
+def show(model: str, differences: dict[str, dict[str, float]]) -> None:
+    tokens = next(iter(differences.values()))["tokens"]
     print(
-        f"\n{which} model, {tokens} tokens: error of a token's log-probability and of the logits; agreement"
+        f"\n{model} model, {tokens} tokens: error of a token's log-probability and of the logits; agreement"
     )
     print(f"{'':40} {'mean':>9} {'rms':>9} {'largest':>9} {'logits':>8} {'first':>7} {'whole':>7}")
-    for name, one in found.items():
+    for name, figures in differences.items():
         print(
-            f"{name:40} {one['mean']:9.5f} {one['rms']:9.5f} {one['largest']:9.4f} {one['logits']:8.2%} "
-            f"{one['first']:7.1%} {one['whole']:7.1%}"
+            f"{name:40} {figures['mean']:9.5f} {figures['rms']:9.5f} {figures['largest']:9.4f} {figures['logits']:8.2%} "
+            f"{figures['first']:7.1%} {figures['whole']:7.1%}"
         )
 
 
@@ -264,9 +264,9 @@ def main() -> None:
         folder = arguments.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         results = {}
-        for which in arguments.models:
-            results[which] = compare(folder, which, arguments.text, arguments.sentences)
-            show(which, results[which])
+        for model in arguments.models:
+            results[model] = compare(folder, model, arguments.text, arguments.sentences)
+            show(model, results[model])
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))
 

@@ -41,11 +41,11 @@ def systems(name: str) -> dict[str, Decoder]:
     settings = PRESETS[name]()
     model = build_model(settings, SYMBOLS, VOCABULARY, VOCABULARY).eval()
     state = {key: value.detach().numpy() for key, value in model.state_dict().items()}
-    made: dict[str, Decoder] = {"torch": model}
+    models: dict[str, Decoder] = {"torch": model}
     for precision in ("float32", "int8"):
         packed = pack(settings, VOCABULARY, VOCABULARY, state.__getitem__, precision)
-        made[precision] = NativeModel(settings, SYMBOLS, VOCABULARY, VOCABULARY, packed)
-    return made
+        models[precision] = NativeModel(settings, SYMBOLS, VOCABULARY, VOCABULARY, packed)
+    return models
 
 
 def seconds(model: Decoder, batch: Sequence[Sequence[int]], beam: int) -> float:
@@ -55,7 +55,7 @@ def seconds(model: Decoder, batch: Sequence[Sequence[int]], beam: int) -> float:
     )
     start, runs = time.process_time(), 0
     while runs == 0 or time.process_time() - start < 0.2:
-        assert all(len(one.tokens) == TARGET for [one] in search(model, batch, options))
+        assert all(len(hypothesis.tokens) == TARGET for [hypothesis] in search(model, batch, options))
         runs += 1
     return (time.process_time() - start) / runs
 
@@ -66,30 +66,30 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=MODELS, choices=sorted(PRESETS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
-    rng, found = np.random.default_rng(0), []
-    for name in asked.models:
-        made = systems(name)
+    rng, rows = np.random.default_rng(0), []
+    for name in arguments.models:
+        models = systems(name)
         for sentences, beam in CASES:
-            drawn = rng.integers(4, VOCABULARY, (sentences, SOURCE - 1)).tolist()
-            batch = [[*words, SYMBOLS.end] for words in drawn]
-            rounds: dict[str, list[float]] = {system: [] for system in made}
-            for number in range(asked.rounds + 1):
-                for system, model in made.items():
-                    taken = seconds(model, batch, beam)
+            tokens = rng.integers(4, VOCABULARY, (sentences, SOURCE - 1)).tolist()
+            batch = [[*words, SYMBOLS.end] for words in tokens]
+            rounds: dict[str, list[float]] = {system: [] for system in models}
+            for number in range(arguments.rounds + 1):
+                for system, model in models.items():
+                    elapsed = seconds(model, batch, beam)
                     if number:
-                        rounds[system].append(taken)
-            medians = {system: statistics.median(taken) for system, taken in rounds.items()}
-            times = {system: medians["torch"] / taken for system, taken in medians.items()}
-            found.append({"model": name, "sentences": sentences, "beam": beam} | medians)
+                        rounds[system].append(elapsed)
+            medians = {system: statistics.median(values) for system, values in rounds.items()}
+            times = {system: medians["torch"] / median for system, median in medians.items()}
+            rows.append({"model": name, "sentences": sentences, "beam": beam} | medians)
             print(
                 f"{name:24} {sentences:2} sentences, beam {beam}: torch {1e3 * medians['torch']:7.1f} ms, "
                 f"float32 {times['float32']:4.1f}x, int8 {times['int8']:4.1f}x as fast",
                 flush=True,
             )
-    if asked.json:
-        asked.json.write_text(json.dumps(found, indent=2) + "\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":

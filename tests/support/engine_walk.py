@@ -1,6 +1,6 @@
-"""Every path of the engine with random weights and numpy alone: what the sanitised build is run on.
+"""Run all paths of the engine with random weights, without torch: the tests of the sanitised build.
 
-python tests/engine_walk.py SEED COUNT
+python tests/support/engine_walk.py SEED COUNT
 """
 
 import sys
@@ -11,7 +11,7 @@ from overflowing_models import check_overflow
 
 from uwaga.decoder import BeamRules, Choice, Sampling, Symbols
 from uwaga.engine import NativeModel, Shortlist
-from uwaga.engine.cpu import usable
+from uwaga.engine.cpu import available_isas
 from uwaga.engine.layout import stored_shapes
 from uwaga.engine.packing import pack
 from uwaga.errors import CancelledRequestError, DataError
@@ -58,7 +58,7 @@ def settings(rng):
 
 
 def recurrent(rng):
-    """Settings of a recurrent model of any family."""
+    """Return random settings of a recurrent model of any family."""
     hidden, joint = 2 * int(rng.integers(1, 40)), bool(rng.integers(2))
     common = {"hidden": hidden, "max_length": 40, "tie": "all" if joint else "none"}
     pooled = common | {"read_out": int(rng.integers(1, 60)), "gru": str(rng.choice(["paper", "fused"]))}
@@ -93,7 +93,7 @@ def recurrent(rng):
 
 
 def decoder_only(shape):
-    """A decoder-only model with what these settings have in common with one."""
+    """Return the settings of a decoder-only model with the common fields of ``shape``."""
     common = {name: getattr(shape, name) for name in BlockSettings.model_fields if name != "family"}
     tied = shape.tie != "none"
     return DecoderOnlySettings(
@@ -117,7 +117,7 @@ def walk(rng, isa):
 
     precision = str(rng.choice(["float32", "bfloat16", "int8"]))
     packed = pack(shape, source, target, read, precision, levels=int(rng.choice([63, 127])))
-    # From a width of 1 on threads share the columns of few rows; in models below 384 only the rows.
+    # With width 1 threads also share the columns of few rows; with 384, small models share rows only.
     width = int(rng.choice([1, 384]))
     model = NativeModel(shape, SYMBOLS, source, target, packed, int(rng.integers(1, 5)), isa, width)
     if not prompted and rng.integers(2):
@@ -141,8 +141,8 @@ def walk(rng, isa):
             block = np.arange(sentences)[:, None] * beams
             state = state.reorder((block + rng.integers(0, beams, (sentences, beams))).ravel())
         if rng.integers(3) == 0 and sentences > 1:
-            kept = rng.permutation(sentences)[: int(rng.integers(1, sentences))]
-            state, sentences = state.select(kept), len(kept)
+            selected = rng.permutation(sentences)[: int(rng.integers(1, sentences))]
+            state, sentences = state.select(selected), len(selected)
         if rng.integers(4) == 0 and position < 10:
             state = model.join(state, model.start(model.encode(sources[:1]), beams))
             sentences += 1
@@ -153,34 +153,34 @@ def walk(rng, isa):
             continue
         raise AssertionError(tokens)
     shared = model.start(memory, 1)
-    crowd = [
+    threads = [
         threading.Thread(target=model.step, args=(np.full(len(sources), 4), shared, Choice(3)))
         for _ in range(3)
     ]
-    for thread in crowd:
+    for thread in threads:
         thread.start()
-    for thread in crowd:
+    for thread in threads:
         thread.join()
-    recorded(rng, model, sources, target)
-    searched(rng, model, sources, target)
+    check_attentions(rng, model, sources, target)
+    check_search(rng, model, sources, target)
 
 
-def recorded(rng, model, sources, target):
-    """Every attention matrix: each row sums to 1, and what was encoded for a search is the same."""
-    fed = [rng.integers(0, target, int(rng.integers(1, 19))).tolist() for _ in sources]
-    found = model.attentions(sources, fed)
-    keeping = model.recording(True)
-    keeping.encode(sources)
-    assert keeping.attentions(sources, fed) == found
-    for one in found:
-        for table in (one.encoder, one.decoder, one.cross):
-            sums = None if table is None else table.sum(-1)
+def check_attentions(rng, model, sources, target):
+    """Check that attention rows sum to 1, and that a recording model gives the same matrices."""
+    targets = [rng.integers(0, target, int(rng.integers(1, 19))).tolist() for _ in sources]
+    attentions = model.attentions(sources, targets)
+    recorder = model.recording(True)
+    recorder.encode(sources)
+    assert recorder.attentions(sources, targets) == attentions
+    for sentence in attentions:
+        for weights in (sentence.encoder, sentence.decoder, sentence.cross):
+            sums = None if weights is None else weights.sum(-1)
             local = getattr(model.settings, "attention", "") == "local-p"  # its weights sum to less
-            assert table is None or ((sums < 1.00001).all() and (local or (sums > 0.99999).all()))
+            assert weights is None or ((sums < 1.00001).all() and (local or (sums > 0.99999).all()))
 
 
-def searched(rng, model, sources, target):
-    """The core's own search, sentences entering late; and one search that several threads want at once."""
+def check_search(rng, model, sources, target):
+    """Check the core's beam search with late sentences, and a search that several threads run at once."""
     beam = int(rng.integers(1, 5))
     options = SearchOptions(
         beam=beam,
@@ -192,20 +192,20 @@ def searched(rng, model, sources, target):
         renormalise=bool(rng.integers(2)),
         batch_tokens=int(rng.choice([1, 60, 4096])),
     )
-    found = search(model, sources * 2, options)
-    assert found[: len(sources)] == found[len(sources) :]
-    in_one_batch(model, sources, options, found[: len(sources)])
-    ways = [tuple(rng.integers(4, max(target, 5), rng.integers(1, 4)).tolist()) for _ in range(4)]
-    each = [
-        Phrases([Phrase((ways[0], ways[1])), Phrase((ways[2],), 2)], None, bonus) for bonus in (None, 1.5)
+    results = search(model, sources * 2, options)
+    assert results[: len(sources)] == results[len(sources) :]
+    check_shared_batch(model, sources, options, results[: len(sources)])
+    forms = [tuple(rng.integers(4, max(target, 5), rng.integers(1, 4)).tolist()) for _ in range(4)]
+    phrase_sets = [
+        Phrases([Phrase((forms[0], forms[1])), Phrase((forms[2],), 2)], None, bonus) for bonus in (None, 1.5)
     ]
-    wanted = [(None, *each)[at % 3] for at in range(len(sources))]
+    phrases = [(None, *phrase_sets)[index % 3] for index in range(len(sources))]
     if target > 4:
-        found = search(model, sources * 2, options, phrases=wanted * 2)
-        assert found[: len(sources)] == found[len(sources) :]
+        results = search(model, sources * 2, options, phrases=phrases * 2)
+        assert results[: len(sources)] == results[len(sources) :]
     rules = BeamRules(
         beams=beam,
-        enough=beam,
+        pool_size=beam,
         nbest=1,
         start=SYMBOLS.start,
         banned=np.array([0]),
@@ -216,51 +216,53 @@ def searched(rng, model, sources, target):
         renormalise=False,
         divisors=np.arange(1.0, 13.0),
     )
-    one = model.beam_search(rules)
-    free = np.full((len(sources), 1), -1)
-    one.enter(model.encode(sources), np.full(len(sources), 10), np.zeros(len(sources), dtype=np.int64), free)
-    crowd = [threading.Thread(target=one.run, args=(10**6,)) for _ in range(3)]
-    for thread in crowd:
+    beam_search = model.beam_search(rules)
+    no_prefix = np.full((len(sources), 1), -1)
+    beam_search.enter(
+        model.encode(sources), np.full(len(sources), 10), np.zeros(len(sources), dtype=np.int64), no_prefix
+    )
+    threads = [threading.Thread(target=beam_search.run, args=(10**6,)) for _ in range(3)]
+    for thread in threads:
         thread.start()
-    for thread in crowd:
-        one.finished()
+    for thread in threads:
+        beam_search.finished()
         thread.join()
-    one.run(0)
-    assert all(one.finished())
+    beam_search.run(0)
+    assert all(beam_search.finished())
 
 
-def in_one_batch(model, sources, options, law):
-    """Several threads share the running batch, one of them leaves it early."""
-    shared, made = ModelBatch(model), [None] * 4
-    gone = CallContext()
+def check_shared_batch(model, sources, options, expected):
+    """Check searches of threads that share a running batch, one of which cancels early."""
+    batch, results = ModelBatch(model), [None] * 4
+    cancelled = CallContext()
 
-    def work(at):
-        made[at] = search(BatchingDecoder(shared, CallContext(str(at))), sources, options)
+    def work(index):
+        results[index] = search(BatchingDecoder(batch, CallContext(str(index))), sources, options)
 
     def leave():
         try:
-            search(BatchingDecoder(shared, gone), sources * 3, options)
+            search(BatchingDecoder(batch, cancelled), sources * 3, options)
         except CancelledRequestError:
             return
 
-    crowd = [threading.Thread(target=work, args=(at,)) for at in range(len(made))]
-    crowd.append(threading.Thread(target=leave))
-    for thread in crowd:
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(results))]
+    threads.append(threading.Thread(target=leave))
+    for thread in threads:
         thread.start()
-    gone.cancel()
-    for thread in crowd:
+    cancelled.cancel()
+    for thread in threads:
         thread.join()
-    shared.close()
-    assert made == [law] * len(made)
+    batch.close()
+    assert results == [expected] * len(results)
 
 
 def shortlist(rng, source, target):
-    """Lists of any length, some of them empty and some nearly the vocabulary."""
-    most = int(rng.choice([2, 40, target]))
-    each = [np.unique(rng.integers(0, target, rng.integers(0, most))) for _ in range(source)]
-    first = np.cumsum([0, *map(len, each)])
-    common = np.unique(rng.integers(0, target, rng.integers(1, most + 1)))
-    parts = (part.astype(np.int32) for part in (common, first, np.concatenate(each)))
+    """Return a shortlist with lists of any length, from empty to nearly the vocabulary."""
+    max_length = int(rng.choice([2, 40, target]))
+    lists = [np.unique(rng.integers(0, target, rng.integers(0, max_length))) for _ in range(source)]
+    first = np.cumsum([0, *map(len, lists)])
+    common = np.unique(rng.integers(0, target, rng.integers(1, max_length + 1)))
+    parts = (part.astype(np.int32) for part in (common, first, np.concatenate(lists)))
     return Shortlist(*parts, target)
 
 
@@ -283,7 +285,7 @@ def choice(rng, rows, vocabulary):
 def main(seed, count):
     rng = np.random.default_rng(seed)
     for number in range(count):
-        isa = usable()[number % len(usable())]
+        isa = available_isas()[number % len(available_isas())]
         walk(rng, isa)
         check_overflow(rng, isa)
     print(f"{count} walks")
