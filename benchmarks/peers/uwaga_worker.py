@@ -42,7 +42,7 @@ def main() -> None:
     clock = Clock(job)
     device = prepare_process(settings)
     with Interrupt() as interrupt, CountingReporter(job, interrupt) as reporter:
-        corpora = prepare_corpora(settings, reporter.say)
+        corpora = prepare_corpora(settings, reporter.log)
         torch.manual_seed(training.seed)
         sizes = corpora.source.size, corpora.target.size
         model = build_model(settings.model, corpora.target.symbols, *sizes).to(device)

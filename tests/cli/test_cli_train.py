@@ -1,4 +1,4 @@
-"""``uwaga train`` from the shell: the template, changed settings, mistakes without a traceback."""
+"""``uwaga train`` on the command line: the template, changed settings, errors without a traceback."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(*arguments: object) -> int:
     return int(end.value.code or 0)
 
 
-def test_init_writes_a_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_init_does_not_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "new.yaml"
     assert run("train", "--init", path) == 0
     before = path.read_text()
@@ -33,43 +33,41 @@ def test_init_writes_a_file_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert path.read_text() == before
 
 
-def test_a_settings_file_becomes_a_model_that_translates(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_train_and_translate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=2)))
     assert run("train", path, "--set", "training.steps=4", "--set", f"run={tmp_path / 'other'}") == 0
-    told = capsys.readouterr().err
-    assert "600 pairs kept" in told and "model written to" in told
+    errors = capsys.readouterr().err
+    assert "600 pairs kept" in errors and "model written to" in errors
     assert run("translate", "--model", tmp_path / "other" / "model", "abc") == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_average_makes_the_mean_that_training_makes(
+def test_average_equals_final_model_of_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Validation, "score", lambda *_: 0.0)  # so that the mean is never the worse
+    monkeypatch.setattr(Validation, "score", lambda *_: 0.0)  # so that the mean is never worse
     write_reversal_corpus(tmp_path)
-    path, whole = tmp_path / "s.yaml", tmp_path / "run"
+    path, run_folder = tmp_path / "s.yaml", tmp_path / "run"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=8, save_every=2, average=3)))
     assert run("train", path) == 0
     (tmp_path / "train.tsv").unlink()  # no corpus is needed
-    files = {file: file.read_bytes() for file in whole.rglob("*") if file.is_file()}
+    files = {file: file.read_bytes() for file in run_folder.rglob("*") if file.is_file()}
     capsys.readouterr()
-    assert run("average", whole, tmp_path / "made") == 0
+    assert run("average", run_folder, tmp_path / "made") == 0
     assert "of steps 4, 6, 8" in capsys.readouterr().out
     for name in ("config.json", "model.safetensors", "source.spm"):
-        assert (tmp_path / "made" / name).read_bytes() == (whole / "model" / name).read_bytes()
-    assert files == {file: file.read_bytes() for file in whole.rglob("*") if file.is_file()}
+        assert (tmp_path / "made" / name).read_bytes() == (run_folder / "model" / name).read_bytes()
+    assert files == {file: file.read_bytes() for file in run_folder.rglob("*") if file.is_file()}
 
-    assert run("average", whole, tmp_path / "newest", "--last", "1") == 0
+    assert run("average", run_folder, tmp_path / "newest", "--last", "1") == 0
     assert run("translate", "--model", tmp_path / "newest", "abc") == 0
     newest = (tmp_path / "newest" / "model.safetensors").read_bytes()
-    assert newest != (whole / "model" / "model.safetensors").read_bytes()
+    assert newest != (run_folder / "model" / "model.safetensors").read_bytes()
 
     capsys.readouterr()
-    assert run("average", whole, tmp_path / "other", "--last", "5") == 1
+    assert run("average", run_folder, tmp_path / "other", "--last", "5") == 1
     assert "has 4 checkpoints, not 5" in capsys.readouterr().err.replace("\n", " ")
     assert run("average", tmp_path, tmp_path / "other") == 1
     assert "settings.yaml: no such" in capsys.readouterr().err.replace("\n", " ")
@@ -86,27 +84,27 @@ def test_average_makes_the_mean_that_training_makes(
         ("data.train=[nowhere.tsv]", "nowhere.tsv"),
     ],
 )
-def test_mistakes_end_with_one_line(
+def test_settings_errors_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: str, message: str
 ) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path)))
     assert run("train", path, "--set", change) == 1
-    told = capsys.readouterr().err
-    assert message in told.replace("\n", "") and "Traceback" not in told
+    errors = capsys.readouterr().err
+    assert message in errors.replace("\n", "") and "Traceback" not in errors
 
 
-def test_init_writes_the_corpora_and_a_preset_for_their_size(
+def test_init_writes_corpora_and_preset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, lines in (("a.en", 9), ("a.de.gz", 9), ("large.tsv", 1_000_000), ("b.tsv", 1)):
         Path(name).write_bytes(b"Some text of a size.\n" * lines)
     assert run("train", "--init", "--train", "a.en", "a.de.gz", "--dev", "b.tsv") == 0
-    told = capsys.readouterr().err.replace("\n", " ")
-    assert "preset transformer-tiny" in told and "train with: uwaga train train.yaml" in told
-    assert "updates" not in told  # an estimate is made when it is asked for
+    errors = capsys.readouterr().err.replace("\n", " ")
+    assert "preset transformer-tiny" in errors and "train with: uwaga train train.yaml" in errors
+    assert "updates" not in errors  # estimates only on request
     written = load_settings(Path("train.yaml"))
     assert (written.run, written.model) == (Path("runs/train"), transformer_tiny())
     assert written.data.model_dump(mode="json")["train"] == ["a.en", "a.de.gz"]
@@ -114,8 +112,8 @@ def test_init_writes_the_corpora_and_a_preset_for_their_size(
     assert written.data.languages == ("en", "de")
     assert run("train", "large.yaml", "--init", "--train", "large.tsv") == 0
     assert load_settings(Path("large.yaml")).model == transformer_small()
-    for wrong in (["--train", "no.en", "a.de.gz"], ["--train", "a.en", "a.de.gz", "b.tsv"]):
-        assert run("train", "wrong.yaml", "--init", *wrong) == 1
+    for arguments in (["--train", "no.en", "a.de.gz"], ["--train", "a.en", "a.de.gz", "b.tsv"]):
+        assert run("train", "wrong.yaml", "--init", *arguments) == 1
         assert "--train" in capsys.readouterr().err
     assert not Path("wrong.yaml").exists()
     assert run("train", "train.yaml", "--dev", "b.tsv") == 1
@@ -138,14 +136,14 @@ def test_init_imports_no_torch(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("preset", "sizes"), [("tiny", ("width",)), ("luong-small", ("hidden", "embedding"))]
 )
-def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
+def test_init_with_preset_and_estimate(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     preset: str,
     sizes: tuple[str, ...],
 ) -> None:
-    monkeypatch.setattr(estimate, "_STEADY", float("inf"))  # a busy machine would measure for a minute
+    monkeypatch.setattr(estimate, "_MAX_ERROR", float("inf"))  # a busy machine would measure for a minute
     smaller = (
         *(f"model.{size}=32" for size in sizes),
         "text.size=200",
@@ -157,9 +155,9 @@ def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
     changes = [part for change in smaller for part in ("--set", change)]
     path = tmp_path / "new.yaml"
     assert run("train", "--init", path, "--preset", preset, "--estimate", *changes) == 0
-    told = capsys.readouterr().out.replace("\n", " ")
-    assert "600 updates: about " in told and "on this machine" in told
-    assert "updates of random sentences of 25 tokens" in told
+    output = capsys.readouterr().out.replace("\n", " ")
+    assert "600 updates: about " in output and "on this machine" in output
+    assert "updates of random sentences of 25 tokens" in output
     assert f"values of the preset {'transformer-tiny' if preset == 'tiny' else preset}" in path.read_text()
     assert run("train", "--init", tmp_path / "other.yaml", "--preset", "luong-smal") == 1
     assert "--preset: no model preset is named 'luong-smal'; did you mean 'luong-small'?" in (
@@ -171,22 +169,18 @@ def test_I11_18_init_takes_a_preset_and_says_how_long_it_will_take(
 
 
 @pytest.mark.slow
-def test_I11_18_an_estimate_of_ones_own_corpus_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_estimate_leaves_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=1000)))
     before = sorted(tmp_path.rglob("*"))
     assert run("train", path, "--estimate", "--set", "text.size=8000") == 0  # more than the corpus supports
-    told = capsys.readouterr().out.replace("\n", " ")
-    assert told.startswith("1,000 updates: about ") and "updates of your corpus" in told
+    output = capsys.readouterr().out.replace("\n", " ")
+    assert output.startswith("1,000 updates: about ") and "updates of your corpus" in output
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_I11_18_a_preset_in_the_file_is_changed_by_set(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_set_changes_preset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_reversal_corpus(tmp_path)
     path = tmp_path / "s.yaml"
     path.write_text(yaml.safe_dump(toy_values(tmp_path, steps=1) | {"model": "luong-small"}))
@@ -196,7 +190,7 @@ def test_I11_18_a_preset_in_the_file_is_changed_by_set(
 
 
 @pytest.mark.parametrize("option", [["--init"], ["--estimate"], ["--sweep", "sweep.yaml"]])
-def test_what_one_process_does_is_refused_under_torchrun(
+def test_single_process_options_under_torchrun(
     tmp_path: Path, option: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")

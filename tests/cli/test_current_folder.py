@@ -29,7 +29,7 @@ raise ImportError("a module of the current folder")
 
 @pytest.fixture(autouse=True)
 def hostile_folder(tmp_path, monkeypatch):
-    """The current folder, whose modules write a file when they are executed."""
+    """The current folder. Its modules write a file when they are executed."""
     folder = tmp_path / "downloaded"
     folder.mkdir()
     for module in MODULES:
@@ -49,56 +49,56 @@ def run(*arguments: str) -> str:
     return result.output
 
 
-def test_the_modules_are_executed_without_the_option(hostile_folder):
-    """The folder is hostile indeed; a test of the tests."""
+def test_modules_are_executed_without_safe_path(hostile_folder):
+    """Check that the folder is hostile: a test of the tests."""
     subprocess.run([sys.executable, "-c", "import json"], capture_output=True, check=False)
     assert (hostile_folder / EXECUTED).read_text(encoding="utf-8") == "json\n"
     (hostile_folder / EXECUTED).unlink()
 
 
-def test_processes_of_batch(hostile_folder):
+def test_batch_processes(hostile_folder):
     (hostile_folder / "in.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
     run("batch", "in.txt", "out", "--workers", "2", "--model", "bundled")
     assert len(list((hostile_folder / "out").glob("part-*"))) == 1
 
 
-def test_processes_of_clean(hostile_folder):
+def test_clean_processes(hostile_folder):
     (hostile_folder / "pairs.tsv").write_text("A dog.\tEin Hund.\nA cat.\tEine Katze.\n", encoding="utf-8")
     run("clean", "pairs.tsv", "-o", "cleaned", "--jobs", "2")
 
 
-@pytest.mark.parametrize("before", [None, "", "0", "1"])
-def test_the_environment_is_restored(before, monkeypatch):
+@pytest.mark.parametrize("value", [None, "", "0", "1"])
+def test_environment_is_restored(value, monkeypatch):
     with monkeypatch.context() as patch:
-        if before is not None:
-            patch.setenv(SAFE_PATH, before)
+        if value is not None:
+            patch.setenv(SAFE_PATH, value)
         with safe_import_path():
             assert os.environ[SAFE_PATH] == "1"
-        assert os.environ.get(SAFE_PATH) == before
+        assert os.environ.get(SAFE_PATH) == value
 
 
-def test_the_process_that_renders_a_chat_template():
+def test_chat_template_process():
     pytest.importorskip("jinja2")
     template = ChatTemplate("{{ messages[0].content }}: {{ 'random' | tojson }}")
     assert template.render([{"role": "user", "content": "A dog"}]) == 'A dog: "random"'
 
 
-def test_the_process_that_checks_an_answer():
+def test_answer_check_process():
     program = "import json, random\n\ndef double(number):\n    return json.loads('2') * number"
     exercise = CodeExercise.model_construct(kind="code", tests="assert double(2) == 4")
     assert check_program(exercise, program) == RIGHT
 
 
-def test_the_runs_of_a_sweep(hostile_folder):
+def test_sweep_runs(hostile_folder):
     pytest.importorskip("optuna")
-    from uwaga.training.sweep import LOG, TrialRun
+    from uwaga.training.sweep import LOG_FILE, TrialRun
 
     trial = TrialRun(Path("missing.yaml"), {}, Path("run"), "loss")
     trial._process.wait(60)
-    assert "missing.yaml" in (hostile_folder / "run" / LOG).read_text(encoding="utf-8")
+    assert "missing.yaml" in (hostile_folder / "run" / LOG_FILE).read_text(encoding="utf-8")
 
 
-def test_workers_of_a_server(monkeypatch):
+def test_server_workers(monkeypatch):
     class SpawningSupervisor:
         """Starts a process as uvicorn's supervisor starts workers."""
 
@@ -116,14 +116,14 @@ def test_workers_of_a_server(monkeypatch):
 
 
 @pytest.mark.slow
-def test_actors_of_ray(hostile_folder):
+def test_ray_actors(hostile_folder):
     pytest.importorskip("ray")
     (hostile_folder / "in.txt").write_text("A dog.\nA cat.\n", encoding="utf-8")
     run("batch", "in.txt", "out", "--ray", "local", "--model", "bundled")
 
 
-def test_all_processes_of_the_command_line(tmp_path):
-    """Those that libraries start, too: the environment says it."""
+def test_command_line_processes(tmp_path):
+    """Including those that libraries start, by the environment."""
     script = tmp_path / "uwaga.py"
     script.write_text(
         "import atexit, os\n"
@@ -136,7 +136,7 @@ def test_all_processes_of_the_command_line(tmp_path):
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("\n1\n")
 
 
-def test_children_of_children():
+def test_nested_child_processes():
     program = "import os, multiprocessing as m\nm.get_context('spawn').Process(target=os.getpid).start()"
     subprocess.run(python_command("-c", program), check=True)
     with safe_import_path():

@@ -47,7 +47,7 @@ def test_M8_missing_look_ahead_mask_leaks_the_answer() -> None:
         return (difference > 0).tolist()
 
     assert changed_positions() == [False, False, False, True]
-    with patch("uwaga.models.transformer.causal_mask", script.everything):
+    with patch("uwaga.models.transformer.causal_mask", script.all_visible):
         assert changed_positions() == [
             True,
             True,

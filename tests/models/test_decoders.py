@@ -221,7 +221,9 @@ def test_M8_recorded_weights_are_zero_on_masked_positions(name: str) -> None:
     assert shorter.decoder.shape == (3, 4, 3, 3)
     for layer in range(shape.layers):
         distance = np.arange(10)[:, None] - np.arange(10)
-        visible = (distance >= 0) & (distance < (shape.window if shape.window and shape.is_local(layer) else 10))
+        visible = (distance >= 0) & (
+            distance < (shape.window if shape.window and shape.is_local(layer) else 10)
+        )
         assert (longer.decoder[layer][:, ~visible] == 0).all()
         assert (longer.decoder[layer][:, visible] > 0).all()
     np.testing.assert_allclose(longer.decoder.sum(-1), 1, rtol=1e-6)

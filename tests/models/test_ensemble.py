@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tiny_models as tiny
 import torch
-from loaded import load_torch
 from precision import tolerance
 from recurrent_variants import VARIANTS, make
+from torch_models import load_torch
 from toy import toy_values, write_reversal_corpus
 from typer.testing import CliRunner
 

@@ -117,8 +117,8 @@ def test_M26_saturated_gates_keep_or_replace_cells() -> None:
         random_tensor(ROWS, WIDTH, seed=3).detach(),
     )
     open_gates = torch.full_like(new, 800.0)
-    kept = scan(open_gates, new, start)
-    torch.testing.assert_close(kept, start[:, None].expand_as(kept), rtol=0, atol=0)
+    cells = scan(open_gates, new, start)
+    torch.testing.assert_close(cells, start[:, None].expand_as(cells), rtol=0, atol=0)
     torch.testing.assert_close(scan(-open_gates, new, start), new, rtol=0, atol=0)
 
 

@@ -1,4 +1,4 @@
-"""Starting from other libraries' models: the same losses as ``transformers``, and a folder as it was."""
+"""Base models of other libraries: same losses as ``transformers``, and folders in the same format."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from uwaga.training.step import Updater
 from uwaga.training.train import train
 
 transformers = pytest.importorskip("transformers")
-from fairseq_folders import PAIRS, whole
+from fairseq_folders import PAIRS, model_folder
 from marian_folders import make
 
 STEPS = 10
@@ -37,13 +37,13 @@ def write_corpus(folder: Path, lines: list[str]) -> None:
         (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def adapting(folder: Path, base: Path, **changes: Any) -> Settings:
-    amounts = {
+def adapt_settings(folder: Path, base: Path, **changes: Any) -> Settings:
+    defaults = {
         **{"steps": 2, "save_every": 1, "validate_every": 2, "validation_sentences": 3, "average": 0},
         **{"label_smoothing": 0.0, "epsilon": 1e-6, "batch_tokens": 100},
         "schedule": {"kind": "constant", "peak": 1e-3, "warmup": 0},
     }
-    values = toy_values(folder, **amounts | changes.pop("training", {}))
+    values = toy_values(folder, **defaults | changes.pop("training", {}))
     data = {name: values["data"][name] for name in ("train", "dev")} | {"max_tokens": 38}
     data |= changes.pop("data", {})
     training = values["training"]
@@ -56,96 +56,100 @@ def adapting(folder: Path, base: Path, **changes: Any) -> Settings:
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("shared", [True, False])
-def test_ten_steps_from_marian_equal_transformers(tmp_path: Path, shared: bool) -> None:
-    theirs = make(tmp_path / "marian", shared, dropout=0.0)
-    write_corpus(tmp_path, [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
-    settings, base = open_base(adapting(tmp_path, tmp_path / "marian"))
+def test_ten_steps_from_marian_match_transformers(tmp_path: Path, shared: bool) -> None:
+    peer_model = make(tmp_path / "marian", shared, dropout=0.0)
+    write_corpus(
+        tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
+    )
+    settings, base = open_base(adapt_settings(tmp_path, tmp_path / "marian"))
     assert base is not None
     corpora = prepare_corpora(settings, lambda line: None, (base.source, base.target))
     model = start_model(settings, base, base.source, base.target)
     updater = Updater(model, make_optimiser(model, settings.training), settings.training)
-    peer = torch.optim.AdamW(
-        theirs.parameters(), lr=1e-3, betas=settings.training.betas, eps=1e-6, weight_decay=0.0
+    peer_optimiser = torch.optim.AdamW(
+        peer_model.parameters(), lr=1e-3, betas=settings.training.betas, eps=1e-6, weight_decay=0.0
     )
-    theirs.train()
+    peer_model.train()
     stream = corpora.stream(0, 0)
-    ours, wanted = [], []
+    losses, peer_losses = [], []
     for step in range(1, STEPS + 1):
         _, batch = next(stream)
-        done = updater.update([batch], step)
-        ours.append(done.loss / done.tokens)
+        update = updater.update([batch], step)
+        losses.append(update.loss / update.tokens)
         source, target_in, out = map(torch.from_numpy, (batch.source, batch.target_in, batch.target_out))
-        pad = theirs.config.pad_token_id
-        found = theirs(
+        pad = peer_model.config.pad_token_id
+        output = peer_model(
             input_ids=source,
             attention_mask=(source != pad).long(),
             decoder_input_ids=target_in,
             labels=out.masked_fill(out == pad, -100),
         )
-        peer.zero_grad()
-        found.loss.backward()
-        peer.step()
-        wanted.append(float(found.loss.detach()))
+        peer_optimiser.zero_grad()
+        output.loss.backward()
+        peer_optimiser.step()
+        peer_losses.append(float(output.loss.detach()))
     stream.close()
     updater.close()
-    np.testing.assert_allclose(ours, wanted, atol=1e-4)
-    assert wanted[-1] < wanted[0] - 0.1  # it is training that is compared
+    np.testing.assert_allclose(losses, peer_losses, atol=1e-4)
+    assert peer_losses[-1] < peer_losses[0] - 0.1  # the loss falls
 
 
-def test_a_marian_folder_comes_out_as_one(tmp_path: Path) -> None:
+def test_marian_folder_is_written_as_marian(tmp_path: Path) -> None:
     make(tmp_path / "marian")
-    write_corpus(tmp_path, [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
-    made = train(adapting(tmp_path, tmp_path / "marian"))
-    assert made == tmp_path / "run" / "model"
-    before, after = uwaga.load(tmp_path / "marian", device="cpu"), uwaga.load(made, device="cpu")
+    write_corpus(
+        tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
+    )
+    folder = train(adapt_settings(tmp_path, tmp_path / "marian"))
+    assert folder == tmp_path / "run" / "model"
+    before, after = uwaga.load(tmp_path / "marian", device="cpu"), uwaga.load(folder, device="cpu")
     assert after.languages == ("en", "de") and after.decoding == before.decoding
-    peer = transformers.MarianMTModel.from_pretrained(made).eval()
+    peer = transformers.MarianMTModel.from_pretrained(folder).eval()
     source, target = torch.tensor([[5, 9, 12, 0]]), torch.tensor([[7, 8, 0]])
     start = torch.full((1, 1), peer.config.decoder_start_token_id)
     with torch.no_grad():
         logits = peer(input_ids=source, decoder_input_ids=torch.cat([start, target[:, :-1]], 1)).logits
-    wanted = torch.log_softmax(logits, -1).gather(2, target[..., None]).sum()
-    found = after.model.scores([source[0].tolist()], [target[0].tolist()])
-    assert sum(found[0]) == pytest.approx(float(wanted), abs=1e-3)
+    expected = torch.log_softmax(logits, -1).gather(2, target[..., None]).sum()
+    scores = after.model.scores([source[0].tolist()], [target[0].tolist()])
+    assert sum(scores[0]) == pytest.approx(float(expected), abs=1e-3)
     assert sum(before.model.scores([source[0].tolist()], [target[0].tolist()])[0]) != pytest.approx(
-        float(wanted), abs=1e-3
+        float(expected), abs=1e-3
     )
-    with pytest.raises(SystemExit) as end:
-        main(["convert", "--int8", str(made), str(tmp_path / "int8")])
-    assert not end.value.code
-    again = train(adapting(tmp_path, tmp_path / "marian", training={"steps": 3}))
-    assert again == made  # the folder is replaced
+    with pytest.raises(SystemExit) as error:
+        main(["convert", "--int8", str(folder), str(tmp_path / "int8")])
+    assert not error.value.code
+    repeated = train(adapt_settings(tmp_path, tmp_path / "marian", training={"steps": 3}))
+    assert repeated == folder  # the folder is replaced
 
 
 @pytest.mark.parametrize("kind", ["bart", "pegasus", "mbart", "mbart50", "m2m100", "nllb"])
-def test_families_are_trained_and_written_as_they_were(tmp_path: Path, kind: str) -> None:
-    model, peer = whole(tmp_path / "m", kind)
+def test_families_are_written_in_their_format(tmp_path: Path, kind: str) -> None:
+    model, peer = model_folder(tmp_path / "m", kind)
     lines = ["the dog sees the cat\tder Hund sieht die Katze", "a small house\tein kleines Haus"]
     write_corpus(tmp_path, lines * 3)
     languages = PAIRS.get(kind)
     data = {"max_tokens": 60} | ({"languages": list(languages)} if languages else {})
     if languages:
         with pytest.raises(SettingsError, match=r"data\.languages: "):
-            open_base(adapting(tmp_path, tmp_path / "m", data={"max_tokens": 60}))
-    settings, base = open_base(adapting(tmp_path, tmp_path / "m", data=data))
+            open_base(adapt_settings(tmp_path, tmp_path / "m", data={"max_tokens": 60}))
+    settings, base = open_base(adapt_settings(tmp_path, tmp_path / "m", data=data))
     assert base is not None
     row = base.source.add_special_tokens(base.source.encode("the dog sees the cat"))
     if languages and hasattr(peer, "src_lang"):
         peer.src_lang = languages[0]
     assert row == peer("the dog sees the cat").input_ids
-    made = train(settings)
-    assert made is not None
+    folder = train(settings)
+    assert folder is not None
     source, target = languages or (None, None)
-    loaded = uwaga.load(made, device="cpu", source=source, target=target)
+    loaded = uwaga.load(folder, device="cpu", source=source, target=target)
     assert loaded.translate("the dog", max_length=9) is not None
-    theirs = type(model).from_pretrained(made)
-    before, after = dict(model.named_parameters()), dict(theirs.named_parameters())
+    trained = type(model).from_pretrained(folder)
+    before, after = dict(model.named_parameters()), dict(trained.named_parameters())
     assert before.keys() == after.keys()
     changed = [name for name in before if not torch.equal(before[name].detach(), after[name].detach())]
     assert len(changed) > 0.8 * len(before)
 
 
-def test_t5_is_trained_and_written_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_t5_is_written_as_t5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from uwaga.checkpoints.formats.huggingface import t5
 
     monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
@@ -166,41 +170,45 @@ def test_t5_is_trained_and_written_as_it_was(tmp_path: Path, monkeypatch: pytest
     torch.manual_seed(1)
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "t5")
     write_corpus(tmp_path, ["5 6 7 8\t8 7 6 5", "9 10 11\t11 10 9"] * 3)
-    made = train(adapting(tmp_path, tmp_path / "t5"))
-    assert made is not None
-    assert uwaga.load(made, device="cpu", engine="torch").translate("5 6 7", max_length=4) is not None
-    assert transformers.T5ForConditionalGeneration.from_pretrained(made) is not None
+    folder = train(adapt_settings(tmp_path, tmp_path / "t5"))
+    assert folder is not None
+    assert uwaga.load(folder, device="cpu", engine="torch").translate("5 6 7", max_length=4) is not None
+    assert transformers.T5ForConditionalGeneration.from_pretrained(folder) is not None
 
 
-def test_M34_an_adapter_for_marian_merges_into_its_format(tmp_path: Path) -> None:
+def test_M34_marian_adapter_merges_into_marian_format(tmp_path: Path) -> None:
     make(tmp_path / "marian")
-    write_corpus(tmp_path, [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
-    adapter = train(adapting(tmp_path, tmp_path / "marian", adapt={"lora": {"rank": 2}}))
+    write_corpus(
+        tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
+    )
+    adapter = train(adapt_settings(tmp_path, tmp_path / "marian", adapt={"lora": {"rank": 2}}))
     assert adapter == tmp_path / "run" / "adapter"
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit) as error:
         main(["merge", str(adapter), str(tmp_path / "merged")])
-    assert not end.value.code
-    one, other = uwaga.load(adapter=adapter, device="cpu"), uwaga.load(tmp_path / "merged", device="cpu")
+    assert not error.value.code
+    adapted, merged = uwaga.load(adapter=adapter, device="cpu"), uwaga.load(tmp_path / "merged", device="cpu")
     pairs = [("a car", "ein Auto"), ("the dog", "der Hund")]
-    found = [[score.log_prob for score in way.score(pairs)] for way in (one, other)]
-    np.testing.assert_allclose(*found, rtol=1e-5)
+    scores = [[score.log_prob for score in model.score(pairs)] for model in (adapted, merged)]
+    np.testing.assert_allclose(*scores, rtol=1e-5)
     shutil.rmtree(tmp_path / "marian")
-    with pytest.raises(SystemExit) as end:
+    with pytest.raises(SystemExit) as error:
         main(["merge", str(adapter), str(tmp_path / "again")])
-    assert end.value.code == 1
+    assert error.value.code == 1
 
 
-def test_marian_takes_a_new_vocabulary_and_becomes_a_folder_of_ours(tmp_path: Path) -> None:
+def test_marian_with_new_vocabulary_is_written_as_uwaga_model(tmp_path: Path) -> None:
     make(tmp_path / "marian")
-    write_corpus(tmp_path, [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
+    write_corpus(
+        tmp_path, [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
+    )
     changes = {"adapt": {"vocabulary": "new"}, "text": {"kind": "bpe", "size": 330}}
-    made = train(adapting(tmp_path, tmp_path / "marian", **changes, data={"max_tokens": 38}))
-    assert made is not None
-    assert json.loads((made / "config.json").read_text())["format"] == "uwaga model"
-    assert uwaga.load(made, device="cpu").translate("a car", max_length=4) is not None
+    folder = train(adapt_settings(tmp_path, tmp_path / "marian", **changes, data={"max_tokens": 38}))
+    assert folder is not None
+    assert json.loads((folder / "config.json").read_text())["format"] == "uwaga model"
+    assert uwaga.load(folder, device="cpu").translate("a car", max_length=4) is not None
 
 
-def test_what_a_foreign_folder_cannot_say_is_refused(tmp_path: Path) -> None:
+def test_unsupported_settings_of_foreign_formats_are_rejected(tmp_path: Path) -> None:
     make(tmp_path / "marian")
     write_corpus(tmp_path, ["a car\tein Auto"])
     for message, changes in (
@@ -210,4 +218,4 @@ def test_what_a_foreign_folder_cannot_say_is_refused(tmp_path: Path) -> None:
         (r"data\.max_tokens: 200, .* takes 40 tokens .* lower it to 3", {"data": {"max_tokens": 200}}),
     ):
         with pytest.raises(SettingsError, match=message):
-            train(adapting(tmp_path, tmp_path / "marian", **changes))
+            train(adapt_settings(tmp_path, tmp_path / "marian", **changes))

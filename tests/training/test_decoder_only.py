@@ -1,4 +1,4 @@
-"""Decoder-only models are trained as translators, from a settings file to a folder (M18, M37 to M41)."""
+"""Training of decoder-only models for translation, from a settings file to a folder (M18, M37 to M41)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from precision import close_for
+from precision import tolerance
 from toy import toy_values, write_reversal_corpus
 
 import uwaga
@@ -42,7 +42,7 @@ GPT2 = {
 }
 
 
-def values(folder: Path, steps: int, model: dict[str, Any]) -> dict[str, Any]:
+def toy_decoder_values(folder: Path, steps: int, model: dict[str, Any]) -> dict[str, Any]:
     raw = toy_values(
         folder,
         steps=steps,
@@ -57,11 +57,11 @@ def values(folder: Path, steps: int, model: dict[str, Any]) -> dict[str, Any]:
     return raw | {"model": model}
 
 
-def trained(folder: Path, steps: int, model: dict[str, Any]) -> Path:
-    write_reversal_corpus(folder, pairs=2000, longest=4)
-    made = train(parse(Settings, values(folder, steps, model), "toy"))
-    assert made is not None
-    return made
+def train_toy_model(folder: Path, steps: int, model: dict[str, Any]) -> Path:
+    write_reversal_corpus(folder, pairs=2000, max_length=4)
+    model_folder = train(parse(Settings, toy_decoder_values(folder, steps, model), "toy"))
+    assert model_folder is not None
+    return model_folder
 
 
 @pytest.mark.parametrize(
@@ -73,34 +73,34 @@ def trained(folder: Path, steps: int, model: dict[str, Any]) -> Path:
     ],
 )
 def test_M18_llama_tiny_learns_from_settings(tmp_path: Path, model: dict[str, Any], steps: int) -> None:
-    folder = trained(tmp_path, steps, model)
+    folder = train_toy_model(tmp_path, steps, model)
     translator = uwaga.load(folder, device="cpu")
-    found = [one.text for one in translator.translate(["abc", "fg", "hijk"])]
-    assert found == [translator.translate(one).text for one in ("abc", "fg", "hijk")]
+    translations = [translation.text for translation in translator.translate(["abc", "fg", "hijk"])]
+    assert translations == [translator.translate(text).text for text in ("abc", "fg", "hijk")]
     [scored] = translator.score([("abc", "cba")])
     assert scored.log_prob < 0
     if steps > 100:
-        assert found == ["cba", "gf", "kjih"]
+        assert translations == ["cba", "gf", "kjih"]
         assert scored.log_prob > -0.5
 
 
-def test_a_folder_keeps_every_setting(tmp_path: Path) -> None:
-    folder = trained(tmp_path, 5, SMALL | GEMMA)
+def test_folder_preserves_all_settings(tmp_path: Path) -> None:
+    folder = train_toy_model(tmp_path, 5, SMALL | GEMMA)
     stored = json.loads((folder / "config.json").read_text())
     assert stored["version"] == 4
     checkpoint = formats.read(folder)
     assert checkpoint.task == "translate"
-    assert checkpoint.settings == parse(Settings, values(tmp_path, 5, SMALL | GEMMA), "toy").model
+    assert checkpoint.settings == parse(Settings, toy_decoder_values(tmp_path, 5, SMALL | GEMMA), "toy").model
     sizes = describe_checkpoint(formats.read(folder)).sizes
     assert (sizes["positions"], sizes["rotary base"], sizes["rotary scaling"]) == ("rotary", 10_000.0, "none")
     assert sizes["window"] == 4
     effect = compare(uwaga.load(folder, device="cpu"), "abc", Heads("decoder", None, None, "silent"))
     assert effect.log_prob_before != effect.log_prob_after
-    ours, torchs = (
+    native, reference = (
         uwaga.load(folder, engine=engine, device="cpu").translate("abc") for engine in ("native", "torch")
     )
-    assert ours.text == torchs.text
-    continued = values(tmp_path, 5, SMALL) | {"init": str(folder), "run": str(tmp_path / "more")}
+    assert native.text == reference.text
+    continued = toy_decoder_values(tmp_path, 5, SMALL) | {"init": str(folder), "run": str(tmp_path / "more")}
     del continued["model"], continued["text"]
     assert train(parse(Settings, continued, "toy")) is not None
     stored["model"]["key_value_heads"] = 3
@@ -113,13 +113,13 @@ def test_a_folder_keeps_every_setting(tmp_path: Path) -> None:
         formats.read(folder)
 
 
-def test_one_of_the_kind_of_gpt2_runs_on_the_engine_and_in_int8(tmp_path: Path) -> None:
-    folder = trained(tmp_path, 20, GPT2)
+def test_gpt2_like_model_runs_on_engine_and_in_int8(tmp_path: Path) -> None:
+    folder = train_toy_model(tmp_path, 20, GPT2)
     texts = ["abc", "fg", "hijk"]
-    ours, torchs = (
+    native, reference = (
         uwaga.load(folder, engine=engine, device="cpu").translate(texts) for engine in ("native", "torch")
     )
-    assert [one.text for one in ours] == [one.text for one in torchs]
+    assert [translation.text for translation in native] == [translation.text for translation in reference]
     from uwaga.conversion.quantise import quantise
 
     quantise(folder, tmp_path / "int8", sample=texts)
@@ -129,7 +129,7 @@ def test_one_of_the_kind_of_gpt2_runs_on_the_engine_and_in_int8(tmp_path: Path) 
 
 
 @pytest.mark.numerical
-def test_M18_the_loss_is_that_of_the_target_after_the_source() -> None:
+def test_M18_log_probs_of_target_follow_source() -> None:
     torch.manual_seed(2)
     settings = parse(
         DecoderOnlySettings, MODEL_PRESETS["llama-tiny"]().model_dump() | {"layers": 2}, "preset"
@@ -138,14 +138,14 @@ def test_M18_the_loss_is_that_of_the_target_after_the_source() -> None:
     assert isinstance(model, DecoderOnly)
     source, target = torch.tensor([[5, 6, 7, 2], [8, 2, 0, 0]]), torch.tensor([[1, 11, 12], [1, 14, 0]])
     with torch.no_grad():
-        found = model(source, target)
-        for row, text, real in ((0, [5, 6, 7, 2, 11, 12], 3), (1, [8, 2, 14], 2)):
-            whole = torch.log_softmax(model.logits(model.read(torch.tensor([text]))), -1)[0, -real:]
-            torch.testing.assert_close(found[row, :real], whole, **close_for(whole))
+        log_probs = model(source, target)
+        for row, text, length in ((0, [5, 6, 7, 2, 11, 12], 3), (1, [8, 2, 14], 2)):
+            expected = torch.log_softmax(model.logits(model.read(torch.tensor([text]))), -1)[0, -length:]
+            torch.testing.assert_close(log_probs[row, :length], expected, **tolerance(expected))
 
 
-def test_what_cannot_be_trained_is_refused_with_the_way_out(tmp_path: Path) -> None:
-    raw = values(tmp_path, 5, SMALL)
+def test_invalid_settings_are_rejected_with_a_remedy(tmp_path: Path) -> None:
+    raw = toy_decoder_values(tmp_path, 5, SMALL)
     with pytest.raises(SettingsError, match=r"one vocabulary; set text.joint: true"):
         parse(Settings, raw | {"text": {"joint": False}}, "toy")
     with pytest.raises(
@@ -160,7 +160,7 @@ def test_what_cannot_be_trained_is_refused_with_the_way_out(tmp_path: Path) -> N
         train(parse(Settings, raw, "toy"))
 
 
-def test_the_template_of_the_preset_is_valid_and_complete(tmp_path: Path) -> None:
+def test_template_of_preset_is_valid_and_complete(tmp_path: Path) -> None:
     write_template(tmp_path / "my.yaml", "llama-tiny")
     assert "key_value_heads: 2  #" in (tmp_path / "my.yaml").read_text()
     settings = load_settings(tmp_path / "my.yaml")

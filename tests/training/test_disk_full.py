@@ -1,4 +1,4 @@
-"""A disk that is full in training: it ends, says why, and goes on when there is room."""
+"""A full disk during training: training stops with an error, and resumes once there is space."""
 
 from __future__ import annotations
 
@@ -36,36 +36,38 @@ def run(folder: Path, limit: int) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("limit", [1000, pytest.param(60_000, marks=pytest.mark.slow)])
-def test_I11_14_it_ends_with_one_line_and_goes_on_when_there_is_room(
+def test_full_disk_is_reported_and_run_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     write_reversal_corpus(tmp_path, pairs=60)
     values = toy_values(tmp_path, steps=6, save_every=2, validate_every=3)
     (tmp_path / "settings.yaml").write_text(yaml.safe_dump(values))
-    done = run(tmp_path, limit)
-    assert done.returncode == 1, done.stderr
-    assert "error:" in done.stderr and "cannot be written" in done.stderr.replace("\n", " ")
-    assert "Traceback" not in done.stderr
-    left = [path for path in (tmp_path / "run").rglob("*") if ".part" in path.name or path.name == "lock"]
-    assert not left
+    result = run(tmp_path, limit)
+    assert result.returncode == 1, result.stderr
+    assert "error:" in result.stderr and "cannot be written" in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr
+    leftovers = [
+        path for path in (tmp_path / "run").rglob("*") if ".part" in path.name or path.name == "lock"
+    ]
+    assert not leftovers
     monkeypatch.chdir(tmp_path)
     assert train(load_settings(tmp_path / "settings.yaml")) is not None
 
 
-@pytest.mark.parametrize("full", ["metrics.jsonl", "events"])
-def test_I11_14_a_log_that_cannot_be_written_ends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str
+@pytest.mark.parametrize("log_name", ["metrics.jsonl", "events"])
+def test_unwritable_log_stops_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_name: str
 ) -> None:
     write_reversal_corpus(tmp_path, pairs=60)
     settings = parse(Settings, toy_values(tmp_path, steps=12, save_every=2, validate_every=5), "toy")
 
     def append(path: Path, content: bytes) -> None:
-        if full in path.name:
+        if log_name in path.name:
             raise OSError(28, "No space left on device", str(path))
         checkpoint.append(path, content)
 
     monkeypatch.setattr(report, "append", append)
-    with pytest.raises(CheckpointError, match=rf"{full}.*No space left on device; free some space"):
+    with pytest.raises(CheckpointError, match=rf"{log_name}.*No space left on device; free some space"):
         train(settings)
     assert checkpoint_steps(settings.run / "checkpoints") == [2, 4]
     newest = newest_checkpoint(settings.run / "checkpoints")

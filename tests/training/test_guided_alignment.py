@@ -1,4 +1,4 @@
-"""Guided alignment: what it costs, what it teaches, what it leaves alone."""
+"""Guided alignment: loss, learning, and independence of other results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from uwaga.training.train import train
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
 
 
-def model(layers: int = 2) -> Any:
+def make_model(layers: int = 2) -> Any:
     torch.manual_seed(1)
     settings = TransformerSettings(
         encoder_layers=1,
@@ -39,27 +39,27 @@ def model(layers: int = 2) -> Any:
     return build_model(settings, SYMBOLS, 12, 12)
 
 
-def batch(sentences: int = 4, seed: int = 0) -> Batch:
-    draw = np.random.default_rng(seed)
-    lengths = draw.integers(3, 7, (2, sentences))
+def make_batch(sentences: int = 4, seed: int = 0) -> Batch:
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(3, 7, (2, sentences))
     source, target = (np.zeros((sentences, length.max()), dtype=np.int64) for length in lengths)
     start = np.zeros_like(target)
     for row in range(sentences):
-        source[row, : lengths[0, row]] = [*draw.integers(4, 12, lengths[0, row] - 1), 3]
-        target[row, : lengths[1, row]] = [*draw.integers(4, 12, lengths[1, row] - 1), 3]
+        source[row, : lengths[0, row]] = [*rng.integers(4, 12, lengths[0, row] - 1), 3]
+        target[row, : lengths[1, row]] = [*rng.integers(4, 12, lengths[1, row] - 1), 3]
         start[row, : lengths[1, row]] = [2, *target[row, : lengths[1, row] - 1]]
     links = [
-        (row, there, here)
+        (row, target_token, source_token)
         for row in range(sentences)
-        for there in range(lengths[1, row] - 1)
-        for here in range(lengths[0, row] - 1)
-        if draw.random() < 0.4
+        for target_token in range(lengths[1, row] - 1)
+        for source_token in range(lengths[0, row] - 1)
+        if rng.random() < 0.4
     ]
-    made = np.array(links, dtype=np.int64)
-    return Batch(source, lengths[0], start, target, lengths[1], np.arange(sentences), made)
+    link_array = np.array(links, dtype=np.int64)
+    return Batch(source, lengths[0], start, target, lengths[1], np.arange(sentences), link_array)
 
 
-def test_M28_the_cost_by_hand() -> None:
+def test_M28_loss_by_hand() -> None:
     weights = torch.tensor([[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7]]])
     links = torch.tensor([[0, 0, 0], [0, 1, 1], [0, 1, 2]])
     expected = -(np.log(0.5) + (np.log(0.2) + np.log(0.7)) / 2)
@@ -67,7 +67,7 @@ def test_M28_the_cost_by_hand() -> None:
     assert float(alignment_cross_entropy(weights, links[:0])) == 0.0
 
 
-def test_it_is_least_where_attention_is_the_alignment() -> None:
+def test_loss_is_minimal_if_attention_equals_alignment() -> None:
     links = torch.tensor([[0, 0, 1], [0, 1, 0], [0, 1, 2]])
     scores = torch.zeros(1, 2, 3, requires_grad=True)
     optimiser = torch.optim.Adam([scores], 0.1)
@@ -75,69 +75,69 @@ def test_it_is_least_where_attention_is_the_alignment() -> None:
         optimiser.zero_grad()
         alignment_cross_entropy(scores.softmax(-1), links).backward()
         optimiser.step()
-    wanted = torch.tensor([[[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]])
-    torch.testing.assert_close(scores.softmax(-1).detach(), wanted, atol=0.02, rtol=0)
+    expected = torch.tensor([[[0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]])
+    torch.testing.assert_close(scores.softmax(-1).detach(), expected, atol=0.02, rtol=0)
 
 
 @pytest.mark.parametrize("parts", [2, 3])
-def test_parts_of_a_batch_cost_what_it_costs(parts: int) -> None:
-    made = model()
-    watch_head(made.decoder, None, None)
-    made.train()
-    whole = batch(7)
+def test_losses_of_parts_sum_to_that_of_the_batch(parts: int) -> None:
+    model = make_model()
+    watch_head(model.decoder, None, None)
+    model.train()
+    batch = make_batch(7)
     guided = GuidedAlignmentSettings(weight=0.5)
-    expected = batch_loss(made, whole, 0.1, "float32", guided)
-    found = [batch_loss(made, part, 0.1, "float32", guided) for part in split(whole, parts)]
-    torch.testing.assert_close(sum(one.smoothed for one in found), expected.smoothed)
-    torch.testing.assert_close(sum(one.plain for one in found), expected.plain)
+    expected = batch_loss(model, batch, 0.1, "float32", guided)
+    losses = [batch_loss(model, part, 0.1, "float32", guided) for part in split(batch, parts)]
+    torch.testing.assert_close(sum(loss.smoothed for loss in losses), expected.smoothed)
+    torch.testing.assert_close(sum(loss.plain for loss in losses), expected.plain)
 
 
-def test_it_is_added_to_the_loss_and_the_plain_loss_is_as_it_was() -> None:
-    made = model()
-    plain = batch_loss(made, batch(), 0.1, "float32")
-    watch_head(made.decoder, 2, 2)
-    made.train()
+def test_alignment_loss_changes_only_the_smoothed_loss() -> None:
+    model = make_model()
+    plain = batch_loss(model, make_batch(), 0.1, "float32")
+    watch_head(model.decoder, 2, 2)
+    model.train()
     losses = [
-        batch_loss(made, batch(), 0.1, "float32", GuidedAlignmentSettings(weight=weight, step=step))
+        batch_loss(model, make_batch(), 0.1, "float32", GuidedAlignmentSettings(weight=weight, step=step))
         for step in ("predicting", "reading")
         for weight in (0.5, 1.0)
     ]
-    for half, once in (losses[:2], losses[2:]):
-        torch.testing.assert_close(once.smoothed - plain.smoothed, 2 * (half.smoothed - plain.smoothed))
+    for half, full in (losses[:2], losses[2:]):
+        torch.testing.assert_close(full.smoothed - plain.smoothed, 2 * (half.smoothed - plain.smoothed))
         torch.testing.assert_close(half.plain, plain.plain)
     assert not torch.allclose(losses[1].smoothed, losses[3].smoothed)
 
 
-def test_watching_changes_nothing() -> None:
-    made = model()
-    given = torch.from_numpy(batch().source), torch.from_numpy(batch().target_in)
-    made.eval()
-    before, names = made.features(*given), list(made.state_dict())
-    watch_head(made.decoder, 1, 2)
-    assert list(made.state_dict()) == names
-    assert torch.equal(made.eval().features(*given), before)
-    made.train()
-    torch.testing.assert_close(made.features(*given), before)
-    weights = watched_weights(made.decoder)
-    assert weights.shape == (4, *[side.shape[1] for side in reversed(given)])
+def test_watched_head_does_not_change_outputs() -> None:
+    model = make_model()
+    inputs = torch.from_numpy(make_batch().source), torch.from_numpy(make_batch().target_in)
+    model.eval()
+    expected, names = model.features(*inputs), list(model.state_dict())
+    watch_head(model.decoder, 1, 2)
+    assert list(model.state_dict()) == names
+    assert torch.equal(model.eval().features(*inputs), expected)
+    model.train()
+    torch.testing.assert_close(model.features(*inputs), expected)
+    weights = watched_weights(model.decoder)
+    assert weights.shape == (4, *[side.shape[1] for side in reversed(inputs)])
     torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:2]))
 
 
 @pytest.mark.parametrize(("layer", "head"), [(3, None), (1, 3)])
-def test_what_is_not_there_cannot_be_guided(layer, head) -> None:
+def test_missing_layer_or_head_is_rejected(layer, head) -> None:
     with pytest.raises(SettingsError, match=r"guided_alignment\.(layer: 3|head: 3), but the"):
-        watch_head(model().decoder, layer, head)
+        watch_head(make_model().decoder, layer, head)
 
 
-def spelt(folder: Path, **training: Any) -> dict[str, Any]:
-    """Letters with spaces between, and the same reversed."""
+def spelled_values(folder: Path, **training: Any) -> dict[str, Any]:
+    """Write a reversal corpus of separate letters with alignments; return its settings."""
     write_reversal_corpus(folder, pairs=300)
     for name in ("train", "dev"):
         path = folder / f"{name}.tsv"
         lines = [[" ".join(side) for side in line.split("\t")] for line in path.read_text().splitlines()]
         path.write_text("".join(f"{source}\t{target}\n" for source, target in lines))
         ends = [len(source.split()) - 1 for source, _ in lines]
-        lines = [" ".join(f"{end - at}-{at}" for at in range(end + 1)) for end in ends]
+        lines = [" ".join(f"{end - index}-{index}" for index in range(end + 1)) for end in ends]
         (folder / f"{name}.links").write_text("".join(f"{line}\n" for line in lines))
     values = toy_values(folder, **training)
     values["data"]["train"] = [
@@ -154,60 +154,63 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_a_run_stopped_anywhere_ends_with_the_same_bits(tmp_path, monkeypatch, kind: str) -> None:
+def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, kind: str) -> None:
     guided = {"weight": 0.3}
-    once = {"steps": 9, "save_every": 4, "validate_every": 9, "validation_sentences": 0}
-    made = spelt(tmp_path, **once, guided_alignment=guided)
-    made["data"]["augment"] = {"upper": 0.2, "unpunctuated": 0.2}
-    made["model"] = MODELS[kind] or made["model"]
-    whole = parse(Settings, {**made, "run": str(tmp_path / "whole")}, "toy")
-    assert train(whole)
-    parts = parse(Settings, {**made, "run": str(tmp_path / "parts")}, "toy")
-    draw = random.Random(1)
+    training = {"steps": 9, "save_every": 4, "validate_every": 9, "validation_sentences": 0}
+    values = spelled_values(tmp_path, **training, guided_alignment=guided)
+    values["data"]["augment"] = {"upper": 0.2, "unpunctuated": 0.2}
+    values["model"] = MODELS[kind] or values["model"]
+    uninterrupted = parse(Settings, {**values, "run": str(tmp_path / "whole")}, "toy")
+    assert train(uninterrupted)
+    interrupted = parse(Settings, {**values, "run": str(tmp_path / "parts")}, "toy")
+    rng = random.Random(1)
     with monkeypatch.context() as patch:
         patch.setattr("uwaga.training.train.Interrupt", Stop)
         for _ in range(2):
-            Stop.after = draw.randint(1, 4)
-            assert train(parts) is None
-    assert train(parts)
-    ends = [read_checkpoint(checkpoint_path(one.run / "checkpoints", 9))[1] for one in (whole, parts)]
-    assert ends[0].keys() == ends[1].keys()
-    assert all(torch.equal(tensor, ends[1][name]) for name, tensor in ends[0].items())
+            Stop.after = rng.randint(1, 4)
+            assert train(interrupted) is None
+    assert train(interrupted)
+    checkpoints = [
+        read_checkpoint(checkpoint_path(settings.run / "checkpoints", 9))[1]
+        for settings in (uninterrupted, interrupted)
+    ]
+    assert checkpoints[0].keys() == checkpoints[1].keys()
+    assert all(torch.equal(tensor, checkpoints[1][name]) for name, tensor in checkpoints[0].items())
 
 
-def test_a_head_learns_to_align(tmp_path: Path) -> None:
+def test_head_learns_to_align(tmp_path: Path) -> None:
     import uwaga
 
     errors = {}
     for name, guided in (("guided", {"weight": 1.0, "layer": 1}), ("plain", None)):
-        made = spelt(
+        values = spelled_values(
             tmp_path, steps=120, save_every=120, validate_every=120, average=0, guided_alignment=guided
         )
-        made["model"] |= {"heads": 1, "dropout": 0.0}
+        values["model"] |= {"heads": 1, "dropout": 0.0}
         if guided is None:
-            made["data"]["train"] = [str(tmp_path / "train.tsv")]
-        place = train(parse(Settings, {**made, "run": str(tmp_path / name)}, "toy"))
-        translator = uwaga.load(place, device="cpu", engine="torch")
+            values["data"]["train"] = [str(tmp_path / "train.tsv")]
+        folder = train(parse(Settings, {**values, "run": str(tmp_path / name)}, "toy"))
+        translator = uwaga.load(folder, device="cpu", engine="torch")
         wrong = total = 0
         for line in (tmp_path / "dev.tsv").read_text().splitlines()[:30]:
             source, target = line.split("\t")
-            found = translator.attend(source, target=target)
-            assert found.attention is not None
-            shown = [piece.strip("▁") for piece in found.tokens]
-            left = [piece.strip("▁") for piece in found.source_tokens]
-            for row, piece in enumerate(shown):
-                if piece and len(set(left)) == len(left):
+            result = translator.attend(source, target=target)
+            assert result.attention is not None
+            target_pieces = [piece.strip("▁") for piece in result.tokens]
+            source_pieces = [piece.strip("▁") for piece in result.source_tokens]
+            for row, piece in enumerate(target_pieces):
+                if piece and len(set(source_pieces)) == len(source_pieces):
                     total += 1
-                    wrong += left[int(found.attention[row].argmax()) % len(left)] != piece
+                    wrong += source_pieces[int(result.attention[row].argmax()) % len(source_pieces)] != piece
         errors[name] = wrong / total
     assert errors["guided"] < 0.4
     assert errors["guided"] < errors["plain"]
 
 
-def test_our_own_aligner_serves_where_no_file_is_given(tmp_path: Path) -> None:
-    made = spelt(tmp_path, steps=2, save_every=2, validate_every=2, guided_alignment={})
-    made["data"]["train"] = [str(tmp_path / "train.tsv")]
-    settings = parse(Settings, made, "toy")
+def test_corpora_without_alignment_file_are_aligned(tmp_path: Path) -> None:
+    values = spelled_values(tmp_path, steps=2, save_every=2, validate_every=2, guided_alignment={})
+    values["data"]["train"] = [str(tmp_path / "train.tsv")]
+    settings = parse(Settings, values, "toy")
     assert train(settings)
     links = settings.run / "data" / "train.alignment"
     assert len(links.read_text().splitlines()) == 300
@@ -216,25 +219,25 @@ def test_our_own_aligner_serves_where_no_file_is_given(tmp_path: Path) -> None:
     assert links.stat().st_mtime_ns == before
 
 
-def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
-    made = spelt(tmp_path, guided_alignment={})
-    del made["training"]["guided_alignment"]
+def test_incompatible_settings_are_rejected(tmp_path: Path) -> None:
+    values = spelled_values(tmp_path, guided_alignment={})
+    del values["training"]["guided_alignment"]
     with pytest.raises(SettingsError, match="an alignment is given but not used"):
-        parse(Settings, made, "toy")
-    made["training"]["guided_alignment"] = {"layer": 1}
-    made["model"] = MODELS["bahdanau"]
+        parse(Settings, values, "toy")
+    values["training"]["guided_alignment"] = {"layer": 1}
+    values["model"] = MODELS["bahdanau"]
     with pytest.raises(SettingsError, match="layer and head apply to Transformers only"):
-        train(parse(Settings, made, "toy"))
-    made["training"]["guided_alignment"] = {}
-    made["model"] = {"family": "cho", "embedding": 16, "hidden": 24, "max_length": 40}
-    made["run"] = str(tmp_path / "cho")
+        train(parse(Settings, values, "toy"))
+    values["training"]["guided_alignment"] = {}
+    values["model"] = {"family": "cho", "embedding": 16, "hidden": 24, "max_length": 40}
+    values["run"] = str(tmp_path / "cho")
     with pytest.raises(SettingsError, match="no attention to the source"):
-        train(parse(Settings, made, "toy"))
-    made["model"] = MODELS["bahdanau"]
+        train(parse(Settings, values, "toy"))
+    values["model"] = MODELS["bahdanau"]
     (tmp_path / "train.links").write_text("0-0\n")
-    made["run"] = str(tmp_path / "short")
+    values["run"] = str(tmp_path / "short")
     with pytest.raises(DataError, match=r"train.links: ends after line 1"):
-        train(parse(Settings, made, "toy"))
-    made["data"]["dev"] = made["data"]["train"]
+        train(parse(Settings, values, "toy"))
+    values["data"]["dev"] = values["data"]["train"]
     with pytest.raises(SettingsError, match="dev and also: alignments are only for train"):
-        parse(Settings, made, "toy")
+        parse(Settings, values, "toy")

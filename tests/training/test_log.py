@@ -1,4 +1,4 @@
-"""What a run writes down and shows: metrics, TensorBoard's events, the moving line."""
+"""Logs of a run: metrics, TensorBoard events, and the progress bar."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from uwaga.training.train import train
 from uwaga.training.validation import Validation
 
 
-def lines(run: Path) -> list[dict[str, object]]:
+def metrics(run: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (run / METRICS).read_text().splitlines()]
 
 
 def scalars(folder: Path, tag: str) -> list[tuple[int, float]]:
-    """As TensorBoard reads them."""
-    read = EventAccumulator(str(folder))
-    read.Reload()
-    return [(event.step, event.value) for event in read.Scalars(tag)]
+    """Return the steps and values that TensorBoard reads."""
+    accumulator = EventAccumulator(str(folder))
+    accumulator.Reload()
+    return [(event.step, event.value) for event in accumulator.Scalars(tag)]
 
 
-def test_I11_14_tensorboard_reads_the_events(tmp_path: Path) -> None:
+def test_tensorboard_reads_events(tmp_path: Path) -> None:
     file = EventFile(tmp_path, 0)
     values = {1: 2.5, 300: -1e-30, 10**6: math.inf, 10**6 + 1: 1e300}
     for step, value in values.items():
         file.add(step, {"train/loss": value, "dev/ä": 1.0})
     assert [step for step, _ in scalars(tmp_path, "dev/ä")] == list(values)
-    found = scalars(tmp_path, "train/loss")
-    assert [value for _, value in found] == [2.5, pytest.approx(-1e-30, rel=1e-6), math.inf, math.inf]
+    losses = scalars(tmp_path, "train/loss")
+    assert [value for _, value in losses] == [2.5, pytest.approx(-1e-30, rel=1e-6), math.inf, math.inf]
 
 
-def test_I11_4_events_behind_the_resumed_step_are_dropped(tmp_path: Path) -> None:
+def test_events_after_resumed_step_are_dropped(tmp_path: Path) -> None:
     first = EventFile(tmp_path, 0)
     for step in (5, 10, 15):
         first.add(step, {"x": float(step)})
@@ -52,57 +52,55 @@ def test_I11_4_events_behind_the_resumed_step_are_dropped(tmp_path: Path) -> Non
     assert scalars(tmp_path, "x") == [(5, 5.0), (10, 10.0), (12, 0.0)]
 
 
-def test_I11_4_metrics_are_cut_back_to_the_resumed_step(tmp_path: Path) -> None:
+def test_metrics_are_truncated_to_resumed_step(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path)
     settings = toy_settings(tmp_path, steps=10, validate_every=2, save_every=2)
     train(settings)
-    whole = lines(settings.run)
-    assert [(m["part"], m["step"]) for m in whole if m["part"] != "train"] == [
+    expected = metrics(settings.run)
+    assert [(m["part"], m["step"]) for m in expected if m["part"] != "train"] == [
         *(("dev", step) for step in (2, 4, 6, 8, 10)),
-        *([("mean", 10)] if any(m["part"] == "mean" for m in whole) else []),
+        *([("mean", 10)] if any(m["part"] == "mean" for m in expected) else []),
         ("final", 10),
     ]
-    for step in (8, 10):  # as if it had been killed behind step 6, in the middle of a line
+    for step in (8, 10):  # as if killed after step 6 while writing a line
         checkpoint_path(settings.run / "checkpoints", step).unlink(missing_ok=True)
     with (settings.run / METRICS).open("a") as file:
         file.write('{"part": "tr')
     train(settings)
 
-    def told(found: list[dict[str, object]]) -> list[dict[str, object]]:
-        return [{k: v for k, v in line.items() if k != "tokens_per_second"} for line in found]
+    def without_speed(records: list[dict[str, object]]) -> list[dict[str, object]]:
+        return [{k: v for k, v in line.items() if k != "tokens_per_second"} for line in records]
 
-    assert told([m for m in lines(settings.run) if m["part"] != "train"]) == told(
-        [m for m in whole if m["part"] != "train"]
+    assert without_speed([m for m in metrics(settings.run) if m["part"] != "train"]) == without_speed(
+        [m for m in expected if m["part"] != "train"]
     )
     assert [step for step, _ in scalars(settings.run / "logs", "dev/loss")] == [2, 4, 6, 8, 10]
-    steps = [m["step"] for m in lines(settings.run)]
+    steps = [m["step"] for m in metrics(settings.run)]
     assert steps == sorted(steps)
 
     train(toy_settings(tmp_path, steps=14, validate_every=2, save_every=2))
-    finals = [m["step"] for m in lines(settings.run) if m["part"] == "final"]
-    assert finals == [10, 14]  # what the shorter run came to is not forgotten
+    finals = [m["step"] for m in metrics(settings.run) if m["part"] == "final"]
+    assert finals == [10, 14]  # the result of the shorter run is kept
 
 
-def test_I11_14_a_line_is_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_append_writes_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "log"
     checkpoint.append(path, b"one\n")
     write = checkpoint.os.write
 
-    def little(handle: int, content: memoryview) -> int:
+    def partial_write(handle: int, content: memoryview) -> int:
         if bytes(content) == b"o\n":
             raise OSError(28, "No space left on device")
         return write(handle, content[:2])
 
-    monkeypatch.setattr(checkpoint.os, "write", little)
-    with pytest.raises(OSError, match="No space") as found:
+    monkeypatch.setattr(checkpoint.os, "write", partial_write)
+    with pytest.raises(OSError, match="No space") as error:
         checkpoint.append(path, b"two\n")
-    assert found.value.filename == str(path) and path.read_bytes() == b"one\n"
+    assert error.value.filename == str(path) and path.read_bytes() == b"one\n"
 
 
 class Clock:
-    """Seconds that pass when told."""
+    """A clock that is advanced manually."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -112,13 +110,13 @@ class Clock:
 
 
 def screen(console: Console, bar: TrainingBar) -> str:
-    with console.capture() as found:
+    with console.capture() as capture:
         console.print(bar.bar.get_renderable())
-    return found.get()
+    return capture.get()
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_I11_21_the_line_has_what_matters_and_moves_each_second(width: int) -> None:
+def test_progress_bar_contents_and_refresh(width: int) -> None:
     console, clock = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None), Clock()
     bar = TrainingBar(console, 20_000, clock)
     assert "preparing" in screen(console, bar)
@@ -126,33 +124,33 @@ def test_I11_21_the_line_has_what_matters_and_moves_each_second(width: int) -> N
     for step in (1001, 1002):
         clock.now += 2.0
         bar.update(step, 3, "loss 2.345  BLEU 23.10  2,100 tokens/s")
-    shown = screen(console, bar)
+    output = screen(console, bar)
     for part in ("epoch 3", "1,002/20,000", "loss 2.345", "BLEU 23.10", "2,100 tokens/s"):
-        assert part in shown
-    assert f"{clock_time(2.0 * 18_998)} left" in shown  # from the updates made now, not from step 0
-    seen = {shown}
+        assert part in output
+    assert f"{clock_time(2.0 * 18_998)} left" in output  # from the updates since the start, not from step 0
+    outputs = {output}
     for _ in range(5):
         clock.now += 1.0
-        seen.add(screen(console, bar))
-    assert len(seen) == 6
-    bar.resume_pace()  # those seconds were a validation's
+        outputs.add(screen(console, bar))
+    assert len(outputs) == 6
+    bar.resume_pace()  # those seconds were spent on a validation
     clock.now += 2.0
     bar.update(1003, 3, "")
     assert f"{clock_time(2.0 * 18_997)} left" in screen(console, bar)
 
 
-def test_I11_21_the_score_so_far_is_shown_after_a_resume_too(tmp_path: Path) -> None:
-    def told(step: int, judged: bool) -> str:
+def test_score_is_shown_after_resume(tmp_path: Path) -> None:
+    def progress_bar(step: int, validated: bool) -> str:
         console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
         with Reporter(tmp_path, 100, console) as reporter:
             reporter.start(Progress(step=step))
-            if judged:
+            if validated:
                 result = Validation(1.0, MetricScore("bleu", 12.34, "s"), None)
                 reporter.validation(Progress(step=step), result)
             reporter.update(Progress(step=step + 1), Update(20.0, 20.0, 10, 1.0, 1e-3))
             assert reporter.bar is not None
             return screen(console, reporter.bar)
 
-    shown = told(4, True)
-    assert "BLEU 12.34" in shown and "loss 2.000" in shown and "epoch 1" in shown
-    assert "BLEU 12.34" in told(7, False)
+    output = progress_bar(4, True)
+    assert "BLEU 12.34" in output and "loss 2.000" in output and "epoch 1" in output
+    assert "BLEU 12.34" in progress_bar(7, False)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from precision import close_for
+from precision import tolerance
 from torch.nn import functional
 
 from uwaga.models.base import OutputLayer
@@ -29,25 +29,25 @@ def test_M20_chunked_cross_entropy_equals_torch(
     if cap is not None:
         logits = cap * torch.tanh(logits / cap)
     expected = functional.cross_entropy(logits, targets, label_smoothing=smoothing, reduction="sum")
-    wanted = torch.autograd.grad(expected / 7, inputs)
+    expected_gradients = torch.autograd.grad(expected / 7, inputs)
     loss = cross_entropy(features, OutputLayer(weight, bias, cap), targets, smoothing, chunk=chunk)
-    found = torch.autograd.grad(loss.smoothed / 7, inputs)
+    actual_gradients = torch.autograd.grad(loss.smoothed / 7, inputs)
 
     torch.testing.assert_close(loss.smoothed, expected)
     torch.testing.assert_close(loss.plain, functional.cross_entropy(logits, targets, reduction="sum"))
-    for a, b in zip(found, wanted, strict=True):
-        torch.testing.assert_close(a, b, **close_for(b))
+    for a, b in zip(actual_gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(a, b, **tolerance(b))
 
 
 @pytest.mark.parametrize("cap", [None, 5.0])
-def test_M20_half_precision_stays_near(cap: float | None) -> None:
+def test_M20_bfloat16_is_close_to_float32(cap: float | None) -> None:
     generator = torch.Generator().manual_seed(4)
     features = torch.randn(64, 32, generator=generator, requires_grad=True)
     weight = (torch.randn(300, 32, generator=generator) * 0.3).requires_grad_()
     targets = torch.randint(0, 300, (64,), generator=generator)
     exact = cross_entropy(features, OutputLayer(weight, None, cap), targets, 0.1)
-    (wanted,) = torch.autograd.grad(exact.smoothed, weight)
+    (expected,) = torch.autograd.grad(exact.smoothed, weight)
     half = cross_entropy(features, OutputLayer(weight, None, cap), targets, 0.1, dtype=torch.bfloat16)
-    (found,) = torch.autograd.grad(half.smoothed, weight)
+    (actual,) = torch.autograd.grad(half.smoothed, weight)
     assert abs(float((half.smoothed - exact.smoothed).detach())) < 0.01 * float(exact.smoothed.detach())
-    assert float((found - wanted).norm()) < 0.01 * float(wanted.norm())
+    assert float((actual - expected).norm()) < 0.01 * float(expected.norm())

@@ -1,4 +1,4 @@
-"""A run on several corpora: mixed, tagged, resumed bit by bit, and translated with ``--to``."""
+"""Runs with several corpora: mixing, tags, exact resume, and target languages."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from uwaga.training.checkpoint import checkpoint_path, read_checkpoint
 from uwaga.training.train import train
 
 
-def values(folder: Path, **training: Any) -> dict[str, Any]:
-    """Letters to be reversed behind ``<2rev>``, to be copied behind ``>>eng<<``, and untagged ones."""
+def toy_corpora_values(folder: Path, **training: Any) -> dict[str, Any]:
+    """Write corpora of words: reversed (``<2rev>``), copied (``>>eng<<``) and untagged; return settings."""
     write_reversal_corpus(folder, pairs=300)
-    draw = random.Random(3)
-    words = ["".join(draw.choices("abcdefghijkl", k=draw.randint(1, 5))) for _ in range(140)]
+    rng = random.Random(3)
+    words = ["".join(rng.choices("abcdefghijkl", k=rng.randint(1, 5))) for _ in range(140)]
     (folder / "copy.jsonl").write_text("".join(f'{{"s": "{word}", "t": "{word}"}}\n' for word in words[:100]))
     (folder / "more.tsv").write_text("".join(f"{word}\t{word[::-1]}\n" for word in words[100:]))
-    made = toy_values(folder, **training)
-    made["text"]["size"] = 19
-    made["data"]["train"] = [
+    values = toy_values(folder, **training)
+    values["text"]["size"] = 19
+    values["data"]["train"] = [
         {"files": [str(folder / "train.tsv")], "tag": "<2rev>", "name": "turned"},
         {"files": [str(folder / "copy.jsonl")], "columns": ["s", "t"], "tag": ">>eng<<", "weight": 1.5},
         {"files": [str(folder / "more.tsv")], "weight": 0.5, "filters": {"max_tokens": 4}},
     ]
-    made["data"]["dev"] = [{"files": [str(folder / "dev.tsv")], "tag": "<2rev>"}]
-    return made
+    values["data"]["dev"] = [{"files": [str(folder / "dev.tsv")], "tag": "<2rev>"}]
+    return values
 
 
-def settings(made: dict[str, Any], **changes: Any) -> Settings:
-    return parse(Settings, {**made, **changes}, "toy")
+def parse_settings(values: dict[str, Any], **changes: Any) -> Settings:
+    return parse(Settings, {**values, **changes}, "toy")
 
 
-class Broken(io.BytesIO):
-    """An object whose reads fail from byte 500 on."""
+class BrokenFile(io.BytesIO):
+    """A file whose reads fail from byte 500."""
 
     def read(self, size: int | None = -1) -> bytes:
         if self.tell() >= 500:
@@ -56,28 +56,28 @@ class Broken(io.BytesIO):
 
 @pytest.mark.parametrize("extra", [{}, {"subword_sampling": 0.1, "augment": {"upper": 0.2}}])
 @pytest.mark.parametrize("mixing", ["weights", "temperature"])
-def test_a_run_stopped_anywhere_ends_with_the_same_bits(tmp_path, monkeypatch, mixing: str, extra) -> None:
-    made = values(tmp_path, steps=26, save_every=7, validate_every=13)
-    made["data"] |= extra
+def test_interrupted_run_is_bit_identical(tmp_path, monkeypatch, mixing: str, extra) -> None:
+    values = toy_corpora_values(tmp_path, steps=26, save_every=7, validate_every=13)
+    values["data"] |= extra
     if mixing == "temperature":
-        made["data"]["temperature"] = 5
-        for corpus in made["data"]["train"]:
+        values["data"]["temperature"] = 5
+        for corpus in values["data"]["train"]:
             corpus.pop("weight", None)
-    whole = settings(made, run=str(tmp_path / "whole"))
-    assert train(whole)
-    parts = settings(made, run=str(tmp_path / "parts"))
+    uninterrupted = parse_settings(values, run=str(tmp_path / "whole"))
+    assert train(uninterrupted)
+    interrupted = parse_settings(values, run=str(tmp_path / "parts"))
     monkeypatch.setattr("uwaga.training.train.Interrupt", Stop)
     for after in (3, 9, 1):
         Stop.after = after
-        assert train(parts) is None
+        assert train(interrupted) is None
     Stop.after = 0
-    assert train(parts)
-    (one, expected), (two, found) = (
-        read_checkpoint(checkpoint_path(run.run / "checkpoints", 26)) for run in (whole, parts)
+    assert train(interrupted)
+    (expected_progress, expected), (progress, actual) = (
+        read_checkpoint(checkpoint_path(run.run / "checkpoints", 26)) for run in (uninterrupted, interrupted)
     )
-    assert one == two and one.epoch >= 1
-    assert all(torch.equal(tensor, found[name]) for name, tensor in expected.items())
-    assert sorted(path.name for path in (parts.run / "data").iterdir()) == [
+    assert expected_progress == progress and expected_progress.epoch >= 1
+    assert all(torch.equal(tensor, actual[name]) for name, tensor in expected.items())
+    assert sorted(path.name for path in (interrupted.run / "data").iterdir()) == [
         "dev",
         "train.copy.jsonl",
         "train.more.tsv",
@@ -85,9 +85,9 @@ def test_a_run_stopped_anywhere_ends_with_the_same_bits(tmp_path, monkeypatch, m
     ]
 
 
-def test_a_tagged_model_translates_to_the_language_asked_for(tmp_path: Path) -> None:
-    made = values(tmp_path, steps=3, save_every=3, validate_every=3)
-    folder = train(settings(made))
+def test_tagged_model_translates_to_requested_language(tmp_path: Path) -> None:
+    values = toy_corpora_values(tmp_path, steps=3, save_every=3, validate_every=3)
+    folder = train(parse_settings(values))
     assert folder is not None
     source = Tokeniser.load(folder / "source.spm")
     assert source.languages == [">>eng<<", "<2rev>"] or source.languages == ["<2rev>", ">>eng<<"]
@@ -102,39 +102,43 @@ def check_languages(folder: Path, engine: Literal["torch", "native"]) -> None:
     translator = uwaga.load(folder, engine=engine)
     assert set(translator.languages.targets) == {"rev", "eng"}
 
-    def said(text: str, **options: Any) -> tuple[str, float]:
-        made = translator.translate(text, **options)
-        return str(made), made.score
+    def translate(text: str, **options: Any) -> tuple[str, float]:
+        translation = translator.translate(text, **options)
+        return str(translation), translation.score
 
-    tagged, copied = said("<2rev> abc"), said(">>eng<< abc")
-    assert tagged[1] != copied[1] != said("abc")[1]
-    assert said("abc", target="rev") == tagged
-    assert said("abc", target="en") == said("abc", target="eng") == copied
+    tagged, copied = translate("<2rev> abc"), translate(">>eng<< abc")
+    assert tagged[1] != copied[1] != translate("abc")[1]
+    assert translate("abc", target="rev") == tagged
+    assert translate("abc", target="en") == translate("abc", target="eng") == copied
     with pytest.raises(SettingsError, match="no target language 'pl'; the model has eng rev"):
         translator.translate("abc", target="pl")
     translator = uwaga.load(folder, engine=engine, target="rev")
-    assert said("abc") == tagged
+    assert translate("abc") == tagged
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    made = values(tmp_path)
+def test_pipes_and_invalid_weights_are_rejected(tmp_path: Path) -> None:
+    values = toy_corpora_values(tmp_path)
     os.mkfifo(tmp_path / "pipe.tsv")
-    made["data"]["train"][2]["files"] = [str(tmp_path / "pipe.tsv")]
+    values["data"]["train"][2]["files"] = [str(tmp_path / "pipe.tsv")]
     with pytest.raises(DataError, match=r"pipe\.tsv: a pipe or a device"):
-        train(settings(made))
-    made["data"]["train"][2] = {"files": [str(tmp_path / "more.tsv")], "weight": 1e300}
+        train(parse_settings(values))
+    values["data"]["train"][2] = {"files": [str(tmp_path / "more.tsv")], "weight": 1e300}
     with pytest.raises(SettingsError, match="weight"):
-        settings(made)
+        parse_settings(values)
 
 
-def test_a_tokeniser_without_the_tag(tmp_path: Path) -> None:
-    made = values(tmp_path, steps=3)
+def test_tokeniser_without_the_tag_is_rejected(tmp_path: Path) -> None:
+    values = toy_corpora_values(tmp_path, steps=3)
     plain = {
-        **made,
-        "data": {**made["data"], "train": [str(tmp_path / "train.tsv")], "dev": [str(tmp_path / "dev.tsv")]},
+        **values,
+        "data": {
+            **values["data"],
+            "train": [str(tmp_path / "train.tsv")],
+            "dev": [str(tmp_path / "dev.tsv")],
+        },
     }
-    plain["text"] = {**made["text"], "size": 17}
-    assert train(settings(plain, run=str(tmp_path / "plain")))
+    plain["text"] = {**values["text"], "size": 17}
+    assert train(parse_settings(plain, run=str(tmp_path / "plain")))
     run = tmp_path / "run"
     (run / "text").mkdir(parents=True)
     (run / "text" / "joint.spm").write_bytes((tmp_path / "plain" / "text" / "joint.spm").read_bytes())
@@ -142,18 +146,18 @@ def test_a_tokeniser_without_the_tag(tmp_path: Path) -> None:
         SettingsError,
         match=r"the tag <2rev> is not a piece of the vocabulary .*joint\.spm \(17 pieces; it has no tags",
     ):
-        train(settings(made))
+        train(parse_settings(values))
 
 
-def test_what_decides_a_weight_must_not_change(tmp_path: Path) -> None:
-    made = values(tmp_path)
-    before = fixed_settings(settings(made))
+def test_corpus_settings_that_affect_weights_cannot_change(tmp_path: Path) -> None:
+    values = toy_corpora_values(tmp_path)
+    before = fixed_settings(parse_settings(values))
     path = tmp_path / "step-1.safetensors"
 
     def changed(number: int, **change: Any) -> Settings:
-        corpora = [dict(corpus) for corpus in made["data"]["train"]]
+        corpora = [dict(corpus) for corpus in values["data"]["train"]]
         corpora[number] |= change
-        return settings(made, data={**made["data"], "train": corpora})
+        return parse_settings(values, data={**values["data"], "train": corpora})
 
     check_unchanged(path, before, changed(0, files=["elsewhere.tsv"], name="another"))
     for number, change, message in (
@@ -165,20 +169,20 @@ def test_what_decides_a_weight_must_not_change(tmp_path: Path) -> None:
             check_unchanged(path, before, changed(number, **change))
 
 
-def test_corpora_behind_urls_and_one_that_breaks(tmp_path: Path, monkeypatch) -> None:
+def test_remote_corpora_and_read_errors(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("uwaga.files.store.PAUSE", 0.001)
-    made = values(tmp_path, steps=3, save_every=3, validate_every=3)
+    values = toy_corpora_values(tmp_path, steps=3, save_every=3, validate_every=3)
     memory = fsspec.filesystem("memory")
     memory.pipe("/corpora/train.tsv", (tmp_path / "train.tsv").read_bytes())
-    made["data"]["train"] = [{"files": ["memory://corpora/train.tsv"], "tag": "<2rev>"}]
-    made["text"]["size"] = 18
+    values["data"]["train"] = [{"files": ["memory://corpora/train.tsv"], "tag": "<2rev>"}]
+    values["text"]["size"] = 18
     content = (tmp_path / "train.tsv").read_bytes()
-    monkeypatch.setattr(type(memory), "_open", lambda *_, **__: Broken(content))
+    monkeypatch.setattr(type(memory), "_open", lambda *_, **__: BrokenFile(content))
     with pytest.raises(DataError, match="reading failed 6 times at byte 500 of"):
-        train(settings(made))
+        train(parse_settings(values))
     assert not list((tmp_path / "run").rglob("*.spm")) and not (tmp_path / "run" / "data").exists()
     monkeypatch.undo()
-    assert train(settings(made))
+    assert train(parse_settings(values))
     assert "memory://corpora/train.tsv" in (tmp_path / "run" / "settings.yaml").read_text()
     assert (
         yaml.safe_load((tmp_path / "run" / "settings.yaml").read_text())["data"]["train"][0]["tag"]

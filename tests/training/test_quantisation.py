@@ -1,4 +1,4 @@
-"""Training as the int8 engine computes (M36): converting then costs less."""
+"""Quantisation-aware training (M36): conversion to int8 loses less."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from uwaga.training.train import train
 from uwaga.translator.score import step_scorer
 
 
-def gap(model: Path, dev: Path) -> tuple[float, float]:
-    """What int8 adds to the loss per target token, and how far it moves a token's log-probability."""
+def int8_error(model: Path, dev: Path) -> tuple[float, float]:
+    """Return the loss per target token added by int8, and the mean change of a token's log-probability."""
     checkpoint = formats.read(model)
     pairs = [line.split("\t") for line in dev.read_text().splitlines()]
     rows = [
@@ -31,14 +31,14 @@ def gap(model: Path, dev: Path) -> tuple[float, float]:
 
 
 @pytest.mark.slow
-def test_M36_what_int8_costs_shrinks(tmp_path: Path) -> None:
-    write_reversal_corpus(tmp_path, pairs=2000, longest=4)
-    amounts = {
+def test_M36_int8_loss_shrinks(tmp_path: Path) -> None:
+    write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
+    training = {
         **{"batch_tokens": 500, "validate_every": 400, "validation_sentences": 0, "save_every": 400},
         **{"label_smoothing": 0.0, "average": 0, "keep_best": 0},
     }
     schedule = {"kind": "cosine", "peak": 0.008, "warmup": 30}
-    values = toy_values(tmp_path, steps=400, **amounts, schedule=schedule)
+    values = toy_values(tmp_path, steps=400, **training, schedule=schedule)
     values["model"] |= {"width": 32, "heads": 4, "feed_forward": 64, "dropout": 0.0, "tie": "all"}
     plain = train(parse(Settings, values, "toy"))
     assert plain is not None
@@ -52,7 +52,7 @@ def test_M36_what_int8_costs_shrinks(tmp_path: Path) -> None:
             | {"schedule": {"kind": "linear", "peak": 0.002, "warmup": 0}, "validate_every": 150}
             | {"save_every": 150},
         }
-        made = train(parse(Settings, settings, "toy"))
-        assert made is not None
-        losses[kind] = gap(made, tmp_path / "dev.tsv")
-    assert losses["int8"][0] < max(0.5 * losses["none"][0], 5e-4), losses  # or next to nothing
+        folder = train(parse(Settings, settings, "toy"))
+        assert folder is not None
+        losses[kind] = int8_error(folder, tmp_path / "dev.tsv")
+    assert losses["int8"][0] < max(0.5 * losses["none"][0], 5e-4), losses  # or negligible

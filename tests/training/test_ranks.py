@@ -1,4 +1,4 @@
-"""What the processes of a run tell each other, here threads with a store of their own."""
+"""Communication between the processes of a run, simulated by threads with a store."""
 
 from __future__ import annotations
 
@@ -17,189 +17,202 @@ from uwaga.errors import DataError, FailedElsewhereError, RankLostError, Setting
 from uwaga.files.lock import RunLock
 from uwaga.settings import Settings, parse
 from uwaga.training.consistency import check_shared_folder, compare, facts
-from uwaga.training.rank_messages import RankMessages, meet
-from uwaga.training.ranks import ALONE, Ranks, join_ranks
+from uwaga.training.rank_messages import RankMessages, agree_on_name
+from uwaga.training.ranks import SINGLE_PROCESS, Ranks, join_ranks
 
 WORLD = 3
 
 
-def together(work: Callable[[Ranks], Any], world: int = WORLD) -> list[Any]:
-    """What the work gives for each rank, or the error that it raises."""
+def run_ranks(work: Callable[[Ranks], Any], world: int = WORLD) -> list[Any]:
+    """Return the result of ``work`` for each rank, or the error that it raises."""
     store = HashStore()
 
-    def one(rank: int) -> Any:
-        notices = RankMessages(store, rank, world)
+    def run_rank(rank: int) -> Any:
+        messages = RankMessages(store, rank, world)
         try:
-            return work(Ranks(rank, world, rank, world, notices))
+            return work(Ranks(rank, world, rank, world, messages))
         except Exception as error:
             return error
         finally:
-            notices.close()
+            messages.close()
 
     with ThreadPoolExecutor(world) as pool:
-        return list(pool.map(one, range(world)))
+        return list(pool.map(run_rank, range(world)))
 
 
-def test_what_all_agree_on_each_has_made_itself() -> None:
-    assert together(lambda ranks: ranks.agree(lambda: ranks.rank**2)) == [0, 1, 4]
-    assert together(lambda ranks: ranks.gather({"rank": ranks.rank})) == [[{"rank": n} for n in range(3)]] * 3
+def test_run_on_all_and_gather() -> None:
+    assert run_ranks(lambda ranks: ranks.run_on_all(lambda: ranks.rank**2)) == [0, 1, 4]
+    assert (
+        run_ranks(lambda ranks: ranks.gather({"rank": ranks.rank})) == [[{"rank": n} for n in range(3)]] * 3
+    )
 
 
-def test_rank_0_does_for_all_what_one_does() -> None:
+def test_run_on_rank_0_shares_its_result() -> None:
     calls: list[int] = []
 
     def work(ranks: Ranks) -> Any:
-        return ranks.lead(lambda: calls.append(ranks.rank) or [1, "a", None])
+        return ranks.run_on_rank_0(lambda: calls.append(ranks.rank) or [1, "a", None])
 
-    assert together(work) == [[1, "a", None]] * WORLD
+    assert run_ranks(work) == [[1, "a", None]] * WORLD
     assert calls == [0]
 
 
-def test_in_turn_rank_0_is_done_before_the_others_begin() -> None:
-    done: list[int] = []
+def test_run_rank_0_first_runs_the_others_afterwards() -> None:
+    order: list[int] = []
 
     def work(ranks: Ranks) -> Any:
         def make() -> bool:
             if ranks.first:
                 time.sleep(0.2)
-            done.append(ranks.rank)
+            order.append(ranks.rank)
             return True
 
-        return ranks.in_turn(make)
+        return ranks.run_rank_0_first(make)
 
-    assert together(work) == [True] * WORLD
-    assert done[0] == 0 and sorted(done) == [0, 1, 2]
+    assert run_ranks(work) == [True] * WORLD
+    assert order[0] == 0 and sorted(order) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("failing", [{1}, {2}, {1, 2}, {0, 1, 2}])
-def test_an_error_is_told_once_and_ends_all(failing: set[int]) -> None:
+def test_error_is_reported_once_and_raised_in_all(failing: set[int]) -> None:
     def work(ranks: Ranks) -> Any:
         def make() -> None:
             if ranks.rank in failing:
                 raise DataError(f"bad in {ranks.rank}")
 
-        ranks.agree(make)
+        ranks.run_on_all(make)
 
-    found = together(work)
-    for rank, error in enumerate(found):
+    results = run_ranks(work)
+    for rank, error in enumerate(results):
         if rank == min(failing):
             assert isinstance(error, DataError)
         else:
             assert isinstance(error, FailedElsewhereError) and f"rank {min(failing)}: bad" in str(error)
 
 
-def test_an_error_of_rank_0_ends_those_who_wait_for_it() -> None:
+def test_error_of_rank_0_is_raised_in_all() -> None:
     def work(ranks: Ranks) -> Any:
-        def full() -> None:
+        def fail() -> None:
             raise OSError(28, "No space left on device")
 
-        ranks.lead(full)
+        ranks.run_on_rank_0(fail)
 
-    found = together(work)
-    assert isinstance(found[0], OSError)
-    assert all(isinstance(error, FailedElsewhereError) for error in found[1:])
+    results = run_ranks(work)
+    assert isinstance(results[0], OSError)
+    assert all(isinstance(error, FailedElsewhereError) for error in results[1:])
 
 
-def test_a_bug_keeps_its_traceback_where_it_is() -> None:
+def test_bug_is_raised_where_it_occurs() -> None:
     def work(ranks: Ranks) -> Any:
-        ranks.agree(lambda: 1 // (ranks.rank - 2))
+        ranks.run_on_all(lambda: 1 // (ranks.rank - 2))
 
-    found = together(work)
-    assert isinstance(found[2], ZeroDivisionError)
-    assert all(isinstance(error, FailedElsewhereError) for error in found[:2])
+    results = run_ranks(work)
+    assert isinstance(results[2], ZeroDivisionError)
+    assert all(isinstance(error, FailedElsewhereError) for error in results[:2])
 
 
-def test_who_is_here_now_meets_whatever_earlier_ones_have_left_in_the_store() -> None:
+def test_agree_on_name_ignores_messages_of_earlier_processes() -> None:
     store = HashStore()
     names: set[str] = set()
-    for late in (0, 1, 2, 0):
+    for delayed_rank in (0, 1, 2, 0):
 
-        def come(rank: int, late: int = late) -> str:
-            time.sleep(0.3 * (rank == late))
-            return meet(store, rank, WORLD)
+        def join(rank: int, delayed: int = delayed_rank) -> str:
+            time.sleep(0.3 * (rank == delayed))
+            return agree_on_name(store, rank, WORLD)
 
         with ThreadPoolExecutor(WORLD) as pool:
-            met = list(pool.map(come, range(WORLD)))
-        assert len(set(met)) == 1 and met[0] not in names
-        names.add(met[0])
+            results = list(pool.map(join, range(WORLD)))
+        assert len(set(results)) == 1 and results[0] not in names
+        names.add(results[0])
     with pytest.raises(RankLostError, match=r"rank 1: rank 0 has not joined within 0 s"):
-        meet(store, 1, WORLD, seconds=0.2)  # the call there is of one who is gone
+        agree_on_name(store, 1, WORLD, seconds=0.2)  # the call in the store is of a process that has ended
     with pytest.raises(RankLostError, match=r"rank 0: rank 1 has not joined"):
-        meet(store, 0, WORLD, seconds=0.2)
+        agree_on_name(store, 0, WORLD, seconds=0.2)
 
 
-def test_who_is_silent_for_too_long_is_named() -> None:
+def test_silent_process_is_reported() -> None:
     store = HashStore()
-    here, gone = RankMessages(store, 0, 2, timeout=1.0), RankMessages(store, 1, 2)
-    gone.close()  # it lives no more
+    local, silent = RankMessages(store, 0, 2, timeout=1.0), RankMessages(store, 1, 2)
+    silent.close()  # stops its heartbeats
     try:
         with pytest.raises(RankLostError, match=r"rank 1 \(process \d+ on host .*\) has not been heard of"):
-            here.gather("")
+            local.gather("")
     finally:
-        here.close()
+        local.close()
 
 
-def test_who_never_comes_is_named() -> None:
-    here = RankMessages(HashStore(), 0, 2, timeout=0.6)
+def test_missing_process_is_reported() -> None:
+    local = RankMessages(HashStore(), 0, 2, timeout=0.6)
     try:
         with pytest.raises(RankLostError, match="rank 1, which never joined, has not been heard of"):
-            here.gather("")
+            local.gather("")
     finally:
-        here.close()
+        local.close()
 
 
-def test_who_is_asked_to_end_waits_no_longer_for_the_dead() -> None:
+def test_stopping_process_does_not_wait_for_silent_ones() -> None:
     store = HashStore()
-    here, gone = RankMessages(store, 1, 2), RankMessages(store, 0, 2)
-    gone.close()
-    here.hurried = lambda: True
-    begun = time.monotonic()
+    local, silent = RankMessages(store, 1, 2), RankMessages(store, 0, 2)
+    silent.close()
+    local.is_stopping = lambda: True
+    start = time.monotonic()
     try:
         with pytest.raises(RankLostError):
-            here.receive()
-        assert time.monotonic() - begun < 30
+            local.receive()
+        assert time.monotonic() - start < 30
     finally:
-        here.close()
+        local.close()
 
 
-def test_a_connection_that_breaks_is_told_by_one_as_who_has_ended() -> None:
+def test_broken_connection_is_reported_once_with_the_ended_process() -> None:
     store = HashStore()
-    notices = [RankMessages(store, rank, 3) for rank in range(3)]
-    notices[1].close()
+    messages = [RankMessages(store, rank, 3) for rank in range(3)]
+    messages[1].close()
     with ThreadPoolExecutor(2) as pool:
-        errors = list(pool.map(lambda rank: notices[rank].lost(False), (0, 2)))
-    told = [error for error in errors if isinstance(error, RankLostError)]
-    assert len(told) == 1 and "rank 1 (process" in str(told[0]) and "was lost" in str(told[0])
-    notices[2].fail()
-    assert isinstance(notices[0].lost(False), FailedElsewhereError)  # which has said why
-    for one in (notices[0], notices[2]):
-        one.close()
+        errors = list(pool.map(lambda rank: messages[rank].connection_error(False), (0, 2)))
+    reported = [error for error in errors if isinstance(error, RankLostError)]
+    assert len(reported) == 1 and "rank 1 (process" in str(reported[0]) and "was lost" in str(reported[0])
+    messages[2].fail()
+    assert isinstance(
+        messages[0].connection_error(False), FailedElsewhereError
+    )  # rank 2 has reported its error
+    for rank_messages in (messages[0], messages[2]):
+        rank_messages.close()
 
 
-def test_who_waits_learns_that_another_has_failed() -> None:
+def test_waiting_process_detects_failure_of_another() -> None:
     store = HashStore()
-    here, other = RankMessages(store, 0, 2), RankMessages(store, 1, 2)
+    local, other = RankMessages(store, 0, 2), RankMessages(store, 1, 2)
     threading.Timer(0.2, other.fail).start()
     with pytest.raises(FailedElsewhereError, match="rank 1 has failed"):
-        here.gather("")
-    here.close()
+        local.gather("")
+    local.close()
     other.close()
 
 
-def test_a_process_by_itself_talks_to_nobody(tmp_path: Path) -> None:
+def test_single_process_communicates_with_nobody(tmp_path: Path) -> None:
     with join_ranks({}) as ranks:
-        assert ranks is ALONE
+        assert ranks is SINGLE_PROCESS
     with join_ranks({"WORLD_SIZE": "1", "RANK": "0"}) as ranks:
-        assert ranks is ALONE
+        assert ranks is SINGLE_PROCESS
     tensor = torch.ones(3)
-    ALONE.add([tensor])
-    ALONE.broadcast([tensor])
-    assert tensor.tolist() == [1, 1, 1] and ALONE.exchange([1, 2]) == [[1, 2]] and ALONE.gather("a") == ["a"]
-    assert ALONE.lead(lambda: 1) == ALONE.agree(lambda: 1) == ALONE.in_turn(lambda: 1) == 1
-    check_shared_folder(ALONE, tmp_path)
+    SINGLE_PROCESS.add([tensor])
+    SINGLE_PROCESS.broadcast([tensor])
+    assert (
+        tensor.tolist() == [1, 1, 1]
+        and SINGLE_PROCESS.exchange([1, 2]) == [[1, 2]]
+        and SINGLE_PROCESS.gather("a") == ["a"]
+    )
+    assert (
+        SINGLE_PROCESS.run_on_rank_0(lambda: 1)
+        == SINGLE_PROCESS.run_on_all(lambda: 1)
+        == SINGLE_PROCESS.run_rank_0_first(lambda: 1)
+        == 1
+    )
+    check_shared_folder(SINGLE_PROCESS, tmp_path)
 
 
-def test_no_store_is_an_error_that_names_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_store_error_names_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with (
         pytest.raises(RankLostError, match="start all processes with torchrun"),
@@ -208,36 +221,41 @@ def test_no_store_is_an_error_that_names_torchrun(monkeypatch: pytest.MonkeyPatc
         pass
 
 
-def test_processes_that_are_not_alike_are_named_with_what_differs(tmp_path: Path) -> None:
+def test_different_processes_are_reported_with_their_differences(tmp_path: Path) -> None:
     for name in ("train.tsv", "dev.tsv"):
         (tmp_path / name).write_text("a\tb\n")
     data = {"train": [str(tmp_path / "train.tsv")], "dev": [str(tmp_path / "dev.tsv")]}
     settings = parse(Settings, {"run": str(tmp_path / "run"), "data": data}, "test")
     first = facts(settings, None)
-    compare([first, facts(settings, None), first], ALONE)
+    compare([first, facts(settings, None), first], SINGLE_PROCESS)
     (tmp_path / "train.tsv").write_text("a\tc\nd\te\n")
     with pytest.raises(
         SettingsError, match=r"rank 2 differs from rank 0: corpus .*train\.tsv: .*size"
-    ) as found:
-        compare([first, first, facts(settings, None)], ALONE)
-    assert "the same files" in str(found.value)
+    ) as error:
+        compare([first, first, facts(settings, None)], SINGLE_PROCESS)
+    assert "the same files" in str(error.value)
     with pytest.raises(SettingsError, match=r"rank 1 differs from rank 0: uwaga: 9\.9 there, uwaga"):
-        compare([first, {**first, "uwaga": "9.9"}], ALONE)
+        compare([first, {**first, "uwaga": "9.9"}], SINGLE_PROCESS)
     other = parse(Settings, {"run": "elsewhere", "data": data, "training": {"seed": 2}}, "test")
     with pytest.raises(
         SettingsError, match=r"setting run: elsewhere there, .*; setting training\.seed: 2 there, 1 here"
     ):
-        compare([first, {**first, **{k: v for k, v in facts(other, None).items() if "setting" in k}}], ALONE)
+        compare(
+            [first, {**first, **{k: v for k, v in facts(other, None).items() if "setting" in k}}],
+            SINGLE_PROCESS,
+        )
 
 
-def test_a_process_that_does_not_see_the_run_is_refused(
+def test_process_without_access_to_run_folder_is_rejected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("uwaga.training.consistency._SETTLED", 0.3)
+    monkeypatch.setattr("uwaga.training.consistency._VISIBILITY_SECONDS", 0.3)
     folders = [tmp_path / "a", tmp_path / "a", tmp_path / "b"]
     (tmp_path / "a").mkdir()
     with RunLock(tmp_path / "a"):
-        found = together(lambda ranks: check_shared_folder(ranks, folders[ranks.rank]))
-    assert isinstance(found[2], SettingsError) and "a file system that all machines share" in str(found[2])
-    assert "rank 2 (process" in str(found[2])
-    assert all(isinstance(error, FailedElsewhereError) for error in found[:2])
+        results = run_ranks(lambda ranks: check_shared_folder(ranks, folders[ranks.rank]))
+    assert isinstance(results[2], SettingsError) and "a file system that all machines share" in str(
+        results[2]
+    )
+    assert "rank 2 (process" in str(results[2])
+    assert all(isinstance(error, FailedElsewhereError) for error in results[:2])

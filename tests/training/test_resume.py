@@ -1,4 +1,4 @@
-"""Exact resume: a run killed at any moment ends with the same bits as one that never was."""
+"""Exact resume: a run killed at any moment is bit-identical to an uninterrupted one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uwaga.training.checkpoint import checkpoint_path, checkpoint_steps, newest_
 STEPS = 60
 
 
-def start(folder: Path, run: str) -> subprocess.Popen[bytes]:
+def start_training(folder: Path, run: str) -> subprocess.Popen[bytes]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "uwaga", "train", "settings.yaml", "--set", f"run={run}"]
     return subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE)
@@ -45,45 +45,45 @@ def wait_for_checkpoint(process: subprocess.Popen[bytes], run: Path, after: int)
 
 
 @pytest.mark.slow
-def test_three_kills_and_no_kill_end_with_the_same_bits(tmp_path: Path) -> None:
+def test_run_killed_three_times_is_bit_identical(tmp_path: Path) -> None:
     prepare(tmp_path)
-    whole = start(tmp_path, "whole")
-    _, errors = whole.communicate(timeout=120)
-    assert whole.returncode == 0, errors.decode()
+    uninterrupted = start_training(tmp_path, "whole")
+    _, errors = uninterrupted.communicate(timeout=120)
+    assert uninterrupted.returncode == 0, errors.decode()
 
-    draw = random.Random()
+    rng = random.Random()
     run = tmp_path / "killed"
     kills = 0
     for part in range(3):
-        process = start(tmp_path, "killed")
+        process = start_training(tmp_path, "killed")
         newest = checkpoint_steps(run / "checkpoints")
         wait_for_checkpoint(process, run, max(newest[-1] if newest else 0, 15 * part))
-        time.sleep(draw.uniform(0, 0.15))
+        time.sleep(rng.uniform(0, 0.15))
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             kills += 1
         process.communicate(timeout=60)
     assert kills == 3
-    process = start(tmp_path, "killed")
+    process = start_training(tmp_path, "killed")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors.decode()
     assert b"resuming from step" in errors
 
     assert checkpoint_steps(run / "checkpoints") == checkpoint_steps(tmp_path / "whole" / "checkpoints")
-    one, expected = read_checkpoint(checkpoint_path(tmp_path / "whole" / "checkpoints", STEPS))
-    two, found = read_checkpoint(checkpoint_path(run / "checkpoints", STEPS))
-    assert one == two
-    assert expected.keys() == found.keys()
+    expected_progress, expected = read_checkpoint(checkpoint_path(tmp_path / "whole" / "checkpoints", STEPS))
+    progress, actual = read_checkpoint(checkpoint_path(run / "checkpoints", STEPS))
+    assert expected_progress == progress
+    assert expected.keys() == actual.keys()
     for name, tensor in expected.items():
-        assert torch.equal(tensor, found[name]), name
+        assert torch.equal(tensor, actual[name]), name
     weights = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "killed")]
     assert weights[0] == weights[1]
 
 
-def test_ctrl_c_writes_a_checkpoint_and_says_so(tmp_path: Path) -> None:
+def test_ctrl_c_writes_checkpoint_and_reports_it(tmp_path: Path) -> None:
     prepare(tmp_path)
     run = tmp_path / "stopped"
-    process = start(tmp_path, "stopped")
+    process = start_training(tmp_path, "stopped")
     wait_for_checkpoint(process, run, 0)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""A run's report: what was logged is on the page, and nothing that was logged can break it."""
+"""The HTML report of a run: contents, and robustness against arbitrary logs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from html_page import HOSTILE, Page
+from html_page import HOSTILE_TEXTS, Page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy import toy_settings, write_reversal_corpus
@@ -36,12 +36,12 @@ def records(path: Path) -> list[dict[str, object]]:
     return [values for _, values in read_records(path)]
 
 
-def test_the_page_of_a_run_has_what_was_logged(run: Path) -> None:
+def test_page_contains_what_was_logged(run: Path) -> None:
     text = (run / REPORT).read_text(encoding="utf-8")
     assert text == run_page(run)
     page = Page(text)
-    for one in records(run / SAMPLES)[-1]["samples"]:
-        assert all(page.shows(value) for value in one.values())
+    for sample in records(run / SAMPLES)[-1]["samples"]:
+        assert all(page.shows(value) for value in sample.values())
     final = records(run / METRICS)[-1]
     assert final["part"] == "final"
     assert page.shows(f"{final['bleu']:.4g}") and page.shows(f"{final['loss']:.4g}")
@@ -56,17 +56,17 @@ def test_the_page_of_a_run_has_what_was_logged(run: Path) -> None:
     ]
 
 
-def test_each_validation_leaves_samples_of_the_same_sentences(run: Path) -> None:
-    found = records(run / SAMPLES)
-    assert [one["step"] for one in found if one["part"] == "dev"] == [10, 20]
-    assert {tuple(one["source"] for one in row["samples"]) for row in found} == {
-        tuple(one["source"] for one in found[0]["samples"])
+def test_validations_sample_the_same_sentences(run: Path) -> None:
+    samples = records(run / SAMPLES)
+    assert [record["step"] for record in samples if record["part"] == "dev"] == [10, 20]
+    assert {tuple(sample["source"] for sample in row["samples"]) for row in samples} == {
+        tuple(sample["source"] for sample in samples[0]["samples"])
     }
-    for row in found:
-        assert sum(one["sentences"] for one in row["by_length"]) == 10
+    for row in samples:
+        assert sum(group["sentences"] for group in row["by_length"]) == 10
 
 
-def test_samples_are_cut_back_where_a_run_goes_on_from(tmp_path: Path) -> None:
+def test_samples_are_truncated_on_resume(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path)
     train(toy_settings(tmp_path, steps=10, validate_every=5))
     before = records(tmp_path / "run" / SAMPLES)
@@ -76,20 +76,24 @@ def test_samples_are_cut_back_where_a_run_goes_on_from(tmp_path: Path) -> None:
     assert records(tmp_path / "run" / SAMPLES) == before
 
 
-def test_bleu_by_length_is_that_of_each_group() -> None:
+def test_bleu_by_length() -> None:
     pairs = [Pair("a " * count, (f"w{count} x y z " * 3,), count) for count in (1, 5, 6, 41, 60)]
     texts = [pair.references[0] if pair.line != 6 else "none of it" for pair in pairs]
-    found = scores_by_length(pairs, texts, "13a")
-    assert [(one.least, one.most, one.sentences) for one in found] == [(1, 5, 2), (6, 10, 1), (41, None, 2)]
+    scores = scores_by_length(pairs, texts, "13a")
+    assert [(score.min_words, score.max_words, score.sentences) for score in scores] == [
+        (1, 5, 2),
+        (6, 10, 1),
+        (41, None, 2),
+    ]
     expected = evaluate([texts[2]], [pairs[2].references], ("bleu",))["bleu"].value
-    assert [one.bleu for one in found] == pytest.approx([100.0, expected, 100.0])
-    assert [one.source for one in choose_samples(pairs[:2], texts[:2])] == ["a ", "a " * 5]
+    assert [score.bleu for score in scores] == pytest.approx([100.0, expected, 100.0])
+    assert [sample.source for sample in choose_samples(pairs[:2], texts[:2])] == ["a ", "a " * 5]
 
 
-VALUE = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(width=32) | HOSTILE
+VALUE = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.floats(width=32) | HOSTILE_TEXTS
 ROW = st.dictionaries(st.sampled_from(["source", "translation", "reference", "least", "most", "bleu"]), VALUE)
 RECORD = st.fixed_dictionaries(
-    {"part": st.sampled_from(["train", "dev", "final"]) | HOSTILE, "step": st.integers(0, 10**9)},
+    {"part": st.sampled_from(["train", "dev", "final"]) | HOSTILE_TEXTS, "step": st.integers(0, 10**9)},
     optional={
         "loss": st.floats(0, 100, width=32) | st.just(float("nan")),
         "bleu": VALUE,
@@ -100,9 +104,9 @@ RECORD = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(RECORD, min_size=1, max_size=6), HOSTILE, HOSTILE)
+@given(st.lists(RECORD, min_size=1, max_size=6), HOSTILE_TEXTS, HOSTILE_TEXTS)
 @settings(deadline=None, max_examples=50)
-def test_no_log_breaks_the_page(tmp_path_factory, rows, fault, text):
+def test_arbitrary_logs_do_not_break_the_page(tmp_path_factory, rows, fault, text):
     run = tmp_path_factory.mktemp("run")
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     for name in (METRICS, SAMPLES):
@@ -127,7 +131,7 @@ def test_no_log_breaks_the_page(tmp_path_factory, rows, fault, text):
         '{"step": 1, "part": "train", "loss": 1e308}\n{"step": 2, "part": "train", "loss": -1e308}',
     ],
 )
-def test_records_that_nobody_wrote_do_not_break_the_page(tmp_path: Path, line: str) -> None:
+def test_malformed_records_do_not_break_the_page(tmp_path: Path, line: str) -> None:
     (tmp_path / METRICS).write_text(f'{line}\n{{"step": 3, "part": "train", "loss": 2.0}}\n')
     (tmp_path / SAMPLES).write_text(line)
     (tmp_path / "data/train").mkdir(parents=True)
@@ -135,7 +139,7 @@ def test_records_that_nobody_wrote_do_not_break_the_page(tmp_path: Path, line: s
     assert Page(run_page(tmp_path)).shows("3 updates.")
 
 
-def test_pipes_in_a_run_are_not_waited_for(tmp_path: Path) -> None:
+def test_pipes_in_a_run_do_not_block(tmp_path: Path) -> None:
     (tmp_path / METRICS).write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
     (tmp_path / "data/train").mkdir(parents=True)
     for name in (SAMPLES, "settings.yaml", "data/train/store.json"):
@@ -143,15 +147,15 @@ def test_pipes_in_a_run_are_not_waited_for(tmp_path: Path) -> None:
     assert "Loss per target token" in run_page(tmp_path)
 
 
-def test_the_files_of_a_run_are_not_written_over(tmp_path: Path) -> None:
+def test_files_of_a_run_are_not_overwritten(tmp_path: Path) -> None:
     log = tmp_path / METRICS
     log.write_text('{"step": 3, "part": "train", "loss": 2.0}\n')
-    done = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(log)])
-    assert done.exit_code == 1 and "is a file of the run" in done.output
+    result = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(log)])
+    assert result.exit_code == 1 and "is a file of the run" in result.output
     assert log.read_text().startswith('{"step": 3')
 
 
-def test_what_is_no_run_is_told(tmp_path: Path) -> None:
+def test_folder_without_run_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
         run_page(tmp_path / "none")
     (tmp_path / METRICS).write_text("cut sho")
@@ -159,9 +163,9 @@ def test_what_is_no_run_is_told(tmp_path: Path) -> None:
         run_page(tmp_path)
 
 
-def test_the_command(run: Path, tmp_path: Path) -> None:
+def test_report_command(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    done = CliRunner().invoke(app, ["report", str(run), "-o", str(out)])
-    assert done.exit_code == 0 and out.read_text() == run_page(run)
-    done = CliRunner().invoke(app, ["report", str(tmp_path / "none")])
-    assert done.exit_code == 1 and "no such folder" in done.output
+    result = CliRunner().invoke(app, ["report", str(run), "-o", str(out)])
+    assert result.exit_code == 0 and out.read_text() == run_page(run)
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "none")])
+    assert result.exit_code == 1 and "no such folder" in result.output

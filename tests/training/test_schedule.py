@@ -15,15 +15,15 @@ from uwaga.training.optimiser import learning_rate
     warmup=st.integers(0, 50),
     steps=st.integers(51, 500),
 )
-def test_rises_to_the_peak_and_never_above(kind: str, warmup: int, steps: int) -> None:
+def test_rate_rises_to_the_peak_and_falls(kind: str, warmup: int, steps: int) -> None:
     settings = ScheduleSettings(kind=kind, peak=0.5, warmup=warmup, floor=0.01)
     rates = [learning_rate(settings, step, steps) for step in range(1, steps + 1)]
     assert all(0 < rate <= 0.5 + 1e-12 for rate in rates)
     if warmup > 1:
         assert math.isclose(rates[warmup - 1], 0.5)
         assert all(a < b for a, b in pairwise(rates[:warmup]))
-    after = rates[max(warmup, 1) - 1 :]
-    assert all(a >= b for a, b in pairwise(after))
+    decay = rates[max(warmup, 1) - 1 :]
+    assert all(a >= b for a, b in pairwise(decay))
     if kind in ("cosine", "linear"):
         assert math.isclose(rates[-1], 0.01)
 

@@ -1,4 +1,4 @@
-"""recipes/tiny-student.yaml: it learns, and a run that was stopped goes on to the same bits."""
+"""recipes/tiny-student.yaml: learning, and exact resume."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from uwaga.training.train import train
 RECIPE = load_settings(Path(__file__).resolve().parents[2] / "recipes" / "tiny-student.yaml")
 
 
-def recipe(folder: Path, run: str, steps: int) -> Settings:
-    """The recipe on a corpus that a test has time for: the same model and training, other amounts."""
+def recipe_settings(folder: Path, run: str, steps: int) -> Settings:
+    """Return the recipe for a small corpus: the same model and training, but fewer steps."""
     values = RECIPE.model_dump(mode="json")
     small = toy_values(folder)
     amounts = {
@@ -36,7 +36,7 @@ def recipe(folder: Path, run: str, steps: int) -> Settings:
     )
 
 
-def test_the_recipe_is_its_preset_in_the_shape_of_firefox_tiny_models() -> None:
+def test_recipe_has_the_shape_of_firefox_tiny_models() -> None:
     assert RECIPE.model == MODEL_PRESETS["tiny-student"]()
     assert isinstance(RECIPE.model, TransformerSettings)
     shape = (RECIPE.model.encoder_layers, RECIPE.model.decoder_layers)
@@ -50,17 +50,17 @@ def test_the_recipe_is_its_preset_in_the_shape_of_firefox_tiny_models() -> None:
 
 
 @pytest.mark.slow
-def test_M26_the_recipe_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+def test_M26_resumed_recipe_is_bit_identical(tmp_path: Path) -> None:
     write_reversal_corpus(tmp_path, pairs=60)
-    train(recipe(tmp_path, "whole", 4))
-    train(recipe(tmp_path, "stopped", 2))
-    train(recipe(tmp_path, "stopped", 4))
-    found = [
+    train(recipe_settings(tmp_path, "whole", 4))
+    train(recipe_settings(tmp_path, "stopped", 2))
+    train(recipe_settings(tmp_path, "stopped", 4))
+    checkpoints = [
         read_checkpoint(checkpoint_path(tmp_path / run / "checkpoints", 4))[1] for run in ("whole", "stopped")
     ]
-    assert found[0].keys() == found[1].keys()
-    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
-    assert any(name.endswith("decoder.1.ssru.forget.bias") for name in found[0])
+    assert checkpoints[0].keys() == checkpoints[1].keys()
+    assert all(torch.equal(checkpoints[0][name], checkpoints[1][name]) for name in checkpoints[0])
+    assert any(name.endswith("decoder.1.ssru.forget.bias") for name in checkpoints[0])
     average_run(tmp_path / "whole", tmp_path / "mean", 2)
     for folder in (tmp_path / "whole" / "model", tmp_path / "mean"):
         assert load_file(folder / "model.safetensors")["decoder.0.ssru.input.weight"].dtype == torch.float16
@@ -72,7 +72,7 @@ def test_M26_the_recipe_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     ("kind", "precision"), [("ssru", "float32"), ("ssru", "bfloat16"), ("aan", "float32")]
 )
 def test_M26_M35_learn_to_reverse(tmp_path: Path, kind: str, precision: str) -> None:
-    write_reversal_corpus(tmp_path, pairs=2000, longest=4)
+    write_reversal_corpus(tmp_path, pairs=2000, max_length=4)
     values = toy_values(
         tmp_path,
         steps=600,
@@ -90,5 +90,7 @@ def test_M26_M35_learn_to_reverse(tmp_path: Path, kind: str, precision: str) -> 
     assert model is not None
     translator = uwaga.load(model, engine="torch", device="cpu")
     pairs = [line.split("\t") for line in (tmp_path / "dev.tsv").read_text().splitlines()]
-    found = translator.translate([source for source, _ in pairs], beam=2)
-    assert sum(one.text == target for one, (_, target) in zip(found, pairs, strict=True)) > 0.8 * len(pairs)
+    translations = translator.translate([source for source, _ in pairs], beam=2)
+    assert sum(
+        translation.text == target for translation, (_, target) in zip(translations, pairs, strict=True)
+    ) > 0.8 * len(pairs)

@@ -1,4 +1,4 @@
-"""The trainer: it learns, averages, accumulates, stops early and refuses bad input."""
+"""Training: learning, averaging, accumulation, early stopping, and errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def metrics(settings: Settings) -> list[dict[str, float]]:
 
 
 def test_learns_to_reverse(tmp_path: Path) -> None:
-    write_reversal_corpus(tmp_path, pairs=2000, longest=5)
+    write_reversal_corpus(tmp_path, pairs=2000, max_length=5)
     values = toy_values(
         tmp_path,
         steps=420,
@@ -65,7 +65,7 @@ def test_learns_to_reverse(tmp_path: Path) -> None:
     assert (model / "model.safetensors").exists() and "| dev bleu |" in (model / "card.md").read_text()
 
 
-def test_bfloat16_learns_as_float32_does(folder: Path) -> None:
+def test_bfloat16_learns_like_float32(folder: Path) -> None:
     losses = {}
     for precision in ("float32", "bfloat16"):
         shutil.rmtree(folder / "run", ignore_errors=True)
@@ -76,7 +76,7 @@ def test_bfloat16_learns_as_float32_does(folder: Path) -> None:
 
 
 @pytest.mark.numerical
-def test_batches_of_an_update_and_their_parts_add_up(folder: Path) -> None:
+def test_gradients_of_batches_and_parts_add_up(folder: Path) -> None:
     settings = toy_settings(folder)
     corpora = prepare_corpora(settings, lambda text: None)
     batches = [corpora.train.batch(0, index) for index in range(2)]
@@ -87,21 +87,23 @@ def test_batches_of_an_update_and_their_parts_add_up(folder: Path) -> None:
         model = Transformer(settings.model, corpora.target.symbols, corpora.source.size, corpora.target.size)
         training = settings.training.model_copy(update={"threads": threads})
         updater = Updater(model.eval(), make_optimiser(model, training), training)  # no dropout
-        seen: list[torch.Tensor] = []
-        updater.optimiser.register_step_pre_hook(lambda *_: seen.extend(p.grad for p in updater.parameters))
+        collected: list[torch.Tensor] = []
+        updater.optimiser.register_step_pre_hook(
+            lambda *_: collected.extend(p.grad for p in updater.parameters)
+        )
         updater.update(group, 1)
         updater.close()
-        return seen
+        return collected
 
     shares = [batch.tokens / total for batch in batches]
-    apart = [gradients([batch], 1) for batch in batches]
-    expected = [shares[0] * one + shares[1] * two for one, two in zip(*apart, strict=True)]
+    separate = [gradients([batch], 1) for batch in batches]
+    expected = [shares[0] * first + shares[1] * second for first, second in zip(*separate, strict=True)]
     for threads in (1, 2, 5):  # five parts of two batches
-        for found, wanted in zip(gradients(batches, threads), expected, strict=True):
-            torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-4)
+        for actual, gradient in zip(gradients(batches, threads), expected, strict=True):
+            torch.testing.assert_close(actual, gradient, atol=1e-6, rtol=1e-4)
 
 
-def test_the_threads_of_an_update_do_not_race(folder: Path) -> None:
+def test_update_threads_are_deterministic(folder: Path) -> None:
     settings = toy_settings(folder, threads=3)
     corpora = prepare_corpora(settings, lambda text: None)
     weights = []
@@ -113,8 +115,8 @@ def test_the_threads_of_an_update_do_not_race(folder: Path) -> None:
             updater.update([corpora.train.batch(0, step), corpora.train.batch(1, step)], step)
         updater.close()
         weights.append([p.detach() for p in model.parameters()])
-    for one, two in zip(*weights, strict=True):
-        assert torch.equal(one, two)
+    for first, second in zip(*weights, strict=True):
+        assert torch.equal(first, second)
 
 
 def test_early_stopping_and_kept_checkpoints(folder: Path) -> None:
@@ -138,7 +140,7 @@ def test_early_stopping_and_kept_checkpoints(folder: Path) -> None:
     assert set(progress.best) == set(sorted(scores, key=lambda step: -scores[step])[:2])
 
 
-def test_without_averaging_the_best_checkpoint_becomes_the_model(folder: Path) -> None:
+def test_best_checkpoint_becomes_the_model_without_averaging(folder: Path) -> None:
     settings = toy_settings(folder, steps=20, validate_every=5, average=0)
     model = train(settings)
     assert model is not None
@@ -164,16 +166,16 @@ def test_average_is_the_mean(tmp_path: Path) -> None:
         average_checkpoints([])
 
 
-@pytest.mark.parametrize("harm", ["truncate", "flip", "replace", "missing"])
-def test_damaged_checkpoints_are_refused(tmp_path: Path, harm: str) -> None:
+@pytest.mark.parametrize("damage", ["truncate", "flip", "replace", "missing"])
+def test_damaged_checkpoints_are_rejected(tmp_path: Path, damage: str) -> None:
     path = write_checkpoint(tmp_path, Progress(step=3), {"model.w": torch.randn(50)})
     content = bytearray(path.read_bytes())
-    if harm == "truncate":
+    if damage == "truncate":
         path.write_bytes(content[:-20])
-    elif harm == "flip":
+    elif damage == "flip":
         content[-20] ^= 1
         path.write_bytes(content)
-    elif harm == "replace":
+    elif damage == "replace":
         path.write_bytes(b"\x80\x04not a checkpoint")
     else:
         Path(path).unlink()
@@ -181,38 +183,34 @@ def test_damaged_checkpoints_are_refused(tmp_path: Path, harm: str) -> None:
         read_checkpoint(path)
 
 
-def test_full_disk_leaves_older_checkpoints_and_no_rubbish(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_leaves_only_older_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     older = write_checkpoint(tmp_path, Progress(step=1), {"model.w": torch.ones(3)})
 
-    def full(tensors: object, path: str, metadata: object) -> None:
+    def save_to_full_disk(tensors: object, path: str, metadata: object) -> None:
         Path(path).write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "save_file", full)
+    monkeypatch.setattr(checkpoint, "save_file", save_to_full_disk)
     with pytest.raises(CheckpointError, match=r"No space left.*free some space"):
         write_checkpoint(tmp_path, Progress(step=2), {"model.w": torch.ones(3)})
     assert list(tmp_path.iterdir()) == [older]
     read_checkpoint(older)
 
 
-def test_I11_1_a_file_that_somebody_deletes_is_not_called_a_full_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_deleted_file_is_not_reported_as_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = checkpoint.save_file
 
-    def deleted(tensors: dict[str, torch.Tensor], path: str, metadata: dict[str, str]) -> None:
+    def save_and_delete(tensors: dict[str, torch.Tensor], path: str, metadata: dict[str, str]) -> None:
         write(tensors, path, metadata)
         Path(path).unlink()
 
-    monkeypatch.setattr(checkpoint, "save_file", deleted)
-    with pytest.raises(CheckpointError, match="deleted by another program") as found:
+    monkeypatch.setattr(checkpoint, "save_file", save_and_delete)
+    with pytest.raises(CheckpointError, match="deleted by another program") as error:
         write_checkpoint(tmp_path, Progress(step=2), {"model.w": torch.ones(3)})
-    assert "free some space" not in str(found.value)
+    assert "free some space" not in str(error.value)
 
 
-def test_bad_corpora_and_devices_are_named(folder: Path) -> None:
+def test_invalid_corpora_and_devices_are_reported(folder: Path) -> None:
     settings = toy_settings(folder)
     (folder / "train.tsv").unlink()
     with pytest.raises(DataError, match=r"train\.tsv"):
@@ -225,7 +223,7 @@ def test_bad_corpora_and_devices_are_named(folder: Path) -> None:
             train(toy_settings(folder, device="cuda"))
 
 
-def test_a_vocabulary_must_fit_the_checkpoint(folder: Path) -> None:
+def test_checkpoint_with_other_vocabulary_is_rejected(folder: Path) -> None:
     settings = toy_settings(folder, steps=5)
     train(settings)
     path = checkpoint_path(settings.run / "checkpoints", 5)
@@ -238,7 +236,7 @@ def test_a_vocabulary_must_fit_the_checkpoint(folder: Path) -> None:
         train(toy_settings(folder, steps=6))
 
 
-def test_weights_of_a_new_model_have_the_published_scale() -> None:
+def test_initial_weights_have_published_scale() -> None:
     settings = toy_settings(Path("x")).model
     torch.manual_seed(0)
     model = Transformer(settings, Symbols(2, 3, 0, 1), 5000, 5000)

@@ -9,25 +9,25 @@ import torch
 
 from uwaga.settings import TextSettings
 from uwaga.tokenizers.training import train_tokeniser
-from uwaga.training.initial_model import remapped
+from uwaga.training.initial_model import remap_rows
 
 
-def test_shared_pieces_keep_their_rows_and_new_ones_get_means(tmp_path: Path) -> None:
+def test_shared_pieces_keep_rows_and_new_pieces_get_means(tmp_path: Path) -> None:
     old = tiny.tokeniser()
     new = train_tokeniser(tiny.GERMAN * 2, TextSettings(kind="bpe", size=400), tmp_path / "new")
     table = torch.randn(old.size, 5)
-    rows = remapped(table, (old,), new)
+    rows = remap_rows(table, (old,), new)
     assert rows.shape == (new.size, 5)
-    known = {piece: number for number, piece in enumerate(old.pieces(range(old.size)))}
-    shared = made = 0
+    old_ids = {piece: number for number, piece in enumerate(old.pieces(range(old.size)))}
+    shared = averaged = 0
     for number, piece in enumerate(new.pieces(range(new.size))):
-        if piece in known:
+        if piece in old_ids:
             shared += 1
-            assert torch.equal(rows[number], table[known[piece]])
+            assert torch.equal(rows[number], table[old_ids[piece]])
             continue
         parts = old.encode_piece(piece)
-        assert "".join(old.pieces(parts)) == piece  # nothing is put before it
+        assert "".join(old.pieces(parts)) == piece  # no space is added
         torch.testing.assert_close(rows[number], table[parts].mean(0))
-        made += 1
-    assert shared > 100 and made > 20
-    assert torch.equal(remapped(table, (old,), old), table)
+        averaged += 1
+    assert shared > 100 and averaged > 20
+    assert torch.equal(remap_rows(table, (old,), old), table)

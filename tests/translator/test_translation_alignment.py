@@ -16,7 +16,7 @@ import uwaga
 from uwaga.alignment.words import split_words, word_spans
 from uwaga.engine import model as engine_model
 from uwaga.errors import DataError, SettingsError
-from uwaga.inspection.head_selection import head_errors, own_links
+from uwaga.inspection.head_selection import head_errors, aligner_links
 from uwaga.models.build import build_model
 from uwaga.models.ensemble import Ensemble
 from uwaga.results.translation import Translation
@@ -233,7 +233,7 @@ def test_the_head_that_agrees_with_the_links_is_found(bundled):
     found = head_errors(bundled["int8"], pairs, gold)
     # heads are compared by the largest weights alone, without the links of words that these leave out
     assert next(iter(found)) == wanted and found[wanted] < 0.1
-    assert len(own_links(pairs)) == len(pairs)
+    assert len(aligner_links(pairs)) == len(pairs)
     for wrong, links, message in (([], None, "no pair"), (pairs, gold[:1], "8 pairs but links for 1")):
         with pytest.raises(DataError, match=message):
             head_errors(bundled["int8"], wrong, links)

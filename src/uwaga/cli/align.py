@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from uwaga.cli import options as the
-from uwaga.cli.lines import Files, file_chunks, lines_out, pairs_of
+from uwaga.cli import options
+from uwaga.cli.lines import Files, file_chunks, open_output, read_pairs
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.settings.load_options import LoadOptions
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from uwaga.settings import AlignmentHead
     from uwaga.translator import Translator
 
-MOST_PAIRS = 3000
-MOST_LEARNED = 200_000
-"""Most pairs to select a head with; more make no difference."""
+MAX_PAIRS = 3000
+MAX_LEARNED_PAIRS = 200_000
+"""Maximum number of pairs to select a head with, and to train the aligner on; more make no difference."""
 Pair = tuple[str, str]
 
 
@@ -33,7 +33,7 @@ Model = Annotated[
     str | None,
     typer.Option("--model", "-m", help="Model that aligns; default: the bundled model."),
 ]
-Both = Annotated[
+ReverseModel = Annotated[
     str | None,
     typer.Option(
         help="Model of the opposite direction: symmetrise the two alignments (grow-diag-final-and)."
@@ -76,10 +76,10 @@ Load = Annotated[LoadOptions, Group(LoadOptions, without=("shortlist", "draft"))
 def align(
     files: Files = None,
     model: Model = None,
-    both: Both = None,
+    both: ReverseModel = None,
     aligner: Aligner = False,
     words: Words = "words",
-    output: the.Output = None,
+    output: options.Output = None,
     choose: Choose = False,
     gold: Gold = None,
     *,
@@ -107,9 +107,9 @@ def align(
 
         uwaga align --choose test.en test.de --gold test.gold -m models/ende    # with manual alignments
     """
-    _check(model, both, aligner, choose, gold)
+    _check_options(model, both, aligner, choose, gold)
     if aligner:
-        _by_aligner(files or [], words, output)
+        _align_with_aligner(files or [], words, output)
         return
     from uwaga.library.hub import find_model
     from uwaga.translator import Translator
@@ -117,16 +117,18 @@ def align(
 
     name = model or named_by(load.adapter, None)
     if choose:
-        _check_own(find_model(name))
+        _check_writable(find_model(name))
     translator = Translator(load_named(name, load))
     if choose:
-        _choose(translator, name, files or [], gold, words)
+        _choose_head(translator, name, files or [], gold, words)
     else:
-        _by_models(translator, both, load, files or [], words, output)
+        _align_with_models(translator, both, load, files or [], words, output)
 
 
-def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gold: Path | None) -> None:
-    """Refuse options that cannot be combined."""
+def _check_options(
+    model: str | None, both: str | None, aligner: bool, choose: bool, gold: Path | None
+) -> None:
+    """Reject options that cannot be combined."""
     if aligner and (model is not None or both is not None or choose):
         raise SettingsError("--aligner learns from the pairs alone: leave out --model, --both and --choose")
     if choose and both is not None:
@@ -137,21 +139,21 @@ def _check(model: str | None, both: str | None, aligner: bool, choose: bool, gol
         raise SettingsError("--gold needs --choose; to score alignments use `uwaga evaluate`")
 
 
-def _check_own(place: Path) -> None:
-    """Check that the choice of a head can be stored with a model."""
+def _check_writable(folder: Path) -> None:
+    """Check that the chosen head can be stored in a model folder."""
     from uwaga.checkpoints.formats.uwaga.names import BUNDLED
 
-    if place.resolve() == BUNDLED.resolve():
+    if folder.resolve() == BUNDLED.resolve():
         raise SettingsError(
             "--choose stores the head in the model's folder, and the bundled model belongs to the installed "
             'package: name your own with --model, or a copy: cp -r "$(uwaga models path bundled)" my-model'
         )
 
 
-def _by_models(
+def _align_with_models(
     translator: Translator,
     both: str | None,
-    wanted: LoadOptions,
+    load: LoadOptions,
     files: list[Path],
     words: Units,
     output: Path | None,
@@ -163,79 +165,85 @@ def _by_models(
 
     reverse = None
     if both is not None:
-        reversed_load = replace(wanted, source=wanted.target, target=wanted.source, adapter=None)
+        reversed_load = replace(load, source=load.target, target=load.source, adapter=None)
         reverse = Translator(load_named(both, reversed_load))
-    with lines_out(output) as write, meter(files[0] if files else None, "aligning") as advance:
-        for chunk, pairs in pairs_of(files):
-            made = translator.align(pairs, words=words, first=chunk.first)
-            links = [frozenset(one.links) for one in made]
+    with open_output(output) as write, meter(files[0] if files else None, "aligning") as advance:
+        for chunk, pairs in read_pairs(files):
+            alignments = translator.align(pairs, words=words, first=chunk.first)
+            links = [frozenset(alignment.links) for alignment in alignments]
             if reverse is not None:
-                swapped = [(there, here) for here, there in pairs]
-                back = reverse.align(swapped, words=words, first=chunk.first)
-                others = [frozenset((here, there) for there, here in one.links) for one in back]
-                links = [grow_diagonal(one, other) for one, other in zip(links, others, strict=True)]
-            write("".join(_moses(one) + "\n" for one in links))
+                swapped = [(target, source) for source, target in pairs]
+                reverse_alignments = reverse.align(swapped, words=words, first=chunk.first)
+                reverse_links = [
+                    frozenset((source, target) for target, source in alignment.links)
+                    for alignment in reverse_alignments
+                ]
+                links = [
+                    grow_diagonal(forward, backward)
+                    for forward, backward in zip(links, reverse_links, strict=True)
+                ]
+            write("".join(_moses_line(pair_links) + "\n" for pair_links in links))
             advance(chunk)
 
 
-def _by_aligner(files: list[Path], words: Units, output: Path | None) -> None:
+def _align_with_aligner(files: list[Path], words: Units, output: Path | None) -> None:
     from uwaga.alignment import align_corpus
     from uwaga.alignment.words import split_words
 
     pairs = _all_pairs(files)
-    sides = [[split_words(pair[side], words) for pair in pairs] for side in (0, 1)]
-    links = align_corpus(sides[0], sides[1])
-    with lines_out(output) as write:
-        write("".join(_moses(one) + "\n" for one in links))
+    tokens = [[split_words(pair[side], words) for pair in pairs] for side in (0, 1)]
+    links = align_corpus(tokens[0], tokens[1])
+    with open_output(output) as write:
+        write("".join(_moses_line(pair_links) + "\n" for pair_links in links))
 
 
-def _choose(
+def _choose_head(
     translator: Translator, name: str | None, files: list[Path], gold: Path | None, words: Units
 ) -> None:
-    """Measure every head, print the errors, and store the best with the model."""
+    """Measure every head, print the error rates, and store the best head in the model folder."""
     from uwaga.checkpoints.alignment_head import write_head
-    from uwaga.cli.meter import counter
-    from uwaga.evaluation.alignment_error import check_pairs, chosen_lines, read_gold
-    from uwaga.inspection.head_selection import FEWEST, choose_links, head_errors, known_links
+    from uwaga.cli.meter import count_meter
+    from uwaga.evaluation.alignment_error import check_pairs, read_gold, select_lines
+    from uwaga.inspection.head_selection import MIN_PAIRS, combine_heads, head_errors, training_links
     from uwaga.library.hub import find_model
 
     pairs = list(_pairs_or_translated(translator, files))
-    others = pairs
+    unlabelled = pairs
     links: list[tuple[Links, Links]] = []
     if gold is not None:
-        made = read_gold(gold)
-        if any(one.checksum for one in made):
-            check_pairs(made, [here for here, _ in pairs], [there for _, there in pairs])
-        by_hand = {one.line for one in made}
-        others = [pair for line, pair in enumerate(pairs, start=1) if line not in by_hand]
-        pairs = chosen_lines(pairs, made, str(files[0]) if files else "the input")
-        links = [(one.sure, one.possible) for one in made]
-    learned = gold is None or len(others) >= FEWEST
-    examples, known, lexicon = pairs, links, None
+        alignments = read_gold(gold)
+        if any(alignment.checksum for alignment in alignments):
+            check_pairs(alignments, [source for source, _ in pairs], [target for _, target in pairs])
+        labelled_lines = {alignment.line for alignment in alignments}
+        unlabelled = [pair for line, pair in enumerate(pairs, start=1) if line not in labelled_lines]
+        pairs = select_lines(pairs, alignments, str(files[0]) if files else "the input")
+        links = [(alignment.sure, alignment.possible) for alignment in alignments]
+    learned = gold is None or len(unlabelled) >= MIN_PAIRS
+    examples, reference_links, lexicon = pairs, links, None
     if learned:
-        examples, known, lexicon = known_links(others[:MOST_LEARNED], MOST_PAIRS, words)
+        examples, reference_links, lexicon = training_links(unlabelled[:MAX_LEARNED_PAIRS], MAX_PAIRS, words)
     if gold is None:
-        pairs, links = examples, known
-    done = 0
-    with counter(len(pairs), "aligning") as show:
+        pairs, links = examples, reference_links
+    count = 0
+    with count_meter(len(pairs), "aligning") as update:
 
-        def advance(more: int) -> None:
-            nonlocal done
-            done += more
-            show(done)
+        def advance(pairs_aligned: int) -> None:
+            nonlocal count
+            count += pairs_aligned
+            update(count)
 
         errors = head_errors(translator, pairs, links, words, advance)
-    best = choose_links(translator, errors, examples, known, words, lexicon, again=learned)
+    best = combine_heads(translator, errors, examples, reference_links, words, lexicon, again=learned)
     error = next(iter(errors.values()))
     against = f"{gold}" if gold is not None else "uwaga's own aligner"
     typer.echo(f"alignment error rate of each head against {against}, {len(pairs)} pairs:\n")
-    _show(errors)
-    place = write_head(Path(find_model(name)), best)
-    typer.echo(f"\nchosen: {best}, error {error:.3f} on its own; stored in {place}")
+    _print_errors(errors)
+    path = write_head(Path(find_model(name)), best)
+    typer.echo(f"\nchosen: {best}, error {error:.3f} on its own; stored in {path}")
 
 
-def _show(errors: dict[AlignmentHead, float]) -> None:
-    """Print a line per head and a column per step; the best is marked."""
+def _print_errors(errors: dict[AlignmentHead, float]) -> None:
+    """Print one line per head and one column per step; mark the best."""
     best = next(iter(errors))
     table: dict[str, dict[str, str]] = {}
     for head, error in sorted(errors.items(), key=lambda item: (item[0].layer, item[0].head or 1 << 30)):
@@ -247,30 +255,30 @@ def _show(errors: dict[AlignmentHead, float]) -> None:
 
 
 def _pairs_or_translated(translator: Translator, files: list[Path]) -> Iterator[Pair]:
-    """Yield the pairs of the files, or the lines of a file without tabs with the model's translations."""
-    from uwaga.cli.meter import counter
+    """Yield the pairs of the files, or for a single file without tabs, its lines and their translations."""
+    from uwaga.cli.meter import count_meter
     from uwaga.translator import Request
 
     if len(files) == 1:
-        lines = [line for chunk in islice(file_chunks(files[0]), 2) for line in chunk.lines][:MOST_PAIRS]
+        lines = [line for chunk in islice(file_chunks(files[0]), 2) for line in chunk.lines][:MAX_PAIRS]
         if lines and not any("\t" in line for line in lines):
-            with counter(len(lines), "translating") as show:
-                # A pair is aligned in one piece: a line that is too long for that is left out.
+            with count_meter(len(lines), "translating") as update:
+                # Pairs are aligned unsplit: lines that are too long are left out.
                 requests = (Request(line, split="never", on_error="return") for line in lines)
-                for number, one in enumerate(translator.run(requests, window=64), start=1):
-                    show(number)
-                    if one.error is None:
-                        yield lines[number - 1], one.text
+                for number, translation in enumerate(translator.run(requests, window=64), start=1):
+                    update(number)
+                    if translation.error is None:
+                        yield lines[number - 1], translation.text
             return
     yield from _all_pairs(files)
 
 
 def _all_pairs(files: list[Path]) -> list[Pair]:
-    pairs = [pair for part in pairs_of(files) for pair in part.pairs]
+    pairs = [pair for part in read_pairs(files) for pair in part.pairs]
     if not pairs:
         raise DataError("nothing to align: the input has no pairs")
     return pairs
 
 
-def _moses(links: frozenset[tuple[int, int]] | Sequence[tuple[int, int]]) -> str:
+def _moses_line(links: frozenset[tuple[int, int]] | Sequence[tuple[int, int]]) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))

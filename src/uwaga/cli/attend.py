@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
 from uwaga.settings.load_options import LoadOptions
@@ -16,7 +16,7 @@ from uwaga.settings.load_options import LoadOptions
 if TYPE_CHECKING:
     from uwaga.inspection import Alignment, Selection
 
-BUNDLED = "bundled model"
+BUNDLED_TITLE = "bundled model"
 
 Text = Annotated[str, typer.Argument(help="Text to translate or to read.")]
 NamedModels = Annotated[
@@ -127,7 +127,9 @@ def attend(
     """
     from uwaga import inspection
 
-    models: dict[str, str | None] = dict(the.labelled(model, "--model")) if model else {BUNDLED: None}
+    models: dict[str, str | None] = (
+        dict(options.labelled(model, "--model")) if model else {BUNDLED_TITLE: None}
+    )
     if output is not None and as_json:
         raise SettingsError("--json prints and --output draws: leave out one of them")
     if output is not None:
@@ -136,17 +138,20 @@ def attend(
     if attribution is not None:
         if select is not None or load.dtype != "auto":
             raise SettingsError("--attribution cannot be combined with --kind, --layer, --head or --dtype")
-        found = explained(models, text, target, attribution, words, load)
+        matrices = attributions(models, text, target, attribution, words, load)
     else:
-        chosen: Any = {"select": select, "words": words, "device": load.device, "dtype": load.dtype}
-        chosen["threads"] = load.threads
-        found = inspection.align_systems(models, text, target, **chosen)
+        arguments: Any = {"select": select, "words": words, "device": load.device, "dtype": load.dtype}
+        arguments["threads"] = load.threads
+        matrices = inspection.align_systems(models, text, target, **arguments)
     if not model:
-        found = [replace(one, title=one.title.removeprefix(BUNDLED).removeprefix(": ")) for one in found]
-    show(found, output, as_json, multiples=select is not None)
+        matrices = [
+            replace(matrix, title=matrix.title.removeprefix(BUNDLED_TITLE).removeprefix(": "))
+            for matrix in matrices
+        ]
+    show_matrices(matrices, output, as_json, multiples=select is not None)
 
 
-def explained(
+def attributions(
     models: dict[str, str | None],
     text: str,
     target: str | None,
@@ -154,55 +159,57 @@ def explained(
     words: bool,
     load: LoadOptions,
 ) -> list[Alignment]:
-    """Return attention and attribution of each model."""
+    """Return the attention and attributions of each model."""
     from uwaga import inspection
     from uwaga.translator import Translator
 
-    found = []
-    for name, place in models.items():
-        translator = Translator.load(place, engine="torch", device=load.device, threads=load.threads)
-        found += inspection.contributions(translator, text, target, method, words=words, title=name)
-    return found
+    matrices = []
+    for name, path in models.items():
+        translator = Translator.load(path, engine="torch", device=load.device, threads=load.threads)
+        matrices += inspection.contributions(translator, text, target, method, words=words, title=name)
+    return matrices
 
 
-def show(found: list[Alignment], output: Path | None, as_json: bool, multiples: bool) -> None:
-    """Draw matrices to a file, or print them as JSON or heat maps."""
+def show_matrices(matrices: list[Alignment], output: Path | None, as_json: bool, multiples: bool) -> None:
+    """Draw matrices to a file, or print them as JSON or as heat maps."""
     from uwaga import inspection
 
     if output is not None:
         draw = inspection.draw_matrices if multiples else inspection.draw_alignments
-        inspection.save_figure(draw(found), output)
+        inspection.save_figure(draw(matrices), output)
         return
     if as_json:
-        typer.echo("\n".join(one.to_json() for one in found))
+        typer.echo("\n".join(matrix.to_json() for matrix in matrices))
         return
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.print(inspection.heat_maps(found, console.width), soft_wrap=True)
+    console.print(inspection.heat_maps(matrices, console.width), soft_wrap=True)
 
 
 def selection(kinds: list[str] | None, layers: list[str] | None, heads: list[str] | None) -> Selection | None:
-    """Return the selection by --kind, --layer and --head; None if none of them is given."""
+    """Return the matrices selected by --kind, --layer and --head, None without these options."""
     if not (kinds or layers or heads):
         return None
-    from uwaga.inspection import KINDS, Selection
+    from uwaga.inspection import ATTENTION_KINDS, Selection
 
-    for one in kinds or []:
-        if one not in KINDS:
-            raise SettingsError(f"--kind {one}: give {', '.join(KINDS[:-1])} or {KINDS[-1]}")
+    for kind in kinds or []:
+        if kind not in ATTENTION_KINDS:
+            raise SettingsError(
+                f"--kind {kind}: give {', '.join(ATTENTION_KINDS[:-1])} or {ATTENTION_KINDS[-1]}"
+            )
     return Selection(kinds or (), _numbers("--layer", layers, "last"), _numbers("--head", heads, "mean"))
 
 
-def _numbers(option: str, given: list[str] | None, word: str) -> Any:
-    """Parse numbers, or the single word that stands for some of them."""
-    if not given:
+def _numbers(option: str, values: list[str] | None, word: str) -> Any:
+    """Parse numbers, or a single word: ``all`` or the default."""
+    if not values:
         return word
-    for one in given:
-        if one in (word, "all"):
-            if len(given) > 1:
-                raise SettingsError(f"{option} {one} cannot be combined with another {option}")
-            return one
-        if not (one.isascii() and one.isdecimal() and int(one) > 0):
-            raise SettingsError(f"{option} {one}: give a number from 1, {word} or all")
-    return [int(one) for one in given]
+    for value in values:
+        if value in (word, "all"):
+            if len(values) > 1:
+                raise SettingsError(f"{option} {value} cannot be combined with another {option}")
+            return value
+        if not (value.isascii() and value.isdecimal() and int(value) > 0):
+            raise SettingsError(f"{option} {value}: give a number from 1, {word} or all")
+    return [int(value) for value in values]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
 from uwaga.settings.load_options import LoadOptions
@@ -46,11 +46,11 @@ Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "threads"))]
 @option_groups
 def heads(
     source: Sources,
-    reference: the.References,
+    reference: options.References,
     model: Model = None,
     kind: Kinds = None,
     limit: Limit = 100,
-    columns: the.Columns = "2-",
+    columns: options.Columns = "2-",
     output: Drawing = None,
     as_json: AsJson = False,
     *,
@@ -71,14 +71,14 @@ def heads(
         uwaga heads -s test.en -r test.de -m runs/ende/model --limit 500 --json > heads.json
     """
     from uwaga import inspection
-    from uwaga.cli.meter import counter
+    from uwaga.cli.meter import count_meter
     from uwaga.evaluation.files import read_test_set
     from uwaga.inspection.interventions import head_counts
     from uwaga.translator import Translator
 
     kinds: Any = kind or ["encoder", "decoder", "cross"]
     for name in kinds:
-        if name not in inspection.KINDS:
+        if name not in inspection.ATTENTION_KINDS:
             raise SettingsError(f"--kind {name}: give encoder, decoder or cross")
     if output is not None:
         inspection.check_drawing(output)
@@ -88,7 +88,7 @@ def heads(
     ]
     translator = Translator.load(model, device=load.device, threads=load.threads)
     total = sum(layers * heads for layers, heads in (head_counts(translator, name) for name in kinds))
-    with counter(total, "masking heads") as on_head:
+    with count_meter(total, "masking heads") as on_head:
         importance = inspection.measure_heads(translator, pairs[:limit], kinds, on_head)
     if output is not None:
         inspection.save_figure(inspection.draw_importance(importance), output)
@@ -99,7 +99,7 @@ def heads(
 
 
 def table(importance: HeadImportance) -> str:
-    """Return a table with a block of lines for each kind of attention."""
+    """Return a table with a block of rows for each kind of attention."""
     lines = [f"loss in nats per target token without each head, on {importance.pairs} pairs"]
     for kind, lost in importance.lost.items():
         lines += ["", f"{kind:<9}" + "".join(f"{f'head {head}':>9}" for head in range(1, lost.shape[1] + 1))]

@@ -1,4 +1,4 @@
-"""``uwaga lengths``: quality against the length of the source."""
+"""``uwaga lengths``: measure quality by the length of the source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
 from uwaga.settings.load_options import LoadOptions
@@ -16,7 +16,7 @@ from uwaga.settings.load_options import LoadOptions
 if TYPE_CHECKING:
     from uwaga.inspection import LengthTable
 
-TABLES = (".tsv", ".json")
+TABLE_SUFFIXES = (".tsv", ".json")
 
 Sources = Annotated[Path, typer.Option("--source", "-s", help="Source sentences, one per line.")]
 SystemFiles = Annotated[
@@ -73,10 +73,10 @@ Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "dtype", "thre
 @option_groups
 def lengths(
     source: Sources,
-    reference: the.References,
+    reference: options.References,
     system: SystemFiles = None,
     model: NamedModels = None,
-    columns: the.Columns = "2-",
+    columns: options.Columns = "2-",
     buckets: Buckets = 6,
     edges: Edges = None,
     tokenize: Tokenize = "13a",
@@ -109,14 +109,14 @@ def lengths(
     from uwaga.evaluation.files import read_aligned, read_test_set
     from uwaga.inspection import by_length
 
-    files, models = the.labelled(system or [], "--system"), the.labelled(model or [], "--model")
-    _check_together(files, models, table, output)
-    known = _read_earlier(earlier or [])
+    files, models = options.labelled(system or [], "--system"), options.labelled(model or [], "--model")
+    _check_options(files, models, table, output)
+    earlier_tables = _read_earlier(earlier or [])
     bounds = None if edges is None else _numbers(edges)
     sources, references = read_test_set(source, reference, columns)
     systems = {name: read_aligned(Path(path), str(source), len(sources)) for name, path in files.items()}
-    systems |= _translated(models, sources, beam, load)
-    found = by_length(
+    systems |= _translate(models, sources, beam, load)
+    results = by_length(
         sources,
         references,
         systems,
@@ -126,20 +126,22 @@ def lengths(
         lowercase=lowercase,
         samples=samples,
     )
-    _report(found, known, table, output, title)
+    _report(results, earlier_tables, table, output, title)
 
 
-def _check_together(
+def _check_options(
     files: Mapping[str, str], models: Mapping[str, str], table: Path | None, output: Path | None
 ) -> None:
     from uwaga.inspection import check_drawing
 
     if not files and not models:
         raise SettingsError("nothing to compare: give --system NAME=FILE or --model NAME=FOLDER")
-    if twice := files.keys() & models.keys():
-        raise SettingsError(f"two systems are named {min(twice)!r}; give them other names with NAME=PATH")
-    if table is not None and table.suffix.lower() not in TABLES:
-        raise SettingsError(f"{table}: the name of a table must end in one of {', '.join(TABLES)}")
+    if duplicates := files.keys() & models.keys():
+        raise SettingsError(
+            f"two systems are named {min(duplicates)!r}; give them other names with NAME=PATH"
+        )
+    if table is not None and table.suffix.lower() not in TABLE_SUFFIXES:
+        raise SettingsError(f"{table}: the name of a table must end in one of {', '.join(TABLE_SUFFIXES)}")
     if output is not None:
         check_drawing(output)
 
@@ -160,14 +162,14 @@ def _numbers(edges: str) -> list[int]:
         ) from None
 
 
-def _translated(
+def _translate(
     models: Mapping[str, str], sources: list[str], beam: int | None, load: LoadOptions
 ) -> dict[str, list[str]]:
     """Translate the sources with each model."""
-    from uwaga.cli.meter import counter
+    from uwaga.cli.meter import count_meter
     from uwaga.inspection import translate_systems
 
-    with counter(len(models) * len(sources), "translating") as advance:
+    with count_meter(len(models) * len(sources), "translating") as advance:
         return translate_systems(
             models,
             sources,
@@ -180,25 +182,25 @@ def _translated(
 
 
 def _report(
-    found: LengthTable,
-    known: Mapping[Path, LengthTable],
+    results: LengthTable,
+    earlier_tables: Mapping[Path, LengthTable],
     table: Path | None,
     output: Path | None,
     title: str,
 ) -> None:
-    """Write, draw and print the results together with the earlier ones."""
-    for path, one in known.items():
-        found = found.beside(one, str(path))
+    """Write, draw and print the results together with earlier results."""
+    for path, earlier in earlier_tables.items():
+        results = results.add_systems(earlier, str(path))
     if table is not None:
-        from uwaga.cli.lines import lines_out
+        from uwaga.cli.lines import open_output
 
-        with lines_out(table) as write:
-            write(found.tsv() if table.suffix.lower() == ".tsv" else found.json() + "\n")
+        with open_output(table) as write:
+            write(results.tsv() if table.suffix.lower() == ".tsv" else results.json() + "\n")
     if output is not None:
         from uwaga.inspection import draw_lengths, save_figure
 
-        save_figure(draw_lengths(found, title=title), output)
-    _print(found)
+        save_figure(draw_lengths(results, title=title), output)
+    _print(results)
 
 
 def _print(table: LengthTable) -> None:
@@ -207,16 +209,16 @@ def _print(table: LengthTable) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    shown = Table("source\ntokens", "\nlines", box=box.SIMPLE_HEAD)
+    output = Table("source\ntokens", "\nlines", box=box.SIMPLE_HEAD)
     for name in table.systems:
-        shown.add_column(f"{name}\nBLEU", justify="right")
-        shown.add_column("\nratio", justify="right")
+        output.add_column(f"{name}\nBLEU", justify="right")
+        output.add_column("\nratio", justify="right")
     for bucket in table.buckets:
         cells = []
         for cell in bucket.systems.values():
             interval = "" if cell.interval is None else f" ± {cell.interval:.1f}"
             cells += [f"{cell.bleu:.1f}{interval}", f"{cell.ratio:.2f}"]
-        shown.add_row(bucket.label, str(bucket.lines), *cells)
+        output.add_row(bucket.label, str(bucket.lines), *cells)
     console = Console(highlight=False)
-    console.print(shown)
+    console.print(output)
     console.print(table.signature, soft_wrap=True)

@@ -154,14 +154,14 @@ def _train(path: Path, changes: list[str]) -> Path | None:
     """Train with a settings file, in this process or in all processes that torchrun started."""
     settings = (
         None if _is_distributed() else _parsed_settings(path, changes)
-    )  # report mistakes before torch is imported, which takes seconds
+    )  # report mistakes before importing torch, which takes seconds
     with require_extra("train", "training"):
         from uwaga.training.ranks import join_ranks
         from uwaga.training.train import train as train_model
     try:
         with join_ranks() as ranks:
             return train_model(settings or ranks.run_on_all(lambda: _parsed_settings(path, changes)), ranks)
-    except FailedElsewhereError:  # it has reported the reason
+    except FailedElsewhereError:  # the failed process has reported the reason
         raise typer.Exit(USER_ERROR) from None
 
 

@@ -13,12 +13,12 @@ from uwaga.inspection.figures import (
 from uwaga.inspection.insight import Insight, look_inside
 from uwaga.inspection.interventions import HeadImportance, draw_importance, measure_heads
 from uwaga.inspection.lengths import Bucket, Cell, LengthTable, by_length, read_length_table
-from uwaga.inspection.matrices import KINDS, Alignment, Selection, align, matrices
+from uwaga.inspection.matrices import ATTENTION_KINDS, Alignment, Selection, align, matrices
 from uwaga.inspection.systems import align_systems, translate_systems
 from uwaga.inspection.trace import Trace, TracedTranslation, trace
 
 __all__ = [
-    "KINDS",
+    "ATTENTION_KINDS",
     "METHODS",
     "Alignment",
     "Bucket",

@@ -1,4 +1,4 @@
-"""Every number inside a translation: queries, keys, values, scores, weights, contexts, blocks, logits."""
+"""Internal arrays of a translation: queries, keys, values, scores, weights, contexts, blocks, logits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from uwaga.translator import Translator
 
 @dataclass(frozen=True, eq=False)
 class Insight:
-    """The arrays inside one translation.
+    """The internal arrays of a translation.
 
     ``source`` are the tokens that the encoder reads, with the end symbol; ``fed`` those that the decoder
-    reads, the start symbol first; ``predicted`` those that it is to predict, the end symbol last. ``arrays``
-    holds float32 arrays by the names of :mod:`uwaga.engine.insight`.
+    reads, starting with the start symbol; ``predicted`` those that it should predict, ending with the end
+    symbol. ``arrays`` maps the names of :mod:`uwaga.engine.insight` to float32 arrays.
     """
 
     source: tuple[str, ...]
@@ -38,18 +38,18 @@ def look_inside(
     names: Sequence[str] = (),
     max_bytes: int = MAX_BYTES,
 ) -> Insight:
-    """Return the arrays inside a translation.
+    """Return the internal arrays of a translation.
 
     Args:
         translator: a Transformer on the native engine, with or without interventions
             (:func:`uwaga.inspection.interventions.intervene`).
-        source: the text to translate, as one sentence.
-        target: the translation that the decoder is forced along; None for the model's own.
-        names: names of arrays, or their beginnings such as ``cross.2``; empty for all.
-        max_bytes: bound of the arrays' bytes.
+        source: text to translate, as one sentence.
+        target: translation that the decoder is forced to produce; None for the model's translation.
+        names: names of arrays, or prefixes such as ``cross.2``; empty for all.
+        max_bytes: maximum total size of the arrays in bytes.
 
     Raises:
-        SettingsError: the model is not a Transformer on the engine, has no array of a name, or the arrays
+        SettingsError: the model is not a Transformer on the engine, has no array with a name, or the arrays
             exceed ``max_bytes``.
         TextTooLongError: a side is longer than the model accepts.
     """
@@ -58,11 +58,11 @@ def look_inside(
         raise SettingsError("insight needs the native engine: load the model with engine='native'")
     if target is None:
         target = translator.translate(source, sample=False).text
-    [read], [predicted] = translator.pair_ids([(source, target)])
+    [source_ids], [predicted] = translator.pair_ids([(source, target)])
     start = translator.decoding.start
     fed = (decoder.symbols.start if start is None else start, *predicted[:-1])
-    arrays = decoder.insight(read, fed, names, max_bytes)
+    arrays = decoder.insight(source_ids, fed, names, max_bytes)
     pieces = translator.target.pieces
     return Insight(
-        tuple(translator.source.pieces(read)), tuple(pieces(fed)), tuple(pieces(predicted)), arrays
+        tuple(translator.source.pieces(source_ids)), tuple(pieces(fed)), tuple(pieces(predicted)), arrays
     )

@@ -31,7 +31,7 @@ class Effect:
     """The effect of interventions on a text.
 
     ``before`` and ``after`` are the translations without and with them; ``log_prob_before`` and
-    ``log_prob_after`` the log-probabilities of one target, the given one or ``before``.
+    ``log_prob_after`` are the log-probabilities of a target, by default of ``before``.
     """
 
     before: Translation
@@ -41,10 +41,10 @@ class Effect:
 
 
 def intervene(translator: Translator, *interventions: Intervention) -> Translator:
-    """Return a translator with edited attention, which shares its weights with the given one.
+    """Return a translator with edited attention; it shares the weights of the original.
 
     Raises:
-        SettingsError: the model is not a Transformer, or lacks what is edited.
+        SettingsError: the model is not a Transformer, or lacks the edited layers, heads or positions.
     """
     if isinstance(translator.decoder, NativeModel):
         return translator.with_decoder(translator.decoder.edited(*interventions))
@@ -53,11 +53,11 @@ def intervene(translator: Translator, *interventions: Intervention) -> Translato
     from uwaga.translator.loading import with_threads
     from uwaga.translator.score import parallel_scorer
 
-    given = (
+    original = (
         translator.decoder if isinstance(translator.decoder, DecoderOnly) else torch_transformer(translator)
     )
-    model = with_interventions(given, interventions)
-    if (threads := getattr(given, "threads", 0)) and isinstance(threads, int):
+    model = with_interventions(original, interventions)
+    if (threads := getattr(original, "threads", 0)) and isinstance(threads, int):
         with_threads(model, threads)
     return translator.with_decoder(cast(Decoder, model), parallel_scorer(model))
 
@@ -69,17 +69,17 @@ def compare(
 
     Args:
         translator: a Transformer.
-        text: the text to translate.
+        text: text to translate.
         interventions: edits, applied in order.
-        target: the target to score; None is the translation without interventions.
+        target: target to score; None for the translation without interventions.
 
     Raises:
-        SettingsError: as :func:`intervene`.
+        SettingsError: as for :func:`intervene`.
     """
-    changed = intervene(translator, *interventions)
-    before, after = translator.translate(text, sample=False), changed.translate(text, sample=False)
+    edited = intervene(translator, *interventions)
+    before, after = translator.translate(text, sample=False), edited.translate(text, sample=False)
     pair = [(text, before.text if target is None else target)]
-    return Effect(before, after, translator.score(pair)[0].log_prob, changed.score(pair)[0].log_prob)
+    return Effect(before, after, translator.score(pair)[0].log_prob, edited.score(pair)[0].log_prob)
 
 
 def head_counts(translator: Translator, kind: Kind) -> tuple[int, int]:
@@ -94,7 +94,7 @@ def head_counts(translator: Translator, kind: Kind) -> tuple[int, int]:
     )
     if isinstance(settings, RecurrentSettings):
         raise SettingsError("the model is recurrent; only a Transformer has heads")
-    sizes = Sizes.of(settings)
+    sizes = Sizes.from_settings(settings)
     if kind == "encoder":
         return sizes.encoder_layers, settings.heads
     return sizes.decoder_layers, sizes.decoder_heads
@@ -111,23 +111,23 @@ def head_importance(
     Args:
         translator: a Transformer.
         pairs: sources and targets to average over.
-        kind: the kind of attention: ``encoder``, ``decoder`` or ``cross``.
-        on_head: called after each head.
+        kind: kind of attention: ``encoder``, ``decoder`` or ``cross``.
+        on_head: function called after each head.
 
     Returns:
         (layers, heads) float32, in nats; negative if the model improves without the head.
 
     Raises:
-        SettingsError: as :func:`intervene`.
+        SettingsError: as for :func:`intervene`.
     """
     layers, heads = head_counts(translator, kind)
     if isinstance(translator.decoder, NativeModel):
-        translator = translator.with_decoder(translator.decoder.keeping_sources())
-    whole = _mean_log_prob(translator, pairs)
+        translator = translator.with_decoder(translator.decoder.caching_sources())
+    baseline = _mean_log_prob(translator, pairs)
     lost = np.zeros((layers, heads), dtype=np.float32)
     for layer, head in np.ndindex(layers, heads):
         masked = intervene(translator, Heads(kind, layer + 1, head + 1, "silent"))
-        lost[layer, head] = whole - _mean_log_prob(masked, pairs)
+        lost[layer, head] = baseline - _mean_log_prob(masked, pairs)
         on_head()
     return lost
 
@@ -153,24 +153,24 @@ def torch_transformer(translator: Translator) -> Transformer:
     return translator.decoder
 
 
-CELL = 0.5  # inches
-TITLE = 0.5
+CELL_INCHES = 0.5  # inches
+TITLE_INCHES = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class HeadImportance(JsonRecord):
     """The importance of each attention head.
 
-    ``lost`` holds, for each kind of attention, (layers, heads) float32: the nats of log-probability per
-    target token that are lost when the head is masked, negative if the model improves. ``pairs`` is the
-    number of sentence pairs.
+    ``lost`` maps each kind of attention to (layers, heads) float32: the nats of log-probability per target
+    token that are lost when the head is masked, negative if the model improves. ``pairs`` is the number of
+    sentence pairs.
     """
 
     lost: Mapping[str, Floats]
     pairs: int
 
     def to_dict(self) -> dict[str, object]:
-        """Return the importance as JSON values: per kind a list of layers, each a list of heads."""
+        """Return the importance as JSON values: for each kind, a list of layers, each a list of heads."""
         tables = {
             kind: [[json_number(x) for x in row] for row in table.tolist()]
             for kind, table in self.lost.items()
@@ -182,7 +182,7 @@ def measure_heads(
     translator: Translator,
     pairs: Sequence[tuple[str, str]],
     kinds: Sequence[Kind],
-    on_head: Callable[[int], None] = lambda done: None,
+    on_head: Callable[[int], None] = lambda count: None,
 ) -> HeadImportance:
     """Mask each head of a Transformer in turn and score known translations.
 
@@ -190,16 +190,16 @@ def measure_heads(
         translator: a Transformer.
         pairs: sources and targets.
         kinds: kinds of attention.
-        on_head: called with the number of heads done.
+        on_head: function called with the number of heads done so far.
 
     Raises:
         SettingsError: the model is not a Transformer, or there are no pairs.
     """
     if not pairs:
         raise SettingsError("no sentence pairs to score: all lines of the files are empty")
-    done = count(1)
+    counter = count(1)
     lost: dict[str, Floats] = {
-        kind: head_importance(translator, pairs, kind, lambda: on_head(next(done))) for kind in kinds
+        kind: head_importance(translator, pairs, kind, lambda: on_head(next(counter))) for kind in kinds
     }
     return HeadImportance(lost, len(pairs))
 
@@ -213,25 +213,25 @@ def draw_importance(importance: HeadImportance) -> Figure:
         MissingExtraError: matplotlib is not installed.
     """
     tables = list(importance.lost.items())
-    widths = [CELL * table.shape[1] + TITLE for _, table in tables]
-    height = CELL * max(len(table) for _, table in tables) + 2 * TITLE
-    figure = new_figure(sum(widths) + TITLE, height)
+    widths = [CELL_INCHES * table.shape[1] + TITLE_INCHES for _, table in tables]
+    height = CELL_INCHES * max(len(table) for _, table in tables) + 2 * TITLE_INCHES
+    figure = new_figure(sum(widths) + TITLE_INCHES, height)
     panels = figure.subplots(1, len(tables), squeeze=False, width_ratios=widths)[0]
-    most = max(float(abs(table).max()) for _, table in tables) or 1.0
+    limit = max(float(abs(table).max()) for _, table in tables) or 1.0
     for axes, (kind, table) in zip(panels, tables, strict=True):
-        axes.pcolormesh(table, cmap="RdGy", vmin=-most, vmax=most, edgecolors="#dddddd", linewidth=0.4)
+        axes.pcolormesh(table, cmap="RdGy", vmin=-limit, vmax=limit, edgecolors="#dddddd", linewidth=0.4)
         axes.invert_yaxis()
         axes.set_aspect("equal")
         axes.set_title(kind, fontsize=9)
         layers, heads = table.shape
-        axes.set_xticks([at + 0.5 for at in range(heads)], list(map(str, range(1, heads + 1))))
-        axes.set_yticks([at + 0.5 for at in range(layers)], list(map(str, range(1, layers + 1))))
+        axes.set_xticks([head + 0.5 for head in range(heads)], list(map(str, range(1, heads + 1))))
+        axes.set_yticks([layer + 0.5 for layer in range(layers)], list(map(str, range(1, layers + 1))))
         axes.set_xlabel("head", fontsize=8)
         axes.set_ylabel("layer", fontsize=8)
         axes.tick_params(length=0, labelsize=8)
         for (layer, head), nats in np.ndenumerate(table):
-            dark = "white" if abs(nats) > 0.6 * most else "black"
+            colour = "white" if abs(nats) > 0.6 * limit else "black"
             axes.text(
-                head + 0.5, layer + 0.5, f"{nats:.2f}", ha="center", va="center", fontsize=6, color=dark
+                head + 0.5, layer + 0.5, f"{nats:.2f}", ha="center", va="center", fontsize=6, color=colour
             )
     return figure

@@ -1,4 +1,4 @@
-"""Quality by the length of the source (Bahdanau 2014 figure 2)."""
+"""Quality by source length (Bahdanau 2014 figure 2)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from uwaga.errors import DataError, SettingsError, reason
 from uwaga.evaluation.metrics import build_metrics, reference_streams
 from uwaga.files.regular import read_regular
 
-LARGEST = 1 << 24
-"""Most bytes of a table file."""
+MAX_FILE_BYTES = 1 << 24
+"""Maximum size of a table file in bytes."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """The result of one system on one bucket.
+    """The result of a system on a bucket.
 
-    ``bleu`` is from 0 to 100; ``interval`` the half-width of its 95% bootstrap interval, None without;
-    ``ratio`` the length of the output divided by that of the reference.
+    ``bleu`` is from 0 to 100; ``interval`` is the half-width of its 95% bootstrap interval, or None;
+    ``ratio`` is the length of the output divided by that of the reference.
     """
 
     bleu: float
@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Bucket:
-    """The lines whose sources have ``shortest`` to ``longest`` tokens, and the result of each system."""
+    """The lines with ``shortest`` to ``longest`` source tokens, and the result of each system."""
 
     shortest: int
     longest: int
@@ -76,43 +76,43 @@ class LengthTable:
                 )
         return "\n".join(lines) + "\n"
 
-    def beside(self, earlier: LengthTable, where: str) -> LengthTable:
-        """Return the table with the systems of an earlier one added before its own.
+    def add_systems(self, earlier: LengthTable, table_name: str) -> LengthTable:
+        """Return the table with the systems of an earlier table inserted before its own.
 
         Args:
-            earlier: a table measured on the same lines in the same way; its results of systems that are in
-                both are dropped.
-            where: name of the earlier table, for messages.
+            earlier: table measured on the same lines in the same way; its results of systems that are in
+                both tables are dropped.
+            table_name: name of the earlier table, for messages.
         """
-        groups = [[(one.label, one.lines) for one in table.buckets] for table in (self, earlier)]
-        for what, ours, theirs in (
+        groups = [[(bucket.label, bucket.lines) for bucket in table.buckets] for table in (self, earlier)]
+        for aspect, current, other in (
             ("grouping", *groups),
             ("signature", self.signature, earlier.signature),
         ):
-            if ours != theirs:
+            if current != other:
                 raise DataError(
-                    f"{where}: its {what} differs from that of these lines ({theirs}, not {ours}): only "
-                    "systems measured on the same lines in the same way can be compared"
+                    f"{table_name}: its {aspect} differs from that of these lines ({other}, not {current}): "
+                    "only systems measured on the same lines in the same way can be compared"
                 )
-        known = [name for name in earlier.systems if name not in self.systems]
+        added = [name for name in earlier.systems if name not in self.systems]
         buckets = tuple(
-            replace(ours, systems={**{name: theirs.systems[name] for name in known}, **ours.systems})
-            for ours, theirs in zip(self.buckets, earlier.buckets, strict=True)
+            replace(bucket, systems={**{name: other.systems[name] for name in added}, **bucket.systems})
+            for bucket, other in zip(self.buckets, earlier.buckets, strict=True)
         )
-        return replace(self, buckets=buckets, systems=(*known, *self.systems))
+        return replace(self, buckets=buckets, systems=(*added, *self.systems))
 
 
 def read_length_table(path: Path) -> LengthTable:
     """Read a table that was written as JSON."""
     try:
-        table = TypeAdapter(LengthTable).validate_json(read_regular(path, LARGEST))
+        table = TypeAdapter(LengthTable).validate_json(read_regular(path, MAX_FILE_BYTES))
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {reason(error)}") from None
     except ValidationError as error:
-        [first, *_] = error.errors(include_url=False)
-        key = ".".join(map(str, first["loc"]))
+        [detail, *_] = error.errors(include_url=False)
+        key = ".".join(map(str, detail["loc"]))
         raise DataError(
-            f"{path}: not a table of `uwaga lengths`: {f'{key}: ' if key else ''}{first['msg']}"
+            f"{path}: not a table of `uwaga lengths`: {f'{key}: ' if key else ''}{detail['msg']}"
         ) from None
     for bucket in table.buckets:
         if missing := set(table.systems) - bucket.systems.keys():
@@ -137,13 +137,13 @@ def by_length(
 
     Args:
         sources: one sentence per line; its length is counted in tokens of BLEU's tokeniser.
-        references: (lines,) one or more references each.
+        references: (lines,) one or more references per line.
         systems: translations of all lines by system name.
-        buckets: number of buckets with about equally many lines; fewer if many lines have the same length.
-        edges: largest length of each bucket instead, increasing; longer lines form another bucket.
+        buckets: number of buckets of about equal size; fewer if many lines have the same length.
+        edges: maximum length of each bucket instead, increasing; longer lines form another bucket.
         tokenize: BLEU's tokeniser; ``none`` for tokenised text.
-        lowercase: compute case-insensitive BLEU.
-        samples: bootstrap samples for the intervals; 0 for no intervals.
+        lowercase: whether to compute case-insensitive BLEU.
+        samples: number of bootstrap samples for the intervals; 0 for no intervals.
     """
     if not systems:
         raise DataError("no system to evaluate")
@@ -156,26 +156,28 @@ def by_length(
         raise DataError("nothing to evaluate: there are no lines")
     metric = build_metrics(["bleu"], tokenize=tokenize, lowercase=lowercase)["bleu"]
     lengths = [len(metric.tokenizer(line.strip()).split()) for line in sources]  # type: ignore[attr-defined]
-    found = []
+    results = []
     bounds = equal_edges(lengths, buckets) if edges is None else list(edges)
-    for members in split_lines(lengths, bounds):
-        chosen = [references[line] for line in members]
+    for indices in split_lines(lengths, bounds):
+        bucket_references = [references[line] for line in indices]
         cells = {}
         for name, lines in systems.items():
-            output = [lines[line] for line in members]
+            output = [lines[line] for line in indices]
             # for sacreBLEU, 1 means no bootstrap
-            result = metric.corpus_score(output, reference_streams(output, chosen), n_bootstrap=samples or 1)
+            result = metric.corpus_score(
+                output, reference_streams(output, bucket_references), n_bootstrap=samples or 1
+            )
             ratio = result.sys_len / result.ref_len if result.ref_len else 0.0
             interval = float(result._ci) if samples > 1 else None
             cells[name] = Cell(float(result.score), ratio, interval)
-        inside = [lengths[line] for line in members]
-        found.append(Bucket(min(inside), max(inside), len(members), cells))
+        bucket_lengths = [lengths[line] for line in indices]
+        results.append(Bucket(min(bucket_lengths), max(bucket_lengths), len(indices), cells))
     signature = metric.get_signature().format()
-    return LengthTable(tuple(found), tuple(systems), signature)
+    return LengthTable(tuple(results), tuple(systems), signature)
 
 
 def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
-    """Return the largest length of each bucket but the last, for buckets of about equally many lines."""
+    """Return the maximum length of each bucket except the last, for buckets of about equal size."""
     if buckets < 1:
         raise SettingsError(f"buckets must be 1 or more, not {buckets}")
     shares = np.arange(1, buckets) / buckets
@@ -184,7 +186,7 @@ def equal_edges(lengths: Sequence[int], buckets: int) -> list[int]:
 
 
 def split_lines(lengths: Sequence[int], edges: Sequence[int]) -> list[list[int]]:
-    """Return the indices of the lines of each bucket; empty buckets are left out."""
+    """Return the indices of the lines of each bucket; empty buckets are omitted."""
     if any(low >= high for low, high in pairwise(edges)):
         raise SettingsError(f"edges {', '.join(map(str, edges))}: each must be greater than the one before")
     members: list[list[int]] = [[] for _ in range(len(edges) + 1)]

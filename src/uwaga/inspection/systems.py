@@ -11,7 +11,7 @@ from uwaga.inspection.matrices import Alignment, Selection, align, matrices
 from uwaga.translator import MaskFiller, Request, TextGenerator, Translator, load
 
 Models = Mapping[str, str | Path | None]
-"""Model folders or Hugging Face names, by the names to show; None is the bundled model."""
+"""Model folders or Hugging Face names by display name; None is the bundled model."""
 
 
 def translate_systems(
@@ -22,33 +22,33 @@ def translate_systems(
     device: str = "auto",
     dtype: str = "auto",
     threads: int = 0,
-    on_lines: Callable[[int], None] = lambda done: None,
+    on_lines: Callable[[int], None] = lambda count: None,
 ) -> dict[str, list[str]]:
     """Translate lines with each model, as input of :func:`uwaga.inspection.by_length`.
 
-    One model is in memory at a time.
+    Only one model is in memory at a time.
 
     Args:
-        models: the models by name.
+        models: models by name.
         sources: one sentence per line.
-        beam: beam size; None for each model's own.
+        beam: beam size; None for each model's default.
         device: as in :meth:`uwaga.translator.Translator.load`.
         dtype: as in :meth:`uwaga.translator.Translator.load`.
         threads: as in :meth:`uwaga.translator.Translator.load`.
-        on_lines: called with the number of lines done by all models together.
+        on_lines: function called with the number of lines translated so far by all models together.
     """
-    found: dict[str, list[str]] = {}
-    done = 0
-    for name, place in models.items():
-        translator = Translator.load(place, device=device, dtype=dtype, threads=threads)
-        found[name] = []
+    translations: dict[str, list[str]] = {}
+    completed = 0
+    for name, path in models.items():
+        translator = Translator.load(path, device=device, dtype=dtype, threads=threads)
+        translations[name] = []
         lines = enumerate(sources, start=1)
         requests = (Request(text, search={"beam": beam}, name=f"line {number}") for number, text in lines)
         for translation in translator.run(requests):
-            found[name].append(translation.text)
-            done += 1
-            on_lines(done)
-    return found
+            translations[name].append(translation.text)
+            completed += 1
+            on_lines(completed)
+    return translations
 
 
 def align_systems(
@@ -62,32 +62,32 @@ def align_systems(
     dtype: str = "auto",
     threads: int = 0,
 ) -> list[Alignment]:
-    """Return the attention of each model on a text; titles begin with the models' names.
+    """Return the attention of each model on a text; titles start with the models' names.
 
     Encoder-only and decoder-only models, such as BERT and GPT-2, read the text and do not translate.
 
     Args:
-        models: the models by name.
-        source: the text to translate or to read.
-        target: a translation that all models force-decode; None for each model's own.
-        words: merge the pieces of each word.
-        select: the matrices to return; None is that of :func:`uwaga.inspection.align`, and for a model that
-            does not translate the mean over the heads of its last layer.
+        models: models by name.
+        source: text to translate or read.
+        target: translation that all models force-decode; None for each model's translation.
+        words: whether to merge the pieces of each word.
+        select: matrices to return; None for that of :func:`uwaga.inspection.align`, and for models that do
+            not translate, the mean over the heads of the last layer.
         device: as in :meth:`uwaga.translator.Translator.load`.
         dtype: as in :meth:`uwaga.translator.Translator.load`.
         threads: as in :meth:`uwaga.translator.Translator.load`.
     """
-    found = []
-    for name, place in models.items():
-        model = load(place, device=device, dtype=dtype, threads=threads)
+    alignments = []
+    for name, path in models.items():
+        model = load(path, device=device, dtype=dtype, threads=threads)
         try:
-            found += _attention_of(model, source, target, words, select, name)
+            alignments += _model_alignments(model, source, target, words, select, name)
         except SettingsError as error:
             raise SettingsError(f"{name}: {error}") from None
-    return found
+    return alignments
 
 
-def _attention_of(
+def _model_alignments(
     model: Any, source: str, target: str | None, words: bool, select: Selection | None, name: str
 ) -> list[Alignment]:
     if isinstance(model, MaskFiller | TextGenerator):

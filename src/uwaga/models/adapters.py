@@ -10,7 +10,7 @@ from typing import cast
 
 from torch import nn
 
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.models.base import Seq2Seq
 from uwaga.models.layers.lora import LoraLinear
 from uwaga.models.layers.quantised import QuantisedEmbedding, QuantisedLinear
@@ -55,7 +55,7 @@ def names_matching(pattern: str, names: Sequence[str], key: str, noun: str) -> l
     suggestions = suggestions or [*names[:SUGGESTIONS]]
     examples = ", ".join(suggestions) if suggestions else "none"
     raise SettingsError(
-        f"{key}: {shown(pattern)} matches no {noun} of the model; choose for example from {examples}"
+        f"{key}: {quoted(pattern)} matches no {noun} of the model; choose for example from {examples}"
     )
 
 

@@ -187,14 +187,14 @@ class DecoderOnly(Seq2Seq):
 
     def start(self, memory: Memory, beams: int) -> PromptState:
         assert isinstance(memory, PromptMemory)
-        each = [tensor.repeat_interleave(beams, 0) for tensor in (memory.last, memory.mask)]
+        repeated = [tensor.repeat_interleave(beams, 0) for tensor in (memory.last, memory.mask)]
         layers = memory.layers
         if beams > 1:
             layers = tuple(
                 KeysValues(*(part.repeat_interleave(beams, 0) for part in layer)) for layer in layers
             )
-        positions = each[1].sum(-1)  # (rows,)
-        return PromptState(beams, each[0], positions, memory.mask.shape[1], each[1], layers)
+        positions = repeated[1].sum(-1)  # (rows,)
+        return PromptState(beams, repeated[0], positions, memory.mask.shape[1], repeated[1], layers)
 
     @torch.inference_mode()
     def step(self, tokens: Ids, state: PromptState, choice: Choice) -> Step:  # type: ignore[override]
@@ -279,7 +279,7 @@ class DecoderOnly(Seq2Seq):
         if self.settings.embedding_scale:
             x = x * self.scale
         if self.positions is not None:
-            x = x + self.positions.at(positions)
+            x = x + self.positions.lookup(positions)
         x = self.dropout(x if self.embedding_norm is None else self.embedding_norm(x))
         rotations = {kind: rotary(positions, x.dtype) for kind, rotary in self.rotary.items()}
         masks = self._masks(positions, keys)

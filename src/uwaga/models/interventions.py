@@ -114,7 +114,9 @@ def _replace_positions(model: DecoderOnly, replacement: Positions) -> None:
     if replacement.side == "source":
         raise SettingsError("side source: a decoder-only model has the side target alone")
     if model.positions is not None:
-        model.positions = cast(LearnedPositions, _RemappedFunction(model.positions.at, replacement.places))
+        model.positions = cast(
+            LearnedPositions, _RemappedFunction(model.positions.lookup, replacement.places)
+        )
     model.rotary = {
         kind: cast(RotaryPositions, _RemappedFunction(rotary, replacement.places))
         for kind, rotary in model.rotary.items()
@@ -137,7 +139,7 @@ class _RemappedFunction(nn.Module):
         result: Rotation | Tensor = self.function(remapped if self.replacements else positions, *args)
         return result
 
-    def at(self, positions: Tensor) -> Tensor:
+    def lookup(self, positions: Tensor) -> Tensor:
         """Return the vectors of ``positions``."""
         return cast(Tensor, self(positions))
 

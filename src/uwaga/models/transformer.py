@@ -250,7 +250,7 @@ class Transformer(Seq2Seq):
             raise TextTooLongError(f"the target takes {int(keys.max()) + 1} of {self.max_target} positions")
         visible = mask[:, None, :] & (keys[:, None, :] <= queries[:, :, None])  # (rows, new, past + new)
         positions = self.target_positions
-        bias = positions.between(queries, keys) if isinstance(positions, RelativePositions) else None
+        bias = positions.pairwise_bias(queries, keys) if isinstance(positions, RelativePositions) else None
         x = self._embed(self.target_embedding, positions, self.target_norm, ids, queries)
         x, layers, weights = self._decode(x, state, visible[:, None], bias, choice.attention)
         sentence_indices, columns = token_mask.nonzero(as_tuple=True)  # (tokens,)
@@ -306,7 +306,7 @@ class Transformer(Seq2Seq):
         if self.settings.embedding_scale:
             x = x * self.scale
         if not isinstance(positions, RelativePositions):
-            x = x + (positions.at(start) if isinstance(start, Tensor) else positions(start, ids.shape[1]))
+            x = x + (positions.lookup(start) if isinstance(start, Tensor) else positions(start, ids.shape[1]))
         return self.dropout(x if embedding_norm is None else embedding_norm(x))  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""The model that a run starts from (``init``), and the settings that the run takes from it."""
+"""The base model of a run (``init``), and the settings taken from it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from uwaga.tokenizers.rows import RowTokeniser
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.tokenizers.tokeniser import Tokeniser
 
-NAME = re.compile(r"step-[0-9]+\.safetensors")
-PREFIX = "model."
+CHECKPOINT_NAME = re.compile(r"step-[0-9]+\.safetensors")
+WEIGHT_PREFIX = "model."
 
 
 def is_run_checkpoint(name: str | Path) -> bool:
     """Return True for the path of a run's checkpoint, ``RUN/checkpoints/step-00001000.safetensors``."""
-    return bool(NAME.fullmatch(Path(name).name))
+    return bool(CHECKPOINT_NAME.fullmatch(Path(name).name))
 
 
 def read_run_checkpoint(name: str | Path) -> Checkpoint:
@@ -56,16 +56,16 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
     sides = ("joint", "joint") if settings.text.joint else ("source", "target")
     source, target = (read_tokeniser(run / "text" / f"{side}.spm") for side in sides)
     target = source if settings.text.joint else target
-    stored = open_tensors(path)
-    names = [weight.removeprefix(PREFIX) for weight in stored if weight.startswith(PREFIX)]
+    tensors = open_tensors(path)
+    names = [weight.removeprefix(WEIGHT_PREFIX) for weight in tensors if weight.startswith(WEIGHT_PREFIX)]
     weights = Weights(
-        {weight: stored[PREFIX + weight].shape for weight in names},
-        Table({weight: (View(PREFIX + weight),) for weight in names}),
-        stored,
+        {weight: tensors[WEIGHT_PREFIX + weight].shape for weight in names},
+        Table({weight: (View(WEIGHT_PREFIX + weight),) for weight in names}),
+        tensors,
     )
     decoding, text = from_settings(settings.decoding)
     return Checkpoint(
-        place=path,
+        path=path,
         format=UWAGA.name,
         family=settings.model.family,
         settings=settings.model,
@@ -75,7 +75,7 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
         vocabulary=(source.size, target.size),
         source=source,
         target=target,
-        languages=Languages(source, target, settings.data.languages, where=str(path)),
+        languages=Languages(source, target, settings.data.languages, location=str(path)),
         decoding=decoding,
         text=text,
         weights=weights,
@@ -84,15 +84,15 @@ def read_run_checkpoint(name: str | Path) -> Checkpoint:
 
 
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "variational")
-"""Settings of a model that do not affect its weights, which a run may choose."""
+"""Settings of a model that do not affect the shapes of its weights, which a run may change."""
 
 
 @dataclass(frozen=True)
 class Base:
-    """A model to start from.
+    """The base model of a run.
 
     Attributes:
-        name: the value of ``init`` in the settings.
+        name: value of ``init`` in the settings.
         checkpoint: the model, for the languages of the run.
         sha256: checksum of its weights.
         source: tokeniser of the source side.
@@ -114,19 +114,19 @@ class Base:
 
 
 def open_base(settings: Settings) -> tuple[Settings, Base | None]:
-    """Read the model named by ``init``, and complete the settings with the model's.
+    """Read the model named by ``init``, and complete the settings from it.
 
     Model, languages and decoding settings are taken from the model. The run may set the dropouts of
     ``model``, and settings of ``decoding`` if the format of the model's folder can store them.
 
     Returns:
-        the complete settings and the model; the settings unchanged and None without ``init``.
+        the completed settings and the model; without ``init``, the unchanged settings and None.
     """
     if settings.init is None:
         if settings.adapt != AdaptSettings():
             raise SettingsError("adapt: needs a model to adapt; name it with init")
         return settings, None
-    checkpoint = _read(settings.init, keep=settings.adapt.vocabulary == "keep")
+    checkpoint = _read_checkpoint(settings.init, keep=settings.adapt.vocabulary == "keep")
     languages = [
         None if name == unknown else name
         for name, unknown in zip(settings.data.languages, UNSTATED_LANGUAGES, strict=True)
@@ -135,48 +135,50 @@ def open_base(settings: Settings) -> tuple[Settings, Base | None]:
         direction = checkpoint.languages.direction(*languages)
     except SettingsError as error:
         raise SettingsError(f"data.languages: {error}") from None
-    if not isinstance(checkpoint.source, Tokeniser):  # corpora of uwaga's models contain their own tags
-        checkpoint = checkpoint.towards(direction)
-    source, target = _sides(checkpoint)
+    if not isinstance(checkpoint.source, Tokeniser):  # corpora of uwaga's models contain the tags
+        checkpoint = checkpoint.for_direction(direction)
+    source, target = _subword_tokenisers(checkpoint)
     model = _model(settings, checkpoint)
-    longest = settings.data.max_tokens
+    max_tokens = settings.data.max_tokens
     if settings.adapt.vocabulary == "keep":
         _check_text(settings)
-        longest = _longest(settings, checkpoint, (source, target))
+        max_tokens = _max_tokens(settings, checkpoint, (source, target))
     decoding, search = _decoding(settings, checkpoint)
-    taken = {"languages": tuple(direction.languages), "max_tokens": longest}
-    data = settings.data.model_copy(update=taken)
+    changes = {"languages": tuple(direction.languages), "max_tokens": max_tokens}
+    data = settings.data.model_copy(update=changes)
     assert checkpoint.weights is not None
     base = Base(settings.init, checkpoint, weights_checksum(checkpoint.weights), source, target, search)
     return settings.model_copy(update={"model": model, "data": data, "decoding": decoding}), base
 
 
-def _read(name: str, keep: bool) -> Checkpoint:
+def _read_checkpoint(name: str, keep: bool) -> Checkpoint:
     """Return the model, after checking that it can be trained and saved."""
     try:
         checkpoint = read_run_checkpoint(name) if is_run_checkpoint(name) else formats.read(find_model(name))
     except ModelError as error:
         raise ModelError(f"init: {error}") from None
     if checkpoint.task != "translate":
-        raise SettingsError(f"init: {checkpoint.place}: {MODEL_KINDS[checkpoint.task][0]}, not a translation model")
+        raise SettingsError(
+            f"init: {checkpoint.path}: {MODEL_KINDS[checkpoint.task][0]}, not a translation model"
+        )
     if checkpoint.weights is None:
         raise SettingsError(
-            f"init: {checkpoint.place}: int8 weights cannot be trained; name the model that was converted to "
+            f"init: {checkpoint.path}: int8 weights cannot be trained; name the model that was converted to "
             "int8, and convert the result again"
         )
     if keep and not can_rewrite(checkpoint):
         raise SettingsError(
-            f"init: {checkpoint.place}: uwaga reads but does not write the format {checkpoint.format}; "
+            f"init: {checkpoint.path}: uwaga reads but does not write the format {checkpoint.format}; "
             "convert the model first: `uwaga convert MODEL FOLDER --to marian`"
         )
     return checkpoint
 
 
-def _sides(checkpoint: Checkpoint) -> tuple[TrainingSubwords, TrainingSubwords]:
+def _subword_tokenisers(checkpoint: Checkpoint) -> tuple[TrainingSubwords, TrainingSubwords]:
     source, target = checkpoint.source, checkpoint.target
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         return source, target
-    first, name = checkpoint.decoding.first, str(checkpoint.place)
+    first, name = checkpoint.decoding.first, str(checkpoint.path)
     return (
         RowTokeniser.of(source, checkpoint.source_vocabulary, "source", name=name),
         RowTokeniser.of(target, checkpoint.target_vocabulary, "target", first, name),
@@ -188,23 +190,25 @@ def _model(settings: Settings, checkpoint: Checkpoint) -> Family:
     base_settings, run_settings = cast(Family, checkpoint.settings), settings.model
     if "model" not in settings.model_fields_set:
         return base_settings
-    # A preset sets all of its values, a group only those that it names.
+    # A preset sets all values, a group only those that it names.
     group = "family" in run_settings.model_fields_set
-    stated = run_settings.model_dump(include=run_settings.model_fields_set if group else None)
-    if stated.get("family", run_settings.family) != base_settings.family:
-        stated = {"family": run_settings.family}
-    for name, value in stated.items():
+    explicit = run_settings.model_dump(include=run_settings.model_fields_set if group else None)
+    if explicit.get("family", run_settings.family) != base_settings.family:
+        explicit = {"family": run_settings.family}
+    for name, value in explicit.items():
         if name not in DROPOUTS and value != getattr(base_settings, name):
             raise SettingsError(
                 f"model.{name}: {value!r}, but the model named by init ({settings.init}) has "
                 f"{getattr(base_settings, name)!r}; omit it"
             )
-    drops = {name: stated[name] for name in DROPOUTS if name in stated and hasattr(base_settings, name)}
-    return base_settings.model_copy(update=drops)
+    dropouts = {
+        name: explicit[name] for name in DROPOUTS if name in explicit and hasattr(base_settings, name)
+    }
+    return base_settings.model_copy(update=dropouts)
 
 
 def _check_text(settings: Settings) -> None:
-    """Check that no subword setting is given: they apply to a new vocabulary only."""
+    """Check that no subword settings are set: they apply only to a new vocabulary."""
     default = TextSettings()
     for name in TextSettings.model_fields:
         if getattr(settings.text, name) != getattr(default, name):
@@ -214,24 +218,24 @@ def _check_text(settings: Settings) -> None:
             )
 
 
-def _longest(
-    settings: Settings, checkpoint: Checkpoint, sides: tuple[TrainingSubwords, TrainingSubwords]
+def _max_tokens(
+    settings: Settings, checkpoint: Checkpoint, tokenisers: tuple[TrainingSubwords, TrainingSubwords]
 ) -> int:
-    """Return ``data.max_tokens``: the value set, checked against the model's positions, or their maximum."""
+    """Return ``data.max_tokens``: the set value, checked against the model's positions, or the maximum."""
     base_settings, requested = checkpoint.settings, settings.data.max_tokens
     if getattr(base_settings, "positions", "") == "relative":
         return requested
-    most = base_settings.max_length - max(
-        side.added if isinstance(side, RowTokeniser) else 1 for side in sides
+    limit = base_settings.max_length - max(
+        side.added if isinstance(side, RowTokeniser) else 1 for side in tokenisers
     )
     if requested <= base_settings.max_length - 1:
         return requested
-    if "max_tokens" in settings.data.model_fields_set or most < 1:
+    if "max_tokens" in settings.data.model_fields_set or limit < 1:
         raise SettingsError(
             f"data.max_tokens: {requested}, but the model named by init takes {base_settings.max_length} "
-            f"tokens with its special ones; lower it to {max(1, most)}"
+            f"tokens with its special ones; lower it to {max(1, limit)}"
         )
-    return most
+    return limit
 
 
 def _decoding(settings: Settings, checkpoint: Checkpoint) -> tuple[DecodingSettings, SearchOptions]:
@@ -242,9 +246,9 @@ def _decoding(settings: Settings, checkpoint: Checkpoint) -> tuple[DecodingSetti
         if settings.decoding != DecodingSettings()
         else {}
     )
-    stated = decoding_settings(checkpoint.decoding, checkpoint.text)
+    base_decoding = decoding_settings(checkpoint.decoding, checkpoint.text)
     if checkpoint.format == UWAGA.name or settings.adapt.vocabulary == "new":
-        decoding = (stated or DecodingSettings()).model_copy(update=changes)
+        decoding = (base_decoding or DecodingSettings()).model_copy(update=changes)
         DecodingSettings.model_validate(decoding.model_dump())
         return decoding, from_settings(decoding)[0]
     if changes:

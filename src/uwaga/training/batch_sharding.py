@@ -1,8 +1,8 @@
 """Sharding of the batches of an update over the processes of a run.
 
 An update consists of ``training.accumulate`` batches, however many processes there are: process r of W takes
-batches r, r + W, ... Their gradients are summed and divided by their total number of tokens. So a run has the
-same batches in the same updates with any number of processes, which changes only the order of the sums.
+batches r, r + W, ... Their gradients are summed and divided by their total number of tokens. The number of
+processes therefore does not change the batches of an update, only the order of summation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uwaga.errors import SettingsError
 from uwaga.settings import TrainingSettings
 from uwaga.training.ranks import Ranks
 
-_NUMBERS = 3  # in a Size
+_SIZE_FIELDS = 3  # of a Size
 
 
 class Size(NamedTuple):
@@ -27,7 +27,7 @@ class Size(NamedTuple):
     target: int
 
     @classmethod
-    def of(cls, batch: Batch) -> Size:
+    def from_batch(cls, batch: Batch) -> Size:
         """Return the size of a batch."""
         return cls(batch.sentences, int(batch.source_lengths.sum()), batch.tokens)
 
@@ -37,7 +37,7 @@ class BatchSharding:
     """The batches of an update and their distribution over the processes.
 
     Attributes:
-        sizes: the sizes of all batches, in the order of a single process.
+        sizes: sizes of all batches, in the order of a single process.
         local: numbers of the batches of this process.
     """
 
@@ -45,9 +45,9 @@ class BatchSharding:
     local: range
 
     @classmethod
-    def whole(cls, batches: Sequence[Batch]) -> BatchSharding:
-        """Return the sharding of a single process, which has all batches."""
-        return cls(tuple(map(Size.of, batches)), range(len(batches)))
+    def single_process(cls, batches: Sequence[Batch]) -> BatchSharding:
+        """Return the sharding of a single process, which gets all batches."""
+        return cls(tuple(map(Size.from_batch, batches)), range(len(batches)))
 
     @property
     def tokens(self) -> int:
@@ -62,13 +62,13 @@ class BatchSharding:
     def first_parts(self, parts: int) -> list[int]:
         """Return the number of the first part of each local batch, each split into at most ``parts``.
 
-        Parts are numbered through all batches of an update. The random state of a part depends on its number,
-        and so not on the process that computes it.
+        Parts are numbered consecutively over all batches of an update. The random state of a part depends on
+        its number, not on the process that computes it.
         """
-        before = [0]
+        starts = [0]
         for size in self.sizes:
-            before.append(before[-1] + min(parts, size.sentences))
-        return [before[number] for number in self.local]
+            starts.append(starts[-1] + min(parts, size.sentences))
+        return [starts[number] for number in self.local]
 
 
 def shard_batches(
@@ -85,11 +85,13 @@ def shard_batches(
     Returns:
         the sharding of the update, and whether any process has been asked to stop.
     """
-    values = ranks.exchange([int(stopping), *(number for batch in batches for number in Size.of(batch))])
+    values = ranks.exchange(
+        [int(stopping), *(number for batch in batches for number in Size.from_batch(batch))]
+    )
     sizes = []
     for number in range(accumulate):
-        start = 1 + number // ranks.world * _NUMBERS
-        sizes.append(Size(*values[number % ranks.world][start : start + _NUMBERS]))
+        start = 1 + number // ranks.world * _SIZE_FIELDS
+        sizes.append(Size(*values[number % ranks.world][start : start + _SIZE_FIELDS]))
     sharding = BatchSharding(tuple(sizes), range(ranks.rank, accumulate, ranks.world))
     return sharding, any(row[0] for row in values)
 
@@ -99,12 +101,12 @@ def check_world(training: TrainingSettings, world: int) -> None:
     batches = training.accumulate
     if batches % world == 0:
         return
-    fitting = [str(number) for number in range(1, batches + 1) if batches % number == 0]
-    whole = training.batch_tokens * batches
-    near = -(-batches // world) * world
+    divisors = [str(number) for number in range(1, batches + 1) if batches % number == 0]
+    tokens = training.batch_tokens * batches
+    rounded = -(-batches // world) * world
     raise SettingsError(
         f"training.accumulate: an update is {batches} batch{'es' if batches > 1 else ''} of "
         f"{training.batch_tokens:,} tokens, which cannot be divided evenly among {world} processes. Start "
-        f"{' or '.join(fitting)} of them; or start a run with --set training.accumulate={near} --set "
-        f"training.batch_tokens={max(1, whole // near)}, whose updates have the same size"
+        f"{' or '.join(divisors)} of them; or start a run with --set training.accumulate={rounded} --set "
+        f"training.batch_tokens={max(1, tokens // rounded)}, whose updates have the same size"
     )

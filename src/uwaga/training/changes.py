@@ -1,4 +1,4 @@
-"""Which settings of a run may change when it is resumed, and which have changed."""
+"""Checks of the settings that may change when a run is resumed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from uwaga.errors import CheckpointError, SettingsError
 from uwaga.settings import DataSettings, Settings, load_settings
 
-FREE = {
+CHANGEABLE = {
     "data.train",
     "data.dev",
     "data.licence",
@@ -29,11 +29,11 @@ FREE = {
     "training.validation_beam",
     "training.validation_sentences",
 }
-"""Settings of data and training that do not affect the weights: locations, validation, what is kept."""
-LENGTH = "training.steps"
-_ENDLESS = ("inverse_sqrt", "constant")
-"""Schedules whose rate does not depend on the number of steps."""
-SCORED = (
+"""Settings of data and training that do not affect the weights: paths, validation, checkpoints kept."""
+STEPS = "training.steps"
+_OPEN_ENDED_SCHEDULES = ("inverse_sqrt", "constant")
+"""Schedules whose learning rate does not depend on the number of steps."""
+SCORING_SETTINGS = (
     "training.bleu_tokenise",
     "training.early_stopping_metric",
     "training.validation_beam",
@@ -43,7 +43,7 @@ SCORED = (
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return groups of settings as one mapping with dotted names: ``training.schedule.peak``."""
+    """Return groups of settings as a flat mapping with dotted names: ``training.schedule.peak``."""
     flat: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, dict):
@@ -54,99 +54,106 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def fixed_settings(settings: Settings) -> dict[str, Any]:
-    """Return the settings that must not change within a run and are not at their default.
+    """Return the settings that must not change within a run, without those that have their default.
 
-    Defaults are omitted so that a setting added to uwaga later does not invalidate an old run.
+    Defaults are omitted, so that a setting added to uwaga later does not invalidate an old run.
     """
     values = settings.model_dump(
         mode="json", include={"init", "adapt", "data", "text", "model", "training"}, exclude_defaults=True
     )
-    values.get("data", {}).pop("also", None)  # only measured
-    if settings.model.family != "transformer":  # else the family would be omitted as the default of its class
+    values.get("data", {}).pop("also", None)  # used only for evaluation
+    if settings.model.family != "transformer":  # otherwise the family would be omitted as a default
         values["model"] = {"family": settings.model.family, **values.get("model", {})}
     for number, corpus in enumerate(settings.data.train):  # the list itself may change
-        said = corpus.model_dump(
+        options = corpus.model_dump(
             mode="json", exclude_defaults=True, exclude={"files", "name", "format", "alignment"}
         )
-        values.setdefault("data", {})[f"train.{number}"] = said
-    free = FREE | ({LENGTH} if settings.training.schedule.kind in _ENDLESS else set())
-    return {name: value for name, value in sorted(flatten(values).items()) if name not in free}
+        values.setdefault("data", {})[f"train.{number}"] = options
+    changeable = CHANGEABLE | ({STEPS} if settings.training.schedule.kind in _OPEN_ENDED_SCHEDULES else set())
+    return {name: value for name, value in sorted(flatten(values).items()) if name not in changeable}
 
 
-def scoring(settings: Settings) -> dict[str, Any]:
-    """Return the settings that must be equal for scores of validations to be comparable."""
-    whole = flatten(settings.model_dump(mode="json", include={"training"}))
-    return {name: whole[name] for name in SCORED}
+def scoring_settings(settings: Settings) -> dict[str, Any]:
+    """Return the settings that must be equal for validation scores to be comparable."""
+    values = flatten(settings.model_dump(mode="json", include={"training"}))
+    return {name: values[name] for name in SCORING_SETTINGS}
 
 
 def check_unchanged(path: Path, before: dict[str, Any] | str, settings: Settings) -> None:
     """Check that a checkpoint was written with settings that allow the run to be resumed.
 
     Args:
-        path: the checkpoint, for the message.
-        before: its fixed settings.
-        settings: the current settings.
+        path: path of the checkpoint, for the message.
+        before: fixed settings of the checkpoint.
+        settings: current settings.
     """
-    now = fixed_settings(settings)
+    current = fixed_settings(settings)
     if isinstance(before, str):
         before = fixed_settings(load_settings(settings.run / "settings.yaml"))
-    changed = _changed(before, now)
+    changed = _changed_names(before, current)
     if not changed:
         return
-    changes = "; ".join(_shown_change(name, before, now, settings) for name in changed)
-    steps = "" if LENGTH in changed else f"{LENGTH}, " if settings.training.schedule.kind in _ENDLESS else ""
+    changes = "; ".join(_describe_change(name, before, current, settings) for name in changed)
+    steps = (
+        ""
+        if STEPS in changed
+        else f"{STEPS}, "
+        if settings.training.schedule.kind in _OPEN_ENDED_SCHEDULES
+        else ""
+    )
     raise CheckpointError(
         f"{path}: written with other settings: {changes}. These cannot change within a run: restore them, or "
         f"choose another folder with --set run=FOLDER. What may change: {steps}decoding, "
-        f"{', '.join(sorted(FREE))}"
+        f"{', '.join(sorted(CHANGEABLE))}"
     )
 
 
 def check_text(run: Path, settings: Settings) -> None:
     """Check that the folder's subword models were trained with the current subword settings.
 
-    For a run without checkpoints, which would otherwise silently use models that contradict its settings.
+    This is for runs without checkpoints, which would otherwise silently use models that contradict their
+    settings.
     """
     models = sorted((run / "text").glob("*.spm"))
     path = run / "settings.yaml"
     if not models or not path.exists():
-        return  # there are none, or the user has put them there
+        return  # no models, or provided by the user
     try:
         before = load_settings(path)
     except SettingsError:
         return  # written by another version
     old, new = ({f"text.{k}": v for k, v in group.text.model_dump().items()} for group in (before, settings))
-    if changed := _changed(old, new):
+    if changed := _changed_names(old, new):
         changes = "; ".join(f"{name} was {old[name]} and is now {new[name]}" for name in changed)
         raise SettingsError(
             f"{run / 'text'}: subword models were trained with other settings: {changes}; delete it"
         )
 
 
-def free_changes(settings: Settings) -> list[str]:
-    """Return lines with the settings changed since settings.yaml was written: ``training.steps: 10 → 15``."""
+def describe_changes(settings: Settings) -> list[str]:
+    """Describe the settings changed since settings.yaml was written: ``training.steps: 10 → 15``."""
     try:
         before = flatten(load_settings(settings.run / "settings.yaml").model_dump(mode="json"))
     except SettingsError:
         return []
-    now = flatten(settings.model_dump(mode="json"))
-    changed = [name for name in _changed(before, now) if name != "run"]
-    return [f"{name}: {before.get(name)} → {now.get(name)}" for name in changed]
+    current = flatten(settings.model_dump(mode="json"))
+    changed = [name for name in _changed_names(before, current) if name != "run"]
+    return [f"{name}: {before.get(name)} → {current.get(name)}" for name in changed]
 
 
-def _changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+def _changed_names(before: dict[str, Any], current: dict[str, Any]) -> list[str]:
+    return [name for name in sorted({*before, *current}) if before.get(name) != current.get(name)]
 
 
-def _shown_change(name: str, before: dict[str, Any], now: dict[str, Any], settings: Settings) -> str:
+def _describe_change(name: str, before: dict[str, Any], current: dict[str, Any], settings: Settings) -> str:
     default = _defaults(settings).get(name)
-    why = f" (the rate of schedule {settings.training.schedule.kind} depends on it)" if name == LENGTH else ""
-    return f"{name} was {before.get(name, default)} and is now {now.get(name, default)}{why}"
+    note = f" (the rate of schedule {settings.training.schedule.kind} depends on it)" if name == STEPS else ""
+    return f"{name} was {before.get(name, default)} and is now {current.get(name, default)}{note}"
 
 
 def _defaults(settings: Settings) -> dict[str, Any]:
     """Return the default of every setting, for a model of the family of ``settings``."""
     data = DataSettings(train=settings.data.train, dev=settings.data.dev)
-    plain = Settings(run=settings.run, data=data)
-    values = plain.model_dump(mode="json") | {"model": type(settings.model)().model_dump(mode="json")}
+    default = Settings(run=settings.run, data=data)
+    values = default.model_dump(mode="json") | {"model": type(settings.model)().model_dump(mode="json")}
     return flatten(values)

@@ -18,30 +18,30 @@ from uwaga.files.store import identify
 from uwaga.settings import Settings
 from uwaga.training.base import Base
 from uwaga.training.changes import flatten
-from uwaga.training.final_model import made_with
+from uwaga.training.final_model import uwaga_version
 from uwaga.training.ranks import Ranks
 
 _PACKAGE = Path(__file__).parents[1]
-_SETTLED = 30.0  # seconds after which a network file system shows files of another machine
+_VISIBILITY_SECONDS = 30.0  # seconds within which a network file system shows files of other machines
 
 
 def check_consistent(ranks: Ranks, settings: Settings, base: Base | None) -> None:
-    """Check that every process would compute the same as rank 0."""
+    """Check that every process has the same inputs as rank 0."""
     if ranks.world == 1:
         return
-    gathered = ranks.gather(ranks.agree(lambda: facts(settings, base)))
-    ranks.agree(lambda: compare(gathered, ranks))
+    gathered = ranks.gather(ranks.run_on_all(lambda: facts(settings, base)))
+    ranks.run_on_all(lambda: compare(gathered, ranks))
 
 
 def facts(settings: Settings, base: Base | None) -> dict[str, Any]:
     """Return the facts that must be equal in all processes, as JSON values."""
     data = settings.data
     files = []
-    for named in (data.train, data.dev, *data.also.values()):
-        for corpus in data.resolve(named):
+    for corpora in (data.train, data.dev, *data.also.values()):
+        for corpus in data.resolve(corpora):
             files += [*find_sources(corpus).files, *([corpus.alignment] if corpus.alignment else [])]
     return {
-        "uwaga": f"{made_with()} ({code_digest()})",
+        "uwaga": f"{uwaga_version()} ({code_digest()})",
         "torch": torch.__version__,
         "init": "" if base is None else base.sha256,
         **{f"setting {name}": value for name, value in flatten(settings.model_dump(mode="json")).items()},
@@ -55,12 +55,12 @@ def compare(gathered: Sequence[Mapping[str, Any]], ranks: Ranks) -> None:
     for rank, current in enumerate(gathered):
         names = [name for name in {**first, **current} if first.get(name) != current.get(name)]
         if names:
-            shown = "; ".join(
+            differences = "; ".join(
                 f"{name}: {current.get(name)} there, {first.get(name)} here" for name in names[:3]
             )
             raise SettingsError(
-                f"{ranks.describe(rank)} differs from {ranks.describe(0)}: {shown}. All processes of a run "
-                "need the same uwaga, the same settings and the same files"
+                f"{ranks.describe(rank)} differs from {ranks.describe(0)}: {differences}. All processes of a "
+                "run need the same uwaga, the same settings and the same files"
             )
 
 
@@ -68,23 +68,23 @@ def check_shared_folder(ranks: Ranks, run: Path) -> None:
     """Check that every process sees the folder of the run, which rank 0 has locked."""
     if ranks.world == 1:
         return
-    owner = ranks.lead(lambda: (run / LOCK).read_text(encoding="utf-8"))
+    owner = ranks.run_on_rank_0(lambda: (run / LOCK).read_text(encoding="utf-8"))
 
-    def look() -> None:
-        end = time.monotonic() + _SETTLED
+    def wait() -> None:
+        deadline = time.monotonic() + _VISIBILITY_SECONDS
         while not (run / LOCK).is_file() or (run / LOCK).read_text(encoding="utf-8") != owner:
-            if time.monotonic() > end:
+            if time.monotonic() > deadline:
                 raise SettingsError(
                     f"run: {ranks.describe(ranks.rank)} does not see {run} of rank 0; put it on a file "
                     "system that all machines share"
                 )
             time.sleep(0.1)
 
-    ranks.agree(look)
+    ranks.run_on_all(wait)
 
 
 def code_digest() -> str:
-    """Return a short digest of the package's modules, which distinguishes two builds of one version."""
+    """Return a short digest of the package's modules, which distinguishes builds of the same version."""
     digest = hashlib.sha256()
     for path in sorted(_PACKAGE.rglob("*.py")):
         digest.update(str(path.relative_to(_PACKAGE)).encode())

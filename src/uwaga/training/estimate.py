@@ -1,4 +1,4 @@
-"""Estimate how long a run will take on this machine, by measuring updates for up to a minute."""
+"""Estimates of the duration of a run on this machine, from updates measured for up to a minute."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from uwaga.training.process import prepare_process
 from uwaga.training.step import Updater
 from uwaga.training.validation import mean_loss, validation_decoder
 
-SECONDS = 60.0
-"""Longest time of an estimate, except for its last update."""
-_SAMPLE = 10_000  # pairs of the corpus that are used
-_LENGTH = 25  # tokens of a random sentence: news text in subwords
-_FEWEST, _STEADY = 5, 0.02  # minimum updates, and the relative error of their mean that is accepted
-_LEAST_PIECES = 64
-_DECODED = 100  # sentences that are translated to estimate validations
+MAX_SECONDS = 60.0
+"""Maximum duration of an estimate, except for its last update."""
+_SAMPLE_PAIRS = 10_000  # pairs of the corpus that are used
+_RANDOM_LENGTH = 25  # tokens of a random sentence: news text in subwords
+_MIN_UPDATES, _MAX_ERROR = 5, 0.02  # minimum number of updates, and maximum relative error of their mean
+_MIN_PIECES = 64
+_DECODED_SENTENCES = 100  # sentences that are translated to estimate validations
 
 
 @dataclass(frozen=True)
 class TimeEstimate:
-    """The time that a run will take: ``seconds`` with all validations, which take ``validation`` of them.
+    """The duration of a run: ``seconds`` in total, of which ``validation`` for validations.
 
-    ``updates`` were measured, at ``rate`` target tokens per second; ``real`` is True if they used the run's
-    corpus, False for random sentences; ``device`` describes where.
+    ``updates`` is the number of measured updates, ``rate`` their target tokens per second. ``real`` is True
+    if they used the run's corpus, False for random sentences; ``device`` describes the device.
     """
 
     seconds: float
@@ -58,65 +58,72 @@ class TimeEstimate:
     device: str
 
     def __str__(self) -> str:
-        what = "of your corpus" if self.real else f"of random sentences of {_LENGTH} tokens"
+        description = "of your corpus" if self.real else f"of random sentences of {_RANDOM_LENGTH} tokens"
         return (
             f"about {_duration(self.seconds)} on this machine ({self.device}), "
             f"of which {_duration(self.validation)} for validations: "
-            f"{self.rate:,.0f} target tokens/s in {self.updates} updates {what}"
+            f"{self.rate:,.0f} target tokens/s in {self.updates} updates {description}"
         )
 
 
-def estimate_time(settings: Settings, seconds: float = SECONDS) -> TimeEstimate:
-    """Measure updates of this run for at most ``seconds``, and extrapolate; no file is left behind.
+def estimate_time(settings: Settings, seconds: float = MAX_SECONDS) -> TimeEstimate:
+    """Measure updates of a run for at most ``seconds``, and extrapolate; no files remain.
 
     The updates use the first pairs of the corpus, or random sentences if it does not exist.
     """
     settings, base = open_base(settings)
     check_model(settings.model)
     device = prepare_process(settings)
-    sides = None if base is None else (base.source, base.target)
+    tokenisers = None if base is None else (base.source, base.target)
     try:
         model = _model(settings, base).to(device)
     except RuntimeError as error:
         raise SettingsError(f"training.device: {settings.training.device}: {error}") from None
     updater = Updater(model.train(), make_optimiser(model, settings.training), settings.training)
-    real = _is_there(settings)
-    size = settings.text.size if sides is None else min(side.size for side in sides)
-    spent: list[float] = []
+    real = _corpus_exists(settings)
+    size = settings.text.size if tokenisers is None else min(side.size for side in tokenisers)
+    durations: list[float] = []
     tokens: list[int] = []
     sentences = 0
     with tempfile.TemporaryDirectory() as folder:
-        batches = _sampled(settings, Path(folder), sides) if real else _random(settings, size)
-        ready = time.perf_counter()
+        batches = (
+            _sample_batches(settings, Path(folder), tokenisers) if real else _random_batches(settings, size)
+        )
+        start = time.perf_counter()
         try:
             while True:
                 group = list(islice(batches, settings.training.accumulate))
-                begun = time.perf_counter()
-                updater.update(group, len(spent) + 1)
-                ended = time.perf_counter()
-                spent.append(ended - begun)
+                update_start = time.perf_counter()
+                updater.update(group, len(durations) + 1)
+                update_end = time.perf_counter()
+                durations.append(update_end - update_start)
                 tokens.append(sum(batch.tokens for batch in group))
                 sentences += sum(len(batch.pairs) for batch in group)
-                if ended - ready >= seconds or _is_steady(spent[1:]):
+                if update_end - start >= seconds or _is_steady(durations[1:]):
                     break
         finally:
             updater.close()
-    first = int(len(spent) > 1)  # the first update allocates memory and selects kernels
-    measured = spent[first:]
+    first = int(len(durations) > 1)  # the first update allocates memory and selects kernels
+    measured = durations[first:]
     name = "GPU" if device.type == "cuda" else f"{updater.workers} CPU cores"
-    whole = statistics.fmean(measured) * settings.training.steps
+    training_seconds = statistics.fmean(measured) * settings.training.steps
     options = from_settings(settings.decoding)[0] if base is None else base.search
     validation = _validation_seconds(settings, model, options, group[0], sum(tokens) / sentences)
     return TimeEstimate(
-        whole + validation, validation, sum(tokens[first:]) / sum(measured), len(measured), real, name
+        training_seconds + validation,
+        validation,
+        sum(tokens[first:]) / sum(measured),
+        len(measured),
+        real,
+        name,
     )
 
 
 def _model(settings: Settings, base: Base | None) -> Seq2Seq:
-    """Return the run's model; with a new vocabulary, that of the base model stands in for it."""
+    """Return the run's model; for a new vocabulary, the base model with its old one."""
     if base is not None:
-        kept = settings.adapt.model_copy(update={"vocabulary": "keep"})
-        return start_model(settings.model_copy(update={"adapt": kept}), base, base.source, base.target)
+        adapt = settings.adapt.model_copy(update={"vocabulary": "keep"})
+        return start_model(settings.model_copy(update={"adapt": adapt}), base, base.source, base.target)
     symbols = Symbols(start=2, end=3, pad=0, unknown=1)
     torch.manual_seed(settings.training.seed)
     return build_model(settings.model, symbols, settings.text.size, settings.text.size)
@@ -125,24 +132,26 @@ def _model(settings: Settings, base: Base | None) -> Seq2Seq:
 def _validation_seconds(
     settings: Settings, model: Seq2Seq, options: SearchOptions, batch: Batch, length: float
 ) -> float:
-    """Return the time of all validations of a run of sentences of this mean length, measured on one batch.
+    """Return the time of all validations of a run, for sentences of this mean length, measured on a batch.
 
-    Translations are as long as the batch's longest target, since an untrained model ends none.
+    Translations are as long as the longest target of the batch, because an untrained model does not end them.
     """
     training, data = settings.training, settings.data
     model.eval()
-    longest = max(batch.target_in.shape[1], options.min_length)
-    options = options.changed({"beam": training.validation_beam, "max_length": longest})
-    rows = zip(batch.source[:_DECODED].tolist(), batch.source_lengths[:_DECODED], strict=True)
+    max_length = max(batch.target_in.shape[1], options.min_length)
+    options = options.changed({"beam": training.validation_beam, "max_length": max_length})
+    rows = zip(
+        batch.source[:_DECODED_SENTENCES].tolist(), batch.source_lengths[:_DECODED_SENTENCES], strict=True
+    )
     sources = [row[:length] for row, length in rows]
-    begun = time.perf_counter()
+    start = time.perf_counter()
     mean_loss(model, [batch], training.precision)
     scored = time.perf_counter()
     if training.validation_sentences:
         search(validation_decoder(model), sources, options)
-    ended = time.perf_counter()
-    per_pair = (scored - begun) * length / batch.tokens
-    per_translation = (ended - scored) * length / int(batch.target_lengths[: len(sources)].sum())
+    end = time.perf_counter()
+    per_pair = (scored - start) * length / batch.tokens
+    per_translation = (end - scored) * length / int(batch.target_lengths[: len(sources)].sum())
     seconds = 0.0
     for corpora in (data.dev, *data.also.values()):
         pairs = _pairs(data.resolve(corpora)) or training.validation_sentences
@@ -159,40 +168,42 @@ def _pairs(corpora: list[CorpusSettings]) -> int:
         return 0
 
 
-def _is_there(settings: Settings) -> bool:
+def _corpus_exists(settings: Settings) -> bool:
     try:
         return all(find_sources(corpus).files for corpus in settings.data.resolved("train"))
     except DataError:
         return False
 
 
-def _is_steady(spent: list[float]) -> bool:
-    if len(spent) < _FEWEST:
+def _is_steady(durations: list[float]) -> bool:
+    if len(durations) < _MIN_UPDATES:
         return False
-    error = statistics.stdev(spent) / math.sqrt(len(spent))
-    return error < _STEADY * statistics.fmean(spent)
+    error = statistics.stdev(durations) / math.sqrt(len(durations))
+    return error < _MAX_ERROR * statistics.fmean(durations)
 
 
-def _random(settings: Settings, size: int) -> Iterator[Batch]:
-    draw = np.random.default_rng(settings.training.seed)
-    length = min(_LENGTH, settings.model.max_length, settings.data.max_tokens, settings.training.batch_tokens)
+def _random_batches(settings: Settings, size: int) -> Iterator[Batch]:
+    rng = np.random.default_rng(settings.training.seed)
+    length = min(
+        _RANDOM_LENGTH, settings.model.max_length, settings.data.max_tokens, settings.training.batch_tokens
+    )
     sentences = max(1, settings.training.batch_tokens // length)
     lengths = np.full(sentences, length, dtype=np.int64)
     while True:
-        source, target = draw.integers(min(4, size - 1), size, (2, sentences, length))  # (sentences, tokens)
+        source, target = rng.integers(min(4, size - 1), size, (2, sentences, length))  # (sentences, tokens)
         shifted = np.concatenate([np.full((sentences, 1), 2), target[:, :-1]], axis=1)
         yield Batch(source, lengths, shifted, target, lengths, np.arange(sentences))
 
 
-def _sampled(
-    settings: Settings, folder: Path, sides: tuple[TrainingSubwords, TrainingSubwords] | None
+def _sample_batches(
+    settings: Settings, folder: Path, tokenisers: tuple[TrainingSubwords, TrainingSubwords] | None
 ) -> Iterator[Batch]:
-    """Yield batches of the corpus's first pairs, training a subword model on them if there is none."""
+    """Yield batches of the first pairs of the corpus, after training a subword model on them if needed."""
     path = folder / "sample.tsv"
     with path.open("w", encoding="utf-8") as file:
         corpora = settings.data.resolved("train")
         for corpus in corpora:
-            for pair in islice(read_corpus(corpus), max(1, _SAMPLE // len(corpora))):
+            for pair in islice(read_corpus(corpus), max(1, _SAMPLE_PAIRS // len(corpora))):
                 source, target = (text.replace("\t", " ") for text in (pair.source, pair.references[0]))
                 file.write(f"{source}\t{target}\n")
     pairs = [CorpusSettings(files=(str(path),))]
@@ -203,12 +214,12 @@ def _sampled(
         text = settings.text.model_copy(update={"size": size})
         sample = settings.model_copy(update={"run": folder / str(size), "data": data, "text": text})
         try:
-            prepared = prepare_corpora(sample, lambda line: None, sides)
+            prepared = prepare_corpora(sample, lambda line: None, tokenisers)
             break
         except SettingsError:  # too few pairs for a vocabulary of this size
-            if size <= _LEAST_PIECES or sides is not None:
+            if size <= _MIN_PIECES or tokenisers is not None:
                 raise
-            size = max(_LEAST_PIECES, size // 2)
+            size = max(_MIN_PIECES, size // 2)
         except DataError as error:
             raise DataError(f"{settings.data.train[0].files[0]}: {error}") from None
     epoch = 0

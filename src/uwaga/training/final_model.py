@@ -1,4 +1,4 @@
-"""The model card of a trained model: architecture, training data and scores."""
+"""The finished model of a run: final weights, model card and folder."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ def model_card(
     """Return the model card as Markdown.
 
     Args:
-        settings: the settings of the run.
+        settings: settings of the run.
         origin: description of the weights.
-        result: on the dev set, None if it was not measured.
-        progress: the progress of the run.
-        changes: a line per dev set with its scores before and after.
+        result: validation on the dev set; None if it was not measured.
+        progress: progress of the run.
+        changes: a line per dev set with the scores before and after training.
     """
     source, target = settings.data.languages
     lines = [
         f"# {source} → {target}",
         "",
-        f"Trained with {made_with()}: {progress.step} updates, {origin}.",
+        f"Trained with {uwaga_version()}: {progress.step} updates, {origin}.",
         "",
         "| | |",
         "|---|---|",
-        f"| training data | {_named(settings.data.train)} |",
-        f"| dev data | {_named(settings.data.dev)} |",
+        f"| training data | {_file_names(settings.data.train)} |",
+        f"| dev data | {_file_names(settings.data.dev)} |",
         f"| licence of the data | {settings.data.licence or 'not stated'} |",
     ]
     if settings.init is not None:
@@ -84,22 +84,22 @@ def model_card(
     return "\n".join(lines) + "\n"
 
 
-def made_with() -> str:
-    """Return ``uwaga 0.1.0``, without the version if the package is not installed."""
+def uwaga_version() -> str:
+    """Return name and version, ``uwaga 0.1.0``; only the name if the package is not installed."""
     try:
         return f"uwaga {version('uwaga')}"
     except PackageNotFoundError:
         return "uwaga"
 
 
-def _named(corpora: Sequence[CorpusSettings]) -> str:
+def _file_names(corpora: Sequence[CorpusSettings]) -> str:
     """Return the file names of the corpora."""
     return ", ".join(file.rpartition("/")[2] for corpus in corpora for file in corpus.files)
 
 
 @dataclass(frozen=True)
 class FinalWeights:
-    """The origin of a finished model's weights: the steps of their checkpoints, and a description."""
+    """The origin of a finished model's weights: steps of the checkpoints, and a description."""
 
     steps: tuple[int, ...]
     origin: str
@@ -108,9 +108,9 @@ class FinalWeights:
 def load_final_weights(run: Run) -> FinalWeights:
     """Load the finished model's weights into the run's model.
 
-    The mean of the newest ``training.average`` checkpoints is validated like every checkpoint. If its
-    ``training.early_stopping_metric`` is worse than that of the best checkpoint, the latter is used. Both
-    scores are reported and logged.
+    The mean of the newest ``training.average`` checkpoints is validated like a checkpoint. If its
+    ``training.early_stopping_metric`` is worse than that of the best checkpoint, the best checkpoint is used.
+    Both scores are reported and logged.
     """
     best = _best_step(run)
     if run.training.average and (
@@ -122,7 +122,7 @@ def load_final_weights(run: Run) -> FinalWeights:
             return FinalWeights(steps, mean)
         result = run.validate("the mean", run.training.validation_beam)
         run.reporter.validation(run.progress, result, "mean", steps)
-        scores = _compared(run, result, best)
+        scores = _comparison(run, result, best)
         if result.score(run.training.early_stopping_metric) >= run.progress.best[best]:
             return FinalWeights(steps, f"{mean}, not worse on the dev set than step {best} ({scores})")
         _load(run, (best,))
@@ -136,8 +136,8 @@ def load_final_weights(run: Run) -> FinalWeights:
 
 
 def _best_step(run: Run) -> int | None:
-    there = [step for step in run.progress.best if checkpoint_path(run.folder, step).exists()]
-    return max(there, key=lambda step: run.progress.best[step], default=None)
+    existing = [step for step in run.progress.best if checkpoint_path(run.folder, step).exists()]
+    return max(existing, key=lambda step: run.progress.best[step], default=None)
 
 
 def _load(run: Run, steps: tuple[int, ...]) -> None:
@@ -145,8 +145,8 @@ def _load(run: Run, steps: tuple[int, ...]) -> None:
     load_weights(run.model, average_checkpoints(paths), paths[-1])
 
 
-def _compared(run: Run, mean: Validation, best: int) -> str:
-    """``dev loss 4.281 of the mean, 3.120 of step 240``."""
+def _comparison(run: Run, mean: Validation, best: int) -> str:
+    """Return a comparison: ``dev loss 4.281 of the mean, 3.120 of step 240``."""
     metric = run.training.early_stopping_metric
     sign = -1 if metric == "loss" else 1
     return (
@@ -160,25 +160,25 @@ def write_final_model(
     settings: Settings,
     base: Base | None,
     model: Seq2Seq,
-    sides: tuple[TrainingSubwords, TrainingSubwords],
+    tokenisers: tuple[TrainingSubwords, TrainingSubwords],
     card: str,
     score_stats: ScoreStats | None = None,
 ) -> None:
     """Write a run's model, or with ``adapt.lora`` its adapter, to ``folder``.
 
     Args:
-        folder: to create; an older one of the same kind is replaced.
-        settings: the settings of the run.
-        base: the model that the run started from, or None.
-        model: with the weights to write.
-        sides: tokenisers of source and target.
-        card: the model card, Markdown.
-        score_stats: distribution of its scores.
+        folder: folder to create; an existing one of the same kind is replaced.
+        settings: settings of the run.
+        base: base model, or None.
+        model: model with the weights to write.
+        tokenisers: tokenisers of source and target.
+        card: model card as Markdown.
+        score_stats: distribution of the model's scores.
     """
     if base is not None and settings.adapt.lora is not None:
         write_adapter(folder, _adapter(folder, settings, base, model), card)
         return
-    source, target = sides
+    source, target = tokenisers
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         save_model(
             folder,
@@ -191,7 +191,7 @@ def write_final_model(
             card,
             dtype=settings.training.save_dtype,
             score_stats=score_stats,
-            alignment_head=taught_head(settings) or (base.checkpoint.alignment_head if base else None),
+            alignment_head=guided_head(settings) or (base.checkpoint.alignment_head if base else None),
         )
         return
     assert base is not None
@@ -202,19 +202,21 @@ def write_final_model(
         values: Floats = state[name].detach().cpu().numpy().astype(np.float32, copy=False)
         return values
 
-    kept = replace(base.checkpoint, alignment_head=taught_head(settings) or base.checkpoint.alignment_head)
-    rewrite(kept, folder, read, card, half=settings.training.save_dtype == "float16")
+    checkpoint = replace(
+        base.checkpoint, alignment_head=guided_head(settings) or base.checkpoint.alignment_head
+    )
+    rewrite(checkpoint, folder, read, card, half=settings.training.save_dtype == "float16")
 
 
-def taught_head(settings: Settings) -> AlignmentHead | None:
+def guided_head(settings: Settings) -> AlignmentHead | None:
     """Return the head that guided alignment trains, or None."""
-    guide = settings.training.guided_alignment
-    if guide is None:
+    guided = settings.training.guided_alignment
+    if guided is None:
         return None
     if not isinstance(settings.model, TransformerSettings):
-        return AlignmentHead(layer=1, step=guide.step)
-    layer = guide.layer or max(1, settings.model.decoder_layers - 1)
-    return AlignmentHead(layer=layer, head=guide.head or 1, step=guide.step)
+        return AlignmentHead(layer=1, step=guided.step)
+    layer = guided.layer or max(1, settings.model.decoder_layers - 1)
+    return AlignmentHead(layer=layer, head=guided.head or 1, step=guided.step)
 
 
 def check_dtype(settings: Settings, base: Base | None) -> None:
@@ -244,24 +246,24 @@ def _without_quantisation(
 
 def _adapter(folder: Path, settings: Settings, base: Base, model: Seq2Seq) -> Adapter:
     assert settings.adapt.lora is not None
-    sides = {
+    matrices = {
         name: (layer.lora_a.detach().cpu().numpy(), layer.lora_b.detach().cpu().numpy())
         for name, layer in adapted_layers(model).items()
     }
     lora = settings.adapt.lora
-    return Adapter(folder, base.name, base.sha256, lora.rank, lora.alpha, sides)
+    return Adapter(folder, base.name, base.sha256, lora.rank, lora.alpha, matrices)
 
 
 def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
     """Write the mean of a run's newest checkpoints to the model folder ``out``; the run is not changed.
 
-    The checkpoints are those that `uwaga train` would average at its end, and the newest one, even if it was
-    written for an interrupt or a good score.
+    The checkpoints are those that `uwaga train` would average at the end, and the newest one, even if it was
+    written because of an interrupt or a good score.
 
     Args:
-        run: a folder of ``uwaga train``; its corpora are not needed.
-        out: the folder to create.
-        count: how many checkpoints; the run's ``training.average`` if None, or one where that is 0.
+        run: folder of a run of ``uwaga train``; its corpora are not needed.
+        out: folder to create.
+        count: number of checkpoints; None for the run's ``training.average``, or 1 if that is 0.
 
     Returns:
         the steps of the checkpoints.
@@ -285,15 +287,15 @@ def average_run(run: Path, out: Path, count: int | None = None) -> list[int]:
 def _newest_mean(
     folder: Path, training: TrainingSettings, count: int | None
 ) -> tuple[list[int], dict[str, Tensor]]:
-    wanted = count or training.average or 1
+    requested = count or training.average or 1
     while True:
         steps = sorted({*regular_steps(folder, training), *checkpoint_steps(folder)[-1:]})
-        if wanted > len(steps):
+        if requested > len(steps):
             raise CheckpointError(
-                f"{folder}: has {len(steps)} checkpoints, not {wanted}; average fewer, or keep more with "
+                f"{folder}: has {len(steps)} checkpoints, not {requested}; average fewer, or keep more with "
                 "training.keep_last"
             )
-        steps = steps[-wanted:]
+        steps = steps[-requested:]
         paths = [checkpoint_path(folder, step) for step in steps]
         try:
             return steps, average_checkpoints(paths)
@@ -309,5 +311,5 @@ def _tokenisers(
     if base is not None and settings.adapt.vocabulary == "keep":
         return base.source, base.target
     names = ("joint",) if settings.text.joint else ("source", "target")
-    sides = [Tokeniser.load(run / "text" / f"{name}.spm") for name in names]
-    return sides[0], sides[-1]
+    tokenisers = [Tokeniser.load(run / "text" / f"{name}.spm") for name in names]
+    return tokenisers[0], tokenisers[-1]

@@ -17,16 +17,16 @@ from uwaga.models.blocks import DecoderBlock
 from uwaga.models.transformer import Transformer
 from uwaga.settings import TrainingSettings
 from uwaga.training.loss import Loss
-from uwaga.training.ranks import Ranks, placed, whole
+from uwaga.training.ranks import Ranks, distribute_like, full_tensor_of
 from uwaga.training.step import BatchPart, TrainableModel, Updater, batch_loss
 
 
 class ShardedModel(nn.Module):
     """A sharded copy of a model; its forward pass returns the loss of a batch.
 
-    Each block of a Transformer is gathered for its own computation and freed afterwards. The remaining
-    weights, and all weights of other models, are gathered for a whole batch. The loss is part of the module
-    because it reads the output layer.
+    Each block of a Transformer is gathered for its computation and freed afterwards. The remaining weights,
+    and all weights of other models, are gathered for an entire batch. The loss is part of the module because
+    it reads the output layer.
     """
 
     def __init__(
@@ -60,9 +60,7 @@ class ShardedModel(nn.Module):
 
 
 class ShardedTrainableModel(TrainableModel):
-    """The shards of this process; the run's model stays on the CPU and receives the full weights on "
-    "demand.
-    """
+    """The shards of this process; the run's model stays on the CPU and gets the full weights on demand."""
 
     def __init__(
         self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
@@ -74,26 +72,26 @@ class ShardedTrainableModel(TrainableModel):
         return ShardedUpdater(self.sharded, optimiser, self.settings, self.ranks)
 
     @torch.no_grad()
-    def fill(self, model: Seq2Seq) -> None:
+    def copy_from(self, model: Seq2Seq) -> None:
         for sharded, parameter in zip(self.model.parameters(), model.parameters(), strict=True):
-            sharded.copy_(placed(parameter, sharded))
+            sharded.copy_(distribute_like(parameter, sharded))
 
     @torch.no_grad()
-    def collect(self, model: Seq2Seq, keep: bool) -> None:
-        with self.ranks.reporting_loss():
+    def copy_to(self, model: Seq2Seq, keep: bool) -> None:
+        with self.ranks.connection_errors():
             for sharded, parameter in zip(self.model.parameters(), model.parameters(), strict=True):
-                full = whole(sharded)
+                full = full_tensor_of(sharded)
                 if keep:
                     parameter.copy_(full)
 
     @contextlib.contextmanager
     def on_device(self, model: Seq2Seq) -> Iterator[None]:
-        before = model.device
+        original_device = model.device
         model.to(self.device)
         try:
             yield
         finally:
-            model.to(before)
+            model.to(original_device)
 
 
 class ShardedUpdater(Updater):
@@ -108,7 +106,7 @@ class ShardedUpdater(Updater):
 
     def backward(self, parts: Sequence[BatchPart], tokens: int, step: int) -> tuple[float, float]:
         losses = torch.zeros(2, dtype=torch.float64)
-        with self.ranks.reporting_loss():
+        with self.ranks.connection_errors():
             for part in parts:
                 self._sharded.sharded.set_requires_gradient_sync(part is parts[-1])
                 loss = self.loss(part, step)

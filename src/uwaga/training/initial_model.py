@@ -1,4 +1,4 @@
-"""The model of a run before its first update: built anew, or made from the one that ``init`` names."""
+"""The model of a run before its first update: a new model, or one derived from the base model (``init``)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from uwaga.tokenizers.tokeniser import Tokeniser
 from uwaga.training.base import Base
 
 SPACE = "\u2581"
-Sides = tuple[TrainingSubwords, TrainingSubwords]
+TokeniserPair = tuple[TrainingSubwords, TrainingSubwords]
 
 
-def with_vocabulary(
-    model: Seq2Seq, settings: ModelSettings, old: Sides, new: tuple[Tokeniser, Tokeniser]
+def replace_vocabulary(
+    model: Seq2Seq, settings: ModelSettings, old: TokeniserPair, new: tuple[Tokeniser, Tokeniser]
 ) -> Seq2Seq:
     """Return the model with new vocabularies; all other weights are unchanged.
 
     Args:
         model: a Transformer.
-        settings: the settings of the model.
-        old: its tokenisers, source and target.
-        new: the new tokenisers.
+        settings: settings of the model.
+        old: old tokenisers of source and target.
+        new: new tokenisers of source and target.
     """
     if not isinstance(settings, TransformerSettings):
         raise SettingsError(
@@ -47,7 +47,7 @@ def with_vocabulary(
     new_model = build_model(settings, new[1].symbols, new[0].size, new[1].size)
     weights = {name: tensor.detach().clone() for name, tensor in model.state_dict().items()}
     tied = {"all": ("source_embedding.weight", "output_weight"), "embeddings": ("source_embedding.weight",)}
-    both = tied.get(settings.tie, ())
+    shared_names = tied.get(settings.tie, ())
     for name, side in (
         ("source_embedding.weight", 0),
         ("target_embedding.weight", 1),
@@ -55,42 +55,44 @@ def with_vocabulary(
         ("output_bias", 1),
     ):
         if name in weights:
-            shared = bool(both) and (settings.tie == "all" or name != "output_weight")
+            shared = bool(shared_names) and (settings.tie == "all" or name != "output_weight")
             sources = old if shared and weights[name].dim() == 2 else (old[side],)
-            weights[name] = remapped(weights[name], sources, new[side])
+            weights[name] = remap_rows(weights[name], sources, new[side])
     new_model.load_state_dict(weights)
     return new_model
 
 
-def remapped(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> Tensor:
+def remap_rows(table: Tensor, old: Sequence[TrainingSubwords], new: Tokeniser) -> Tensor:
     """Return the rows of a table for a new vocabulary.
 
-    A piece of the old vocabulary keeps its row, and so do the special symbols. Any other piece gets the mean
-    row of the old pieces that it is split into, by the old tokeniser that needs the fewest.
+    Pieces of the old vocabulary and special symbols keep their rows. Any other piece gets the mean row of the
+    old pieces into which it is split, by the old tokeniser that needs the fewest.
 
     Args:
         table: (old vocabulary, ...).
-        old: tokenisers of the old vocabulary, of both sides if they share it.
+        old: tokenisers of the old vocabulary; of both sides if they share it.
         new: tokeniser of the new vocabulary.
 
     Returns:
         (new vocabulary, ...).
     """
-    known = {piece: number for number, piece in reversed(list(enumerate(old[0].pieces(range(len(table))))))}
+    piece_ids = {
+        piece: number for number, piece in reversed(list(enumerate(old[0].pieces(range(len(table))))))
+    }
     old_symbols, new_symbols = old[0].symbols, new.symbols
     special = {
         getattr(new_symbols, name): getattr(old_symbols, name) for name in ("start", "end", "pad", "unknown")
     }
-    whole = table.mean(0)
+    mean_row = table.mean(0)
     rows = []
     for number, piece in enumerate(new.pieces(range(new.size))):
         if number in special:
             rows.append(table[special[number]])
-        elif piece in known:
-            rows.append(table[known[piece]])
+        elif piece in piece_ids:
+            rows.append(table[piece_ids[piece]])
         else:
             parts = min((_parts(tokeniser, piece) for tokeniser in old), key=lambda ids: (not ids, len(ids)))
-            rows.append(table[parts].mean(0) if parts else whole)
+            rows.append(table[parts].mean(0) if parts else mean_row)
     return torch.stack(rows)
 
 
@@ -101,7 +103,7 @@ def _parts(tokeniser: TrainingSubwords, piece: str) -> list[int]:
     unknown, end = tokeniser.symbols.unknown, tokeniser.symbols.end
     ids = [token for token in tokeniser.encode(piece.replace(SPACE, " ")) if token not in (unknown, end)]
     if not piece.startswith(SPACE) and ids and tokeniser.pieces(ids[:1]) == [SPACE]:
-        ids = ids[1:]  # the space that the tokeniser puts before every text
+        ids = ids[1:]  # the space that the tokeniser adds before every text
     return ids
 
 
@@ -111,16 +113,16 @@ def start_model(
     """Return the model of a run on the CPU; its trainable weights require gradients.
 
     Args:
-        settings: the settings of the run, as :func:`uwaga.training.base.open_base` completes them.
-        base: the model that it starts from, or None.
-        source: the run's tokeniser of the source side.
-        target: the run's tokeniser of the target side.
+        settings: settings of the run, completed by :func:`uwaga.training.base.open_base`.
+        base: base model, or None.
+        source: tokeniser of the source side.
+        target: tokeniser of the target side.
     """
     torch.manual_seed(settings.training.seed)
     if base is None:
         model = build_model(settings.model, target.symbols, source.size, target.size)
     else:
-        model = _based(settings, base, source, target)
+        model = _model_from_base(settings, base, source, target)
     guided = settings.training.guided_alignment
     if guided is not None and isinstance(model, Transformer):
         watch_head(model.decoder, guided.layer, guided.head)
@@ -137,7 +139,7 @@ def start_model(
 
 
 def learning_rates(settings: Settings, model: Seq2Seq) -> dict[str, float]:
-    """Return the factors of the learning rate by names of weights."""
+    """Return the factors of the learning rate by name of weight."""
     names, first = _names(model)
     rates: dict[str, float] = {}
     for pattern, rate in settings.adapt.rates.items():
@@ -146,16 +148,18 @@ def learning_rates(settings: Settings, model: Seq2Seq) -> dict[str, float]:
     return rates
 
 
-def _based(settings: Settings, base: Base, source: TrainingSubwords, target: TrainingSubwords) -> Seq2Seq:
+def _model_from_base(
+    settings: Settings, base: Base, source: TrainingSubwords, target: TrainingSubwords
+) -> Seq2Seq:
     model = to_torch(replace(base.checkpoint, settings=settings.model))
     assert isinstance(model, Seq2Seq)
     for parameter in model.parameters():
-        parameter.data = parameter.data.clone()  # else they would share the memory of the checkpoint
+        parameter.data = parameter.data.clone()  # otherwise they would share the checkpoint's memory
     model.requires_grad_(True)
     if settings.adapt.vocabulary == "new":
         assert isinstance(source, Tokeniser)
         assert isinstance(target, Tokeniser)
-        model = with_vocabulary(model, settings.model, (base.source, base.target), (source, target))
+        model = replace_vocabulary(model, settings.model, (base.source, base.target), (source, target))
     elif not base.is_native and isinstance(model, Transformer):
         if model.output_bias is not None:
             model.output_bias.requires_grad_(False)
@@ -175,7 +179,7 @@ def _based(settings: Settings, base: Base, source: TrainingSubwords, target: Tra
 
 
 def _names(model: Seq2Seq) -> tuple[list[str], dict[str, str]]:
-    """Return every name of every weight, and the first name of each one's tensor."""
+    """Return all names of all weights, and for each name the first name of its tensor."""
     first: dict[int, str] = {}
     names = {
         name: first.setdefault(id(parameter), name)

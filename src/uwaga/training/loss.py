@@ -1,4 +1,4 @@
-"""Cross-entropy losses: of tokens, smoothed and computed in chunks (Szegedy 2016 §7), and of alignments."""
+"""Cross-entropy losses of tokens, smoothed and computed in chunks (Szegedy 2016 §7), and of alignments."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def cross_entropy(
 
     Args:
         features: (rows, width), without padding positions.
-        output: the layer from features to logits.
+        output: layer from features to logits.
         targets: (rows,) next tokens of the reference.
         smoothing: share of the target distribution spread over the whole vocabulary.
         dtype: number format of the matrix products; sums are in float32 or wider.
-        chunk: rows whose logits are in memory at a time.
+        chunk: number of rows whose logits are in memory at a time.
 
     Returns:
         two scalars, float64 if ``dtype`` is, else float32; only ``smoothed`` has a gradient.
@@ -49,11 +49,11 @@ def cross_entropy(
 def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
     """Return ``-Σ_t 1/n_t Σ_s log w_ts`` over the links (t, s) of each target token t, which has n_t links.
 
-    Chen 2016 (eq. 5) and Garg 2019 (eq. 5) with rows of the alignment that sum to 1; a target token
-    without links costs nothing.
+    This is eq. 5 of Chen 2016 and Garg 2019 with alignment rows that sum to 1; target tokens without links
+    contribute nothing.
 
     Args:
-        weights: (sentences, target, source) of one attention.
+        weights: (sentences, target, source) attention weights.
         links: (links, 3) sentence, target and source.
 
     Returns:
@@ -68,12 +68,12 @@ def alignment_cross_entropy(weights: Tensor, links: Tensor) -> Tensor:
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
-    """Loss and gradient in one pass: no (rows, vocabulary) table outlives its chunk.
+    """Loss and gradient in one pass: no (rows, vocabulary) tensor outlives its chunk.
 
-    With probabilities p, smoothing e, vocabulary V and target y the gradient of a row's logits is
-    ``p - e/V - (1 - e) [y]``. Its last two terms are applied to the results of the matrix products,
-    so that a chunk's probabilities are written once and read once. Capped logits c tanh(z / c) have
-    the gradient times ``1 - tanh²(z / c)`` for z, which is applied before the products.
+    With probabilities p, smoothing e, vocabulary V and target y, the gradient of a row's logits is
+    ``p - e/V - (1 - e) [y]``. Its last two terms are applied to the results of the matrix products, so that a
+    chunk's probabilities are written once and read once. For capped logits c tanh(z / c), the gradient of z
+    has the factor ``1 - tanh²(z / c)``, which is applied before the products.
     """
 
     @staticmethod
@@ -89,44 +89,48 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         chunk: int,
     ) -> tuple[Tensor, Tensor]:
         rows, vocabulary = features.shape[0], weight.shape[0]
-        wide = torch.promote_types(dtype, torch.float32)  # of sums
+        sum_dtype = torch.promote_types(dtype, torch.float32)  # type of sums
         inputs, table = features.to(dtype), weight.to(dtype)
-        mean_weight = weight.to(wide).mean(0)  # (width,)
-        mean_bias = 0.0 if bias is None else bias.to(wide).mean()
-        grad_features = torch.empty_like(features, dtype=wide)
-        grad_weight = torch.zeros_like(weight, dtype=wide)
-        mass = torch.zeros(vocabulary, dtype=wide, device=weight.device)  # Σ_rows p, or of slopes
+        mean_weight = weight.to(sum_dtype).mean(0)  # (width,)
+        mean_bias = 0.0 if bias is None else bias.to(sum_dtype).mean()
+        grad_features = torch.empty_like(features, dtype=sum_dtype)
+        grad_weight = torch.zeros_like(weight, dtype=sum_dtype)
+        mass = torch.zeros(vocabulary, dtype=sum_dtype, device=weight.device)  # Σ_rows p, or of slopes
         smoothed, plain = torch.zeros(2, dtype=torch.float64, device=features.device).unbind()
-        tiny = torch.finfo(wide).tiny
-        for begin in range(0, rows, chunk):
-            part, chosen = inputs[begin : begin + chunk], targets[begin : begin + chunk, None]
+        tiny = torch.finfo(sum_dtype).tiny
+        for start in range(0, rows, chunk):
+            part, next_tokens = inputs[start : start + chunk], targets[start : start + chunk, None]
             logits = torch.mm(part, table.t())  # (chunk, vocabulary)
             if bias is not None:
                 logits += bias.to(dtype)
             if cap is not None:
                 logits = capped(logits, cap)
             probabilities = torch.softmax(logits, dim=1)
-            nll = -probabilities.gather(1, chosen).to(wide).clamp_min(tiny).log()  # (chunk, 1)
+            nll = -probabilities.gather(1, next_tokens).to(sum_dtype).clamp_min(tiny).log()  # (chunk, 1)
             if cap is None:
-                mean = (part.to(wide) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
+                mean = (part.to(sum_dtype) @ mean_weight + mean_bias)[:, None]  # (chunk, 1) mean logit
             else:
-                mean = logits.to(wide).mean(1, keepdim=True)
+                mean = logits.to(sum_dtype).mean(1, keepdim=True)
             plain += nll.double().sum()
-            smoothed += (nll + smoothing * (logits.gather(1, chosen).to(wide) - mean)).double().sum()
+            smoothed += (
+                (nll + smoothing * (logits.gather(1, next_tokens).to(sum_dtype) - mean)).double().sum()
+            )
             slopes = probabilities
             if cap is not None:
                 slopes = slopes.sub_(smoothing / vocabulary)
-                slopes.scatter_add_(1, chosen, torch.full_like(chosen, smoothing - 1.0, dtype=dtype))
+                slopes.scatter_add_(
+                    1, next_tokens, torch.full_like(next_tokens, smoothing - 1.0, dtype=dtype)
+                )
                 slopes *= 1.0 - (logits / cap).square()
-            grad_features[begin : begin + chunk] = torch.mm(slopes, table)
+            grad_features[start : start + chunk] = torch.mm(slopes, table)
             grad_weight += torch.mm(slopes.t(), part)
             if bias is not None:
-                mass += slopes.sum(0, dtype=wide)
+                mass += slopes.sum(0, dtype=sum_dtype)
         if cap is None:
             grad_features -= smoothing * mean_weight
-            grad_features.sub_(weight[targets].to(wide), alpha=1.0 - smoothing)
-            grad_weight -= (smoothing / vocabulary) * features.to(wide).sum(0)
-            grad_weight.index_add_(0, targets, features.to(wide), alpha=smoothing - 1.0)
+            grad_features.sub_(weight[targets].to(sum_dtype), alpha=1.0 - smoothing)
+            grad_weight -= (smoothing / vocabulary) * features.to(sum_dtype).sum(0)
+            grad_weight.index_add_(0, targets, features.to(sum_dtype), alpha=smoothing - 1.0)
         grad_bias = None
         if bias is not None and cap is None:
             counts = torch.bincount(targets, minlength=vocabulary)
@@ -134,8 +138,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         elif bias is not None:
             grad_bias = mass
         ctx.save_for_backward(grad_features, grad_weight, grad_bias)
-        ctx.kinds = (features.dtype, weight.dtype)
-        total, likelihood = smoothed.to(wide), plain.to(wide)
+        ctx.dtypes = (features.dtype, weight.dtype)
+        total, likelihood = smoothed.to(sum_dtype), plain.to(sum_dtype)
         ctx.mark_non_differentiable(likelihood)
         return total, likelihood
 
@@ -144,8 +148,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         grad_features, grad_weight, grad_bias = ctx.saved_tensors
         outer = grads[0]
         return (
-            (grad_features * outer).to(ctx.kinds[0]),
-            (grad_weight * outer).to(ctx.kinds[1]),
+            (grad_features * outer).to(ctx.dtypes[0]),
+            (grad_weight * outer).to(ctx.dtypes[1]),
             None if grad_bias is None else grad_bias * outer,
             None,
             None,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from uwaga.errors import CheckpointError
 from uwaga.settings import ScheduleSettings, TrainingSettings
-from uwaga.training.ranks import placed
+from uwaga.training.ranks import distribute_like
 
 
 def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:
@@ -26,9 +26,9 @@ def learning_rate(settings: ScheduleSettings, step: int, steps: int) -> float:
         return settings.peak
     if settings.kind == "inverse_sqrt":
         return settings.peak * math.sqrt(max(warmup, 1) / max(step, 1))
-    done = min(1.0, (step - warmup) / max(1, steps - warmup))
-    share = 0.5 * (1.0 + math.cos(math.pi * done)) if settings.kind == "cosine" else 1.0 - done
-    return settings.floor + (settings.peak - settings.floor) * share
+    decay = min(1.0, (step - warmup) / max(1, steps - warmup))
+    factor = 0.5 * (1.0 + math.cos(math.pi * decay)) if settings.kind == "cosine" else 1.0 - decay
+    return settings.floor + (settings.peak - settings.floor) * factor
 
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -42,9 +42,9 @@ def make_optimiser(
     """Return an AdamW optimiser (Kingma 2015, Loshchilov 2019); vectors (biases and norms) are not decayed.
 
     Args:
-        model: the model to train; weights that do not require gradients are left out.
-        settings: the training settings of the run.
-        rates: factors of the learning rate by names of weights; 1 for weights without one.
+        model: model to train; weights that do not require gradients are skipped.
+        settings: training settings of the run.
+        rates: factors of the learning rate by name of weight; 1 by default.
     """
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
@@ -68,7 +68,7 @@ def make_optimiser(
 
 
 def optimiser_tensors(model: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's moments by names of parameters."""
+    """Return the optimiser's moments by name of parameter."""
     tensors = {}
     for name, parameter in model.named_parameters():
         for moment in _MOMENTS:
@@ -97,5 +97,5 @@ def restore_optimiser(
                 raise CheckpointError(
                     f"{moment} of {name} is {problem} in the checkpoint, expected {tuple(parameter.shape)}"
                 )
-            state[moment] = placed(saved, parameter)
+            state[moment] = distribute_like(saved, parameter)
         optimiser.state[parameter] = state

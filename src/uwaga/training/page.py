@@ -12,16 +12,16 @@ from uwaga.errors import DataError
 from uwaga.results.html import Series, chart, details, heading, page, paragraph, preformatted, table
 
 METRICS = "metrics.jsonl"
-"""Name of the file with averages over updates and results of validations."""
+"""Name of the file with averages over updates and validation results."""
 SAMPLES = "samples.jsonl"
 """Name of the file with sample translations and BLEU by length of each validation."""
 REPORT = "report.html"
-LARGEST = 1 << 63
-"""Larger than any step or count of a run."""
+MAX_NUMBER = 1 << 63
+"""Greater than any step or count of a run."""
 
 
 def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """Return the lines of a file, each with its values; empty if the file does not exist.
+    """Return the lines of a file with their values; an empty list if the file does not exist.
 
     A record has an integer ``step`` and a string ``part``. Other lines are skipped: a full disk or a power
     cut may have truncated one.
@@ -32,8 +32,8 @@ def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             values = json.loads(line)
-            whole = type(values["step"]) is int and abs(values["step"]) < LARGEST
-            if not whole or not isinstance(values["part"], str):
+            is_valid_step = type(values["step"]) is int and abs(values["step"]) < MAX_NUMBER
+            if not is_valid_step or not isinstance(values["part"], str):
                 continue
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
@@ -43,17 +43,17 @@ def read_records(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 Records = Sequence[Mapping[str, Any]]
 
-SHOWN_VALIDATIONS = 8
-"""Number of validations whose samples are shown, with the first and the last."""
+SAMPLED_VALIDATIONS = 8
+"""Number of validations whose samples are shown, including the first and the last."""
 SETTINGS = "settings.yaml"
 STORES = "data/*/store.json"
 
 
 def run_page(run: Path) -> str:
-    """Return the HTML report of a run, finished or not.
+    """Return the HTML report of a finished or unfinished run.
 
     Args:
-        run: the folder of the run.
+        run: folder of the run.
     """
     if not run.is_dir():
         raise DataError(f"{run}: no such folder; give the folder of a training run (`run` in its settings)")
@@ -72,9 +72,9 @@ def _summary(records: Records) -> list[str]:
     text = f"{max(int(record['step']) for record in records):,} updates"
     rows = []
     for part in ("dev", "mean", "final"):
-        judged = [record for record in records if record["part"] == part]
-        if judged:
-            best = min(judged, key=_loss)
+        validations = [record for record in records if record["part"] == part]
+        if validations:
+            best = min(validations, key=_loss)
             name = {"dev": "best dev loss", "mean": "mean of checkpoints", "final": "finished model"}[part]
             rows.append(
                 [name, int(best["step"]), *(_cell(best.get(key)) for key in ("loss", "bleu", "chrf"))]
@@ -83,7 +83,7 @@ def _summary(records: Records) -> list[str]:
 
 
 def _curves(records: Records) -> list[str]:
-    def series(name: str, part: str, key: str) -> Series:
+    def make_series(name: str, part: str, key: str) -> Series:
         points = [
             (float(record["step"]), float(record[key]))
             for record in records
@@ -93,19 +93,22 @@ def _curves(records: Records) -> list[str]:
 
     return [
         heading("Curves"),
-        chart("Loss per target token", [series("train", "train", "loss"), series("dev", "dev", "loss")]),
-        chart("Dev scores", [series("BLEU", "dev", "bleu"), series("chrF", "dev", "chrf")]),
-        chart("Learning rate", [series("rate", "train", "learning_rate")]),
-        chart("Throughput", [series("target tokens per second", "train", "tokens_per_second")]),
-        chart("Gradient norm", [series("norm", "train", "gradient_norm")]),
+        chart(
+            "Loss per target token",
+            [make_series("train", "train", "loss"), make_series("dev", "dev", "loss")],
+        ),
+        chart("Dev scores", [make_series("BLEU", "dev", "bleu"), make_series("chrF", "dev", "chrf")]),
+        chart("Learning rate", [make_series("rate", "train", "learning_rate")]),
+        chart("Throughput", [make_series("target tokens per second", "train", "tokens_per_second")]),
+        chart("Gradient norm", [make_series("norm", "train", "gradient_norm")]),
     ]
 
 
 def _lengths(samples: Records) -> list[str]:
-    judged = [sample for sample in samples if _rows(sample, "by_length")]
-    if not judged:
+    validations = [sample for sample in samples if _rows(sample, "by_length")]
+    if not validations:
         return []
-    last = judged[-1]
+    last = validations[-1]
     rows = [
         (
             f"{row.get('least')}–{row.get('most')}" if row.get("most") else f"{row.get('least')} or more",
@@ -122,26 +125,28 @@ def _lengths(samples: Records) -> list[str]:
 
 
 def _samples(samples: Records) -> list[str]:
-    judged = [sample for sample in samples if _rows(sample, "samples")]
-    if not judged:
+    validations = [sample for sample in samples if _rows(sample, "samples")]
+    if not validations:
         return []
-    shown = sorted(
-        {round(place * (len(judged) - 1) / (SHOWN_VALIDATIONS - 1)) for place in range(SHOWN_VALIDATIONS)}
+    indices = sorted(
+        {round(i * (len(validations) - 1) / (SAMPLED_VALIDATIONS - 1)) for i in range(SAMPLED_VALIDATIONS)}
     )
     parts = [heading("Translations over time")]
-    for index, first in enumerate(_rows(judged[-1], "samples")):
-        rows: list[tuple[object, object]] = [("source", first.get("source"))]
-        for at in shown:
-            translations = _rows(judged[at], "samples")
-            if index < len(translations):
-                rows.append((f"step {int(judged[at]['step']):,}", translations[index].get("translation")))
-        rows.append(("reference", first.get("reference")))
-        parts.append(table(["", f"sentence {index + 1}"], rows))
+    for number, sample in enumerate(_rows(validations[-1], "samples")):
+        rows: list[tuple[object, object]] = [("source", sample.get("source"))]
+        for index in indices:
+            translations = _rows(validations[index], "samples")
+            if number < len(translations):
+                rows.append(
+                    (f"step {int(validations[index]['step']):,}", translations[number].get("translation"))
+                )
+        rows.append(("reference", sample.get("reference")))
+        parts.append(table(["", f"sentence {number + 1}"], rows))
     return parts
 
 
 def _data(run: Path) -> list[str]:
-    """Tabulate the lines that were read and skipped, by corpus."""
+    """Tabulate the lines read and skipped, by corpus."""
     rows: list[tuple[object, ...]] = []
     stores = sorted(run.glob(STORES), key=lambda path: (path.parent.name.startswith("dev"), path))
     for name, report in ((path.parent.name, _json(path).get("report")) for path in stores):
@@ -191,7 +196,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     """Return True for a number that fits a float: an integer in a file may have hundreds of digits."""
     if isinstance(value, bool):
         return False
-    return isinstance(value, float) or (isinstance(value, int) and abs(value) < LARGEST)
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < MAX_NUMBER)
 
 
 def _cell(value: object) -> object:

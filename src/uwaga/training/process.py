@@ -1,4 +1,4 @@
-"""Set up a training process: memory allocator, threads, device, signals."""
+"""Setup of a training process: memory allocator, threads, device, signals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 from uwaga.errors import SettingsError
 from uwaga.settings import Settings
-from uwaga.training.ranks import ALONE, Ranks
+from uwaga.training.ranks import SINGLE_PROCESS, Ranks
 
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 
@@ -21,8 +21,8 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 def keep_freed_memory() -> None:
     """Make glibc serve large blocks from its heap and never shrink the heap.
 
-    A training step frees and allocates the same hundreds of megabytes every time; by default each block is
-    unmapped and faulted in again, at microseconds a page. Does nothing if the C library is not glibc.
+    Every training step frees and allocates the same hundreds of megabytes; by default, each block is unmapped
+    and faulted in again, at microseconds per page. Do nothing if the C library is not glibc.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -38,34 +38,34 @@ def keep_freed_memory() -> None:
 class Interrupt:
     """Context manager in which SIGINT and SIGTERM only set ``requested``, so that an update can finish.
 
-    A second SIGINT raises KeyboardInterrupt, unless ``patient``: `torchrun` repeats to its processes the
-    signal that the terminal has sent them already.
+    A second SIGINT raises KeyboardInterrupt unless ``ignore_repeats`` is True: torchrun forwards to its
+    processes the signal that the terminal has already sent them.
     """
 
-    def __init__(self, patient: bool = False) -> None:
-        self.requested, self.patient = False, patient
-        self._before: dict[signal.Signals, Any] = {}
+    def __init__(self, ignore_repeats: bool = False) -> None:
+        self.requested, self.ignore_repeats = False, ignore_repeats
+        self._handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interrupt:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
+                self._handlers[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.requested and number == signal.SIGINT and not self.patient:
+        if self.requested and number == signal.SIGINT and not self.ignore_repeats:
             raise KeyboardInterrupt
         self.requested = True
 
 
-def prepare_process(settings: Settings, ranks: Ranks = ALONE) -> torch.device:
-    """Set up allocator, threads outside updates, and seed; return the device to train on.
+def prepare_process(settings: Settings, ranks: Ranks = SINGLE_PROCESS) -> torch.device:
+    """Set up the allocator, threads outside updates, and the seed; return the device to train on.
 
     Each of several processes on a machine gets its own GPU and a share of the cores.
     """

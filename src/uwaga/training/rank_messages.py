@@ -1,7 +1,7 @@
-"""Messages between the processes of a run, besides tensors, through the key-value store of `torchrun`.
+"""Messages other than tensors between the processes of a run, sent through torchrun's key-value store.
 
-Receivers wait without a time limit, since preparing a corpus or validating may take hours; meanwhile a thread
-of each process sends heartbeats.
+Receivers wait without a time limit, because preparing a corpus or validating may take hours. Meanwhile, a
+thread of each process sends heartbeats.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from torch.distributed.rendezvous import rendezvous
 
 from uwaga.errors import FailedElsewhereError, RankLostError, reason
 
-BEAT = 0.5
-"""Seconds between two heartbeats."""
-SILENT = 1.5
-"""Seconds without a heartbeat, after a connection broke, that identify the process which has ended."""
-ARRIVAL = 600.0
-"""Seconds within which all processes must join."""
-_PAUSES = (0.001, 0.05)  # seconds between two polls, at first and at most
+HEARTBEAT_SECONDS = 0.5
+"""Seconds between heartbeats."""
+SILENCE_SECONDS = 1.5
+"""Seconds without a heartbeat after which, once a connection has broken, a process counts as ended."""
+JOIN_SECONDS = 600.0
+"""Seconds in which all processes must join."""
+_POLL_SECONDS = (0.001, 0.05)  # first and maximum interval of polling
 
 
-def meet(store: Store, rank: int, world: int, seconds: float = ARRIVAL) -> str:
+def agree_on_name(store: Store, rank: int, world: int, seconds: float = JOIN_SECONDS) -> str:
     """Agree on a random name that only the current processes share.
 
-    A store may outlive its processes: that of `torchrun` still holds the messages of processes that it has
-    restarted. Rank 0 publishes a new name, the others answer with random names of their own, and a process
-    whose answer is echoed knows that it came from a living rank 0.
+    A store may outlive its processes: torchrun's still holds the messages of processes that it has restarted.
+    Rank 0 publishes a new name, the other ranks answer with random names, and an echo of its answer proves to
+    a process that rank 0 is alive.
     """
-    name, end = secrets.token_hex(8), time.monotonic() + seconds
+    name, deadline = secrets.token_hex(8), time.monotonic() + seconds
 
-    def wait(key: str, who: str, call: str = "") -> bool:
+    def wait(key: str, sender: str, call: str = "") -> bool:
         """Wait for a key; return False if rank 0 publishes another name meanwhile."""
         while not store.check([key]):
             if call and store.get("uwaga/call").decode() != call:
                 return False
-            if time.monotonic() > end:
-                raise RankLostError(f"rank {rank}: {who} has not joined within {seconds:.0f} s")
-            time.sleep(_PAUSES[1])
+            if time.monotonic() > deadline:
+                raise RankLostError(f"rank {rank}: {sender} has not joined within {seconds:.0f} s")
+            time.sleep(_POLL_SECONDS[1])
         return True
 
     if rank == 0:
@@ -63,143 +63,146 @@ def meet(store: Store, rank: int, world: int, seconds: float = ARRIVAL) -> str:
 
 
 class RankMessages:
-    """Messages from each of ``world`` processes to all, in the same order in each.
+    """Messages from each of ``world`` processes to all, received in the same order by all.
 
-    ``timeout``: seconds without a heartbeat after which a process counts as lost; :data:`SILENT` if
-    ``hurried`` returns True, because this process has been asked to stop.
+    ``timeout``: seconds without a heartbeat after which a process counts as lost; :data:`SILENCE_SECONDS` if
+    ``is_stopping`` returns True, that is, if this process has been asked to stop.
     """
 
     def __init__(self, store: Store, rank: int, world: int, timeout: float = 600.0) -> None:
         self.rank, self.world, self.timeout = rank, world, timeout
-        self.hurried: Callable[[], bool] = lambda: False
+        self.is_stopping: Callable[[], bool] = lambda: False
         self.store = store
-        self._mine = PrefixStore("uwaga", store)
+        self._store = PrefixStore("uwaga", store)
         self._count = 0
-        self._seen: dict[int, tuple[int, float]] = {}  # by process: its last heartbeat and when it was seen
+        self._heartbeats: dict[int, tuple[int, float]] = {}  # by rank: last count and its time
         self._stop = threading.Event()
-        self._mine.set(f"who/{rank}", f"process {os.getpid()} on host {socket.gethostname()}")
-        self._thread = threading.Thread(target=self._live, name="uwaga-life", daemon=True)
+        self._store.set(f"who/{rank}", f"process {os.getpid()} on host {socket.gethostname()}")
+        self._thread = threading.Thread(target=self._send_heartbeats, name="uwaga-life", daemon=True)
         self._thread.start()
 
     @classmethod
     def join(cls, rank: int, world: int) -> RankMessages:
-        """Connect to the store that `torchrun` has named in the environment."""
+        """Connect to the store that torchrun has set in the environment."""
         try:
-            store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=ARRIVAL)))
-            return cls(PrefixStore(meet(store, rank, world), store), rank, world)
+            store, _, _ = next(rendezvous("env://", timeout=timedelta(seconds=JOIN_SECONDS)))
+            return cls(PrefixStore(agree_on_name(store, rank, world), store), rank, world)
         except (RuntimeError, ValueError) as error:
-            place = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+            address = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
             raise RankLostError(
-                f"rank {rank}: the store at {place} cannot be reached: {reason(error)}; start all "
+                f"rank {rank}: the store at {address} cannot be reached: {reason(error)}; start all "
                 "processes with torchrun"
             ) from None
 
     def gather(self, text: str) -> list[str]:
         """Send a message and return those of all processes, by rank."""
         self._count += 1
-        with self._reached():
-            self._mine.set(f"{self._count}/{self.rank}", text)
+        with self._store_errors():
+            self._store.set(f"{self._count}/{self.rank}", text)
             return [self._read(f"{self._count}/{rank}", rank) for rank in range(self.world)]
 
     def send(self, text: str) -> None:
         """Send a message from rank 0, which the others :meth:`receive`."""
         self._count += 1
-        with self._reached():
-            self._mine.set(f"{self._count}/0", text)
+        with self._store_errors():
+            self._store.set(f"{self._count}/0", text)
 
     def receive(self) -> str:
         """Return the next message of rank 0."""
         self._count += 1
-        with self._reached():
+        with self._store_errors():
             return self._read(f"{self._count}/0", 0)
 
     def fail(self) -> None:
-        """Announce that this process ends with an error that it has reported."""
+        """Announce that this process has failed and has reported its error."""
         with contextlib.suppress(RuntimeError):
-            self._mine.set("failed", str(self.rank))
+            self._store.set("failed", str(self.rank))
 
-    def lost(self, late: bool) -> FailedElsewhereError | RankLostError:
-        """Return the error to raise when a connection broke, naming the process that has ended.
+    def connection_error(self, timed_out: bool) -> FailedElsewhereError | RankLostError:
+        """Return the error to raise after a connection broke; it names the process that has ended.
 
-        Only one of the remaining processes reports it. ``late``: the wait for an answer has timed out.
+        Only one of the remaining processes reports it. ``timed_out``: the wait for an answer has timed out.
         """
         try:
-            before = [self._sign(rank) for rank in range(self.world)]
-            end = time.monotonic() + SILENT
-            while time.monotonic() < end:
-                if self._mine.check(["failed"]):
-                    return FailedElsewhereError(f"rank {self._mine.get('failed').decode()} has failed")
-                time.sleep(_PAUSES[1])
-            gone = [rank for rank in range(self.world) if self._sign(rank) == before[rank]]
-            lost = " and ".join(self.describe(rank) for rank in gone) or "another process of the run"
-            how = f"has not answered for {self.timeout:.0f} s (training.timeout)" if late else "was lost"
-            if self._mine.add("told", 1) > 1:
-                return FailedElsewhereError(f"{lost} {how}")
+            before = [self._heartbeat_count(rank) for rank in range(self.world)]
+            deadline = time.monotonic() + SILENCE_SECONDS
+            while time.monotonic() < deadline:
+                if self._store.check(["failed"]):
+                    return FailedElsewhereError(f"rank {self._store.get('failed').decode()} has failed")
+                time.sleep(_POLL_SECONDS[1])
+            silent = [rank for rank in range(self.world) if self._heartbeat_count(rank) == before[rank]]
+            lost = " and ".join(self.describe(rank) for rank in silent) or "another process of the run"
+            event = (
+                f"has not answered for {self.timeout:.0f} s (training.timeout)" if timed_out else "was lost"
+            )
+            if self._store.add("told", 1) > 1:
+                return FailedElsewhereError(f"{lost} {event}")
         except RuntimeError:
-            return self._unreachable()
+            return self._store_lost()
         return RankLostError(
-            f"{lost} {how}; torchrun restarts all processes if --max-restarts allows it; otherwise rerun "
+            f"{lost} {event}; torchrun restarts all processes if --max-restarts allows it; otherwise rerun "
             "the same command to resume from the newest checkpoint"
         )
 
     def describe(self, rank: int) -> str:
-        """``rank 1 (process 123 on host a)``."""
-        if not self._mine.check([f"who/{rank}"]):
+        """Return a rank with its process and host: ``rank 1 (process 123 on host a)``."""
+        if not self._store.check([f"who/{rank}"]):
             return f"rank {rank}, which never joined,"
-        return f"rank {rank} ({self._mine.get(f'who/{rank}').decode()})"
+        return f"rank {rank} ({self._store.get(f'who/{rank}').decode()})"
 
     def close(self) -> None:
         """Stop the heartbeats."""
         self._stop.set()
         self._thread.join()
 
-    def depart(self) -> None:
+    def disconnect(self) -> None:
         """Leave after all have finished; rank 0, which may host the store, leaves last."""
         with contextlib.suppress(RuntimeError):
-            self._mine.add("left", 1)
-            end = time.monotonic() + 10.0
-            while not self.rank and self._mine.add("left", 0) < self.world and time.monotonic() < end:
-                time.sleep(_PAUSES[0])
+            self._store.add("left", 1)
+            deadline = time.monotonic() + 10.0
+            while not self.rank and self._store.add("left", 0) < self.world and time.monotonic() < deadline:
+                time.sleep(_POLL_SECONDS[0])
 
     def _read(self, key: str, rank: int) -> str:
-        pause, looked = _PAUSES[0], time.monotonic()
-        while not self._mine.check([key]):
+        pause, last_check = _POLL_SECONDS[0], time.monotonic()
+        while not self._store.check([key]):
             time.sleep(pause)
-            pause = min(2 * pause, _PAUSES[1])
-            if time.monotonic() - looked >= BEAT:
-                looked = time.monotonic()
+            pause = min(2 * pause, _POLL_SECONDS[1])
+            if time.monotonic() - last_check >= HEARTBEAT_SECONDS:
+                last_check = time.monotonic()
                 self._check_alive(rank)
-        return self._mine.get(key).decode()
+        return self._store.get(key).decode()
 
     def _check_alive(self, rank: int) -> None:
-        if self._mine.check(["failed"]):
-            raise FailedElsewhereError(f"rank {self._mine.get('failed').decode()} has failed")
-        now, sign = time.monotonic(), self._sign(rank)
-        last = self._seen.get(rank)
-        if last is None or last[0] != sign:
-            self._seen[rank] = (sign, now)
-        elif now - last[1] > (SILENT if self.hurried() else self.timeout):
+        if self._store.check(["failed"]):
+            raise FailedElsewhereError(f"rank {self._store.get('failed').decode()} has failed")
+        current_time, heartbeat = time.monotonic(), self._heartbeat_count(rank)
+        last = self._heartbeats.get(rank)
+        if last is None or last[0] != heartbeat:
+            self._heartbeats[rank] = (heartbeat, current_time)
+        elif current_time - last[1] > (SILENCE_SECONDS if self.is_stopping() else self.timeout):
             raise RankLostError(
-                f"{self.describe(rank)} has not been heard of for {now - last[1]:.0f} s (training.timeout: "
-                f"{self.timeout:.0f}); rerun the same command to resume from the newest checkpoint"
+                f"{self.describe(rank)} has not been heard of for {current_time - last[1]:.0f} s "
+                f"(training.timeout: {self.timeout:.0f}); rerun the same command to resume from the newest "
+                "checkpoint"
             )
 
-    def _sign(self, rank: int) -> int:
-        return self._mine.add(f"alive/{rank}", 0)
+    def _heartbeat_count(self, rank: int) -> int:
+        return self._store.add(f"alive/{rank}", 0)
 
-    def _live(self) -> None:
+    def _send_heartbeats(self) -> None:
         with contextlib.suppress(RuntimeError):
-            while not self._stop.wait(BEAT):
-                self._mine.add(f"alive/{self.rank}", 1)
+            while not self._stop.wait(HEARTBEAT_SECONDS):
+                self._store.add(f"alive/{self.rank}", 1)
 
     @contextlib.contextmanager
-    def _reached(self) -> Iterator[None]:
+    def _store_errors(self) -> Iterator[None]:
         try:
             yield
         except RuntimeError:
-            raise self._unreachable() from None
+            raise self._store_lost() from None
 
-    def _unreachable(self) -> RankLostError:
+    def _store_lost(self) -> RankLostError:
         return RankLostError(
             f"rank {self.rank}: lost the connection to the store of the run's processes: its machine or "
             "torchrun has ended; rerun the same command to resume from the newest checkpoint"

@@ -1,6 +1,6 @@
-"""The processes that train a run together, started by `torchrun`, and the collective operations among them.
+"""The processes of a run, started by torchrun, and their collective operations.
 
-A run of one process uses the same code, with operations that return at once.
+A run with a single process uses the same code; its operations return immediately.
 """
 
 from __future__ import annotations
@@ -25,40 +25,41 @@ def is_shared(tensor: Tensor) -> bool:
     return hasattr(tensor, "full_tensor")
 
 
-def whole(tensor: Tensor) -> Tensor:
-    """Return the full tensor, unchanged if it is not sharded; all processes must call this."""
+def full_tensor_of(tensor: Tensor) -> Tensor:
+    """Return the full tensor of a possibly sharded tensor; all processes must call this."""
     return tensor.full_tensor() if is_shared(tensor) else tensor  # type: ignore[attr-defined]
 
 
-def whole_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
-    """Return the full tensors, or nothing unless ``keep``; all processes must call this."""
+def full_tensors(tensors: Mapping[str, Tensor], keep: bool) -> dict[str, Tensor]:
+    """Return the full tensors, or an empty dict unless ``keep``; all processes must call this."""
     full = {}
     for name, tensor in tensors.items():
-        full_tensor = whole(tensor.detach())
+        full_tensor = full_tensor_of(tensor.detach())
         if keep:
             full[name] = full_tensor.cpu() if is_shared(tensor) else full_tensor
     return full
 
 
 @torch.no_grad()
-def placed(tensor: Tensor, like: Tensor) -> Tensor:
-    """Return the tensor on the device, of the type and with the sharding of ``like``."""
-    moved = tensor.to(like.device, like.dtype)
+def distribute_like(tensor: Tensor, like: Tensor) -> Tensor:
+    """Return the tensor with the device, type and sharding of ``like``."""
+    converted = tensor.to(like.device, like.dtype)
     if not is_shared(like):
-        return moved
+        return converted
     from torch.distributed.tensor import DTensor, distribute_tensor
 
     assert isinstance(like, DTensor)
-    # Each process has the full tensor and takes its shard, so that none waits for one that failed to read it.
-    return distribute_tensor(moved, like.device_mesh, like.placements, src_data_rank=None)
+    # Each process has the full tensor and takes its shard, so that none waits for a process that failed to
+    # read it.
+    return distribute_tensor(converted, like.device_mesh, like.placements, src_data_rank=None)
 
 
-Made = TypeVar("Made")
-_BUCKET = 25 * 2**20  # bytes that are summed together
+Result = TypeVar("Result")
+_BUCKET_BYTES = 25 * 2**20  # summed together
 
 
 class Ranks:
-    """A process, number ``rank`` of ``world``, and number ``local`` of ``local_world`` on its machine.
+    """Process number ``rank`` of ``world``, and number ``local`` of ``local_world`` on its machine.
 
     The methods that communicate are collective: all processes must call them in the same order.
     """
@@ -81,11 +82,11 @@ class Ranks:
         return self.rank == 0
 
     def threads(self, requested: int) -> int:
-        """Return ``requested`` CPU threads, or for 0 an equal share of the machine's cores."""
+        """Return the number of CPU threads: ``requested``, or for 0 an equal share of the machine's cores."""
         return requested or max(1, usable_cores() // self.local_world)
 
-    def agree(self, work: Callable[[], Made]) -> Made:
-        """Run ``work`` in every process and return its result; if it fails in one, it raises in all."""
+    def run_on_all(self, work: Callable[[], Result]) -> Result:
+        """Run ``work`` in every process and return its result; if it fails in one, all raise an error."""
         if self._messages is None:
             return work()
         failure: Exception | None = None
@@ -104,13 +105,13 @@ class Ranks:
             raise FailedElsewhereError(f"rank {failed[0]}: {reasons[failed[0]]}")
         return result
 
-    def lead(self, work: Callable[[], Made]) -> Made:
+    def run_on_rank_0(self, work: Callable[[], Result]) -> Result:
         """Run ``work`` in rank 0 and return its result, which must be JSON-serialisable, in all processes."""
         if self._messages is None:
             return work()
         if not self.first:
-            done, result = json.loads(self._messages.receive())
-            if not done:
+            succeeded, result = json.loads(self._messages.receive())
+            if not succeeded:
                 raise FailedElsewhereError(f"rank 0: {result}")
             return result  # type: ignore[no-any-return]
         try:
@@ -121,11 +122,11 @@ class Ranks:
         self._messages.send(json.dumps([True, result]))
         return result
 
-    def in_turn(self, work: Callable[[], Made]) -> Made:
-        """Run ``work`` in rank 0, which writes files, then in the others, which read them; return the result."""
-        results: list[Made] = []
-        self.lead(lambda: results.append(work()))
-        return self.agree(lambda: results[0] if results else work())
+    def run_rank_0_first(self, work: Callable[[], Result]) -> Result:
+        """Run ``work`` in rank 0, which writes files, then in the others, which read them."""
+        results: list[Result] = []
+        self.run_on_rank_0(lambda: results.append(work()))
+        return self.run_on_all(lambda: results[0] if results else work())
 
     def gather(self, value: Any) -> list[Any]:
         """Return the values of all processes by rank; they must be JSON-serialisable."""
@@ -133,10 +134,10 @@ class Ranks:
             return [value]
         return [json.loads(text) for text in self._messages.gather(json.dumps(value))]
 
-    def hurry_when(self, stopping: Callable[[], bool]) -> None:
-        """Wait only for a moment for a silent process once ``stopping`` returns True."""
+    def stop_waiting_when(self, stopping: Callable[[], bool]) -> None:
+        """Stop waiting for silent processes once ``stopping`` returns True."""
         if self._messages is not None:
-            self._messages.hurried = stopping
+            self._messages.is_stopping = stopping
 
     def describe(self, rank: int) -> str:
         """Return a rank with its process and host, for messages."""
@@ -147,7 +148,7 @@ class Ranks:
         if self._messages is None:
             return
         self._messages.timeout = timeout
-        with self.reporting_loss():
+        with self.connection_errors():
             distributed.init_process_group(
                 "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo",
                 store=self._messages.store,
@@ -158,29 +159,29 @@ class Ranks:
             self._connected = True
 
     def exchange(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Return the numbers of all processes by rank; each must pass equally many."""
+        """Return the numbers of all processes by rank; all must pass the same number of them."""
         if self._messages is None:
             return [list(numbers)]
         local = torch.tensor(numbers, dtype=torch.int64)
         gathered = [torch.empty_like(local) for _ in range(self.world)]
-        with self.reporting_loss():
+        with self.connection_errors():
             distributed.all_gather(gathered, local)
         return [values.tolist() for values in gathered]
 
     def add(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor with its sum over all processes.
 
-        The buckets are the same in every update. Those of DistributedDataParallel change after the first one,
-        and with them the order of sums, so that a resumed run would end with other bits.
+        The buckets are the same in every update. Those of DistributedDataParallel change after the first
+        update, and so does the order of summation: a resumed run would not be bit-identical.
         """
         if self._messages is None:
             return
-        with self.reporting_loss():
-            waiting = []
+        with self.connection_errors():
+            pending = []
             for bucket in _buckets(tensors):
                 flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
-                waiting.append((bucket, flat, distributed.all_reduce(flat, async_op=True)))
-            for bucket, flat, work in waiting:
+                pending.append((bucket, flat, distributed.all_reduce(flat, async_op=True)))
+            for bucket, flat, work in pending:
                 work.wait()
                 sizes = [tensor.numel() for tensor in bucket]
                 for tensor, part in zip(bucket, torch.split(flat, sizes), strict=True):
@@ -189,19 +190,19 @@ class Ranks:
     def broadcast(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor with that of rank 0."""
         if self._messages is not None:
-            with self.reporting_loss():
+            with self.connection_errors():
                 for tensor in tensors:
                     distributed.broadcast(tensor, 0)
 
     @contextlib.contextmanager
-    def reporting_loss(self) -> Iterator[None]:
-        """Report a connection that breaks within the block as the loss of the process that has ended."""
+    def connection_errors(self) -> Iterator[None]:
+        """Convert a connection error within the block to an error that names the process that has ended."""
         try:
             yield
         except RuntimeError as error:
-            if self._messages is None or not _broken(error):
+            if self._messages is None or not _is_connection_error(error):
                 raise
-            raise self._messages.lost("time" in str(error).lower()) from None
+            raise self._messages.connection_error("time" in str(error).lower()) from None
 
     def leave(self) -> None:
         """Wait until all processes have finished the run, and disconnect."""
@@ -209,19 +210,19 @@ class Ranks:
             self._messages.gather("")
             if self._connected:
                 distributed.destroy_process_group()
-            self._messages.depart()
+            self._messages.disconnect()
 
 
-ALONE = Ranks()
+SINGLE_PROCESS = Ranks()
 """The only process of a run."""
 
 
 @contextlib.contextmanager
 def join_ranks(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
-    """Join the processes that `torchrun` has started with this one; without it, yield :data:`ALONE`."""
+    """Join the processes that torchrun has started; without torchrun, yield :data:`SINGLE_PROCESS`."""
     world = int(environment.get("WORLD_SIZE", "1"))
     if world == 1:
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     rank = int(environment["RANK"])
     messages = RankMessages.join(rank, world)
@@ -240,21 +241,21 @@ def join_ranks(environment: Mapping[str, str] = os.environ) -> Iterator[Ranks]:
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Yield the tensors in order, in lists of one type and at most :data:`_BUCKET` bytes (or one tensor)."""
+    """Yield lists of successive tensors of one type and at most :data:`_BUCKET_BYTES` bytes."""
     bucket: list[Tensor] = []
     size = 0
     for tensor in tensors:
-        more = tensor.numel() * tensor.element_size()
-        if bucket and (size + more > _BUCKET or tensor.dtype != bucket[0].dtype):
+        tensor_bytes = tensor.numel() * tensor.element_size()
+        if bucket and (size + tensor_bytes > _BUCKET_BYTES or tensor.dtype != bucket[0].dtype):
             yield bucket
             bucket, size = [], 0
         bucket.append(tensor)
-        size += more
+        size += tensor_bytes
     if bucket:
         yield bucket
 
 
-def _broken(error: RuntimeError) -> bool:
-    """Return True for an error of the connections between processes."""
+def _is_connection_error(error: RuntimeError) -> bool:
+    """Return True for an error of a connection between processes."""
     text = str(error).lower()
     return isinstance(error, distributed.DistError) or any(name in text for name in ("gloo", "nccl"))

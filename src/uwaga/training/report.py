@@ -31,12 +31,12 @@ from uwaga.training.step import Update
 from uwaga.training.utilisation import Utilisation
 from uwaga.training.validation import Validation, samples_record
 
-_MEMORY = 0.95  # weight of earlier updates in the pace: it averages about the last twenty
-_WIDTH, _NARROW = 16, 100  # of the bar, and of terminals too narrow for it
+_PACE_DECAY = 0.95  # weight of earlier updates in the pace: about the last twenty are averaged
+_BAR_WIDTH, _MIN_TERMINAL_WIDTH = 16, 100  # width of the bar, and of terminals with room for it
 
 
-class TimeLeft(ProgressColumn):
-    """A column with the remaining time, or before the first update the elapsed time."""
+class RemainingTime(ProgressColumn):
+    """A column with the remaining time; before the first update, with the elapsed time."""
 
     max_refresh = None
 
@@ -48,9 +48,9 @@ class TimeLeft(ProgressColumn):
         now = self._clock()
         fields = task.fields
         if not fields["pace"]:
-            return Text(clock_time(now - fields["begun"]), style="progress.elapsed")
-        left = fields["pace"] * ((task.total or 0) - task.completed) - (now - fields["last"])
-        return Text(f"{clock_time(max(0.0, left))} left", style="progress.remaining")
+            return Text(clock_time(now - fields["started"]), style="progress.elapsed")
+        remaining = fields["pace"] * ((task.total or 0) - task.completed) - (now - fields["last"])
+        return Text(f"{clock_time(max(0.0, remaining))} left", style="progress.remaining")
 
 
 class TrainingBar:
@@ -58,36 +58,36 @@ class TrainingBar:
 
     Args:
         console: a terminal.
-        steps: updates of the run.
-        clock: returns seconds; tests replace it.
+        steps: number of updates of the run.
+        clock: function that returns seconds; tests replace it.
     """
 
     def __init__(self, console: Console, steps: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        drawn = [BarColumn(_WIDTH)] if console.width >= _NARROW else []
+        bar_columns = [BarColumn(_BAR_WIDTH)] if console.width >= _MIN_TERMINAL_WIDTH else []
         self.bar = Bar(
             TextColumn("epoch {task.fields[epoch]}", table_column=Column(no_wrap=True)),
             TextColumn("step {task.completed:,.0f}/{task.total:,.0f}", table_column=Column(no_wrap=True)),
-            *drawn,
+            *bar_columns,
             TextColumn("{task.fields[figures]}"),
-            TimeLeft(clock),
+            RemainingTime(clock),
             console=console,
         )
         now = clock()
         self._task = self.bar.add_task(
-            "train", total=steps, figures="preparing", epoch=1, begun=now, last=now, pace=0.0
+            "train", total=steps, figures="preparing", epoch=1, started=now, last=now, pace=0.0
         )
 
     def start(self, step: int, epoch: int, figures: str) -> None:
-        """Start, or resume, after ``step``; the pace is measured from here."""
+        """Start or resume after ``step``; the pace is measured from this call."""
         self.bar.update(self._task, completed=step, epoch=epoch, figures=figures, last=self._clock())
 
     def update(self, step: int, epoch: int, figures: str) -> None:
         """Advance by one update, which took the time since the last call."""
         fields: Mapping[str, float] = self.bar.tasks[self._task].fields
         now = self._clock()
-        spent, pace = now - fields["last"], fields["pace"]
-        pace = _MEMORY * pace + (1 - _MEMORY) * spent if pace else spent
+        elapsed, pace = now - fields["last"], fields["pace"]
+        pace = _PACE_DECAY * pace + (1 - _PACE_DECAY) * elapsed if pace else elapsed
         self.bar.update(self._task, completed=step, epoch=epoch, figures=figures, last=now, pace=pace)
 
     def show(self, figures: str) -> None:
@@ -95,40 +95,40 @@ class TrainingBar:
         self.bar.update(self._task, figures=figures)
 
     def resume_pace(self) -> None:
-        """Exclude the time since the last update, spent on a validation, from the pace."""
+        """Exclude the time since the last update, which a validation took, from the pace."""
         self.bar.update(self._task, last=self._clock())
 
 
 def clock_time(seconds: float) -> str:
     """Return seconds as h:mm:ss."""
-    whole = int(seconds)
-    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
+    total = int(seconds)
+    return f"{total // 3600}:{total // 60 % 60:02}:{total % 60:02}"
 
 
-VERSION = "brain.Event:2"
+EVENT_FILE_VERSION = "brain.Event:2"
 
 
 class EventFile:
-    """An event file in ``folder``, made with its first record.
+    """An event file in ``folder``, created with its first record.
 
-    ``start`` is the step that the run goes on from: TensorBoard drops what earlier files of the folder say of
-    later ones.
+    ``start`` is the step from which the run resumes: TensorBoard drops records of later steps in earlier
+    files of the folder.
     """
 
     def __init__(self, folder: Path, start: int) -> None:
         self.folder, self.start = folder, start
         self.path = folder / f"events.out.tfevents.{time.time_ns()}.{socket.gethostname()}.{os.getpid()}"
-        self._begun = False
+        self._has_started = False
 
     def add(self, step: int, values: Mapping[str, float]) -> None:
-        """Write the values of a step, by their tags."""
+        """Write the values of a step by tag."""
         now = time.time()
         events = []
-        if not self._begun:
+        if not self._has_started:
             self.folder.mkdir(parents=True, exist_ok=True)
-            begun = SessionLog(status=SessionLog.START)
-            events.append(Event(wall_time=now, file_version=VERSION))
-            events.append(Event(wall_time=now, step=self.start + 1, session_log=begun))
+            session = SessionLog(status=SessionLog.START)
+            events.append(Event(wall_time=now, file_version=EVENT_FILE_VERSION))
+            events.append(Event(wall_time=now, step=self.start + 1, session_log=session))
         scalars = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
         events.append(Event(wall_time=now, step=step, summary=Summary(value=scalars)))
         content = io.BytesIO()
@@ -136,7 +136,7 @@ class EventFile:
         for event in events:
             records.write(event.SerializeToString())
         append(self.path, content.getvalue())
-        self._begun = True
+        self._has_started = True
 
 
 _LINE_SECONDS = 30.0
@@ -145,8 +145,8 @@ ValidationPart = Literal["dev", "mean", "final", "before", "also", "after"]
 """The weights and dev set of a validation.
 
 ``dev``: the run's weights at a step; ``mean``: the mean of checkpoints; ``final``: the finished model;
-``before``: the model that the run started from; ``also``: a further dev set at a step; ``after``: each
-further dev set at the end.
+``before``: the base model; ``also``: an additional dev set at a step; ``after``: each additional dev set at
+the end.
 """
 
 
@@ -179,31 +179,31 @@ class Reporter:
         if self.bar:
             self.bar.bar.stop()
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Print a line, above the progress bar if there is one."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=True)
         if not self.console.is_terminal:
             sys.stderr.flush()
 
     def start(self, progress: Progress) -> None:
-        """Start or resume the log at this position; records of later steps are dropped, to be logged again.
+        """Start or resume the log at this position; records of later steps are dropped and logged again.
 
         The results of a finished run are kept when the run is extended.
         """
         self._events = EventFile(self.folder / "logs", progress.step)
-        dev = self._cut(progress.step, self.steps)
+        dev = self._truncate(progress.step, self.steps)
         if dev:
-            self._dev = _shown_score(dev)
+            self._dev = _format_score(dev)
         if self.bar:
             self.bar.start(progress.step, progress.epoch + 1, self._dev)
         self._reset()
 
-    def update(self, progress: Progress, done: Update) -> None:
-        """Add one update to the averages, and write them every half minute."""
-        self._loss += done.loss
-        self._nll += done.nll
-        self._tokens += done.tokens
-        self._source += done.source_tokens
+    def update(self, progress: Progress, result: Update) -> None:
+        """Add an update to the averages, and write them every half minute."""
+        self._loss += result.loss
+        self._nll += result.nll
+        self._tokens += result.tokens
+        self._source += result.source_tokens
         self._updates += 1
         seconds = time.perf_counter() - self._since
         if self.bar:
@@ -211,17 +211,17 @@ class Reporter:
         if seconds < _LINE_SECONDS and progress.step < self.steps:
             return
         if not self.bar:
-            left = (self.steps - progress.step) * seconds / self._updates
-            self.say(
+            remaining = (self.steps - progress.step) * seconds / self._updates
+            self.log(
                 f"step {progress.step}/{self.steps}  epoch {progress.epoch + 1}  "
-                f"{self._figures(seconds)}  {left / 60:.0f} min left"
+                f"{self._figures(seconds)}  {remaining / 60:.0f} min left"
             )
         values = {
             "loss": self._loss / self._tokens,
             "perplexity": math.exp(min(50.0, self._nll / self._tokens)),
             "tokens_per_second": self._tokens / seconds,
-            "gradient_norm": done.norm,
-            "learning_rate": done.rate,
+            "gradient_norm": result.norm,
+            "learning_rate": result.rate,
         }
         if self.utilisation:
             values["utilisation"] = self.utilisation.share(self._source, self._tokens, seconds)
@@ -229,32 +229,32 @@ class Reporter:
         self._reset()
 
     @contextlib.contextmanager
-    def validating(self, what: str) -> Iterator[None]:
-        """Show that ``what`` is being validated, and exclude the time of the block from training speed."""
-        begun = time.perf_counter()
+    def validating(self, name: str) -> Iterator[None]:
+        """Show the name of a validation, and exclude the time of the block from the training speed."""
+        start = time.perf_counter()
         if self.bar:
-            self.bar.show(f"validating {what}")
+            self.bar.show(f"validating {name}")
         yield
-        self._since += time.perf_counter() - begun
+        self._since += time.perf_counter() - start
         if self.bar:
             self.bar.resume_pace()
 
     def validation(
         self, progress: Progress, result: Validation, part: ValidationPart = "dev", steps: Sequence[int] = ()
     ) -> None:
-        """Report a validation; ``steps`` are those of the checkpoints that the weights come from."""
+        """Report a validation; ``steps`` are the steps of the averaged checkpoints."""
         values = {"loss": result.loss, "perplexity": math.exp(min(50.0, result.loss))}
         values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
         self._record(part, progress, values, {"steps": list(steps)} if steps else {})
-        shown = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
+        scores = "  ".join(f"{name} {value:.3f}" for name, value in values.items())
         name = {"dev": f"step {progress.step}", "mean": "mean", "final": "final model"}[part]
-        self.say(f"{name}: dev {shown}")
+        self.log(f"{name}: dev {scores}")
         if part == "dev":
-            self._dev = _shown_score(values)
+            self._dev = _format_score(values)
         if result.samples and part != "mean":
-            first = result.samples[0]
-            self.say(f"  source      {first.source}\n  translation {first.translation}")
-            self.say(f"  reference   {first.reference}")
+            sample = result.samples[0]
+            self.log(f"  source      {sample.source}\n  translation {sample.translation}")
+            self.log(f"  reference   {sample.reference}")
         if result.samples:
             record = {"part": part, "step": progress.step, **samples_record(result.samples, result.by_length)}
             append(self.folder / SAMPLES, json.dumps(record).encode() + b"\n")
@@ -263,48 +263,56 @@ class Reporter:
         """Write the run's HTML report."""
         write_file(self.folder / REPORT, run_page(self.folder))
 
-    def also(self, progress: Progress, name: str, result: Validation, part: ValidationPart) -> None:
-        """Report a validation on the dev set ``name``."""
+    def extra_validation(
+        self, progress: Progress, name: str, result: Validation, part: ValidationPart
+    ) -> None:
+        """Report a validation on the additional dev set ``name``."""
         values = {"loss": result.loss}
         values |= {score.metric: score.value for score in (result.bleu, result.chrf) if score}
-        line = {"part": part, "step": progress.step, "epoch": progress.epoch, "corpus": name, **values}
-        append(self.folder / METRICS, json.dumps(line).encode() + b"\n")
+        record = {"part": part, "step": progress.step, "epoch": progress.epoch, "corpus": name, **values}
+        append(self.folder / METRICS, json.dumps(record).encode() + b"\n")
         self._events.add(progress.step, {f"{part}/{name}/{key}": value for key, value in values.items()})
-        shown = "  ".join(f"{key} {value:.3f}" for key, value in values.items())
-        self.say(f"{name}, {part if part != 'also' else f'step {progress.step}'}: {shown}")
+        scores = "  ".join(f"{key} {value:.3f}" for key, value in values.items())
+        self.log(f"{name}, {part if part != 'also' else f'step {progress.step}'}: {scores}")
 
     def _figures(self, seconds: float) -> str:
         dev = f"  {self._dev}" if self._dev else ""
         rate = self._tokens / max(seconds, 1e-9)
-        used = ""
+        utilisation = ""
         if self.utilisation:
-            used = f"  {self.utilisation.share(self._source, self._tokens, max(seconds, 1e-9)):.0%} MFU"
-        return f"loss {self._loss / self._tokens:.3f}{dev}  {rate:,.0f} tokens/s{used}"
+            utilisation = (
+                f"  {self.utilisation.share(self._source, self._tokens, max(seconds, 1e-9)):.0%} MFU"
+            )
+        return f"loss {self._loss / self._tokens:.3f}{dev}  {rate:,.0f} tokens/s{utilisation}"
 
     def _record(
-        self, part: str, progress: Progress, values: dict[str, float], facts: Mapping[str, object]
+        self, part: str, progress: Progress, values: dict[str, float], details: Mapping[str, object]
     ) -> None:
-        line = {"part": part, "step": progress.step, "epoch": progress.epoch, **facts, **values}
-        append(self.folder / METRICS, json.dumps(line).encode() + b"\n")
+        record = {"part": part, "step": progress.step, "epoch": progress.epoch, **details, **values}
+        append(self.folder / METRICS, json.dumps(record).encode() + b"\n")
         self._events.add(progress.step, {f"{part}/{name}": value for name, value in values.items()})
 
-    def _cut(self, step: int, steps: int) -> dict[str, Any] | None:
-        """Drop records of steps after ``step``; return the newest dev validation that is left."""
-        kept: list[dict[str, Any]] = []
+    def _truncate(self, step: int, steps: int) -> dict[str, Any] | None:
+        """Drop records of steps after ``step``; return the newest remaining dev validation."""
+        records: list[dict[str, Any]] = []
         for name in (SAMPLES, METRICS):
             path = self.folder / name
-            kept = []
+            records = []
             text = ""
             for line, values in read_records(path):
-                part, at = str(values["part"]), int(values["step"])
+                part, record_step = str(values["part"]), int(values["step"])
                 # The end of the run is repeated, and so is the validation before its first update.
-                ended = at >= steps if part in ("mean", "final", "after") else part == "before" and not step
-                if at <= step and not ended:
-                    kept.append(values)
+                is_repeated = (
+                    record_step >= steps
+                    if part in ("mean", "final", "after")
+                    else part == "before" and not step
+                )
+                if record_step <= step and not is_repeated:
+                    records.append(values)
                     text += line
             if path.exists() and text != path.read_text(encoding="utf-8", errors="replace"):
                 write_file(path, text)
-        return next((values for values in reversed(kept) if values["part"] == "dev"), None)
+        return next((values for values in reversed(records) if values["part"] == "dev"), None)
 
     def _reset(self) -> None:
         self._loss = self._nll = 0.0
@@ -312,12 +320,12 @@ class Reporter:
         self._since = time.perf_counter()
 
 
-def _shown_score(values: Mapping[str, float]) -> str:
+def _format_score(values: Mapping[str, float]) -> str:
     return f"BLEU {values['bleu']:.2f}" if "bleu" in values else f"dev loss {values['loss']:.3f}"
 
 
 class NullReporter(Reporter):
-    """A reporter that reports nothing, for all ranks but 0."""
+    """A reporter that reports nothing, for ranks other than 0."""
 
     def __enter__(self) -> NullReporter:
         return self
@@ -327,11 +335,11 @@ class NullReporter(Reporter):
     ) -> None:
         return
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """Nothing."""
 
     def start(self, progress: Progress) -> None:
         """Nothing."""
 
-    def update(self, progress: Progress, done: Update) -> None:
+    def update(self, progress: Progress, result: Update) -> None:
         """Nothing."""

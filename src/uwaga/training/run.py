@@ -2,17 +2,17 @@
 
 The folder of a run::
 
-    lock              the process that trains there, while it runs
+    lock              the process that is training in the folder
     settings.yaml     the settings of the run
     text/             the subword models
     data/             the prepared corpora
     checkpoints/      step-*.safetensors, the newest and the best
     logs/             TensorBoard events
     metrics.jsonl     one line per report and validation
-    samples.jsonl     per validation: translations of a few dev sentences, and BLEU by length
-    report.html       curves and samples, written at the end (`uwaga report` writes it any time)
+    samples.jsonl     translations of a few dev sentences, and BLEU by length, per validation
+    report.html       curves and samples, written at the end (or by `uwaga report` at any time)
     model/            the finished model
-    finished.json     the checkpoint and the settings that it was written with
+    finished.json     the checkpoint and settings of the finished model
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from uwaga.search import from_settings
 from uwaga.settings import Settings
 from uwaga.training.base import Base
 from uwaga.training.batch_sharding import shard_batches
-from uwaga.training.changes import check_unchanged, fixed_settings, scoring
+from uwaga.training.changes import check_unchanged, fixed_settings, scoring_settings
 from uwaga.training.checkpoint import (
     Progress,
     checkpoint_path,
@@ -45,7 +45,7 @@ from uwaga.training.corpus import Corpora, DevSet
 from uwaga.training.initial_model import learning_rates
 from uwaga.training.optimiser import make_optimiser, optimiser_tensors, restore_optimiser
 from uwaga.training.process import Interrupt
-from uwaga.training.ranks import ALONE, Ranks, whole_tensors
+from uwaga.training.ranks import SINGLE_PROCESS, Ranks, full_tensors
 from uwaga.training.report import Reporter, ValidationPart
 from uwaga.training.step import TrainableModel, Update
 from uwaga.training.validation import Validation, validate
@@ -54,9 +54,9 @@ from uwaga.training.validation import Validation, validate
 class Run:
     """A model, its optimiser and its position in the data, advanced one update at a time.
 
-    After every update the whole state depends only on the settings and the corpora (for one kind of device
-    and a fixed number of processes and threads), however often the run was interrupted: the order of the data
-    is a function of seed and epoch, and random numbers are a function of seed and update.
+    After every update, the complete state depends only on the settings and the corpora (for one kind of
+    device and a fixed number of processes and threads), however often the run was interrupted: the order of
+    the data is a function of seed and epoch, and random numbers are a function of seed and update.
     """
 
     def __init__(
@@ -66,30 +66,30 @@ class Run:
         corpora: Corpora,
         reporter: Reporter,
         base: Base | None = None,
-        ranks: Ranks = ALONE,
-        trained: TrainableModel | None = None,
+        ranks: Ranks = SINGLE_PROCESS,
+        trainable: TrainableModel | None = None,
     ) -> None:
         """Create a run before its first update.
 
         Args:
-            settings: the settings of the run, completed by :func:`uwaga.training.base.open_base`.
-            model: on the CPU or on the training device.
-            corpora: the prepared data.
-            reporter: receives the progress.
-            base: the model that the run starts from, or None.
-            ranks: the processes that train it together, each of which has one ``Run``.
-            trained: the weights that an update changes; ``model`` itself by default.
+            settings: settings of the run, completed by :func:`uwaga.training.base.open_base`.
+            model: model, on the CPU or the training device.
+            corpora: prepared data.
+            reporter: reporter of the progress.
+            base: base model, or None.
+            ranks: processes that train the model together, each with its own ``Run``.
+            trainable: weights that updates change; those of ``model`` by default.
         """
         self.settings, self.training, self.base = settings, settings.training, base
         self.model, self.corpora, self.reporter, self.ranks = model, corpora, reporter, ranks
-        self.trained = trained or TrainableModel(model, self.training, ranks)
+        self.trainable = trainable or TrainableModel(model, self.training, ranks)
         self.optimiser = make_optimiser(
-            self.trained.model, self.training, learning_rates(settings, self.trained.model)
+            self.trainable.model, self.training, learning_rates(settings, self.trainable.model)
         )
         self.folder = settings.run / "checkpoints"
         self.progress = Progress(
             settings=fixed_settings(settings),
-            scoring=scoring(settings),
+            scoring=scoring_settings(settings),
             corpus=corpora.size,
             base="" if base is None else base.sha256,
         )
@@ -109,46 +109,46 @@ class Run:
             )
         weights = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         load_weights(self.model, weights, path)
-        self.trained.fill(self.model)
-        if progress.step:  # before the first update there is nothing to restore
-            restore_optimiser(self.trained.model, self.optimiser, progress.step, tensors)
-        self.progress = self._adopt(progress)
+        self.trainable.copy_from(self.model)
+        if progress.step:  # there is no optimiser state before the first update
+            restore_optimiser(self.trainable.model, self.optimiser, progress.step, tensors)
+        self.progress = self._with_current_settings(progress)
         return True
 
-    def _adopt(self, before: Progress) -> Progress:
-        """Return a checkpoint's progress, updated to the current settings and corpora."""
-        now = self.progress
-        if before.corpus not in ("", now.corpus):
-            self.reporter.say(
-                f"data.train has changed: {before.corpus} before, {now.corpus} now; the run continues with "
-                "the new data, so its result differs from an uninterrupted run"
+    def _with_current_settings(self, saved: Progress) -> Progress:
+        """Return a checkpoint's progress, updated for the current settings and corpora."""
+        current = self.progress
+        if saved.corpus not in ("", current.corpus):
+            self.reporter.log(
+                f"data.train has changed: {saved.corpus} before, {current.corpus} now; the run continues "
+                "with the new data, so its result differs from an uninterrupted run"
             )
-        same = before.scoring in ({}, now.scoring)
-        if not same:
-            self.reporter.say(
+        comparable = saved.scoring in ({}, current.scoring)
+        if not comparable:
+            self.reporter.log(
                 "the validation settings have changed: earlier scores no longer count for the best checkpoint"
             )
         return replace(
-            before,
-            settings=now.settings,
-            scoring=now.scoring,
-            corpus=now.corpus,
-            best=before.best if same else {},
-            stale=before.stale if same else 0,
+            saved,
+            settings=current.settings,
+            scoring=current.scoring,
+            corpus=current.corpus,
+            best=saved.best if comparable else {},
+            stale=saved.stale if comparable else 0,
             interrupted=False,
         )
 
-    def measure_before(self) -> None:
-        """Score the model that the run starts from on every dev set, for the comparison at the end."""
+    def score_base(self) -> None:
+        """Score the base model on every dev set, for the comparison at the end."""
         sets = {"dev": self.corpora.dev, **self.corpora.also}
-        self.progress = replace(self.progress, before=self.measure(sets, "before"))
+        self.progress = replace(self.progress, before=self.score_dev_sets(sets, "before"))
 
-    def measure(self, sets: Mapping[str, DevSet], part: ValidationPart) -> dict[str, float]:
-        """Return the :attr:`Validation.main` score of the model on each dev set, by name."""
+    def score_dev_sets(self, sets: Mapping[str, DevSet], part: ValidationPart) -> dict[str, float]:
+        """Return the :attr:`Validation.main` score of the model on each dev set by name."""
         scores: dict[str, float] = {}
-        for name, chosen in sets.items():
-            result = self.validate(f"{name}, {part}", self.beam, chosen)
-            self.reporter.also(self.progress, name, result, part)
+        for name, dev_set in sets.items():
+            result = self.validate(f"{name}, {part}", self.beam, dev_set)
+            self.reporter.extra_validation(self.progress, name, result, part)
             scores[name] = result.main
         return scores
 
@@ -158,11 +158,11 @@ class Run:
         return self.settings.decoding.beam if self.base is None else self.base.search.beam
 
     def save(self, interrupted: bool = False) -> None:
-        """Write a checkpoint of the trainable weights, and remove those that need not be kept any more."""
-        self.trained.collect(self.model, self.ranks.first)
-        moments = optimiser_tensors(self.trained.model, self.optimiser)
-        whole = whole_tensors(moments, self.ranks.first)
-        self.ranks.lead(lambda: self._write(whole, interrupted))
+        """Write a checkpoint of the trainable weights, and remove checkpoints that are no longer needed."""
+        self.trainable.copy_to(self.model, self.ranks.first)
+        moments = optimiser_tensors(self.trainable.model, self.optimiser)
+        full_moments = full_tensors(moments, self.ranks.first)
+        self.ranks.run_on_rank_0(lambda: self._write(full_moments, interrupted))
 
     def _write(self, moments: Mapping[str, Tensor], interrupted: bool) -> None:
         frozen = {
@@ -183,7 +183,7 @@ class Run:
                 checkpoint_path(self.folder, step).unlink(missing_ok=True)
 
     def _aliases(self) -> dict[str, str]:
-        """Return the further names of tied tensors, each with the first name of its tensor."""
+        """Return the additional names of tied tensors, each with the first name of its tensor."""
         first: dict[int, str] = {}
         aliases = {}
         for name, tensor in self.model.state_dict().items():
@@ -194,9 +194,9 @@ class Run:
         return aliases
 
     def train(self, interrupt: Interrupt) -> bool:
-        """Update until the last step, early stopping or an interrupt; return True if the run is finished."""
+        """Train until the last step, early stopping or an interrupt; return True if the run is finished."""
         self.model.train()
-        updater = self.trained.updater(self.optimiser)
+        updater = self.trainable.updater(self.optimiser)
         ranks, accumulate = self.ranks, self.training.accumulate
         batches = self.corpora.stream(self.progress.epoch, self.progress.batch, ranks.rank, ranks.world)
         try:
@@ -210,64 +210,64 @@ class Run:
                 if stopping:
                     self.save(interrupted=True)
                     return False
-                done = updater.update(group, self.progress.step + 1, sharding)
+                result = updater.update(group, self.progress.step + 1, sharding)
                 self.progress = replace(
                     self.progress, step=self.progress.step + 1, epoch=epoch, batch=index + 1
                 )
-                if self._after_update(done):
+                if self._after_update(result):
                     return True
             return True
         finally:
             batches.close()
             updater.close()
 
-    def _after_update(self, done: Update) -> bool:
-        """Report, validate and save where due; return True if the run is finished."""
-        self.reporter.update(self.progress, done)
+    def _after_update(self, result: Update) -> bool:
+        """Report, validate and save as due; return True if the run is finished."""
+        self.reporter.update(self.progress, result)
         step = self.progress.step
-        keep, patient = is_regular(step, self.training), True
+        keep, continues = is_regular(step, self.training), True
         if step == self.training.steps or step % self.training.validate_every == 0:
-            self.trained.collect(self.model, self.ranks.first)
-            best, patient = self.ranks.lead(self._judge)
-            keep = keep or best
+            self.trainable.copy_to(self.model, self.ranks.first)
+            is_best, continues = self.ranks.run_on_rank_0(self._validate_step)
+            keep = keep or is_best
         if keep:
             self.save()
-        return not patient
+        return not continues
 
-    def _judge(self) -> tuple[bool, bool]:
+    def _validate_step(self) -> tuple[bool, bool]:
         """Validate; return whether this step is one of the best, and whether training continues."""
-        what, beam = f"step {self.progress.step}", self.training.validation_beam
-        result = self.validate(what, beam)
+        label, beam = f"step {self.progress.step}", self.training.validation_beam
+        result = self.validate(label, beam)
         self.reporter.validation(self.progress, result)
-        for name, chosen in self.corpora.also.items():
-            validation = self.validate(f"{name}, {what}", beam, chosen)
-            self.reporter.also(self.progress, name, validation, "also")
-        self._rank(result)
+        for name, dev_set in self.corpora.also.items():
+            validation = self.validate(f"{name}, {label}", beam, dev_set)
+            self.reporter.extra_validation(self.progress, name, validation, "also")
+        self._update_best(result)
         patience = self.training.patience
         return self.progress.step in self.progress.best, not patience or self.progress.stale < patience
 
-    def validate(self, what: str, beam: int, chosen: DevSet | None = None) -> Validation:
+    def validate(self, label: str, beam: int, dev_set: DevSet | None = None) -> Validation:
         """Validate the current weights.
 
         Args:
-            what: name of the validation, for the progress display.
+            label: name of the validation, for the progress display.
             beam: beam size.
-            chosen: the dev set; the run's first one by default.
+            dev_set: dev set; the run's main one by default.
         """
-        dev = chosen or self.corpora.dev
+        selected = dev_set or self.corpora.dev
         decoding = from_settings(self.settings.decoding)[0] if self.base is None else self.base.search
-        with self.reporter.validating(what), self.trained.on_device(self.model):
+        with self.reporter.validating(label), self.trainable.on_device(self.model):
             return validate(
                 self.model,
-                dev.batches,
-                dev.pairs[: self.training.validation_sentences],
+                selected.batches,
+                selected.pairs[: self.training.validation_sentences],
                 self.corpora.source,
                 self.corpora.target,
                 self.training.model_copy(update={"validation_beam": beam}),
                 decoding,
             )
 
-    def _rank(self, result: Validation) -> None:
+    def _update_best(self, result: Validation) -> None:
         score = result.score(self.training.early_stopping_metric)
         before = self.progress.best
         improved = not before or score > max(before.values())

@@ -21,7 +21,7 @@ from uwaga.settings import GuidedAlignmentSettings, TrainingSettings
 from uwaga.training.batch_sharding import BatchSharding
 from uwaga.training.loss import Loss, alignment_cross_entropy, cross_entropy
 from uwaga.training.optimiser import MULTIPLIER, learning_rate
-from uwaga.training.ranks import ALONE, Ranks, whole
+from uwaga.training.ranks import SINGLE_PROCESS, Ranks, full_tensor_of
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 """Types of matrix products by their names in ``training.precision``."""
@@ -29,7 +29,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch
 
 @dataclass(frozen=True)
 class Update:
-    """Figures of an update: sums of the loss in nats, and target and source tokens (with end symbols)."""
+    """Statistics of an update: sums of the loss in nats, and target and source tokens (with end symbols)."""
 
     loss: float
     nll: float
@@ -40,7 +40,7 @@ class Update:
 
 
 class BatchPart(NamedTuple):
-    """The input of one backward pass: a batch or a part of one, and its number within the update."""
+    """The input of a backward pass: a batch or a part of it, and its number within the update."""
 
     batch: Batch
     number: int
@@ -49,10 +49,10 @@ class BatchPart(NamedTuple):
 class Updater:
     """Updates a model, dividing the batches of each update among CPU cores and processes.
 
-    A core computes the gradients of a whole part by itself, which is much faster than splitting every
-    operation over the cores. Each part has its own random state, derived from seed, update and part, and
-    gradients are added in a fixed order. So the result depends only on the settings and on the number of
-    processes and threads, and checkpoints need no random state.
+    Each core computes the gradients of a part alone, which is much faster than splitting every operation over
+    the cores. Each part has a random state derived from seed, update and part, and gradients are added in a
+    fixed order. The result therefore depends only on the settings and the number of processes and threads,
+    and checkpoints need no random state.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Updater:
         model: nn.Module,
         optimiser: torch.optim.Optimizer,
         settings: TrainingSettings,
-        ranks: Ranks = ALONE,
+        ranks: Ranks = SINGLE_PROCESS,
     ) -> None:
         self.model, self.optimiser, self.settings, self.ranks = model, optimiser, settings, ranks
         self.parameters = [p for p in model.parameters() if p.requires_grad]
@@ -73,22 +73,22 @@ class Updater:
         """Minimise the mean loss over the target tokens of all batches by one step.
 
         Args:
-            batches: those of this process.
+            batches: batches of this process.
             step: number of the update, from 1.
-            sharding: the batches of all processes; None if this process has all of them.
+            sharding: sharding of the batches over the processes; None if this process has all of them.
 
         Raises:
             RankLostError: another process has ended or has not answered in time.
         """
-        sharding = sharding or BatchSharding.whole(batches)
-        cut = -(-self.all_workers // len(sharding.sizes))
+        sharding = sharding or BatchSharding.single_process(batches)
+        parts_per_batch = -(-self.all_workers // len(sharding.sizes))
         parts = [
             BatchPart(part, number)
-            for batch, first in zip(batches, sharding.first_parts(cut), strict=True)
-            for number, part in enumerate(split(batch, cut), first)
+            for batch, first in zip(batches, sharding.first_parts(parts_per_batch), strict=True)
+            for number, part in enumerate(split(batch, parts_per_batch), first)
         ]
         loss, nll = self.backward(parts, sharding.tokens, step)
-        norm = whole(nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf")))
+        norm = full_tensor_of(nn.utils.clip_grad_norm_(self.parameters, self.settings.clip or float("inf")))
         rate = learning_rate(self.settings.schedule, step, self.settings.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate * group[MULTIPLIER]
@@ -97,9 +97,9 @@ class Updater:
         return Update(loss, nll, sharding.tokens, float(norm), rate, sharding.source_tokens)
 
     def backward(self, parts: Sequence[BatchPart], tokens: int, step: int) -> tuple[float, float]:
-        """Set the gradients of the parameters; return the sums of the smoothed and of the plain loss.
+        """Set the gradients of the parameters; return the sums of the smoothed and the plain loss.
 
-        Gradients and sums are those of all processes, which are reduced once per update.
+        Gradients and sums are reduced over all processes, once per update.
         """
         loss = nll = 0.0
         total: list[Tensor] | None = None
@@ -124,7 +124,7 @@ class Updater:
         self._pool.shutdown()
 
     def loss(self, part: BatchPart, step: int) -> Loss:
-        """Return the loss of a part, with the random state of that part."""
+        """Return the loss of a part, computed with its random state."""
         key = [self.settings.seed % 2**64, step, part.number]
         seed = int(np.random.SeedSequence(key).generate_state(1)[0])
         with seeded_dropout(seed, self.device):
@@ -146,7 +146,7 @@ class Updater:
 
 
 def split(batch: Batch, parts: int) -> list[Batch]:
-    """Split a batch into at most ``parts`` batches of every parts-th pair, none of them empty."""
+    """Split a batch into at most ``parts`` non-empty batches of every parts-th pair."""
     parts = min(parts, batch.sentences)
     if parts == 1:
         return [batch]
@@ -167,8 +167,8 @@ def split(batch: Batch, parts: int) -> list[Batch]:
 def _split_links(links: Ids | None, start: int, parts: int) -> Ids | None:
     if links is None:
         return None
-    chosen = links[links[:, 0] % parts == start]  # (links, 3)
-    return np.concatenate([chosen[:, :1] // parts, chosen[:, 1:]], axis=1)
+    part_links = links[links[:, 0] % parts == start]  # (links, 3)
+    return np.concatenate([part_links[:, :1] // parts, part_links[:, 1:]], axis=1)
 
 
 def batch_loss(
@@ -178,7 +178,7 @@ def batch_loss(
     precision: str,
     guided: GuidedAlignmentSettings | None = None,
 ) -> Loss:
-    """Return the loss of one batch, summed over its non-padding target tokens.
+    """Return the loss of a batch, summed over its target tokens without padding.
 
     With ``guided`` and links in the batch, the smoothed loss includes the alignment loss. A target token's
     alignment is the attention of the step that predicts it, or of the next step, which reads it:
@@ -192,19 +192,19 @@ def batch_loss(
     target_out = torch.from_numpy(batch.target_out).to(device, non_blocking=True)
     with torch.autocast(device.type, dtype, enabled=dtype == torch.bfloat16):
         if guided is None or batch.links is None:
-            predicting = model.training_features(source, target_in)  # each (sentences, target, width)
+            outputs = model.training_features(source, target_in)  # each (sentences, target, width)
         else:
             features, weights = model.guided_features(source, target_in)
-            predicting = ((features, 1.0),)
-    real = target_out != model.symbols.pad
-    next_tokens = target_out[real]  # (tokens,)
+            outputs = ((features, 1.0),)
+    token_mask = target_out != model.symbols.pad
+    next_tokens = target_out[token_mask]  # (tokens,)
     losses = [
-        cross_entropy(features[real], model.output, next_tokens, smoothing, dtype)
-        for features, _ in predicting
+        cross_entropy(features[token_mask], model.output, next_tokens, smoothing, dtype)
+        for features, _ in outputs
     ]
     total = losses[0].smoothed
     if len(losses) > 1:
-        shares = [share for _, share in predicting]
+        shares = [share for _, share in outputs]
         total = torch.stack([share * loss.smoothed for share, loss in zip(shares, losses, strict=True)]).sum()
     if weights is not None and guided is not None and batch.links is not None:
         links = torch.from_numpy(batch.links).to(device)  # (links, 3)
@@ -215,7 +215,7 @@ def batch_loss(
 
 
 class TrainableModel:
-    """The weights that updates change: in this class, the weights of the run's own model."""
+    """The weights that updates change; in this class, those of the run's model."""
 
     def __init__(self, model: Seq2Seq, settings: TrainingSettings, ranks: Ranks) -> None:
         self.model, self.settings, self.ranks = model, settings, ranks
@@ -224,11 +224,11 @@ class TrainableModel:
         """Return the updater of these weights."""
         return Updater(self.model, optimiser, self.settings, self.ranks)
 
-    def fill(self, model: Seq2Seq) -> None:
+    def copy_from(self, model: Seq2Seq) -> None:
         """Copy the weights from the run's model."""
 
-    def collect(self, model: Seq2Seq, keep: bool) -> None:
-        """Copy the weights to the run's model if ``keep``; all processes must call this."""
+    def copy_to(self, model: Seq2Seq, keep: bool) -> None:
+        """Copy the weights to the run's model if ``keep`` is True; all processes must call this."""
 
     @contextlib.contextmanager
     def on_device(self, model: Seq2Seq) -> Iterator[None]:

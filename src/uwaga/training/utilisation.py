@@ -1,4 +1,4 @@
-"""Model-FLOPs utilisation (MFU): the share of its devices' speed that a run uses (Chowdhery 2022, app. B)."""
+"""Model-FLOPs utilisation (MFU): the share of the devices' peak speed that a run uses (Chowdhery 2022, B)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from uwaga.settings import TrainingSettings
 from uwaga.training.ranks import Ranks
 from uwaga.training.step import DTYPES
 
-_SHORT, _LONG = 8, 16  # lengths in tokens of the sentences whose operations are counted
+_SHORT_LENGTH, _LONG_LENGTH = 8, 16  # tokens of the sentences whose operations are counted
 _SIZES = {"cpu": 512, "cuda": 8192}  # rows and columns of the measured matrices
-_SECONDS = 0.1
-_PASSES = 3  # one forward, and a backward that costs two
+_MEASURING_SECONDS = 0.1
+_PASSES = 3  # a forward pass, and a backward pass that costs two
 
 
 @dataclass(frozen=True)
@@ -28,32 +28,32 @@ class ModelFlops:
     source: float
     target: float
 
-    def of(self, source_tokens: int, target_tokens: int) -> float:
+    def total(self, source_tokens: int, target_tokens: int) -> float:
         """Return the operations for these numbers of tokens."""
         return self.source * source_tokens + self.target * target_tokens
 
 
 @dataclass(frozen=True)
 class Utilisation:
-    """The peak that updates are compared with: ``peak`` operations per second of all processes together."""
+    """The peak to which updates are compared: ``peak`` operations per second of all processes together."""
 
     flops: ModelFlops
     peak: float
-    stated: bool
+    configured: bool
 
     def share(self, source_tokens: int, target_tokens: int, seconds: float) -> float:
-        """Return the share of the peak that updates of this many tokens in this time have used."""
-        return self.flops.of(source_tokens, target_tokens) / (seconds * self.peak)
+        """Return the share of the peak used by updates of these numbers of tokens in this time."""
+        return self.flops.total(source_tokens, target_tokens) / (seconds * self.peak)
 
     def __str__(self) -> str:
-        origin = "training.peak_flops" if self.stated else "measured with a matrix product"
+        origin = "training.peak_flops" if self.configured else "measured with a matrix product"
         return f"utilisation (MFU) is relative to {self.peak / 1e12:,.3g} TFLOP/s ({origin}) of all processes"
 
 
 def find_utilisation(
     model: Seq2Seq, settings: TrainingSettings, ranks: Ranks, device: torch.device
 ) -> Utilisation | None:
-    """Return the peak that the updates of a run are compared with; all processes must call this.
+    """Return the peak to which the updates of a run are compared; all processes must call this.
 
     Returns:
         None for a single process on a CPU without ``training.peak_flops``, and for a model whose operations
@@ -65,48 +65,48 @@ def find_utilisation(
     if flops is None:
         return None
     threads = ranks.threads(settings.threads) if device.type == "cpu" else 1
-    peak = settings.peak_flops or measured_peak(device, DTYPES[settings.precision], threads)
+    peak = settings.peak_flops or measure_peak(device, DTYPES[settings.precision], threads)
     return Utilisation(flops, sum(ranks.gather(peak)), bool(settings.peak_flops))
 
 
 def model_flops(model: Seq2Seq) -> ModelFlops | None:
-    """Counted in a forward pass of one short sentence; None where torch does not count those of a layer."""
+    """Count the operations of short sentences; return None if torch cannot count those of a layer."""
     if any(isinstance(module, nn.RNNBase) for module in model.modules()):
         return None
-    short = _forward(model, _SHORT, _SHORT)
-    source = (_forward(model, _LONG, _SHORT) - short) / (_LONG - _SHORT)
-    target = (_forward(model, _SHORT, _LONG) - short) / (_LONG - _SHORT)
+    short = _count_operations(model, _SHORT_LENGTH, _SHORT_LENGTH)
+    source = (_count_operations(model, _LONG_LENGTH, _SHORT_LENGTH) - short) / (_LONG_LENGTH - _SHORT_LENGTH)
+    target = (_count_operations(model, _SHORT_LENGTH, _LONG_LENGTH) - short) / (_LONG_LENGTH - _SHORT_LENGTH)
     output = 2 * model.output.weight.numel()
     return ModelFlops(_PASSES * source, _PASSES * (target + output))
 
 
-def measured_peak(device: torch.device, dtype: torch.dtype, threads: int = 1) -> float:
-    """Measure the operations per second of large matrix products, summed over simultaneous threads."""
+def measure_peak(device: torch.device, dtype: torch.dtype, threads: int = 1) -> float:
+    """Measure the operations per second of large matrix products, summed over concurrent threads."""
     size = _SIZES[device.type]
 
     def rate(_: int) -> float:
         left, right = (torch.full((size, size), 0.5, device=device, dtype=dtype) for _ in range(2))
-        best, end = 0.0, time.perf_counter() + _SECONDS
+        best, deadline = 0.0, time.perf_counter() + _MEASURING_SECONDS
         torch.mm(left, right)
-        while time.perf_counter() < end:
-            _wait(device)
-            begun = time.perf_counter()
+        while time.perf_counter() < deadline:
+            _synchronise(device)
+            start = time.perf_counter()
             torch.mm(left, right)
-            _wait(device)
-            best = max(best, 2.0 * size**3 / (time.perf_counter() - begun))
+            _synchronise(device)
+            best = max(best, 2.0 * size**3 / (time.perf_counter() - start))
         return best
 
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         return sum(pool.map(rate, range(threads)))
 
 
-def _wait(device: torch.device) -> None:
+def _synchronise(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
-def _forward(model: Seq2Seq, source: int, target: int) -> int:
-    """Count the operations of the features of one sentence of these lengths."""
+def _count_operations(model: Seq2Seq, source: int, target: int) -> int:
+    """Count the operations of the features of a sentence with these lengths."""
     token = model.symbols.end
     training = model.training
     model.eval()

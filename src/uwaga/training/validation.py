@@ -26,9 +26,9 @@ from uwaga.settings import TrainingSettings
 from uwaga.tokenizers.subwords import TrainingSubwords
 from uwaga.training.step import batch_loss
 
-KEPT = 5
-BOUNDS = (5, 10, 20, 40)
-"""Longest sources, in words, of each group but the last."""
+SAMPLE_COUNT = 5
+LENGTH_BOUNDS = (5, 10, 20, 40)
+"""Maximum number of source words of each group except the last."""
 
 
 @dataclass(frozen=True)
@@ -42,39 +42,41 @@ class Sample:
 
 @dataclass(frozen=True)
 class LengthScore:
-    """BLEU of the sentences whose sources have ``least`` to ``most`` words (None: no limit)."""
+    """BLEU of the sentences with ``min_words`` to ``max_words`` source words (None: no limit)."""
 
-    least: int
-    most: int | None
+    min_words: int
+    max_words: int | None
     sentences: int
     bleu: float
 
 
 def choose_samples(pairs: Sequence[Pair], texts: Sequence[str]) -> tuple[Sample, ...]:
-    """Return :data:`KEPT` translations spread over a dev set, the same sentences at each validation."""
-    count = min(KEPT, len(pairs))
+    """Return :data:`SAMPLE_COUNT` translations of evenly spaced sentences, the same at each validation."""
+    count = min(SAMPLE_COUNT, len(pairs))
     indices = [number * len(pairs) // count for number in range(count)]
-    return tuple(Sample(pairs[at].source, texts[at], pairs[at].references[0]) for at in indices)
+    return tuple(Sample(pairs[index].source, texts[index], pairs[index].references[0]) for index in indices)
 
 
 def scores_by_length(pairs: Sequence[Pair], texts: Sequence[str], tokenize: str) -> tuple[LengthScore, ...]:
-    """Return BLEU by length of the source; groups without a sentence are omitted."""
+    """Return BLEU by source length; empty groups are omitted."""
     scores = []
-    for least, most in zip((1, *(bound + 1 for bound in BOUNDS)), (*BOUNDS, None), strict=True):
-        chosen = [
+    for minimum, maximum in zip(
+        (1, *(bound + 1 for bound in LENGTH_BOUNDS)), (*LENGTH_BOUNDS, None), strict=True
+    ):
+        group = [
             (text, pair.references)
             for pair, text in zip(pairs, texts, strict=True)
-            if max(1, len(pair.source.split())) >= least
-            and (most is None or max(1, len(pair.source.split())) <= most)
+            if max(1, len(pair.source.split())) >= minimum
+            and (maximum is None or max(1, len(pair.source.split())) <= maximum)
         ]
-        if chosen:
+        if group:
             report = evaluate(
-                [text for text, _ in chosen],
-                [references for _, references in chosen],
+                [text for text, _ in group],
+                [references for _, references in group],
                 ("bleu",),
                 tokenize=tokenize,
             )
-            scores.append(LengthScore(least, most, len(chosen), report["bleu"].value))
+            scores.append(LengthScore(minimum, maximum, len(group), report["bleu"].value))
     return tuple(scores)
 
 
@@ -86,7 +88,12 @@ def samples_record(samples: Sequence[Sample], lengths: Sequence[LengthScore]) ->
             for entry in samples
         ],
         "by_length": [
-            {"least": entry.least, "most": entry.most, "sentences": entry.sentences, "bleu": entry.bleu}
+            {
+                "least": entry.min_words,
+                "most": entry.max_words,
+                "sentences": entry.sentences,
+                "bleu": entry.bleu,
+            }
             for entry in lengths
         ],
     }
@@ -98,11 +105,11 @@ class Validation:
 
     Attributes:
         loss: mean negative log-likelihood per target token, in nats.
-        bleu: BLEU of the decoded texts, None if none were decoded.
-        chrf: chrF of the same texts.
+        bleu: BLEU of the decoded texts; None if none were decoded.
+        chrf: chrF of the decoded texts.
         score_stats: distribution of the scores of the decoded texts.
         samples: some of the decoded texts.
-        by_length: BLEU by the length of the source.
+        by_length: BLEU by source length.
     """
 
     loss: float
@@ -114,15 +121,15 @@ class Validation:
 
     @property
     def main(self) -> float:
-        """BLEU, or if nothing was decoded the mean log-probability of a target token."""
+        """BLEU, or the mean log-probability of a target token if nothing was decoded."""
         return -self.loss if self.bleu is None else self.bleu.value
 
     def score(self, metric: str) -> float:
         """Return the value of a metric, negated for the loss so that higher is better."""
         if metric == "loss":
             return -self.loss
-        measured = self.bleu if metric == "bleu" else self.chrf
-        return float("-inf") if measured is None else measured.value
+        metric_score = self.bleu if metric == "bleu" else self.chrf
+        return float("-inf") if metric_score is None else metric_score.value
 
 
 def validate(
@@ -136,8 +143,8 @@ def validate(
 ) -> Validation:
     """Validate on all ``batches`` and by decoding ``pairs``; the model is left in training mode.
 
-    A model that the native engine runs is decoded there in float32, with the same scores as in torch up to
-    ties.
+    Models that the native engine supports are decoded with it in float32; the scores equal those of torch
+    except for ties.
     """
     model.eval()
     try:
@@ -168,9 +175,9 @@ def validate(
 
 @torch.no_grad()
 def validation_decoder(model: Seq2Seq) -> Seq2Seq | NativeModel:
-    """Return the native engine with the model's weights, or the model itself if only torch computes it.
+    """Return the native engine with the model's weights, or the model itself if only torch supports it.
 
-    The latter are models on a GPU, in float64, and those that compute as int8.
+    The latter applies to models on a GPU, in float64, or with fake int8 quantisation.
     """
     state = model.state_dict()
     kinds = {(weight.device.type, weight.dtype) for weight in state.values()}

@@ -14,13 +14,13 @@ from uwaga.models.layers.feedforward import ACTIVATIONS
 
 
 class AverageState(NamedTuple):
-    """The sum of the inputs so far, ``total`` (rows, width), and their number, ``count`` (rows, 1).
+    """The sum of the inputs so far, ``total`` (rows, width), and their number, ``length`` (rows, 1).
 
     Both have at least float32 precision.
     """
 
     total: Tensor
-    count: Tensor
+    length: Tensor
 
 
 def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageState]:
@@ -36,7 +36,7 @@ def running_mean(x: Tensor, past: AverageState | None) -> tuple[Tensor, AverageS
     totals = torch.cumsum(at_least_float32(x), dim=1)
     counts = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=totals.dtype)[:, None]  # (new, 1)
     if past is not None:
-        totals, counts = totals + past.total[:, None], counts + past.count[:, None]  # (rows, new, ...)
+        totals, counts = totals + past.total[:, None], counts + past.length[:, None]  # (rows, new, ...)
     state = AverageState(totals[:, -1], counts[..., -1, :].expand(x.shape[0], 1))
     return (totals / counts).to(x.dtype), state
 

@@ -44,7 +44,7 @@ class SinusoidalPositions(nn.Module):
         """Return the vectors (length, width) of positions start to start + length - 1."""
         return self.table[start : start + length]
 
-    def at(self, positions: Tensor) -> Tensor:
+    def lookup(self, positions: Tensor) -> Tensor:
         """Return the vectors (..., width) of ``positions`` (...)."""
         return self.table[positions]
 
@@ -62,7 +62,7 @@ class LearnedPositions(nn.Module):
         """Return the vectors (length, width) of positions start to start + length - 1."""
         return self.weight[self.offset + start : self.offset + start + length]
 
-    def at(self, positions: Tensor) -> Tensor:
+    def lookup(self, positions: Tensor) -> Tensor:
         """Return the vectors (..., width) of ``positions`` (...)."""
         return self.weight[self.offset + positions]
 
@@ -85,7 +85,7 @@ class RelativePositions(nn.Module):
         bucket = self.bucket(torch.arange(source, device=device)[None, :] - queries)  # (target, source)
         return self.weight[bucket].permute(2, 0, 1)
 
-    def between(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def pairwise_bias(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Return (rows, heads, target, source) for positions of queries (rows, target) and keys (rows,
         source).
         """

@@ -13,14 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from uwaga.engine.packing import LEVELS, SMALLEST
+from uwaga.engine.packing import MAX_LEVELS, MIN_QUANTISED
 
 
 def fake_quantise(x: Tensor) -> Tensor:
     """Round (..., numbers) as in int8: ``s · round(x / s)`` with ``s = max |x| / 127`` of each row."""
-    max_magnitude = x.detach().abs().amax(dim=-1, keepdim=True).clamp_min(SMALLEST)
+    max_magnitude = x.detach().abs().amax(dim=-1, keepdim=True).clamp_min(MIN_QUANTISED)
     # As in the kernels: multiply by the inverse of the scale, ties to even.
-    return _straight_through(x, (x.detach() * (LEVELS / max_magnitude)).round_().mul_(max_magnitude / LEVELS))
+    return _straight_through(
+        x, (x.detach() * (MAX_LEVELS / max_magnitude)).round_().mul_(max_magnitude / MAX_LEVELS)
+    )
 
 
 def fake_float16(x: Tensor) -> Tensor:

@@ -62,7 +62,7 @@ class AttentionScore(nn.Module):
         return lambda query: self(query[:, None], prepared)[:, 0]
 
 
-ScoreClass = TypeVar("Kind", bound=type[AttentionScore])
+ScoreClass = TypeVar("ScoreClass", bound=type[AttentionScore])
 SCORES: dict[str, type[AttentionScore]] = {}
 
 

@@ -1,4 +1,4 @@
-"""Going on with a run under other settings: what may change, what may not, and what is written of it."""
+"""Runs resumed with changed settings: which may change, and what is written."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_I11_4_changed_settings_are_refused_by_key_with_both_values(folder: Path) -> None:
+def test_changed_settings_are_rejected_with_both_values(folder: Path) -> None:
     train(toy_settings(folder, steps=4))
     before = {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
     values = toy_values(folder, steps=4, label_smoothing=0.3)
     values["model"]["width"] = 16
     values["data"]["max_tokens"] = 99
-    with pytest.raises(CheckpointError) as found:
+    with pytest.raises(CheckpointError) as error:
         train(parse(Settings, values, "toy"))
-    told = str(found.value)
-    assert "training.label_smoothing was 0.1 and is now 0.3" in told
-    assert "model.width was 32 and is now 16" in told and "data.max_tokens was 256 and is now 99" in told
-    assert "model.heads" not in told
-    assert "What may change: training.steps, decoding, data.dev" in told
+    message = str(error.value)
+    assert "training.label_smoothing was 0.1 and is now 0.3" in message
+    assert (
+        "model.width was 32 and is now 16" in message and "data.max_tokens was 256 and is now 99" in message
+    )
+    assert "model.heads" not in message
+    assert "What may change: training.steps, decoding, data.dev" in message
     assert before == {path: path.read_bytes() for path in (folder / "run").rglob("*") if path.is_file()}
 
 
-def test_I11_4_the_length_of_a_run_may_change_only_where_the_rate_does_not_depend_on_it(folder: Path) -> None:
+def test_steps_cannot_change_if_the_rate_depends_on_them(folder: Path) -> None:
     cosine = {"kind": "cosine", "peak": 0.01, "warmup": 2}
     train(toy_settings(folder, steps=4, schedule=cosine))
     with pytest.raises(CheckpointError, match=r"steps was 4 and is now 6 \(the rate of schedule cosine"):
         train(toy_settings(folder, steps=6, schedule=cosine))
 
 
-def test_I11_4_settings_are_written_when_a_run_goes_on(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_settings_are_written_on_resume(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train(toy_settings(folder, steps=10, save_every=10))
     (folder / "moved.tsv").write_bytes((folder / "train.tsv").read_bytes())
     values = toy_values(folder, steps=15, save_every=10, validate_every=3, patience=50)
@@ -71,15 +71,15 @@ def test_I11_4_settings_are_written_when_a_run_goes_on(
     values["decoding"]["beam"] = 3
     capsys.readouterr()
     train(parse(Settings, values, "toy"))
-    told = capsys.readouterr().err
-    assert "changed: training.steps: 10 → 15" in told and "changed: decoding.beam: 2 → 3" in told
-    assert "data.train has changed" not in told
+    log = capsys.readouterr().err
+    assert "changed: training.steps: 10 → 15" in log and "changed: decoding.beam: 2 → 3" in log
+    assert "data.train has changed" not in log
     written = load_settings(folder / "run" / "settings.yaml")
     assert written == parse(Settings, values, "toy")
     assert average_run(folder / "run", folder / "newest", 1) == [15]
 
 
-def test_I11_4_the_newest_checkpoint_is_the_newest_by_step(folder: Path) -> None:
+def test_newest_checkpoint_is_chosen_by_step(folder: Path) -> None:
     settings = toy_settings(folder, steps=10)
     train(settings)
     path = checkpoint_path(settings.run / "checkpoints", 10)
@@ -89,7 +89,7 @@ def test_I11_4_the_newest_checkpoint_is_the_newest_by_step(folder: Path) -> None
     assert average_run(settings.run, folder / "three", 3) == [5, 10, 12]
 
 
-def test_I11_4_a_run_from_a_checkpoint_of_step_0_writes_its_settings(folder: Path) -> None:
+def test_resume_from_step_0_writes_settings(folder: Path) -> None:
     settings = toy_settings(folder, steps=4)
     torch.manual_seed(0)
     corpora = prepare_corpora(settings, lambda text: None)
@@ -103,7 +103,7 @@ def test_I11_4_a_run_from_a_checkpoint_of_step_0_writes_its_settings(folder: Pat
     assert average_run(settings.run, folder / "mean", 1) == [4]
 
 
-def test_a_finished_run_is_only_finished_again_after_a_change(
+def test_finished_run_is_repeated_only_after_a_change(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def contents() -> dict[Path, bytes]:
@@ -122,25 +122,23 @@ def test_a_finished_run_is_only_finished_again_after_a_change(
     assert train(settings) == model and model.is_dir()
 
 
-def test_I11_4_another_corpus_and_other_scores_are_said(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changed_corpus_and_metric_are_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = toy_settings(folder, steps=4, validate_every=2)
     train(settings)
     best = read_progress(checkpoint_path(settings.run / "checkpoints", 4)).best
-    assert best and all(score < 0 for score in best.values())  # of losses
+    assert best and all(score < 0 for score in best.values())  # negated losses
     with (folder / "train.tsv").open("a") as file:
         file.write("abc\tcba\n")
     capsys.readouterr()
     train(toy_settings(folder, steps=6, validate_every=2, early_stopping_metric="chrf"))
-    told = capsys.readouterr().err.replace("\n", " ")
-    assert "data.train has changed: 600 pairs of" in told and "601 pairs of" in told
-    assert "earlier scores no longer count" in told
+    log = capsys.readouterr().err.replace("\n", " ")
+    assert "data.train has changed: 600 pairs of" in log and "601 pairs of" in log
+    assert "earlier scores no longer count" in log
     best = read_progress(checkpoint_path(settings.run / "checkpoints", 6)).best
     assert list(best) == [6] and all(score >= 0 for score in best.values())
 
 
-def test_I11_4_checkpoints_of_before_go_on_and_are_compared_with_the_settings_file(folder: Path) -> None:
+def test_old_checkpoints_are_compared_with_the_settings_file(folder: Path) -> None:
     settings = toy_settings(folder, steps=4)
     train(settings)
     path = checkpoint_path(settings.run / "checkpoints", 4)
@@ -155,7 +153,7 @@ def test_I11_4_checkpoints_of_before_go_on_and_are_compared_with_the_settings_fi
     assert train(toy_settings(folder, steps=6)) is not None
 
 
-def test_I11_4_subword_models_of_other_settings_are_refused(folder: Path) -> None:
+def test_subword_models_of_other_settings_are_rejected(folder: Path) -> None:
     settings = toy_settings(folder, steps=4)
     prepare_corpora(settings, lambda text: None)
     (settings.run / "settings.yaml").write_text(yaml.safe_dump(settings.model_dump(mode="json")))
@@ -165,7 +163,7 @@ def test_I11_4_subword_models_of_other_settings_are_refused(folder: Path) -> Non
         train(parse(Settings, values, "toy"))
 
 
-def test_I11_2_the_best_checkpoint_is_kept_where_the_mean_is_worse(
+def test_best_checkpoint_is_used_if_the_mean_is_worse(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = toy_settings(folder, steps=40, save_every=5, validate_every=5, average=8, keep_last=8)
@@ -173,7 +171,7 @@ def test_I11_2_the_best_checkpoint_is_kept_where_the_mean_is_worse(
     assert model is not None
     lines = [json.loads(line) for line in (settings.run / METRICS).read_text().splitlines()]
     losses = {m["step"]: m["loss"] for m in lines if m["part"] == "dev"}
-    assert len(losses) == len([m for m in lines if m["part"] == "dev"])  # no step twice
+    assert len(losses) == len([m for m in lines if m["part"] == "dev"])  # no duplicate steps
     [mean] = [m for m in lines if m["part"] == "mean"]
     [final] = [m for m in lines if m["part"] == "final"]
     best = min(losses, key=lambda step: losses[step])
@@ -182,12 +180,14 @@ def test_I11_2_the_best_checkpoint_is_kept_where_the_mean_is_worse(
     _, tensors = read_checkpoint(checkpoint_path(settings.run / "checkpoints", best))
     for name, weight in load_file(model / "model.safetensors").items():
         assert any(torch.equal(weight, tensor) for tensor in tensors.values()), name
-    told = f"checkpoint of step {best}, better on the dev set than the mean of the checkpoints of steps 5, 10"
-    assert told in capsys.readouterr().err.replace("\n", " ")
-    assert told in (model / "card.md").read_text()
+    message = (
+        f"checkpoint of step {best}, better on the dev set than the mean of the checkpoints of steps 5, 10"
+    )
+    assert message in capsys.readouterr().err.replace("\n", " ")
+    assert message in (model / "card.md").read_text()
 
 
-def test_I11_2_the_mean_is_kept_where_it_is_not_worse(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mean_is_used_if_it_is_not_worse(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Validation, "score", lambda *_: 0.0)
     settings = toy_settings(folder, steps=10, save_every=5, validate_every=5, average=2)
     model = train(settings)

@@ -1,4 +1,4 @@
-"""What several heads are worth together is learned from known links, of every kind of model, and kept."""
+"""Combinations of heads trained on links: models of several families, lexicon, and storage."""
 
 from __future__ import annotations
 
@@ -54,8 +54,14 @@ def test_combined_heads_link_words(name, tmp_path):
     assert head.links is not None and str(head).endswith(f"links by {len(head.links.heads)} heads")
     translator = Translator(replace(translator.model, alignment_head=head))
     alignments = translator.align(pairs)
-    assert all(alignment.links == tuple((index, index) for index in range(5)) for alignment in alignments[:5])  # spelling says it
-    assert all(0 < probability <= 1 for alignment in alignments for probability in alignment.link_probabilities.values())
+    assert all(
+        alignment.links == tuple((index, index) for index in range(5)) for alignment in alignments[:5]
+    )  # the words are equal
+    assert all(
+        0 < probability <= 1
+        for alignment in alignments
+        for probability in alignment.link_probabilities.values()
+    )
     (tmp_path / "model").mkdir()
     write_head(tmp_path / "model", head)
     assert read_head(tmp_path / "model") == head
@@ -74,7 +80,7 @@ def test_lexicon_is_learned_from_other_pairs_and_stored(tmp_path, monkeypatch):
     pairs, gold, lexicon = training_links(corpus, MIN_PAIRS)
     assert len(pairs) == len(gold) == MIN_PAIRS and set(pairs) <= set(make_pairs(2 * MIN_PAIRS))
     assert lexicon is not None and {"one", "two", "thre", "me"} >= set(lexicon.translations)
-    assert training_links(corpus[1 : 4 * MIN_PAIRS], MIN_PAIRS)[2] is None  # one too few
+    assert training_links(corpus[1 : 4 * MIN_PAIRS], MIN_PAIRS)[2] is None  # one pair too few
     translator = make_translator()
     errors = head_errors(translator, pairs, gold)
     head = combine_heads(translator, errors, pairs, gold, lexicon=lexicon, again=True)
@@ -88,7 +94,9 @@ def test_lexicon_is_learned_from_other_pairs_and_stored(tmp_path, monkeypatch):
 
 def test_bundled_model_gives_the_same_links_on_both_engines():
     translators = [uwaga.load(engine=engine, dtype="float32", device="cpu") for engine in ("native", "torch")]
-    translations = [translator.translate([TEXT, "He left. We go."], alignment=True) for translator in translators]
+    translations = [
+        translator.translate([TEXT, "He left. We go."], alignment=True) for translator in translators
+    ]
     for native, reference in zip(*translations, strict=True):
         assert native.alignment.links == reference.alignment.links
         probabilities = [translation.alignment.link_probabilities for translation in (native, reference)]
