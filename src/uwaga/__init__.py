@@ -50,8 +50,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import the translator only when it is asked for, so that ``import uwaga`` costs nothing."""
-    if name == "AsyncTranslator":  # not all need asyncio
+    """Import the translator on first use, so that ``import uwaga`` is fast."""
+    if name == "AsyncTranslator":  # imported separately, since it needs asyncio
         from uwaga.translator.asynchronous import AsyncTranslator
 
         return AsyncTranslator

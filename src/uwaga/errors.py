@@ -1,41 +1,41 @@
-"""Errors for users. Each message names what is wrong and what to do about it."""
+"""Exceptions for users. Messages state the problem and its solution."""
 
-SHOWN = 60
-"""Maximum characters of a value quoted in a message."""
-LONGEST_REASON = 200
-"""Maximum characters of another library's message."""
+MAX_QUOTED = 60
+"""Maximum number of characters of a value quoted in a message."""
+MAX_REASON = 200
+"""Maximum number of characters of another library's message."""
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """Return a short representation of an untrusted value for messages.
 
     Args:
         value: a value of any type and size.
     """
     if isinstance(value, str | bytes):
-        value = value[: SHOWN + 1]
-    elif isinstance(value, int) and value.bit_length() > 4 * SHOWN:
+        value = value[: MAX_QUOTED + 1]
+    elif isinstance(value, int) and value.bit_length() > 4 * MAX_QUOTED:
         return f"a whole number of {value.bit_length()} bits"
-    elif isinstance(value, dict | list | tuple | set) and len(value) > SHOWN:
+    elif isinstance(value, dict | list | tuple | set) and len(value) > MAX_QUOTED:
         return f"a {type(value).__name__} of {len(value)}"
     try:
         text = repr(value)
     except Exception:  # an int of thousands of digits, or a broken __repr__
         return f"a {type(value).__name__}"
-    return text if len(text) <= SHOWN + 2 else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_QUOTED + 2 else f"{text[:MAX_QUOTED]}..."
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of another library's error as one short line; some quote whole files.
+    """Return the message of another library's error as one short line, since some quote entire files.
 
     Args:
         error: any exception; without a message, its class name is returned.
     """
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:LONGEST_REASON]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:MAX_REASON]
 
 
 class UwagaError(Exception):
-    """Base of all errors caused by input; the command line prints them without a traceback."""
+    """Base class of errors caused by input; the command line prints them without a traceback."""
 
 
 class SettingsError(UwagaError):
@@ -59,7 +59,7 @@ class ModelError(UwagaError):
 
 
 class NotInstalledError(ModelError):
-    """No installed model translates between two languages; ``pairs`` (``en-pt``) are the missing ones."""
+    """No installed model translates between two languages; ``pairs`` (``en-pt``) are the missing pairs."""
 
     def __init__(self, message: str, pairs: tuple[str, ...] = ()) -> None:
         super().__init__(message)

@@ -7,7 +7,7 @@ import pytest
 
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.formats.marian.files import find_files, read_decoding
-from uwaga.errors import SettingsError, UwagaError, shown
+from uwaga.errors import SettingsError, UwagaError, quoted
 from uwaga.settings import change_setting, load_settings, read_yaml
 from uwaga.settings.yaml_text import load_yaml
 
@@ -65,8 +65,8 @@ def test_quoted_values_are_short(tmp_path):
     with pytest.raises(SettingsError) as caught:
         load_settings(path)
     assert len(str(caught.value)) < 1000
-    assert len(shown([10**9000])) < 100
-    assert len(shown({"a": "b" * 10**6})) < 100
+    assert len(quoted([10**9000])) < 100
+    assert len(quoted({"a": "b" * 10**6})) < 100
 
 
 def test_valid_yaml(tmp_path):

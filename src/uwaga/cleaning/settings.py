@@ -10,7 +10,7 @@ from typing import Any
 
 import uwaga.cleaning.rules  # noqa: F401 (fills the registry)
 from uwaga.cleaning.rule import RULES, AnyRule, ScoredRule
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.settings import parse, read_yaml
 from uwaga.settings.parsing import StrictModel
 
@@ -69,23 +69,23 @@ class CleaningSettings:
         for key in values:
             if key not in SETTING_GROUPS:
                 raise SettingsError(
-                    f"{location}: unknown setting {shown(key)}; known here: {', '.join(SETTING_GROUPS)}"
+                    f"{location}: unknown setting {quoted(key)}; known here: {', '.join(SETTING_GROUPS)}"
                 )
         rules, languages = values.get("rules"), values.get("languages", ("", ""))
         if not isinstance(languages, list | tuple) or [type(code) for code in languages] != [str, str]:
             raise SettingsError(
-                f"{location}: languages must be two codes, such as [en, de], not {shown(languages)}"
+                f"{location}: languages must be two codes, such as [en, de], not {quoted(languages)}"
             )
         if isinstance(rules, Mapping):
             for name, group in rules.items():
                 if group is not None and not isinstance(group, Mapping):
                     raise SettingsError(
-                        f"{location}: rules.{name} must be a group of settings, not {shown(group)}"
+                        f"{location}: rules.{name} must be a group of settings, not {quoted(group)}"
                     )
         elif rules is not None and not (
             isinstance(rules, list) and all(isinstance(name, str) for name in rules)
         ):
-            raise SettingsError(f"{location}: rules must be names, or settings by name, not {shown(rules)}")
+            raise SettingsError(f"{location}: rules must be names, or settings by name, not {quoted(rules)}")
         return cls.from_rules(rules, (languages[0], languages[1]), f"{location}: rules")
 
     def create_rules(self) -> list[AnyRule]:
@@ -148,7 +148,7 @@ def _rule(name: str, location: str) -> type[AnyRule]:
     if name not in RULES:
         matches = difflib.get_close_matches(name[:80], list(RULES), n=1, cutoff=0.5)
         hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(RULES)}"
-        raise SettingsError(f"{location}: no rule is named {shown(name)}; {hint}")
+        raise SettingsError(f"{location}: no rule is named {quoted(name)}; {hint}")
     return RULES[name]
 
 

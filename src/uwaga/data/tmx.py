@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, TypeVar
 from xml.parsers import expat
 
 from uwaga.data.columns import NumberedRow
-from uwaga.errors import DataError, shown
+from uwaga.errors import DataError, quoted
 from uwaga.files.lines import MAX_LINE_LENGTH, damage_error, open_bytes
 from uwaga.languages.codes import same_language
 from uwaga.settings import CorpusSettings
@@ -109,7 +109,7 @@ class XmlItems(ABC, Generic[Item]):
 
     def _entity(self, name: str, *_: object) -> None:
         raise DataError(
-            f"{self.file}: declares the entity {shown(name)}, which {self.kind} does not need and which "
+            f"{self.file}: declares the entity {quoted(name)}, which {self.kind} does not need and which "
             "could expand without bound; remove the declaration"
         )
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from uwaga.errors import CatalogueError, SettingsError, shown
+from uwaga.errors import CatalogueError, SettingsError, quoted
 from uwaga.files.regular import read_regular
 from uwaga.files.retry import retry
 
@@ -81,7 +81,7 @@ class Limits:
                 or not 0 <= value < float("inf")
                 or (value < 1 if name in ("attempts", "parallel_files") else value == 0 and name == "timeout")
             ):
-                raise SettingsError(f"Limits.{name}: {shown(value)} is not a valid limit")
+                raise SettingsError(f"Limits.{name}: {quoted(value)} is not a valid limit")
 
 
 class HttpClient:
@@ -288,7 +288,7 @@ def check_url(url: str) -> str:
         is_valid = False
     if not is_valid or not url.isascii() or any(char <= " " or char == "\x7f" for char in url):
         raise CatalogueError(
-            f"{shown(public_url(url))}: not an address that begins with https:// or http://; refused"
+            f"{quoted(public_url(url))}: not an address that begins with https:// or http://; refused"
         )
     return url
 
@@ -335,7 +335,7 @@ def reason(error: BaseException) -> str:
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror
         cause = cause.__cause__ or cause.__context__
-    return shown(str(error)) if str(error) else type(error).__name__
+    return quoted(str(error)) if str(error) else type(error).__name__
 
 
 def to_json(values: object) -> bytes:
@@ -406,6 +406,6 @@ def _redirected(url: str, location: str) -> str:
     check_url(target if location else "")
     if url.lower().startswith("https:") and not target.lower().startswith("https:"):
         raise CatalogueError(
-            f"{public_url(url)}: redirects to {shown(public_url(target))}, which is not encrypted; refused"
+            f"{public_url(url)}: redirects to {quoted(public_url(target))}, which is not encrypted; refused"
         )
     return target

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from uwaga.errors import DataError, RunInUseError, SettingsError, shown
+from uwaga.errors import DataError, RunInUseError, SettingsError, quoted
 from uwaga.files.handles import BINARY, NO_FOLLOW, NO_WAIT, try_lock
 
 JOURNAL_FORMAT = 1
@@ -30,8 +30,8 @@ def check_same_job(target: str, started: Mapping[str, Any], current: Mapping[str
     for key in [*new, *old]:
         if old.get(key) != new.get(key):
             raise SettingsError(
-                f"{target}: was started with {key} = {shown(old.get(key))}, and is now asked for with "
-                f"{shown(new.get(key))}; use the same to resume, or {remedy} to start over"
+                f"{target}: was started with {key} = {quoted(old.get(key))}, and is now asked for with "
+                f"{quoted(new.get(key))}; use the same to resume, or {remedy} to start over"
             )
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, BinaryIO
 
-from uwaga.errors import ModelError, UwagaError, reason, shown
+from uwaga.errors import ModelError, UwagaError, quoted, reason
 from uwaga.files.regular import open_regular
 
 CHUNK = 1 << 20
@@ -110,7 +110,7 @@ class Archive:
                 yield stream
         except DAMAGE_ERRORS as error:
             raise self._rules.error(
-                f"{self.path}: {shown(name)} is damaged ({reason(error)}); fetch or save the file again"
+                f"{self.path}: {quoted(name)} is damaged ({reason(error)}); fetch or save the file again"
             ) from None
 
     def read(self, name: str, max_bytes: int | None = None) -> bytes:
@@ -121,7 +121,7 @@ class Archive:
             max_bytes: maximum number of bytes; default: that of the rules.
         """
         if name not in self.members:
-            raise self._rules.error(f"{self.path}: lacks {shown(name)}, so it is incomplete")
+            raise self._rules.error(f"{self.path}: lacks {quoted(name)}, so it is incomplete")
         if (limit := self._rules.max_member if max_bytes is None else max_bytes) is not None:
             self.check_size(name, limit)
         with self.open(name) as stream:
@@ -132,7 +132,8 @@ class Archive:
         size = self.members[name].file_size
         if size > max_bytes:
             raise self._rules.error(
-                f"{self.path}: {shown(name)} has {size} bytes, more than {max_bytes}; {self._rules.too_large}"
+                f"{self.path}: {quoted(name)} has {size} bytes, more than {max_bytes}; "
+                f"{self._rules.too_large}"
             )
 
     def check_sums(self, *names: str) -> None:
@@ -227,9 +228,9 @@ def _checked_members(
     for member in members:
         name = member.filename
         if name in checked:
-            raise rules.error(f"{path}: holds {shown(name)} twice; refused")
+            raise rules.error(f"{path}: holds {quoted(name)} twice; refused")
         if problem := rules.problem(member) or _member_problem(member, rules):
-            raise rules.error(f"{path}: {shown(name)} {problem}")
+            raise rules.error(f"{path}: {quoted(name)} {problem}")
         checked[name] = member
     return {name: member for name, member in checked.items() if rules.folders or not member.is_dir()}
 

@@ -26,7 +26,7 @@ from uwaga.checkpoints import registry as formats
 from uwaga.data.columns import BREAKS, Cells, cell_text
 from uwaga.data.report import Fault
 from uwaga.data.sources import check_rereadable, find_sources
-from uwaga.errors import DataError, SettingsError, shown
+from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.files.atomic import new_file
 from uwaga.files.lines import check_compression, open_compressed, read_lines
 from uwaga.files.store import LocalStore
@@ -335,7 +335,7 @@ def check_tag(tag: str) -> None:
     """
     if tag and (tag.split() != [tag] or not tag.isprintable() or len(tag) > MAX_TAG_LENGTH):
         raise SettingsError(
-            f"tag {shown(tag)}: must be one word without spaces, of {MAX_TAG_LENGTH} characters or fewer, "
+            f"tag {quoted(tag)}: must be one word without spaces, of {MAX_TAG_LENGTH} characters or fewer, "
             "such as <BT>"
         )
 

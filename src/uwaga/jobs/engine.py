@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, NonNegativeInt, PositiveInt
 
-from uwaga.errors import DataError, SettingsError, shown
+from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.files.lock import LOCK, RunLock
 from uwaga.files.resume import check_same_job
 from uwaga.files.store import FileStore, LocalStore
@@ -329,7 +329,7 @@ def read_manifest(target: FileStore) -> Manifest | None:
         raise DataError(f"{path}: damaged (not JSON); {remedy}") from None
     if not isinstance(values, dict) or values.get("format") != 1:
         version = values.get("format") if isinstance(values, dict) else None
-        raise DataError(f"{path}: format {shown(version)}, not 1; {remedy}")
+        raise DataError(f"{path}: format {quoted(version)}, not 1; {remedy}")
     try:
         return parse(Manifest, values, path)
     except SettingsError as error:

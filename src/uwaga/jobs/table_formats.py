@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from uwaga.errors import DataError, MissingExtraError, SettingsError, reason, shown
+from uwaga.errors import DataError, MissingExtraError, SettingsError, quoted, reason
 from uwaga.files.lines import COMPRESSED_SUFFIXES, damage_error, open_decompressed
 from uwaga.files.store import StoredFile
 from uwaga.jobs.translation import TranslatedText
@@ -217,7 +217,7 @@ class JsonLinesFormat:
             for column in columns.columns:
                 if column.source not in row:
                     keys = ", ".join(row) or "none"
-                    raise DataError(f"{file.name}: no column {shown(column.source)}; its columns: {keys}")
+                    raise DataError(f"{file.name}: no column {quoted(column.source)}; its columns: {keys}")
             for name in columns.names():
                 if name in row:
                     raise DataError(
@@ -239,7 +239,7 @@ class JsonLinesFormat:
             for column_index, column in enumerate(columns.columns):
                 value = (row or {}).get(column.source)
                 if value is not None and not isinstance(value, str):
-                    faults[column_index, index] = f"{column.source} holds {shown(value)}, not text"
+                    faults[column_index, index] = f"{column.source} holds {quoted(value)}, not text"
                     value = None
                 elif fault:
                     faults[column_index, index] = fault
@@ -278,9 +278,9 @@ def _json_object(line: _Line, file: SourceFile) -> tuple[dict[str, Any] | None, 
         value = json.loads(text)
         if isinstance(value, dict):
             return value, None
-        fault = f"{file.name}: line {line.number} is not a JSON object: {shown(text)}"
+        fault = f"{file.name}: line {line.number} is not a JSON object: {quoted(text)}"
     except (ValueError, RecursionError):
-        fault = f"{file.name}: line {line.number} is not JSON: {shown(text)}"
+        fault = f"{file.name}: line {line.number} is not JSON: {quoted(text)}"
     if not file.skip:
         raise DataError(fault)
     return None, fault
@@ -414,7 +414,7 @@ class ParquetFormat:
             if existing.count(column.source) != 1:
                 problem = "no column" if column.source not in existing else "several columns"
                 raise DataError(
-                    f"{name}: {problem} {shown(column.source)}; its columns: {', '.join(existing)}"
+                    f"{name}: {problem} {quoted(column.source)}; its columns: {', '.join(existing)}"
                 )
             column_type = schema.field(column.source).type
             inner = column_type.value_type if types.is_dictionary(column_type) else column_type

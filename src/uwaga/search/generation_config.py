@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from uwaga.decoder import Symbols
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.search.options import SearchOptions
 
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -55,7 +55,7 @@ def from_generation_config(values: Mapping[str, Any]) -> SearchOptions:
     """
     for name, neutral in _NEUTRAL.items():
         if values.get(name) is not None and values[name] not in neutral:
-            raise SettingsError(f"generation setting {name!r} = {shown(values[name])} is not supported")
+            raise SettingsError(f"generation setting {name!r} = {quoted(values[name])} is not supported")
     beam = int(_value(values, "num_beams", 1))
     sample = bool(_value(values, "do_sample", False))
     if sample and beam > 1:

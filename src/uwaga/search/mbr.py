@@ -16,7 +16,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.search.options import Utility
 from uwaga.settings.options import check_choice
 
@@ -147,7 +147,7 @@ def expected_utilities(
     ):
         raise SettingsError(
             f"weights must be {len(texts)} finite numbers, none negative and one positive, not "
-            f"{shown(masses.tolist())}"
+            f"{quoted(masses.tolist())}"
         )
     distinct = list(dict.fromkeys(texts))
     indices = {text: i for i, text in enumerate(distinct)}

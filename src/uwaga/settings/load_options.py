@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.settings.options import check_choice, check_options, checked_options, option
 
 MAX_THREADS = 1024
@@ -109,7 +109,7 @@ class LoadOptions:
         check_choice("engine", self.engine, ENGINES)
         check_choice("memory", self.memory, MEMORIES)
         if not DEVICE.fullmatch(self.device):
-            raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {shown(self.device)}")
+            raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, not {quoted(self.device)}")
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> LoadOptions:

@@ -19,40 +19,40 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from uwaga.decoder import MAX_TOKENS
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 
 
 def check_integer(name: str, value: object, minimum: int, maximum: int = MAX_TOKENS) -> None:
     """Check that a value is an integer from ``minimum`` to ``maximum``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise SettingsError(f"{name} must be a whole number, {minimum} or more, not {shown(value)}")
+        raise SettingsError(f"{name} must be a whole number, {minimum} or more, not {quoted(value)}")
     if value > maximum:
-        raise SettingsError(f"{name} must be {maximum} or less, not {shown(value)}")
+        raise SettingsError(f"{name} must be {maximum} or less, not {quoted(value)}")
 
 
 def check_number(name: str, value: object, minimum: float, maximum: float = math.inf) -> None:
     """Check that a value is a number from ``minimum`` to ``maximum``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not minimum <= value <= maximum:
-        raise SettingsError(f"{name} must be a number from {minimum:g} to {maximum:g}, not {shown(value)}")
+        raise SettingsError(f"{name} must be a number from {minimum:g} to {maximum:g}, not {quoted(value)}")
 
 
 def check_choice(name: str, value: object, allowed: Sequence[object]) -> None:
     """Check that a value is one of the allowed values, which are strings, True and False."""
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in allowed):
         choices = ", ".join(choice if isinstance(choice, str) else repr(choice) for choice in allowed)
-        raise SettingsError(f"{name} must be one of {choices}, not {shown(value)}")
+        raise SettingsError(f"{name} must be one of {choices}, not {quoted(value)}")
 
 
 def check_flag(name: str, value: object) -> None:
     """Check that a value is True or False."""
     if not isinstance(value, bool):
-        raise SettingsError(f"{name} must be True or False, not {shown(value)}")
+        raise SettingsError(f"{name} must be True or False, not {quoted(value)}")
 
 
 def check_string(name: str, value: object, expected: str) -> None:
     """Check that a value is None or a string; ``expected`` describes the string in the message."""
     if value is not None and not isinstance(value, str):
-        raise SettingsError(f"{name} must be {expected}, not {shown(value)}")
+        raise SettingsError(f"{name} must be {expected}, not {quoted(value)}")
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class OptionField:
             )
         elif not isinstance(value, self.kinds):
             types = " or ".join(kind.__name__ for kind in self.kinds)
-            raise SettingsError(f"{self.name} must be of type {types}, not {shown(value)}")
+            raise SettingsError(f"{self.name} must be of type {types}, not {quoted(value)}")
 
     def _integer_bounds(self) -> tuple[int, int]:
         minimum, maximum = self.option.minimum, self.option.maximum
@@ -144,7 +144,7 @@ class OptionField:
 
     def _check_elements(self, value: object) -> None:
         if not isinstance(value, (tuple, list)):
-            raise SettingsError(f"{self.name} must be a tuple of whole numbers, not {shown(value)}")
+            raise SettingsError(f"{self.name} must be a tuple of whole numbers, not {quoted(value)}")
         for element in value:
             check_integer(self.name, element, *self._integer_bounds())
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 
@@ -61,8 +61,8 @@ def _explain(kind: type[StrictModel], detail: Any) -> str:
         family = detail["input"]["family"] if isinstance(detail["input"], dict) else detail["input"]
         matches = difflib.get_close_matches(str(family)[:MAX_KEY_LENGTH], families, n=1, cutoff=0.5)
         hint = f"did you mean {matches[0]!r}?" if matches else f"there are: {', '.join(families)}"
-        return f"{name}.family: no model family is named {shown(family)}; {hint}"
-    return f"{name}: {detail['msg']} (found {shown(detail['input'])})" if name else str(detail["msg"])
+        return f"{name}.family: no model family is named {quoted(family)}; {hint}"
+    return f"{name}: {detail['msg']} (found {quoted(detail['input'])})" if name else str(detail["msg"])
 
 
 def _follow(kind: type[StrictModel], keys: list[str]) -> tuple[list[str], type[StrictModel]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 
 MAX_ARGUMENT_LENGTH = 120
 """Maximum number of characters of an argument in a message."""
@@ -115,7 +115,7 @@ def change_setting(values: dict[str, Any], change: str, example: str = "training
         value = load_yaml(text)
     except ValueError as error:
         raise SettingsError(
-            f"{key[:MAX_ARGUMENT_LENGTH]}: {shown(text)} is not a YAML value: {error}"
+            f"{key[:MAX_ARGUMENT_LENGTH]}: {quoted(text)} is not a YAML value: {error}"
         ) from None
     *groups, last_key = key.split(".")
     for depth, group in enumerate(groups):

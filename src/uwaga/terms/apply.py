@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import numpy as np
 from numpy.typing import NDArray
 
-from uwaga.errors import DataError, shown
+from uwaga.errors import DataError, quoted
 from uwaga.results.translation import GlossaryMode, Hypothesis, TermUse, Translation
 from uwaga.search.phrases import Phrase, Phrases
 from uwaga.settings.options import check_choice
@@ -220,7 +220,7 @@ def _check_spellable(glossary: Glossary, target: Subwords) -> None:
         for form in term.targets:
             if unknown in target.encode(form):
                 raise DataError(
-                    f"{term.where}: the model's tokeniser cannot spell {shown(form)}: it lacks some of the "
+                    f"{term.where}: the model's tokeniser cannot spell {quoted(form)}: it lacks some of the "
                     "characters; omit the term, or write it with others"
                 )
     checked.add(target)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uwaga.data.tmx import XmlItems
-from uwaga.errors import DataError, shown
+from uwaga.errors import DataError, quoted
 from uwaga.files.lines import text_lines
 from uwaga.languages.codes import same_language
 
@@ -106,7 +106,7 @@ def _term(columns: list[str], location: str, may_be_header: bool) -> Iterator[Te
     if may_be_header and (source.lower(), target.strip().lower()) == HEADER:
         return
     if not source:
-        raise DataError(f"{location}: the target {shown(target)} has no source")
+        raise DataError(f"{location}: the target {quoted(target)} has no source")
     yield Term(source, split_forms(target) or (source,), location)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar, TypeVarTuple, Unpack, overload
 
-from uwaga.errors import CancelledRequestError, DeadlineError, SettingsError, shown
+from uwaga.errors import CancelledRequestError, DeadlineError, SettingsError, quoted
 from uwaga.results.translation import Translation
 from uwaga.scheduling.batching_decoder import ModelBatches
 from uwaga.scheduling.call_context import CallContext
@@ -86,7 +86,7 @@ class AsyncTranslator:
         if translator is None or isinstance(translator, str | Path):
             loaded = load(translator) if translator is not None else load()
         if not isinstance(loaded, Translator):
-            raise SettingsError(f"translator must be one, or a model's name, not {shown(loaded)}")
+            raise SettingsError(f"translator must be one, or a model's name, not {quoted(loaded)}")
         self.translator = loaded
         self.observer = observer
         self._workers = FairWorkers(workers, most_waiting)

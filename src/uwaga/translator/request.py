@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from uwaga.errors import DataError, SettingsError, UwagaError, shown
+from uwaga.errors import DataError, SettingsError, UwagaError, quoted
 from uwaga.markup.formats import Format
 from uwaga.results.translation import GlossaryMode, Translation
 from uwaga.search import SearchOptions, SearchOverrides
@@ -135,11 +135,11 @@ class Request:
         for name in ("split", "on_error", "format"):
             option_fields(Request)[name].check(getattr(self, name))
         if isinstance(self.bias, bool) or not isinstance(self.bias, int | float) or not 0 <= self.bias < 0.5:
-            raise SettingsError(f"bias must be from 0 to below 0.5, not {shown(self.bias)}")
+            raise SettingsError(f"bias must be from 0 to below 0.5, not {quoted(self.bias)}")
         check_integer("mask", self.mask, 0)
         names = self.ignore_tags
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-            raise SettingsError(f"ignore_tags must be a list of the names of tags, not {shown(names)}")
+            raise SettingsError(f"ignore_tags must be a list of the names of tags, not {quoted(names)}")
         if names and self.format not in ("html", "xml"):
             raise SettingsError(f"ignore_tags needs the format html or xml: {self.format} has no such tags")
         if self.outline is None:
@@ -148,7 +148,7 @@ class Request:
 
         if not isinstance(self.outline, XmlOutline):
             raise SettingsError(
-                f"outline must be a uwaga.markup.xml_text.XmlOutline, not {shown(self.outline)}"
+                f"outline must be a uwaga.markup.xml_text.XmlOutline, not {quoted(self.outline)}"
             )
         if self.format != "xml":
             raise SettingsError(f"outline needs the format xml: {self.format} has no elements to divide")
@@ -230,11 +230,11 @@ def listed_prefixes(prefix: str | Iterable[str] | None, count: int, called: str 
     if prefix is None or isinstance(prefix, str):
         return [prefix or ""] * count
     if not isinstance(prefix, Iterable):
-        raise SettingsError(f"{called} must be text, or one for each text, not {shown(prefix)}")
+        raise SettingsError(f"{called} must be text, or one for each text, not {quoted(prefix)}")
     given = list(prefix)
     for each in given:
         if not isinstance(each, str):
-            raise SettingsError(f"{called} must be text, or one for each text, not {shown(each)}")
+            raise SettingsError(f"{called} must be text, or one for each text, not {quoted(each)}")
     if len(given) != count:
         many = "prefixes" if called == "prefix" else f"{called}s"
         raise SettingsError(f"{len(given)} {many} for {count} texts: give one for all or one each")

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, get_args
 
-from uwaga.errors import TextTooLongError, shown
+from uwaga.errors import TextTooLongError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.results.translation import Span, Translation
 from uwaga.scheduling.call_context import while_active
@@ -117,7 +117,7 @@ def _fitting(
         return
     if len(units) == 1:
         raise TextTooLongError(
-            f"{shown(text)} alone has {tokens} tokens, but the model accepts at most {limit}"
+            f"{quoted(text)} alone has {tokens} tokens, but the model accepts at most {limit}"
         )
     groups = min(len(units), -(-tokens // wanted))
     bounds = [len(units) * number // groups for number in range(groups + 1)]
@@ -299,7 +299,9 @@ class Segmenter:
         if all(unicodedata.category(character) in INVISIBLE for character in line):
             return ()
         text = BLANKS.sub(" ", line.strip())
-        ids = self.source.encode(text.lower() if self.options.lower_capitals and is_capitalised(text) else text)
+        ids = self.source.encode(
+            text.lower() if self.options.lower_capitals and is_capitalised(text) else text
+        )
         return tuple(self.source.add_special_tokens(ids)) if ids else ()
 
     def _line(

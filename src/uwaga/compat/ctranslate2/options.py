@@ -13,7 +13,7 @@ from uwaga.compat.ctranslate2.errors import ArgumentError, as_argument_errors
 from uwaga.compat.ctranslate2.loading import LoadedModel
 from uwaga.compat.ctranslate2.results import GenerationStepResult
 from uwaga.decoder import MAX_BEAM, MAX_LENGTH_PENALTY
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.search import SearchOptions
 from uwaga.settings.options import check_options, checked_options, option
 
@@ -95,7 +95,7 @@ class DecodingOptions:
         check_options(self)
         for name, (accepted, explanation) in UNSUPPORTED_OPTIONS.items():
             if (value := getattr(self, name, accepted)) != accepted:
-                raise SettingsError(f"{name}={shown(value)}: {explanation}")
+                raise SettingsError(f"{name}={quoted(value)}: {explanation}")
         if self.samples and self.beam_size > 1:
             raise SettingsError(
                 f"sampling_topk={self.sampling_topk} and beam_size={self.beam_size}: sampling in a beam is "
@@ -254,13 +254,13 @@ def _suppressed_ids(options: DecodingOptions, model: LoadedModel) -> list[int]:
         [model.decoder.symbols.end],
     ):
         raise ArgumentError(
-            f"end_token={shown(end_token)}: a target ends with the model's own, {model.end!r}"
+            f"end_token={quoted(end_token)}: a target ends with the model's own, {model.end!r}"
         )
     suppressed = options.suppress_sequences or []
     for sequence in suppressed:
         if isinstance(sequence, str) or len(sequence) != 1:
             raise ArgumentError(
-                f"suppress_sequences: {shown(sequence)}: only single tokens can be suppressed"
+                f"suppress_sequences: {quoted(sequence)}: only single tokens can be suppressed"
             )
     return [model.target.ids(sequence)[0] for sequence in suppressed]
 

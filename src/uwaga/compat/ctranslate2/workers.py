@@ -15,7 +15,7 @@ from uwaga.checkpoints.checkpoint import Task
 from uwaga.compat.ctranslate2.errors import ArgumentError, RunError, as_argument_errors
 from uwaga.compat.ctranslate2.loading import LoadedModel, ModelSpec
 from uwaga.compat.ctranslate2.results import AsyncResult
-from uwaga.errors import shown
+from uwaga.errors import quoted
 from uwaga.search.length_batching import length_batches
 from uwaga.settings.options import check_integer
 
@@ -66,7 +66,7 @@ class ModelWorkers:
     ) -> None:
         for name, value in (("flash_attention", flash_attention), ("tensor_parallel", tensor_parallel)):
             if value:
-                raise ArgumentError(f"{name}={shown(value)}: uwaga does not have it: leave the option out")
+                raise ArgumentError(f"{name}={quoted(value)}: uwaga does not have it: leave the option out")
         with as_argument_errors():
             check_integer("inter_threads", inter_threads, 1)
             check_integer("intra_threads", intra_threads, 0)
@@ -220,7 +220,7 @@ def check_batch_options(size: int, batch_type: str, minimum: int) -> None:
     with as_argument_errors():
         check_integer("max_batch_size", size, minimum)
     if batch_type not in ("examples", "tokens"):
-        raise ArgumentError(f"batch_type={shown(batch_type)}: invalid batch type; use examples or tokens")
+        raise ArgumentError(f"batch_type={quoted(batch_type)}: invalid batch type; use examples or tokens")
 
 
 def iterate_results(
@@ -265,7 +265,7 @@ def check_tokens(name: str, value: object) -> list[list[str]]:
         ArgumentError: the value has another type; the message names the argument and the input.
     """
     if isinstance(value, str) or not isinstance(value, Iterable):
-        raise ArgumentError(f"{name} must be a list of lists of tokens, not {shown(value)}")
+        raise ArgumentError(f"{name} must be a list of lists of tokens, not {quoted(value)}")
     rows = list(value)
     for number, row in enumerate(rows, start=1):
         if (
@@ -273,5 +273,5 @@ def check_tokens(name: str, value: object) -> list[list[str]]:
             or not isinstance(row, Sequence)
             or not all(isinstance(token, str) for token in row)
         ):
-            raise ArgumentError(f"{name}: input {number} must be a list of tokens, not {shown(row)}")
+            raise ArgumentError(f"{name}: input {number} must be a list of tokens, not {quoted(row)}")
     return [list(row) for row in rows]

@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-from uwaga.errors import CatalogueError, shown
+from uwaga.errors import CatalogueError, quoted
 from uwaga.files.http import HttpClient, NotFoundError, is_url, join_url, public_url, read_document
 from uwaga.library.entry import (
     FIREFOX_LICENCE,
@@ -57,13 +57,13 @@ def read_firefox(query: Query) -> Listing:
         base = catalogue.text("baseUrl")
         if not base.lower().startswith("https://"):
             raise CatalogueError(
-                f"{context}: baseUrl is {shown(base)}, which is not an https:// URL; refused"
+                f"{context}: baseUrl is {quoted(base)}, which is not an https:// URL; refused"
             )
     entries: dict[str, CatalogueEntry] = {}
     problems = []
     for pair, models in catalogue.fields("models").items():
-        for number, values in enumerate(as_list(models, f"{context}: {shown(pair)}")):
-            entry_context = f"{context}: {shown(pair)}, model {number + 1}"
+        for number, values in enumerate(as_list(models, f"{context}: {quoted(pair)}")):
+            entry_context = f"{context}: {quoted(pair)}, model {number + 1}"
             try:
                 entry = _entry(Fields(values, entry_context), pair, base)
                 if entry.name in entries:
@@ -131,12 +131,12 @@ def _languages(values: Fields, pair: str) -> tuple[str, str]:
         languages = values.language("sourceLanguage"), values.language("targetLanguage")
         if "-".join(languages) != pair:
             raise CatalogueError(
-                f"{values.context}: translates {'-'.join(languages)} and is listed as {shown(pair)}; refused"
+                f"{values.context}: translates {'-'.join(languages)} and is listed as {quoted(pair)}; refused"
             )
         return languages
     source, hyphen, target = pair.partition("-")
     if not hyphen or "-" in target:
-        raise CatalogueError(f"{values.context}: {shown(pair)} is not a pair of languages; refused")
+        raise CatalogueError(f"{values.context}: {quoted(pair)} is not a pair of languages; refused")
     return check_language(source, values.context), check_language(target, values.context)
 
 
@@ -281,7 +281,7 @@ def _version_key(version: str, context: str = "") -> tuple[int, int, int, str, i
     """Return the sort key of versions such as 1.0, 2.1a3 and 3.0."""
     match = VERSION.fullmatch(version)
     if match is None:
-        raise CatalogueError(f"{context}: version is {shown(version)}, not a version such as 2.1; refused")
+        raise CatalogueError(f"{context}: version is {quoted(version)}, not a version such as 2.1; refused")
     numbers = [int(part or 0) for part in match.group(1, 2, 3)]
     return numbers[0], numbers[1], numbers[2], match[4] or FINAL_RELEASE, int(match[5] or 0)
 

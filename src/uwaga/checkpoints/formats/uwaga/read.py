@@ -26,7 +26,7 @@ from uwaga.checkpoints.storage.tensors import SCALES, StoredTensor, join_scales
 from uwaga.checkpoints.weight_map import Table, Weights, identity_table
 from uwaga.decoder import Symbols
 from uwaga.engine.layout import engine_refusal
-from uwaga.errors import ModelError, SettingsError, shown
+from uwaga.errors import ModelError, SettingsError, quoted
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
@@ -145,7 +145,7 @@ def read_config(folder: Path) -> FolderConfig:
     family = model.get("family") if isinstance(model, dict) else None
     if family is not None and not (isinstance(family, str) and family in FAMILIES):
         raise ModelError(
-            f"{path}: model.family {shown(family)} is unknown; this uwaga knows {', '.join(FAMILIES)}"
+            f"{path}: model.family {quoted(family)} is unknown; this uwaga knows {', '.join(FAMILIES)}"
         )
     return check_config(values, str(path))
 
@@ -212,7 +212,7 @@ def _describe_foreign(values: object) -> str:
     """Describe a configuration that is not uwaga's, for messages."""
     if isinstance(values, dict) and isinstance(values.get("model_type"), str):
         return (
-            f"a Hugging Face configuration of the family {shown(values['model_type'])}, which this uwaga "
+            f"a Hugging Face configuration of the family {quoted(values['model_type'])}, which this uwaga "
             "cannot read; it reads folders that `uwaga train` has written"
         )
     return (
