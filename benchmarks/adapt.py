@@ -30,7 +30,7 @@ RECIPE = Path(__file__).resolve().parents[1] / "recipes" / "adapt.yaml"
 PAIRS, DEV = 5000, 500
 GENERAL = 20_000
 """General pairs in the mixture, shown once each for every four times that those of the domain are."""
-WAYS: dict[str, dict[str, Any]] = {
+METHODS: dict[str, dict[str, Any]] = {
     "unadapted": {},
     "full": {},
     "lora": {
@@ -38,7 +38,7 @@ WAYS: dict[str, dict[str, Any]] = {
         "schedule": {"kind": "linear", "peak": 4e-3, "warmup": 20},
     },
 }
-GAIN, FORGOTTEN, BETWEEN = 8.0, 2.0, 1.5
+GAIN, FORGOTTEN, MAX_DIFFERENCE = 8.0, 2.0, 1.5
 """The bars: BLEU gained on the domain, lost on general text, and LoRA's distance from all weights."""
 
 
@@ -48,9 +48,9 @@ def pairs(paths: list[Path], first: int = 0, count: int | None = None) -> list[P
     return list(islice(read_corpus(corpus), first, None if count is None else first + count))
 
 
-def write(path: Path, found: list[Pair]) -> None:
+def write(path: Path, pairs: list[Pair]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = (f"{pair.source}\t{pair.references[0]}".replace("\n", " ") for pair in found)
+    lines = (f"{pair.source}\t{pair.references[0]}".replace("\n", " ") for pair in pairs)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -74,32 +74,34 @@ def prepare(options: argparse.Namespace) -> dict[str, Any]:
     return values | {"init": options.base}
 
 
-def measure(options: argparse.Namespace, way: str) -> dict[str, Any]:
+def measure(options: argparse.Namespace, method: str) -> dict[str, Any]:
     """Train one way and score what comes out."""
     values = prepare(options)
-    seconds, place = 0.0, None
-    if way != "unadapted":
-        changes = dict(WAYS[way])
+    seconds, model_path = 0.0, None
+    if method != "unadapted":
+        changes = dict(METHODS[method])
         values["training"] |= {"threads": options.threads}
         values["training"] |= {name: changes.pop(name) for name in ("schedule",) if name in changes}
         if options.steps:
             values["training"] |= dict.fromkeys(("steps", "validate_every", "save_every"), options.steps)
-        run = options.work / way
+        run = options.work / method
         shutil.rmtree(run, ignore_errors=True)
-        begun = time.perf_counter()
-        place = train(parse(Settings, values | changes | {"run": str(run)}, str(RECIPE)))
-        seconds = time.perf_counter() - begun
-        if place is None:
+        started = time.perf_counter()
+        model_path = train(parse(Settings, values | changes | {"run": str(run)}, str(RECIPE)))
+        seconds = time.perf_counter() - started
+        if model_path is None:
             raise SystemExit(f"{run}: interrupted; nothing is measured")
-    adapter = place if way == "lora" else None
-    name = options.base if place is None or adapter is not None else place
+    adapter = model_path if method == "lora" else None
+    name = options.base if model_path is None or adapter is not None else model_path
     translator = uwaga.load(name, device="cpu", threads=options.threads, adapter=adapter)
-    row: dict[str, Any] = {"way": way, "seconds": seconds}
-    row["bytes"] = sum(path.stat().st_size for path in place.glob("*.safetensors")) if place else 0
+    row: dict[str, Any] = {"way": method, "seconds": seconds}
+    row["bytes"] = sum(path.stat().st_size for path in model_path.glob("*.safetensors")) if model_path else 0
     for test, paths in (("domain", options.domain_test), ("general", options.general_test)):
-        found = pairs(paths)
-        texts = [one.text for one in translator.translate([pair.source for pair in found])]
-        row[test] = evaluate(texts, [pair.references[:1] for pair in found], ("bleu",))["bleu"].value
+        test_pairs = pairs(paths)
+        texts = [
+            translation.text for translation in translator.translate([pair.source for pair in test_pairs])
+        ]
+        row[test] = evaluate(texts, [pair.references[:1] for pair in test_pairs], ("bleu",))["bleu"].value
     return row
 
 
@@ -107,21 +109,21 @@ def show(rows: dict[str, dict[str, Any]]) -> bool:
     """Print the table and what is bound to hold; whether it does."""
     print("| way | seconds, all in all | MB written | BLEU, domain | BLEU, general |")
     print("|---|---|---|---|---|")
-    for way, row in rows.items():
+    for method, row in rows.items():
         size = f"{row['bytes'] / 1e6:.1f}" if row["bytes"] else ""
-        print(f"| {way} | {row['seconds']:.0f} | {size} | {row['domain']:.2f} | {row['general']:.2f} |")
-    if set(rows) < set(WAYS):
+        print(f"| {method} | {row['seconds']:.0f} | {size} | {row['domain']:.2f} | {row['general']:.2f} |")
+    if set(rows) < set(METHODS):
         return True
-    before, full, lora = (rows[way] for way in WAYS)
-    held = True
-    for told, value, least in (
+    before, full, lora = (rows[method] for method in METHODS)
+    passed = True
+    for label, value, minimum in (
         ("gained on the domain", full["domain"] - before["domain"], GAIN),
         ("kept on general text", full["general"] - before["general"], -FORGOTTEN),
-        ("LoRA beside all weights, domain", lora["domain"] - full["domain"], -BETWEEN),
+        ("LoRA beside all weights, domain", lora["domain"] - full["domain"], -MAX_DIFFERENCE),
     ):
-        held &= value >= least
-        print(f"{told}: {value:+.2f} BLEU (at least {least:+.1f}: {'yes' if value >= least else 'NO'})")
-    return held
+        passed &= value >= minimum
+        print(f"{label}: {value:+.2f} BLEU (at least {minimum:+.1f}: {'yes' if value >= minimum else 'NO'})")
+    return passed
 
 
 def main() -> None:
@@ -131,19 +133,19 @@ def main() -> None:
     for name in ("domain", "domain-test", "general", "general-test"):
         parser.add_argument(f"--{name}", type=Path, nargs="+", required=True)
     parser.add_argument("--base", default="bundled")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--ways", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--work", type=Path, default=Path("runs/adapt-benchmark"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, default=0, help="updates, if not the recipe's")
     parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
     options = parser.parse_args()
-    for way in options.ways:
-        found = measure(options, way)
-        (options.work / f"{way}.json").write_text(json.dumps(found), encoding="utf-8")
-    places = {way: options.work / f"{way}.json" for way in WAYS}
-    rows = {way: json.loads(path.read_text()) for way, path in places.items() if path.exists()}
-    held = show(rows)
-    if options.check and not held:
+    for method in options.ways:
+        result = measure(options, method)
+        (options.work / f"{method}.json").write_text(json.dumps(result), encoding="utf-8")
+    paths = {method: options.work / f"{method}.json" for method in METHODS}
+    rows = {method: json.loads(path.read_text()) for method, path in paths.items() if path.exists()}
+    passed = show(rows)
+    if options.check and not passed:
         raise SystemExit(1)
 
 

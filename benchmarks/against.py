@@ -60,22 +60,22 @@ def main() -> None:
         write_marian(folder)
         sentences.write_text("\n".join(random_sentences(folder)), encoding="utf-8")
         for dtype in arguments.dtypes:
-            found: dict[int, list[tuple[float, float]]] = {batch: [] for batch in BATCHES}
+            samples: dict[int, list[tuple[float, float]]] = {batch: [] for batch in BATCHES}
             for turn in range(arguments.processes):
                 order = -1 if turn % 2 else 1
-                made = engine_pairs(pythons[::order], folder, sentences, dtype, arguments.seconds)
-                for batch, pairs in made.items():
-                    found[batch] += [pair[::order] for pair in pairs]
-            ratios += [show(f"{dtype}, batch {batch}, ms", pairs, 1000) for batch, pairs in found.items()]
+                measured = engine_pairs(pythons[::order], folder, sentences, dtype, arguments.seconds)
+                for batch, pairs in measured.items():
+                    samples[batch] += [pair[::order] for pair in pairs]
+            ratios += [show(f"{dtype}, batch {batch}, ms", pairs, 1000) for batch, pairs in samples.items()]
     if arguments.check and min(ratios) < BAR:
         raise SystemExit(f"a ratio is below {BAR}")
 
 
 def alternate(measures: Iterable[Callable[[], float]], count: int) -> list[tuple[float, float]]:
     """Measure both by turns, and the second one first every other time."""
-    both, pairs = list(measures), []
+    folders, pairs = list(measures), []
     for turn in range(count):
-        first, second = (measure() for measure in (both if turn % 2 else both[::-1]))
+        first, second = (measure() for measure in (folders if turn % 2 else folders[::-1]))
         pairs.append((first, second) if turn % 2 else (second, first))
     return pairs
 
@@ -96,12 +96,12 @@ def engine_pairs(
     workers: list[Worker] = []
     try:
         workers += (Worker(python, folder, dtype, sentences) for python in pythons)
-        found = {}
+        results = {}
         for batch in BATCHES:
-            once = sum(worker.seconds(batch) for worker in workers)
-            turns = max(2, round(seconds / once))
-            found[batch] = alternate([partial(worker.seconds, batch) for worker in workers], turns)
-        return found
+            round_seconds = sum(worker.seconds(batch) for worker in workers)
+            turns = max(2, round(seconds / round_seconds))
+            results[batch] = alternate([partial(worker.seconds, batch) for worker in workers], turns)
+        return results
     finally:
         for worker in workers:
             worker.close()

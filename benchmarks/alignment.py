@@ -33,10 +33,10 @@ from uwaga.inspection.head_selection import head_errors
 from uwaga.settings import CorpusSettings, Settings, parse, read_yaml
 from uwaga.training.train import train
 
-HERE = Path(__file__).resolve().parent
-RECIPE = HERE.parent / "recipes" / "multi30k-guided.yaml"
-LINKS = HERE / "alignments" / "multi30k-test2016.en-de.txt"
-WAYS: dict[str, dict[str, Any] | None] = {
+FOLDER = Path(__file__).resolve().parent
+RECIPE = FOLDER.parent / "recipes" / "multi30k-guided.yaml"
+LINKS = FOLDER / "alignments" / "multi30k-test2016.en-de.txt"
+METHODS: dict[str, dict[str, Any] | None] = {
     "plain": None,
     "guided": {"weight": 0.1, "step": "reading"},
     "predicting": {"weight": 0.1, "step": "predicting"},
@@ -49,57 +49,61 @@ def pairs(paths: list[Path]) -> list[Pair]:
     return list(read_corpus(CorpusSettings(files=tuple(map(str, paths)))))
 
 
-def errors(translator: Any, found: list[Pair], gold: list[HandAlignment]) -> dict[str, dict[str, float]]:
+def errors(translator: Any, test_pairs: list[Pair], gold: list[HandAlignment]) -> dict[str, dict[str, float]]:
     """Alignment error by head, ``LAYER.HEAD`` from 1, and mean of a layer's, for both steps."""
-    pairs = [(pair.source, pair.references[0]) for pair in found]
-    made = head_errors(translator, pairs, [(one.sure, one.possible) for one in gold])
+    pairs = [(pair.source, pair.references[0]) for pair in test_pairs]
+    head_results = head_errors(
+        translator, pairs, [(alignment.sure, alignment.possible) for alignment in gold]
+    )
     rows: dict[str, dict[str, float]] = {"predicting": {}, "reading": {}}
-    for head, error in sorted(made.items(), key=lambda item: (item[0].layer, item[0].head or 1 << 30)):
+    for head, error in sorted(
+        head_results.items(), key=lambda item: (item[0].layer, item[0].head or 1 << 30)
+    ):
         rows[head.step][f"{head.layer}.{head.head or 'mean'}"] = error
     return rows
 
 
-def measure(place: str, test: list[Pair], gold: list[HandAlignment]) -> dict[str, Any]:
+def measure(path: str, test: list[Pair], gold: list[HandAlignment]) -> dict[str, Any]:
     """Errors of all heads and BLEU of a model."""
-    translator = uwaga.load(place, device="cpu", threads=1)
-    row: dict[str, Any] = errors(translator, [test[one.line - 1] for one in gold], gold)
-    texts = [one.text for one in translator.translate([pair.source for pair in test])]
+    translator = uwaga.load(path, device="cpu", threads=1)
+    row: dict[str, Any] = errors(translator, [test[alignment.line - 1] for alignment in gold], gold)
+    texts = [translation.text for translation in translator.translate([pair.source for pair in test])]
     row["bleu"] = evaluate(texts, [pair.references[:1] for pair in test], ("bleu",))["bleu"].value
     return row
 
 
-def run(options: argparse.Namespace, way: str) -> Path:
+def run(options: argparse.Namespace, method: str) -> Path:
     """The model that a way of training makes."""
-    folder = options.work / way
+    folder = options.work / method
     if (folder / "model" / "config.json").is_file():
         return folder / "model"
     values = read_yaml(RECIPE)
     values["run"] = str(folder)
     values["data"] = {"train": list(map(str, options.train)), "dev": list(map(str, options.dev))}
-    values["training"] |= {"guided_alignment": WAYS[way], "threads": options.threads}
-    place = train(parse(Settings, values, str(RECIPE)))
-    if place is None:
+    values["training"] |= {"guided_alignment": METHODS[method], "threads": options.threads}
+    path = train(parse(Settings, values, str(RECIPE)))
+    if path is None:
         raise SystemExit(f"{folder}: interrupted; rerun the same command")
-    return place
+    return path
 
 
 def aligner(options: argparse.Namespace, test: list[Pair], gold: list[HandAlignment]) -> dict[str, float]:
     """Alignment error of the aligner that guides, trained on the corpus and the test set."""
-    both = [*pairs(options.train), *test]
-    sources = [split_words(pair.source) for pair in both]
-    targets = [split_words(pair.references[0]) for pair in both]
-    own = [len(both) - len(test) + one.line - 1 for one in gold]
-    ahead, both_ways = WordAligner().fit(sources, targets), align_corpus(sources, targets)
+    corpus = [*pairs(options.train), *test]
+    sources = [split_words(pair.source) for pair in corpus]
+    targets = [split_words(pair.references[0]) for pair in corpus]
+    test_indexes = [len(corpus) - len(test) + alignment.line - 1 for alignment in gold]
+    forward, symmetric = WordAligner().fit(sources, targets), align_corpus(sources, targets)
     return {
-        "one direction": alignment_error_rate([ahead[place] for place in own], gold),
-        "both, grow-diag-final-and": alignment_error_rate([both_ways[place] for place in own], gold),
+        "one direction": alignment_error_rate([forward[index] for index in test_indexes], gold),
+        "both, grow-diag-final-and": alignment_error_rate([symmetric[index] for index in test_indexes], gold),
     }
 
 
 def show(rows: dict[str, dict[str, Any]]) -> bool:
     """Print the table and what is bound to hold; whether it does."""
-    for way, row in rows.items():
-        print(f"\n{way}: BLEU {row['bleu']:.2f}\n\n| step | " + " | ".join(row["reading"]) + " |")
+    for method, row in rows.items():
+        print(f"\n{method}: BLEU {row['bleu']:.2f}\n\n| step | " + " | ".join(row["reading"]) + " |")
         print("|---|" + "---|" * len(row["reading"]))
         for step in ("predicting", "reading"):
             print(f"| {step} | " + " | ".join(f"{value:.3f}" for value in row[step].values()) + " |")
@@ -107,15 +111,15 @@ def show(rows: dict[str, dict[str, Any]]) -> bool:
         return True
     plain, guided = rows["plain"], rows["guided"]
     best = min(value for step in ("predicting", "reading") for value in plain[step].values())
-    held = True
-    for told, value, most in (
+    passed = True
+    for label, value, maximum in (
         ("guided, its head", guided["reading"]["1.1"], GUIDED),
         ("plain, its best head", best, PLAIN),
         ("BLEU lost", plain["bleu"] - guided["bleu"], LOST),
     ):
-        print(f"{told}: {value:.3f}, at most {most}: {'holds' if value <= most else 'does not hold'}")
-        held &= value <= most
-    return held
+        print(f"{label}: {value:.3f}, at most {maximum}: {'holds' if value <= maximum else 'does not hold'}")
+        passed &= value <= maximum
+    return passed
 
 
 def main() -> None:
@@ -125,7 +129,7 @@ def main() -> None:
     parser.add_argument("--dev", type=Path, nargs=2, required=True)
     parser.add_argument("--test", type=Path, nargs=2, required=True)
     parser.add_argument("--work", type=Path, default=Path("alignment-runs"))
-    parser.add_argument("--ways", nargs="*", default=["plain", "guided"], choices=[*WAYS, "aligner"])
+    parser.add_argument("--ways", nargs="*", default=["plain", "guided"], choices=[*METHODS, "aligner"])
     parser.add_argument("--model", nargs="*", default=[], help="measure these too")
     parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
@@ -133,16 +137,16 @@ def main() -> None:
     test = pairs(options.test)
     gold = read_hand_alignments(LINKS)
     check_pairs(gold, [pair.source for pair in test], [pair.references[0] for pair in test])
-    kept = options.work / "rows.json"
-    rows: dict[str, Any] = json.loads(kept.read_text()) if kept.is_file() else {}
-    for way in options.ways:
-        if way == "aligner":
+    rows_path = options.work / "rows.json"
+    rows: dict[str, Any] = json.loads(rows_path.read_text()) if rows_path.is_file() else {}
+    for method in options.ways:
+        if method == "aligner":
             print(aligner(options, test, gold))
         else:
-            rows[way] = measure(str(run(options, way)), test, gold)
+            rows[method] = measure(str(run(options, method)), test, gold)
     for name in options.model:
         rows[name] = measure(name, test, gold)
-    kept.write_text(json.dumps(rows, indent=1))
+    rows_path.write_text(json.dumps(rows, indent=1))
     raise SystemExit(0 if show(rows) else 1)
 
 

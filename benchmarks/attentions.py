@@ -34,50 +34,50 @@ SENTENCES = ROOT / "src/uwaga/conversion/sentences.txt"
 ENGINES = (("native", "float32"), ("native", "int8"), ("torch", "float32"))
 BEAMS = (1, 5)
 BAR, SLACK = 1.3, 1.03
-Ways = dict[str, Callable[[], object]]
+Variants = dict[str, Callable[[], object]]
 
 
 def english() -> list[str]:
     """The sentences behind the file's first head."""
     lines = SENTENCES.read_text(encoding="utf-8").splitlines()
-    return lines[1 : next(at for at, line in enumerate(lines) if at and line.startswith("["))]
+    return lines[1 : next(index for index, line in enumerate(lines) if index and line.startswith("["))]
 
 
-def by_turns(ways: Ways, rounds: int) -> dict[str, list[float]]:
+def take_turns(variants: Variants, rounds: int) -> dict[str, list[float]]:
     """Seconds of each way, in each round."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for way in ways.values():
-        way()
+    times: dict[str, list[float]] = {name: [] for name in variants}
+    for variant in variants.values():
+        variant()
     for number in range(rounds):
-        names = list(ways) if number % 2 else list(ways)[::-1]
+        names = list(variants) if number % 2 else list(variants)[::-1]
         for name in names:
             start = time.perf_counter()
-            ways[name]()
+            variants[name]()
             times[name].append(time.perf_counter() - start)
     return times
 
 
-def translating(rounds: int, recording: bool, only: str) -> dict[str, dict[str, list[float]]]:
+def time_translations(rounds: int, recording: bool, case: str) -> dict[str, dict[str, list[float]]]:
     """The bundled model with every engine, beam and batch."""
     import uwaga
 
-    lines, found = english(), {}
+    lines, times = english(), {}
     for engine, precision in ENGINES:
-        if only not in ("all", engine):
+        if case not in ("all", engine):
             continue
         model = uwaga.Translator.load(engine=engine, dtype=precision, device="cpu", threads=1)
         for beam in BEAMS:
             for batch, texts in ((1, lines[:8]), (32, lines[:32])):
 
                 def run(attention: Any, beam: int = beam, batch: int = batch, texts: Any = texts) -> None:
-                    for at in range(0, len(texts), batch):
-                        model.translate(texts[at : at + batch], beam=beam, attention=attention)  # noqa: B023
+                    for start in range(0, len(texts), batch):
+                        model.translate(texts[start : start + batch], beam=beam, attention=attention)  # noqa: B023
 
-                ways: Ways = {"off": lambda run=run: run(False)}
+                variants: Variants = {"off": lambda run=run: run(False)}
                 if recording:
-                    ways["all"] = lambda run=run: run("all")
-                found[f"{engine} {precision}, beam {beam}, batch {batch}"] = by_turns(ways, rounds)
-    return found
+                    variants["all"] = lambda run=run: run("all")
+                times[f"{engine} {precision}, beam {beam}, batch {batch}"] = take_turns(variants, rounds)
+    return times
 
 
 def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
@@ -95,8 +95,8 @@ def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
     sizes: Any = {"layers": 12, "width": 768, "heads": 12, "feed_forward": 3072, "max_length": 64}
     texts = np.random.default_rng(0).integers(4, 500, (8, 30)).tolist()
     bert = MaskedEncoder(EncoderOnlySettings(**sizes), 500).eval()
-    found = {
-        "BERT size, torch, 8 texts": by_turns(
+    times = {
+        "BERT size, torch, 8 texts": take_turns(
             {"off": lambda: bert.encode(texts), "all": lambda: bert.attentions(texts)}, rounds
         )
     }
@@ -115,22 +115,22 @@ def reading(rounds: int) -> dict[str, dict[str, list[float]]]:
         def record(model: Any = model) -> None:
             model.attentions(texts, [[0]] * len(texts))
 
-        found[f"GPT-2 size, {name}, 8 texts"] = by_turns({"off": one_token, "all": record}, rounds)
-    return found
+        times[f"GPT-2 size, {name}, 8 texts"] = take_turns({"off": one_token, "all": record}, rounds)
+    return times
 
 
-def run(root: Path, rounds: int, recording: bool, only: str) -> dict[str, dict[str, list[float]]]:
+def run(root: Path, rounds: int, recording: bool, case: str) -> dict[str, dict[str, list[float]]]:
     environment = dict(os.environ, PYTHONPATH=str(root / "src"), OMP_NUM_THREADS="1")
-    command = [sys.executable, __file__, "--worker", "--rounds", str(rounds), "--only", only]
+    command = [sys.executable, __file__, "--worker", "--rounds", str(rounds), "--only", case]
     command += ["--recording"] if recording else []
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    found: dict[str, dict[str, list[float]]] = json.loads(done.stdout)
-    return found
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    times: dict[str, dict[str, list[float]]] = json.loads(process.stdout)
+    return times
 
 
-def without(made: list[dict[str, dict[str, list[float]]]], name: str) -> float:
+def time_without(runs: list[dict[str, dict[str, list[float]]]], name: str) -> float:
     """The time without recording: the median over the processes of the fastest of each."""
-    return statistics.median(min(one[name]["off"]) for one in made)
+    return statistics.median(min(run_times[name]["off"]) for run_times in runs)
 
 
 def main() -> int:
@@ -144,30 +144,32 @@ def main() -> int:
     parser.add_argument("--recording", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
-        made = translating(arguments.rounds, arguments.recording, arguments.only)
+        runs = time_translations(arguments.rounds, arguments.recording, arguments.only)
         if arguments.recording and arguments.only in ("all", "reading"):
-            made |= reading(arguments.rounds)
-        print(json.dumps(made))
+            runs |= reading(arguments.rounds)
+        print(json.dumps(runs))
         return 0
     from peers.machine import machine
 
-    here, plain, there = [], [], []
+    current, plain, other = [], [], []
     for turn in range(arguments.turns):
-        here.append(run(ROOT, arguments.rounds, True, arguments.only))
+        current.append(run(ROOT, arguments.rounds, True, arguments.only))
         if arguments.against:
-            both = [(ROOT, plain), (arguments.against.resolve(), there)]
-            for root, made in both if turn % 2 else both[::-1]:
-                made.append(run(root, arguments.rounds, False, arguments.only))
+            roots = [(ROOT, plain), (arguments.against.resolve(), other)]
+            for root, runs in roots if turn % 2 else roots[::-1]:
+                runs.append(run(root, arguments.rounds, False, arguments.only))
     print(json.dumps(machine()))
-    print("ms".ljust(40), f"{'without':>9}{'recording':>11}{'ratio':>8}", f"{'off':>8}" if there else "")
+    print("ms".ljust(40), f"{'without':>9}{'recording':>11}{'ratio':>8}", f"{'off':>8}" if other else "")
     missed = False
-    for name in here[0]:
-        off, recorded = ([time for one in here for time in one[name][way]] for way in ("off", "all"))
+    for name in current[0]:
+        off, recorded = (
+            [time for run_times in current for time in run_times[name][variant]] for variant in ("off", "all")
+        )
         ratio = statistics.median(b / a for a, b in zip(off, recorded, strict=True))
         line = f"{1e3 * statistics.median(off):9.1f}{1e3 * statistics.median(recorded):11.1f}{ratio:8.2f}"
         missed = missed or ratio > BAR
-        if there and name in there[0]:
-            now, before = (without(made, name) for made in (plain, there))
+        if other and name in other[0]:
+            now, before = (time_without(runs, name) for runs in (plain, other))
             line += f" {now / before:8.2f}"
             missed = missed or now / before > SLACK
         print(name.ljust(40), line)

@@ -35,11 +35,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-MADE = 50_000  # lines written at one time
+LINES_PER_BLOCK = 50_000  # lines written at one time
 STEMS = ("small", "red", "old", "young", "happy", "quiet", "little", "green", "tall", "brown")
 NOUNS = "man dog woman girl boy child car house street ball water park"
 WORDS = [*(f"{stem}{end}" for stem in STEMS for end in ("", "er", "est", "ly")), *NOUNS.split()]
-WAYS = {
+METHODS = {
     "batch": ["--threads", 1],
     "workers_1": ["--workers", 1, "--threads", 1],
     "workers_2": ["--workers", 2, "--threads", 1],
@@ -49,11 +49,13 @@ WAYS = {
 def write_lines(path: Path, count: int, short: bool) -> None:
     """So many lines, all different by their numbers: of 8 to 16 words, or of two."""
     with path.open("w", encoding="utf-8") as file:
-        for start in range(0, count, MADE):
+        for start in range(0, count, LINES_PER_BLOCK):
             lines = []
-            for number in range(start, min(count, start + MADE)):
+            for number in range(start, min(count, start + LINES_PER_BLOCK)):
                 draw = number * 2654435761 % 2**32
-                picked = [WORDS[(draw >> at) % len(WORDS)] for at in range(1 if short else 4 + draw % 8)]
+                picked = [
+                    WORDS[(draw >> shift) % len(WORDS)] for shift in range(1 if short else 4 + draw % 8)
+                ]
                 text = " ".join(picked)
                 lines.append(f"{text} {number}\n" if short else f"The {text} is number {number} .\n")
             file.writelines(lines)
@@ -76,21 +78,21 @@ print(json.dumps([process.returncode, used.ru_utime + used.ru_stime, own, used.r
 """Runs a command from a small process: the memory of one that begins another counts as the other's."""
 
 
-def timed(command: list[str], say: str) -> dict[str, float]:
+def timed(command: list[str], label: str) -> dict[str, float]:
     """Seconds and CPU seconds of a command, ``own`` of its first process alone, and the most bytes held."""
     started = time.perf_counter()
     watched = [sys.executable, "-c", WATCH, *command]
-    done = subprocess.run(watched, check=True, stdout=subprocess.PIPE)
+    process = subprocess.run(watched, check=True, stdout=subprocess.PIPE)
     seconds = time.perf_counter() - started
-    status, cpu, own, kilobytes = json.loads(done.stdout)
+    status, cpu, own_cpu, kilobytes = json.loads(process.stdout)
     if status:
         raise SystemExit(f"{' '.join(command)} ended with {status}")
     print(
-        f"{say:>24} {seconds:8.1f} s {cpu:8.1f} CPU s, {own:8.1f} of them the first process's "
+        f"{label:>24} {seconds:8.1f} s {cpu:8.1f} CPU s, {own_cpu:8.1f} of them the first process's "
         f"{kilobytes / 1000:8.1f} MB",
         flush=True,
     )
-    return {"seconds": seconds, "cpu": cpu, "own": own, "bytes": kilobytes * 1024}
+    return {"seconds": seconds, "cpu": cpu, "own": own_cpu, "bytes": kilobytes * 1024}
 
 
 def uwaga(*words: object) -> list[str]:
@@ -101,41 +103,50 @@ def uwaga(*words: object) -> list[str]:
 class Passes:
     """The same lines by `uwaga translate`, and by jobs; what was measured stays in the folder."""
 
-    def __init__(self, folder: Path, given: argparse.Namespace, how: list[str]) -> None:
-        self.folder, self.how = folder, how
-        self.lines, self.part_rows, self.kills = given.lines, given.part_rows, given.kill
+    def __init__(self, folder: Path, arguments: argparse.Namespace, options: list[str]) -> None:
+        self.folder, self.how = folder, options
+        self.lines, self.part_rows, self.kills = arguments.lines, arguments.part_rows, arguments.kill
         self.source, self.plain, self.kept = folder / "in.txt", folder / "plain.txt", folder / "passes.json"
         self.found: dict[str, Any] = {"lines": self.lines}
         if self.kept.is_file():
             self.found = json.loads(self.kept.read_text(encoding="utf-8"))
         else:
-            write_lines(self.source, self.lines, given.tiny)
+            write_lines(self.source, self.lines, arguments.tiny)
         if self.found["lines"] != self.lines:
             raise SystemExit(f"{folder} has {self.found['lines']} lines: give the same, or another folder")
 
-    def run(self, way: str) -> None:
+    def run(self, method: str) -> None:
         """One pass, and whether its rows are those of `uwaga translate`."""
-        if way == "plain":
+        if method == "plain":
             words = ["--input", self.source, "--output", self.plain, "--threads", 1, *self.how]
-            self.found[way] = timed(uwaga("translate", *words), way)
+            self.found[method] = timed(uwaga("translate", *words), method)
         else:
-            shutil.rmtree(self.folder / way, ignore_errors=True)
-            self.found[way] = self._on_cluster() if way == "ray" else self._job(way)
-            self.found[way]["equal"] = self._equal(self.folder / way)
-            print(f"{way:>24} row for row equal: {self.found[way]['equal']}", flush=True)
+            shutil.rmtree(self.folder / method, ignore_errors=True)
+            self.found[method] = self._on_cluster() if method == "ray" else self._job(method)
+            self.found[method]["equal"] = self._equal(self.folder / method)
+            print(f"{method:>24} row for row equal: {self.found[method]['equal']}", flush=True)
         self.kept.write_text(json.dumps(self.found, indent=1) + "\n", encoding="utf-8")
 
     def ratios(self) -> None:
         """What a job costs beside the plain pass, and what the second worker is worth."""
-        seconds = {way: one["seconds"] for way, one in self.found.items() if isinstance(one, dict)}
+        seconds = {
+            method: figures["seconds"] for method, figures in self.found.items() if isinstance(figures, dict)
+        }
         if {"plain", "batch"} <= set(seconds):
             print(f"overhead of batch: {seconds['batch'] / seconds['plain'] - 1:+.1%}")
         if {"workers_1", "workers_2"} <= set(seconds):
             print(f"two workers: {seconds['workers_1'] / seconds['workers_2'] / 2:.3f} of linear")
 
-    def _job(self, way: str) -> dict[str, Any]:
-        words = [self.source, self.folder / way, "--part-rows", self.part_rows, *WAYS[way], *self.how]
-        return timed(uwaga("batch", *words), way)
+    def _job(self, method: str) -> dict[str, Any]:
+        words = [
+            self.source,
+            self.folder / method,
+            "--part-rows",
+            self.part_rows,
+            *METHODS[method],
+            *self.how,
+        ]
+        return timed(uwaga("batch", *words), method)
 
     def _on_cluster(self) -> dict[str, Any]:
         """Two nodes of a core, of which one is killed so many times, evenly over the parts."""
@@ -147,16 +158,18 @@ class Passes:
         words = [self.source, out, "--part-rows", self.part_rows, "--workers", 2, *self.how]
         parts, killed = -(-self.lines // self.part_rows), 0
         try:
-            with ThreadPoolExecutor(1) as beside:  # nodes can be begun in the first thread alone
-                job = beside.submit(timed, uwaga("batch", *words, "--ray", cluster.address), "ray")
+            with ThreadPoolExecutor(1) as executor:  # nodes can be begun in the first thread alone
+                job = executor.submit(timed, uwaga("batch", *words, "--ray", cluster.address), "ray")
                 while not job.done():
                     time.sleep(0.05)
-                    done = len(list(out.glob("part-*")))
-                    if killed < self.kills and done >= parts * (killed + 1) // (self.kills + 1):
+                    part_count = len(list(out.glob("part-*")))
+                    if killed < self.kills and part_count >= parts * (killed + 1) // (self.kills + 1):
                         cluster.remove_node(nodes.pop(0), allow_graceful=False)
                         nodes.append(cluster.add_node(num_cpus=1))
                         killed += 1
-                        print(f"{'ray':>24} a node was killed after {done} of {parts} parts", flush=True)
+                        print(
+                            f"{'ray':>24} a node was killed after {part_count} of {parts} parts", flush=True
+                        )
         finally:
             cluster.shutdown()
         return {**job.result(), "kills": killed}
@@ -165,29 +178,31 @@ class Passes:
         """Whether all parts of a job, one after the other, are the lines of the plain pass."""
         joined = self.folder / "joined.txt"
         with joined.open("wb") as file:
-            for part in sorted(folder.glob("part-*"), key=lambda one: (len(one.name), one.name)):
+            for part in sorted(folder.glob("part-*"), key=lambda path: (len(path.name), path.name)):
                 with part.open("rb") as content:
                     shutil.copyfileobj(content, file)
         return filecmp.cmp(joined, self.plain, shallow=False)
 
 
-def memory(folder: Path, given: argparse.Namespace, how: list[str]) -> list[dict[str, float]]:
+def memory(folder: Path, arguments: argparse.Namespace, options: list[str]) -> list[dict[str, float]]:
     """Time and the most memory of a job by rows, in one process, so that reading and writing count too."""
-    found = []
-    for size in given.memory:
+    results = []
+    for size in arguments.memory:
         source, out = folder / f"in-{size}.txt", folder / f"out-{size}"
-        write_lines(source, size, given.tiny)
-        words = [source, out, "--part-rows", given.part_rows, "--threads", 1, *how]
-        found.append({"lines": size, **timed(uwaga("batch", *words), f"{size:,} lines")})
+        write_lines(source, size, arguments.tiny)
+        words = [source, out, "--part-rows", arguments.part_rows, "--threads", 1, *options]
+        results.append({"lines": size, **timed(uwaga("batch", *words), f"{size:,} lines")})
         shutil.rmtree(out)
         source.unlink()
-    for small, large in pairwise(found):
-        times = {what: large[what] / small[what] for what in ("lines", "seconds", "cpu", "bytes")}
+    for small, large in pairwise(results):
+        times = {
+            quantity: large[quantity] / small[quantity] for quantity in ("lines", "seconds", "cpu", "bytes")
+        }
         print(
             f"x {times['lines']:.2f} lines: x {times['seconds']:.2f} time, x {times['cpu']:.2f} CPU time, "
             f"x {times['bytes']:.2f} memory"
         )
-    return found
+    return results
 
 
 def ceiling(folder: Path, rows: int) -> dict[str, float]:
@@ -239,7 +254,9 @@ def table_of(folder: Path, kind: str, rows: int) -> Path:
     write_lines(text, rows, False)
     if kind == "jsonl":
         with text.open(encoding="utf-8") as lines, other.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps({"id": at, "text": line}) + "\n" for at, line in enumerate(lines))
+            file.writelines(
+                json.dumps({"id": index, "text": line}) + "\n" for index, line in enumerate(lines)
+            )
     if kind == "parquet":
         import pyarrow
         import pyarrow.parquet
@@ -257,9 +274,9 @@ def tiny_model(folder: Path) -> Path:
     from uwaga.checkpoints.formats.uwaga.folder import save_model
     from uwaga.settings import DecodingSettings
 
-    both, short = tokeniser(), DecodingSettings(beam=1, max_length=4)
-    model = transformer(TINY, both, both)
-    save_model(folder / "tiny", model, TINY, short, both, both, ("qaa", "qab"), "made for a measurement")
+    shared, short = tokeniser(), DecodingSettings(beam=1, max_length=4)
+    model = transformer(TINY, shared, shared)
+    save_model(folder / "tiny", model, TINY, short, shared, shared, ("qaa", "qab"), "made for a measurement")
     return folder / "tiny"
 
 
@@ -268,7 +285,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--lines", type=int, default=20_000)
-    parser.add_argument("--ways", nargs="*", choices=("plain", *WAYS, "ray"), default=["plain", *WAYS])
+    parser.add_argument("--ways", nargs="*", choices=("plain", *METHODS, "ray"), default=["plain", *METHODS])
     parser.add_argument("--memory", type=int, nargs="*", default=[20_000, 60_000])
     parser.add_argument("--ceiling", type=int, default=0)
     parser.add_argument("--part-rows", type=int, default=2_000)
@@ -277,26 +294,26 @@ def main() -> None:
     parser.add_argument("--kill", type=int, default=2)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    found: dict[str, Any] = {"load": os.getloadavg()[0]}
+    arguments = parser.parse_args()
+    results: dict[str, Any] = {"load": os.getloadavg()[0]}
     with tempfile.TemporaryDirectory() as name:
-        folder = given.folder or Path(name)
+        folder = arguments.folder or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
         tiny = folder / "tiny"
-        if given.tiny and not tiny.is_dir():
+        if arguments.tiny and not tiny.is_dir():
             tiny_model(folder)
-        how = ["--beam", "1", "--model", str(tiny) if given.tiny else given.model]
-        if given.lines:
-            passes = Passes(folder, given, how)
-            for way in given.ways:
-                passes.run(way)
+        options = ["--beam", "1", "--model", str(tiny) if arguments.tiny else arguments.model]
+        if arguments.lines:
+            passes = Passes(folder, arguments, options)
+            for method in arguments.ways:
+                passes.run(method)
             passes.ratios()
-            found["passes"] = passes.found
-        found["memory"] = memory(folder, given, how)
-        if given.ceiling:
-            found["ceiling"] = ceiling(folder, given.ceiling)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+            results["passes"] = passes.found
+        results["memory"] = memory(folder, arguments, options)
+        if arguments.ceiling:
+            results["ceiling"] = ceiling(folder, arguments.ceiling)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from typing import Any
 from peers.environments import python_of
 from peers.machine import machine
 
-HERE = Path(__file__).parent
-CACHE = HERE / ".peers"
+FOLDER = Path(__file__).parent
+CACHE = FOLDER / ".peers"
 SIZES = (1_000_000, 3_000_000, 10_000_000)
 BAR = 5.0
 LINEAR = 1.25  # seconds a pair at the largest size by those at the smallest, at most
@@ -46,7 +46,7 @@ FILTERS: list[dict[str, Any]] = [
     {"TerminalPunctuationFilter": {"threshold": -2}},
     {"NonZeroNumeralsFilter": {"threshold": 0.5}},
 ]
-WHO = [
+SUBJECTS = [
     ("the old man", "der alte Mann"),
     ("my sister", "meine Schwester"),
     ("a small dog", "ein kleiner Hund"),
@@ -65,7 +65,7 @@ DOES = [
     ("forgot", "vergaß"),
     ("described", "beschrieb"),
 ]
-WHAT = [
+OBJECTS = [
     ("the red house", "das rote Haus"),
     ("a book about birds", "ein Buch über Vögel"),
     ("the last train", "den letzten Zug"),
@@ -75,7 +75,7 @@ WHAT = [
     ("the answer", "die Antwort"),
     ("a letter from Warsaw", "einen Brief aus Warschau"),
 ]
-WHERE = [
+PLACES = [
     ("at the station", "am Bahnhof"),
     ("yesterday evening", "gestern Abend"),
     ("in front of the school", "vor der Schule"),
@@ -101,12 +101,15 @@ SPOILED = (
 def pairs(count: int, seed: int) -> Iterator[tuple[str, str]]:
     """Made pairs; the same for the same seed."""
     draw = random.Random(seed)
-    clauses = [(" ".join(c[0] for c in one), " ".join(c[1] for c in one)) for one in product(WHO, DOES, WHAT)]
+    clauses = [
+        (" ".join(c[0] for c in parts), " ".join(c[1] for c in parts))
+        for parts in product(SUBJECTS, DOES, OBJECTS)
+    ]
     last = ("", "")
     for number in range(count):
-        (one, eins), (two, zwei) = draw.choice(clauses), draw.choice(clauses)
-        where, wo = WHERE[number % len(WHERE)]
-        pair = (f"{one} {where}, and in {number} {two}.", f"{eins} {wo}, und {number} {zwei}.")
+        (first, eins), (second, zwei) = draw.choice(clauses), draw.choice(clauses)
+        place, wo = PLACES[number % len(PLACES)]
+        pair = (f"{first} {place}, and in {number} {second}.", f"{eins} {wo}, und {number} {zwei}.")
         kind = draw.random()
         if kind < 0.1:
             pair = SPOILED[number % len(SPOILED)](*pair)
@@ -118,24 +121,24 @@ def pairs(count: int, seed: int) -> Iterator[tuple[str, str]]:
 
 def make(folder: Path, count: int) -> tuple[Path, Path, Path]:
     """A made corpus as two files and as a TSV; kept for the next run."""
-    places = tuple(folder / f"made-{count}.{end}" for end in ("en", "de", "tsv"))
-    if not all(place.exists() for place in places):
+    paths = tuple(folder / f"made-{count}.{end}" for end in ("en", "de", "tsv"))
+    if not all(path.exists() for path in paths):
         folder.mkdir(parents=True, exist_ok=True)
-        with places[0].open("w") as source, places[1].open("w") as target, places[2].open("w") as both:
+        with paths[0].open("w") as source, paths[1].open("w") as target, paths[2].open("w") as tsv:
             for en, de in pairs(count, 1):
                 source.write(en + "\n")
                 target.write(de + "\n")
-                both.write(f"{en}\t{de}\n")
-    return places[0], places[1], places[2]
+                tsv.write(f"{en}\t{de}\n")
+    return paths[0], paths[1], paths[2]
 
 
 def timed(command: list[str]) -> dict[str, Any]:
     """Run a command alone: seconds, and the peak memory of its largest process, in MiB."""
     with tempfile.TemporaryFile("w+") as log:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         process = subprocess.Popen(command, stdout=log, stderr=log)
         _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - started
         if status:
             log.seek(0)
             raise SystemExit(f"{' '.join(command)} has failed:\n{log.read()[-3000:]}")
@@ -155,8 +158,8 @@ def worker(arguments: list[str]) -> None:
         main(["clean", *arguments])
     except SystemExit as end:
         own, workers = (
-            resource.getrusage(who).ru_maxrss // 1024
-            for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            resource.getrusage(usage).ru_maxrss // 1024
+            for usage in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         )
         Path(os.environ.get("UWAGA_PEAKS", os.devnull)).write_text(json.dumps([own, workers]))
         raise SystemExit(end.code) from None
@@ -171,14 +174,14 @@ def growth(arguments: argparse.Namespace) -> list[str]:
             peaks = Path(folder, "peaks.json")
             os.environ["UWAGA_PEAKS"] = str(peaks)
             options = ["--from", "en", "--to", "de", "--without", arguments.without]
-            found = uwaga([str(tsv), "-o", f"{folder}/out.tsv", *options], arguments.jobs)
-            found["own_mib"], found["worker_mib"] = json.loads(peaks.read_text())
-        rows.append({"pairs": size, **found})
-        per, base = found["seconds"] / size, rows[0]["seconds"] / rows[0]["pairs"]
+            figures = uwaga([str(tsv), "-o", f"{folder}/out.tsv", *options], arguments.jobs)
+            figures["own_mib"], figures["worker_mib"] = json.loads(peaks.read_text())
+        rows.append({"pairs": size, **figures})
+        per, base = figures["seconds"] / size, rows[0]["seconds"] / rows[0]["pairs"]
         print(
-            f"{size:>11,} pairs  {found['seconds']:7.1f} s  {size / found['seconds']:9,.0f} pairs/s  "
-            f"{per / base:5.2f} times the time a pair  {found['own_mib']:5} MiB, "
-            f"and {found['worker_mib']} MiB a worker",
+            f"{size:>11,} pairs  {figures['seconds']:7.1f} s  {size / figures['seconds']:9,.0f} pairs/s  "
+            f"{per / base:5.2f} times the time a pair  {figures['own_mib']:5} MiB, "
+            f"and {figures['worker_mib']} MiB a worker",
             flush=True,
         )
     first, final = rows[0], rows[-1]
@@ -201,12 +204,12 @@ def peer(arguments: argparse.Namespace) -> list[str]:
                 if system == "uwaga":
                     files = [str(source), str(target), "-o", f"{folder}/u.en", "-o", f"{folder}/u.de"]
                     options = ["--from", "en", "--to", "de", "--rules", ",".join(SHARED)]
-                    found = uwaga([*files, *options], arguments.jobs)
+                    figures = uwaga([*files, *options], arguments.jobs)
                 else:
                     script = Path(python).parent / "opusfilter"
-                    found = timed([str(python), str(script), "--overwrite", str(config)])
-                runs[system].append(found["seconds"])
-                print(f"round {number + 1}: {system} {found['seconds']:.1f} s", file=sys.stderr, flush=True)
+                    figures = timed([str(python), str(script), "--overwrite", str(config)])
+                runs[system].append(figures["seconds"])
+                print(f"round {number + 1}: {system} {figures['seconds']:.1f} s", file=sys.stderr, flush=True)
         compare(folder)
     medians = {system: statistics.median(times) for system, times in runs.items()}
     for system, seconds in medians.items():
@@ -219,29 +222,35 @@ def peer(arguments: argparse.Namespace) -> list[str]:
 
 def configuration(source: Path, target: Path, folder: Path, jobs: int) -> dict[str, Any]:
     """The steps of OpusFilter; JSON is YAML too."""
-    between = [str(folder / "between.en"), str(folder / "between.de")]
-    kept = [str(folder / "o.en"), str(folder / "o.de")]
-    files = {"inputs": [str(source), str(target)], "outputs": between}
+    intermediate = [str(folder / "between.en"), str(folder / "between.de")]
+    output = [str(folder / "o.en"), str(folder / "o.de")]
+    files = {"inputs": [str(source), str(target)], "outputs": intermediate}
     return {
         "common": {"output_directory": str(folder), "default_n_jobs": jobs},
         "steps": [
             {"type": "filter", "parameters": {**files, "filters": FILTERS}},
-            {"type": "remove_duplicates", "parameters": {"inputs": between, "outputs": kept}},
+            {"type": "remove_duplicates", "parameters": {"inputs": intermediate, "outputs": output}},
         ],
     }
 
 
 def compare(folder: Path) -> None:
     """Whether both kept the same lines, and which not."""
-    kept = []
+    outputs = []
     for system in ("u", "o"):
-        sides = [(folder / f"{system}.{end}").read_text(encoding="utf-8").split("\n") for end in ("en", "de")]
-        kept.append(list(zip(*sides, strict=True)))
+        columns = [
+            (folder / f"{system}.{end}").read_text(encoding="utf-8").split("\n") for end in ("en", "de")
+        ]
+        outputs.append(list(zip(*columns, strict=True)))
     print(
-        f"kept: uwaga {len(kept[0]) - 1:,}, OpusFilter {len(kept[1]) - 1:,}; the same: {kept[0] == kept[1]}"
+        f"kept: uwaga {len(outputs[0]) - 1:,}, OpusFilter {len(outputs[1]) - 1:,}; "
+        f"the same: {outputs[0] == outputs[1]}"
     )
-    for name, ours, theirs in (("uwaga", kept[0], set(kept[1])), ("OpusFilter", kept[1], set(kept[0]))):
-        for pair in [one for one in ours if one not in theirs][:3]:
+    for name, only_here, other_pairs in (
+        ("uwaga", outputs[0], set(outputs[1])),
+        ("OpusFilter", outputs[1], set(outputs[0])),
+    ):
+        for pair in [candidate for candidate in only_here if candidate not in other_pairs][:3]:
             print(f"  {name} alone: {pair}")
 
 

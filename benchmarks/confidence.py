@@ -27,8 +27,8 @@ LOWER_IS_BETTER = "entropy"
 
 def read(path: Path, lines: int) -> list[list[str]]:
     """Source and references of each line."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as file:
+    open_file = gzip.open if path.suffix == ".gz" else open
+    with open_file(path, "rt", encoding="utf-8") as file:
         return [line.rstrip("\n").split("\t") for line, _ in zip(file, range(lines), strict=False)]
 
 
@@ -38,8 +38,8 @@ def ranks(values: Values) -> Values:
     return (np.cumsum(counts) - (counts + 1) / 2)[inverse]
 
 
-def pearson(left: Values, right: Values) -> float:
-    return float(np.corrcoef(left, right)[0, 1])
+def pearson(left: Values, second: Values) -> float:
+    return float(np.corrcoef(left, second)[0, 1])
 
 
 def main() -> None:
@@ -50,24 +50,36 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--lines", type=int, default=2000)
-    given = parser.parse_args()
-    rows = read(given.corpus, given.lines)
-    made = uwaga.load(given.model).translate([row[0] for row in rows], beam=given.beam, entropy=True)
-    kept = [(one, row[1:]) for one, row in zip(made, rows, strict=True) if one.confidence is not None]
+    arguments = parser.parse_args()
+    rows = read(arguments.corpus, arguments.lines)
+    translations = uwaga.load(arguments.model).translate(
+        [row[0] for row in rows], beam=arguments.beam, entropy=True
+    )
+    rated = [
+        (translation, row[1:])
+        for translation, row in zip(translations, rows, strict=True)
+        if translation.confidence is not None
+    ]
     metric = CHRF()
-    chrf = np.array([metric.sentence_score(one.text, references).score for one, references in kept])
-    print(f"{len(kept)} sentences, mean sentence chrF {chrf.mean():.1f}")
+    chrf = np.array(
+        [metric.sentence_score(translation.text, references).score for translation, references in rated]
+    )
+    print(f"{len(rated)} sentences, mean sentence chrF {chrf.mean():.1f}")
     print(f"\n{'estimate':15}{'Pearson':>9}{'Spearman':>10}")
-    found = {}
+    correlations = {}
     for name in ESTIMATES:
-        values = np.array([getattr(one.confidence, name) for one, _ in kept], dtype=np.float64)
-        found[name] = -values if name == LOWER_IS_BETTER else values
+        values = np.array(
+            [getattr(translation.confidence, name) for translation, _ in rated], dtype=np.float64
+        )
+        correlations[name] = -values if name == LOWER_IS_BETTER else values
         print(f"{name:15}{pearson(values, chrf):9.3f}{pearson(ranks(values), ranks(chrf)):10.3f}")
     print(f"\n{'set aside':15}" + "".join(f"{name:>15}" for name in ESTIMATES))
     for share in (0.0, 0.1, 0.25, 0.5):
-        left = [chrf[np.argsort(found[name])[int(share * len(chrf)) :]].mean() for name in ESTIMATES]
+        left = [chrf[np.argsort(correlations[name])[int(share * len(chrf)) :]].mean() for name in ESTIMATES]
         print(f"{share:<15.0%}" + "".join(f"{value:15.1f}" for value in left))
-    words = np.array([word.mean for one, _ in kept for word in one.words if word.text != "</s>"])
+    words = np.array(
+        [word.mean for translation, _ in rated for word in translation.words if word.text != "</s>"]
+    )
     below = ", ".join(f"{(words < bar).mean():.0%} below {bar}" for bar in (0.15, 0.3, 0.5))
     print(f"\n{len(words)} words, geometric mean of their pieces: {below}")
 

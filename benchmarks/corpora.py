@@ -28,7 +28,7 @@ import numpy as np
 
 WORDS = 20_000
 PARTS = (("large", 2), ("middle", 3), ("small", 6))  # a half, a third, a sixth
-MADE = 200_000  # pairs made at one time
+PAIRS_PER_BLOCK = 200_000  # pairs made at one time
 LINES = 100_000  # that the subword model is learned from
 STEPS = 20
 BATCH = 90  # pairs of a batch, about
@@ -43,17 +43,20 @@ def write_pairs(path: Path, count: int, seed: int) -> None:
     edges = np.cumsum(chances / chances.sum())
     with path.open("w", encoding="utf-8") as file:
         while count:
-            many = min(count, MADE)
-            source = np.clip(draw.gamma(3, 3, many), 2, 60).astype(np.int64)  # (pairs,) words
-            target = np.maximum(1, np.rint(source * draw.normal(1, 0.2, many))).astype(np.int64)
-            both = np.stack([source, target], axis=1).ravel()  # (sides,)
-            drawn = np.searchsorted(edges, draw.random(int(both.sum()))).tolist()
+            block = min(count, PAIRS_PER_BLOCK)
+            source = np.clip(draw.gamma(3, 3, block), 2, 60).astype(np.int64)  # (pairs,) words
+            target = np.maximum(1, np.rint(source * draw.normal(1, 0.2, block))).astype(np.int64)
+            lengths = np.stack([source, target], axis=1).ravel()  # (sides,)
+            ranks = np.searchsorted(edges, draw.random(int(lengths.sum()))).tolist()
             texts, start = [], 0
-            for length in both.tolist():
-                texts.append(" ".join([words[word % WORDS] for word in drawn[start : start + length]]))
+            for length in lengths.tolist():
+                texts.append(" ".join([words[word % WORDS] for word in ranks[start : start + length]]))
                 start += length
-            file.writelines(f"{one}\t{two}\n" for one, two in zip(texts[::2], texts[1::2], strict=True))
-            count -= many
+            file.writelines(
+                f"{source_text}\t{target_text}\n"
+                for source_text, target_text in zip(texts[::2], texts[1::2], strict=True)
+            )
+            count -= block
 
 
 def run_settings(folder: Path) -> dict[str, Any]:
@@ -95,8 +98,8 @@ def prepare(folder: Path) -> dict[str, float]:
     started = time.perf_counter()
     prepare_corpora(settings, lambda line: None)
     seconds = time.perf_counter() - started
-    most, anonymous = resident()
-    return {"seconds": seconds, "before": before, "most": most, "anonymous": anonymous}
+    peak, anonymous = resident()
+    return {"seconds": seconds, "before": before, "most": peak, "anonymous": anonymous}
 
 
 def start(folder: Path) -> dict[str, float]:
@@ -109,27 +112,27 @@ def start(folder: Path) -> dict[str, float]:
     update = run.Updater.update
 
     def timed(self: Any, *arguments: Any) -> Any:
-        done = update(self, *arguments)
+        result = update(self, *arguments)
         first.append(time.perf_counter() - started)
-        return done
+        return result
 
     run.Updater.update = timed  # type: ignore[method-assign]
     settings = parse(Settings, run_settings(folder), "benchmark")
     shutil.rmtree(settings.run / "checkpoints", ignore_errors=True)
     train.train(settings)
-    most, anonymous = resident()
+    peak, anonymous = resident()
     from uwaga.training.corpus import prepare_corpora
 
     corpora = prepare_corpora(settings, lambda line: None)
-    middle = time.perf_counter()
+    half_time = time.perf_counter()
     corpora.train.batch(0, sum(len(store) for store in stores(settings.run)) // BATCH // 2)
-    middle = time.perf_counter() - middle
+    half_time = time.perf_counter() - half_time
     return {
         "first update": first[0],
         "twenty updates": first[-1],
-        "most": most,
+        "most": peak,
         "anonymous": anonymous,
-        "to the middle": middle,
+        "to the middle": half_time,
         "most then": resident()[0],
     }
 
@@ -141,7 +144,7 @@ def stores(run: Path) -> list[Any]:
     return [Store.open(run / "data" / f"train.{name}") for name, _ in PARTS]
 
 
-def alone(work: Callable[[Path], dict[str, float]], folder: Path) -> dict[str, float]:
+def in_process(work: Callable[[Path], dict[str, float]], folder: Path) -> dict[str, float]:
     """What ``work`` measures in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, (folder,))
@@ -155,14 +158,14 @@ def measure(folder: Path, pairs: int) -> dict[str, Any]:
         write_pairs(folder / "dev.tsv", 200, 99)
         learn(folder)
         size = sum(path.stat().st_size for path in folder.glob("*.tsv"))
-        prepared = alone(prepare, folder)
+        prepared = in_process(prepare, folder)
         stored = sum(path.stat().st_size for path in (folder / "run" / "data").rglob("*") if path.is_file())
         return {
             "pairs": pairs,
             "corpus": size,
             "store": stored,
             "writing": prepared,
-            "training": alone(start, folder),
+            "training": in_process(start, folder),
         }
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -201,16 +204,16 @@ def show(rows: list[dict[str, Any]]) -> None:
             f"{training['most then']:,.0f}",
         )
         print(f"| {' | '.join(cells)} |")
-    for one, other in pairwise(rows):
-        told = [f"{other['pairs'] / one['pairs']:.2f} times the pairs"]
-        for what, group, key in (
+    for smaller, other in pairwise(rows):
+        parts = [f"{other['pairs'] / smaller['pairs']:.2f} times the pairs"]
+        for quantity, group, key in (
             ("time of writing", "writing", "seconds"),
             ("memory of writing", "writing", "most"),
             ("time to the first update", "training", "first update"),
             ("memory of training", "training", "most then"),
         ):
-            told.append(f"{what} {other[group][key] / one[group][key]:.2f}")
-        print(", ".join(told))
+            parts.append(f"{quantity} {other[group][key] / smaller[group][key]:.2f}")
+        print(", ".join(parts))
 
 
 def main() -> None:

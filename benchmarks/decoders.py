@@ -90,11 +90,11 @@ def main() -> None:
         for size, length, new in shapes:
             clock = time.process_time if arguments.cpu else time.perf_counter
             compared = systems | alone if size == 1 else systems
-            taken = measure(compared, size, length, new, arguments.rounds, len(pieces), clock)
+            times = measure(compared, size, length, new, arguments.rounds, len(pieces), clock)
             print(f"\nbatch {size}: tokens a second, {new} new after {length}; share of CTranslate2's")
             for name in compared:
-                speed = (length if new == 1 else size * new) / taken[name]
-                share = taken["CTranslate2 int8"] / taken[name]
+                speed = (length if new == 1 else size * new) / times[name]
+                share = times["CTranslate2 int8"] / times[name]
                 results[f"{size} {length} {name}"] = {"tokens_per_second": speed, "share": share}
                 print(f"{name:>22} {speed:9.1f} {share:9.2f}")
     if arguments.json:

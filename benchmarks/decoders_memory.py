@@ -64,16 +64,16 @@ def measure(path: Path, precision: str) -> dict[str, float]:
     [[hypothesis]] = search(generator.decoder, [prompt], options)
     assert len(hypothesis.tokens) == NEW
     figures = {"loaded": loaded, "peak of loading": loading, "peak of use": resident("VmHWM")}
-    figures_: dict[str, float] = {name: value - before for name, value in figures.items()}
+    used: dict[str, float] = {name: value - before for name, value in figures.items()}
     decoder: Any = generator.decoder
     settings, vocabulary, computed = decoder.settings, decoder.vocabulary, decoder.precision
     parameters = sum(map(math.prod, weight_shapes(settings, vocabulary, vocabulary).values()))
-    figures_["weights"] = parameters * BYTES[computed]
+    used["weights"] = parameters * BYTES[computed]
     element = 4 if computed == "float32" else 2
-    figures_["keys and values"] = (
+    used["keys and values"] = (
         (PROMPT + NEW) * settings.layers * settings.groups * settings.head_size * 2 * element
     )
-    return figures_
+    return used
 
 
 def main() -> None:

@@ -45,14 +45,14 @@ Floats = NDArray[np.float32]
 
 def lines(data: Path) -> list[str]:
     """Return lines of four languages: FLORES, then Tatoeba, then Multi30k."""
-    found: list[str] = []
+    texts: list[str] = []
     for name in ("flores/dev.en.gz", "flores/dev.pt.gz"):
-        found += read(data / name)
+        texts += read(data / name)
     for line in read(data / "tatoeba/train.en-de.tsv.gz")[:2500]:
-        found += line.split("\t")
+        texts += line.split("\t")
     for language in ("de", "fr", "en"):
-        found += read(data / f"multi30k/train.{language}.gz")[:1100]
-    return list(filter(None, found))[:LINES]
+        texts += read(data / f"multi30k/train.{language}.gz")[:1100]
+    return list(filter(None, texts))[:LINES]
 
 
 def batched(items: list[list[int]], size: int) -> Iterator[list[list[int]]]:
@@ -73,8 +73,8 @@ def log_probs(decoder: Decoder, texts: list[list[int]]) -> Iterator[tuple[int, F
     if isinstance(decoder, torch.nn.Module):
         with torch.inference_mode():
             logits = decoder.logits(decoder.read(torch.tensor(texts)))  # type: ignore[operator]
-            found = torch.log_softmax(logits, dim=-1).numpy()
-        yield from ((position, found[:, position]) for position in range(found.shape[1]))
+            log_probs_ = torch.log_softmax(logits, dim=-1).numpy()
+        yield from ((position, log_probs_[:, position]) for position in range(log_probs_.shape[1]))
         return
     state = decoder.start(decoder.encode([text[:1] for text in texts]), 1)
     tokens = np.full(len(texts), decoder.symbols.start, dtype=np.int64)
@@ -85,13 +85,15 @@ def log_probs(decoder: Decoder, texts: list[list[int]]) -> Iterator[tuple[int, F
             state, tokens = step.state, np.array([text[position + 1] for text in texts], dtype=np.int64)
 
 
-def check_tokenisers(ours: TextGenerator, path: Path, data: Path) -> dict[str, Any]:
+def check_tokenisers(generator: TextGenerator, path: Path, data: Path) -> dict[str, Any]:
     peer = transformers.AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-    every = lines(data)
+    texts = lines(data)
     different = [
-        line for line in every if ours.tokeniser.encode(line) != peer.encode(line, add_special_tokens=False)
+        line
+        for line in texts
+        if generator.tokeniser.encode(line) != peer.encode(line, add_special_tokens=False)
     ]
-    return {"lines": len(every), "different": len(different), "first": different[:3]}
+    return {"lines": len(texts), "different": len(different), "first": different[:3]}
 
 
 def check_logits(decoder: Decoder, peer: Any, texts: list[list[int]]) -> dict[str, Any]:
@@ -99,16 +101,16 @@ def check_logits(decoder: Decoder, peer: Any, texts: list[list[int]]) -> dict[st
     for group in batched(texts, 1 if isinstance(decoder, torch.nn.Module) else BATCH):
         with torch.inference_mode():
             logits = [peer(torch.tensor([text])).logits[0] for text in group]
-        spans = [(each.max(-1).values - each.min(-1).values).numpy() for each in logits]
-        wanted = [torch.log_softmax(each, dim=-1).numpy() for each in logits]
+        spans = [(row.max(-1).values - row.min(-1).values).numpy() for row in logits]
+        expected = [torch.log_softmax(row, dim=-1).numpy() for row in logits]
         del logits
-        for position, ours in log_probs(decoder, group):
+        for position, actual in log_probs(decoder, group):
             for row, text in enumerate(group):
-                theirs = wanted[row][position]
-                worst = max(worst, float(np.abs(ours[row] - theirs).max()) / float(spans[row][position]))
+                reference = expected[row][position]
+                worst = max(worst, float(np.abs(actual[row] - reference).max()) / float(spans[row][position]))
                 if position + 1 < len(text):
-                    nats -= float(ours[row][text[position + 1]])
-                    theirs_nats -= float(theirs[text[position + 1]])
+                    nats -= float(actual[row][text[position + 1]])
+                    theirs_nats -= float(reference[text[position + 1]])
     count = sum(len(text) - 1 for text in texts)
     return {
         "largest difference / range": worst,
@@ -119,22 +121,22 @@ def check_logits(decoder: Decoder, peer: Any, texts: list[list[int]]) -> dict[st
 
 def perplexity(decoder: Decoder, texts: list[list[int]]) -> float:
     nats = 0.0
-    for some in batched(texts, BATCH):
-        for position, found in log_probs(decoder, some):
-            for row, text in enumerate(some):
+    for batch in batched(texts, BATCH):
+        for position, actual in log_probs(decoder, batch):
+            for row, text in enumerate(batch):
                 if position + 1 < len(text):
-                    nats -= float(found[row][text[position + 1]])
+                    nats -= float(actual[row][text[position + 1]])
     return math.exp(nats / sum(len(text) - 1 for text in texts))
 
 
 def check_greedy(generator: TextGenerator, peer: Any, prompts: list[list[int]]) -> dict[str, Any]:
     options = generator.options(beam=1, max_length=NEW, min_length=NEW)
-    ours = [list(one.tokens) for [one] in search(generator.decoder, prompts, options)]
-    theirs: list[list[int]] = []
-    for some in batched(prompts, 20):
-        ids = torch.tensor(some)
+    outputs = [list(hypothesis.tokens) for [hypothesis] in search(generator.decoder, prompts, options)]
+    peer_outputs: list[list[int]] = []
+    for batch in batched(prompts, 20):
+        ids = torch.tensor(batch)
         with torch.inference_mode():
-            made = peer.generate(
+            generated = peer.generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
                 max_new_tokens=NEW,
@@ -142,17 +144,17 @@ def check_greedy(generator: TextGenerator, peer: Any, prompts: list[list[int]]) 
                 do_sample=False,
                 pad_token_id=0,
             )
-        theirs += made[:, ids.shape[1] :].tolist()
+        peer_outputs += generated[:, ids.shape[1] :].tolist()
     different = []
-    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
-        if one == other:
+    for number, (output, peer_output) in enumerate(zip(outputs, peer_outputs, strict=True)):
+        if output == peer_output:
             continue
-        at = next(place for place in range(NEW) if one[place] != other[place])
+        position = next(index for index in range(NEW) if output[index] != peer_output[index])
         with torch.inference_mode():
-            logits = peer(torch.tensor([prompts[number] + other[:at]])).logits[0, -1]
-        gap = float((logits[other[at]] - logits[one[at]]).abs())
-        different.append({"prompt": number, "token": at, "difference of logits": gap})
-    ties = sum(each["difference of logits"] <= TIE for each in different)
+            logits = peer(torch.tensor([prompts[number] + peer_output[:position]])).logits[0, -1]
+        gap = float((logits[peer_output[position]] - logits[output[position]]).abs())
+        different.append({"prompt": number, "token": position, "difference of logits": gap})
+    ties = sum(difference["difference of logits"] <= TIE for difference in different)
     return {"prompts": len(prompts), "equal": len(prompts) - len(different), "ties": ties, "list": different}
 
 
@@ -166,49 +168,53 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=PROMPTS)
     parser.add_argument("--parts", nargs="*", default=["tokenisers", "logits", "greedy", "int8"])
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    torch.set_num_threads(asked.threads)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     transformers.logging.set_verbosity_error()
 
-    ours = TextGenerator.load(asked.file, device="cpu", engine=asked.engine, threads=asked.threads)
+    generator = TextGenerator.load(
+        arguments.file, device="cpu", engine=arguments.engine, threads=arguments.threads
+    )
     ids = [
         token
-        for line in read(asked.data / "flores/dev.en.gz")
-        for token in ours.tokeniser.encode(line + "\n")
+        for line in read(arguments.data / "flores/dev.en.gz")
+        for token in generator.tokeniser.encode(line + "\n")
     ]
-    first = ours.tokeniser.add_special_tokens([])
+    first = generator.tokeniser.add_special_tokens([])
     size = LENGTH - len(first)
-    texts = [first + ids[size * number : size * (number + 1)] for number in range(asked.texts)]
+    texts = [first + ids[size * number : size * (number + 1)] for number in range(arguments.texts)]
     short = PROMPT - len(first)
-    prompts = [first + ids[100 * number : 100 * number + short] for number in range(asked.prompts)]
-    result: dict[str, Any] = {"machine": machine(), "file": asked.file.name, "engine": asked.engine}
-    if "tokenisers" in asked.parts:
-        result["tokenisers"] = check_tokenisers(ours, asked.file, asked.data)
+    prompts = [first + ids[100 * number : 100 * number + short] for number in range(arguments.prompts)]
+    result: dict[str, Any] = {"machine": machine(), "file": arguments.file.name, "engine": arguments.engine}
+    if "tokenisers" in arguments.parts:
+        result["tokenisers"] = check_tokenisers(generator, arguments.file, arguments.data)
         print(json.dumps({"tokenisers": result["tokenisers"]}), flush=True)
-    if {"logits", "greedy"} & set(asked.parts):
+    if {"logits", "greedy"} & set(arguments.parts):
         peer = transformers.AutoModelForCausalLM.from_pretrained(
-            asked.file.parent, gguf_file=asked.file.name, dtype=torch.float32
+            arguments.file.parent, gguf_file=arguments.file.name, dtype=torch.float32
         ).eval()
-        for name, check, some in (("logits", check_logits, texts), ("greedy", check_greedy, prompts)):
-            if name in asked.parts:
-                subject: Any = ours.decoder if name == "logits" else ours
-                result[name] = check(subject, peer, some)
+        for name, check, inputs in (("logits", check_logits, texts), ("greedy", check_greedy, prompts)):
+            if name in arguments.parts:
+                subject: Any = generator.decoder if name == "logits" else generator
+                result[name] = check(subject, peer, inputs)
                 print(json.dumps({name: result[name]}), flush=True)
-    rounded = [part for part in asked.parts if part in ("int8", "int4", *llama_cpp_peer.TYPES)]
-    if rounded and asked.engine == "native":
-        plain = result["logits"]["perplexity"] if "logits" in result else perplexity(ours.decoder, texts)
+    rounded = [part for part in arguments.parts if part in ("int8", "int4", *llama_cpp_peer.TYPES)]
+    if rounded and arguments.engine == "native":
+        plain = result["logits"]["perplexity"] if "logits" in result else perplexity(generator.decoder, texts)
         for name in rounded:
             if name in llama_cpp_peer.TYPES:
                 with tempfile.TemporaryDirectory() as folder:
-                    made = llama_cpp_peer.requantised(asked.file, name, Path(folder))
-                    found = llama_cpp_peer.perplexity(made, texts, asked.threads)
+                    path = llama_cpp_peer.requantised(arguments.file, name, Path(folder))
+                    quantised = llama_cpp_peer.perplexity(path, texts, arguments.threads)
             else:
-                model = TextGenerator.load(asked.file, dtype=name, engine="native", threads=asked.threads)
-                found = perplexity(model.decoder, texts)
-            result[name] = {"float32": plain, name: found, "per cent": 100 * (found / plain - 1)}
+                model = TextGenerator.load(
+                    arguments.file, dtype=name, engine="native", threads=arguments.threads
+                )
+                quantised = perplexity(model.decoder, texts)
+            result[name] = {"float32": plain, name: quantised, "per cent": 100 * (quantised / plain - 1)}
             print(json.dumps({name: result[name]}), flush=True)
-    if asked.json:
-        asked.json.write_text(json.dumps(result, indent=1) + "\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -42,46 +42,46 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "uwaga-documents")
     parser.add_argument("--each", type=int, default=500)
     parser.add_argument("--detector", choices=DETECTORS)
-    asked = parser.parse_args()
-    path = asked.cache / "sentences.json"
-    if asked.detector:
-        measure(asked.detector, json.loads(path.read_text(encoding="utf-8")))
+    arguments = parser.parse_args()
+    path = arguments.cache / "sentences.json"
+    if arguments.detector:
+        measure(arguments.detector, json.loads(path.read_text(encoding="utf-8")))
         return
-    found = sentences(asked.cache / "packed", asked.each)
-    path.write_text(json.dumps(found), encoding="utf-8")
-    print({language: len(rows) for language, rows in found.items()})
+    texts = sentences(arguments.cache / "packed", arguments.each)
+    path.write_text(json.dumps(texts), encoding="utf-8")
+    print({language: len(rows) for language, rows in texts.items()})
     for name in DETECTORS:
         if importlib.util.find_spec(name) is not None:
-            command = [sys.executable, __file__, "--cache", str(asked.cache), "--detector", name]
+            command = [sys.executable, __file__, "--cache", str(arguments.cache), "--detector", name]
             subprocess.run(command, check=True)
 
 
-def sentences(folder: Path, each: int) -> dict[str, list[str]]:
+def sentences(folder: Path, count: int) -> dict[str, list[str]]:
     """So many sentences of each language, drawn from all the files there are."""
-    found: dict[str, set[str]] = defaultdict(set)
+    texts: dict[str, set[str]] = defaultdict(set)
     for archive in sorted(folder.iterdir()):
         if ".tar" not in archive.name:
             continue
         with tarfile.open(archive) as file:
             for info in file:
                 named = FILE.search(info.name)
-                if not named or not 0 < info.size < 3_000_000 or len(found[named[1][:2]]) > 4 * each:
+                if not named or not 0 < info.size < 3_000_000 or len(texts[named[1][:2]]) > 4 * count:
                     continue
                 stream = file.extractfile(info)
                 try:
                     catalogue = read_po(io.BytesIO(stream.read() if stream else b""), abort_invalid=False)
                 except (ValueError, UnicodeDecodeError):
                     continue
-                for one in catalogue:
+                for message in catalogue:
                     if (
-                        isinstance(one.string, str)
-                        and one.string != one.id
-                        and not one.fuzzy
-                        and fits(one.string, named[1][:2])
+                        isinstance(message.string, str)
+                        and message.string != message.id
+                        and not message.fuzzy
+                        and fits(message.string, named[1][:2])
                     ):
-                        found[named[1][:2]].add(one.string)
+                        texts[named[1][:2]].add(message.string)
     draw = random.Random(1)
-    return {name: draw.sample(sorted(found[name]), min(each, len(found[name]))) for name in LANGUAGES}
+    return {name: draw.sample(sorted(texts[name]), min(count, len(texts[name]))) for name in LANGUAGES}
 
 
 def fits(text: str, language: str) -> bool:
@@ -92,7 +92,7 @@ def fits(text: str, language: str) -> bool:
     return 4 <= len(text.split()) <= 30
 
 
-def measure(detector: str, found: dict[str, list[str]]) -> None:
+def measure(detector: str, texts: dict[str, list[str]]) -> None:
     before = high_water()
     started = time.perf_counter()
     identify = detector_of(detector)
@@ -100,29 +100,29 @@ def measure(detector: str, found: dict[str, list[str]]) -> None:
     loading = time.perf_counter() - started
     memory = (high_water() - before) / 1024
     started = time.perf_counter()
-    right = {
-        name: sum(identify(row) == name for row in rows) / max(1, len(rows)) for name, rows in found.items()
+    correct = {
+        name: sum(identify(row) == name for row in rows) / max(1, len(rows)) for name, rows in texts.items()
     }
-    count = sum(map(len, found.values()))
+    count = sum(map(len, texts.values()))
     rate = count / (time.perf_counter() - started)
     print(
-        f"{detector}: mean {100 * sum(right.values()) / len(right):.1f}% right; loads in {loading:.2f} s, {memory:.0f} MB, {rate:,.0f} sentences/s"
+        f"{detector}: mean {100 * sum(correct.values()) / len(correct):.1f}% right; loads in {loading:.2f} s, {memory:.0f} MB, {rate:,.0f} sentences/s"
     )
-    print("   ", {name: round(100 * share, 1) for name, share in right.items()})
+    print("   ", {name: round(100 * share, 1) for name, share in correct.items()})
 
 
 def high_water() -> int:
     """The peak of resident memory in KiB, which Linux keeps."""
-    found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
-    return int(found[1]) if found else 0
+    match = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
+    return int(match[1]) if match else 0
 
 
 def detector_of(name: str):
     if name == "py3langid":
         from uwaga.languages.detection import LanguageIdentifier
 
-        own = LanguageIdentifier()
-        return lambda text: own.identify(text)[0]
+        identifier = LanguageIdentifier()
+        return lambda text: identifier.identify(text)[0]
     from heliport import Identifier
 
     other = Identifier()

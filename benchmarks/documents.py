@@ -102,7 +102,7 @@ ENDS = {
     "odt": (".odt", ".odp", ".ods"),
     "epub": (".epub",),
 }
-BESIDE = ("po", "xliff")
+BILINGUAL = ("po", "xliff")
 WORDS = ["the", "a", "man", "woman", "dog", "in", "on", "under", "house", "river", "says", "that", "walks", "slowly", "into", "green", "old", "town"]  # fmt: skip
 """Of made documents."""
 
@@ -118,17 +118,17 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("document", nargs="?", type=Path)
-    asked = parser.parse_args()
-    if asked.what == "fetch":
-        fetch(asked.cache)
-    elif asked.what == "files":
-        report_files(asked.cache, asked.most, asked.only)
-    elif asked.what == "memory":
-        report_memory(asked.cache)
-    elif asked.what == "peak":
-        print(peak(asked.document))
+    arguments = parser.parse_args()
+    if arguments.what == "fetch":
+        fetch(arguments.cache)
+    elif arguments.what == "files":
+        report_files(arguments.cache, arguments.most, arguments.only)
+    elif arguments.what == "memory":
+        report_memory(arguments.cache)
+    elif arguments.what == "peak":
+        print(peak(arguments.document))
     else:
-        report_speed(asked.cache, asked.words, asked.rounds)
+        report_speed(arguments.cache, arguments.words, arguments.rounds)
 
 
 def fetch(cache: Path) -> None:
@@ -147,11 +147,11 @@ def fetch(cache: Path) -> None:
         "-d",
         str(packed),
     ]
-    wanted = {name: [*pip, name] for name in PYPI}
+    sources = {name: [*pip, name] for name in PYPI}
     apt = apt_sources(cache)
-    wanted |= {f"npm-{name}": ["npm", "pack", "--silent", name] for name in NPM}
+    sources |= {f"npm-{name}": ["npm", "pack", "--silent", name] for name in NPM}
     curl = ["curl", "--fail", "--location", "--silent"]
-    wanted |= {
+    sources |= {
         f"github-{name.replace('/', '+')}": [
             *curl,
             *("-o", f"github-{name.replace('/', '+')}.tar.gz"),
@@ -159,17 +159,17 @@ def fetch(cache: Path) -> None:
         ]
         for name in GITHUB
     }
-    wanted |= {f"deb-{name}": ["apt-get", *apt, "source", "-qq", "--download-only", name] for name in DEBIAN}
+    sources |= {f"deb-{name}": ["apt-get", *apt, "source", "-qq", "--download-only", name] for name in DEBIAN}
     book = 'apt-get download -qq "$0" && dpkg-deb --fsys-tarfile "$0"_*.deb > "$0".tar && rm "$0"_*.deb'
-    wanted |= {f"book-{name}": ["sh", "-c", book, name] for name in DEBIAN_BOOKS}
-    for name, command in wanted.items():
-        done = packed / f"{name}.done"
-        if not done.exists():
+    sources |= {f"book-{name}": ["sh", "-c", book, name] for name in DEBIAN_BOOKS}
+    for name, command in sources.items():
+        marker = packed / f"{name}.done"
+        if not marker.exists():
             with contextlib.suppress(subprocess.TimeoutExpired, OSError):
                 if not subprocess.run(
                     command, cwd=packed, check=False, capture_output=True, timeout=900
                 ).returncode:
-                    done.touch()
+                    marker.touch()
 
 
 def apt_sources(cache: Path) -> list[str]:
@@ -193,35 +193,35 @@ def apt_sources(cache: Path) -> list[str]:
     return options
 
 
-def samples(cache: Path, most: int, only: str) -> dict[str, list[Path]]:
+def samples(cache: Path, limit: int, format_name: str) -> dict[str, list[Path]]:
     """Up to so many files of each family, from as many packages as there are."""
-    found: dict[str, dict[str, list[tuple[str, bytes]]]] = defaultdict(lambda: defaultdict(list))
+    candidates: dict[str, dict[str, list[tuple[str, bytes]]]] = defaultdict(lambda: defaultdict(list))
     for archive in sorted((cache / "packed").iterdir()):
         if archive.suffix in (".done", ".dsc", ".asc"):
             continue
         for name, content in members(archive):
             for family in families(name):
-                if only in ("", family) and len(found[family][archive.name]) < most and content:
-                    found[family][archive.name].append((name, content))
-    taken: dict[str, list[Path]] = {}
-    for family, by_archive in found.items():
+                if format_name in ("", family) and len(candidates[family][archive.name]) < limit and content:
+                    candidates[family][archive.name].append((name, content))
+    chosen: dict[str, list[Path]] = {}
+    for family, by_archive in candidates.items():
         rows = [list(rows) for rows in by_archive.values()]
-        seen: set[str] = set()
-        taken[family] = []
-        while rows and len(taken[family]) < most:
+        hashes: set[str] = set()
+        chosen[family] = []
+        while rows and len(chosen[family]) < limit:
             for row in rows:
-                if row and len(taken[family]) < most:
+                if row and len(chosen[family]) < limit:
                     name, content = row.pop()
                     digest = hashlib.sha256(content).hexdigest()[:12]
-                    if digest in seen:
+                    if digest in hashes:
                         continue
-                    seen.add(digest)
+                    hashes.add(digest)
                     path = cache / "files" / family / digest / Path(name).name
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(content)
-                    taken[family].append(path)
+                    chosen[family].append(path)
             rows = [row for row in rows if row]
-    return taken
+    return chosen
 
 
 def families(name: str) -> list[str]:
@@ -231,39 +231,39 @@ def families(name: str) -> list[str]:
 def members(archive: Path) -> Iterator[tuple[str, bytes]]:
     """The files of an archive that are of a family, and the books that lie in it as folders."""
     books: dict[str, list[tuple[str, bytes]]] = {}
-    for name, size, read in listed(archive):
+    for name, size, read in archive_members(archive):
         if name.endswith("/mimetype") and size < 100 and read().strip() == BOOK:
             books[name.removesuffix("mimetype")] = []
         elif 0 < size < (LARGEST_BOOK if name.endswith(".epub") else LARGEST) and families(name):
             yield name, read()
     if books:
-        for name, size, read in listed(archive):
+        for name, size, read in archive_members(archive):
             book = next((folder for folder in books if name.startswith(folder)), None)
             if book is not None and size < LARGEST and not name.endswith("/mimetype"):
                 books[book].append((name.removeprefix(book), read()))
-    for folder, inside in books.items():
-        whole = any(name == "META-INF/container.xml" for name, _ in inside)
-        if whole and sum(len(content) for _, content in inside) < LARGEST_BOOK:
-            yield f"{folder.rstrip('/')}.epub", packed_book(inside)
+    for folder, book_members in books.items():
+        complete = any(name == "META-INF/container.xml" for name, _ in book_members)
+        if complete and sum(len(content) for _, content in book_members) < LARGEST_BOOK:
+            yield f"{folder.rstrip('/')}.epub", packed_book(book_members)
 
 
-def packed_book(inside: list[tuple[str, bytes]]) -> bytes:
+def packed_book(members: list[tuple[str, bytes]]) -> bytes:
     """A book as EPUB packs it: what it is comes first, and is not compressed."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("mimetype", BOOK, zipfile.ZIP_STORED)
-        for name, content in inside:
+        for name, content in members:
             file.writestr(name, content)
     return stream.getvalue()
 
 
-def listed(archive: Path) -> Iterator[tuple[str, int, Callable[[], bytes]]]:
+def archive_members(archive: Path) -> Iterator[tuple[str, int, Callable[[], bytes]]]:
     """The files of an archive: name, bytes, and what reads it."""
     try:
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
-                for one in zipped.infolist():
-                    yield one.filename, one.file_size, functools.partial(zipped.read, one)
+                for entry in zipped.infolist():
+                    yield entry.filename, entry.file_size, functools.partial(zipped.read, entry)
             return
         with tarfile.open(archive) as tarred:
             for info in tarred:
@@ -283,7 +283,9 @@ def same(inlines):
 
 
 def swapped(inlines):
-    return [tuple(p.swapcase() if isinstance(p, str) and p.isascii() else p for p in one) for one in inlines]
+    return [
+        tuple(p.swapcase() if isinstance(p, str) and p.isascii() else p for p in inline) for inline in inlines
+    ]
 
 
 def options_of(path: Path) -> DocumentOptions:
@@ -303,13 +305,13 @@ def examine(path: Path, scratch: Path) -> str:
     try:
         options = options_of(path)
         report = run_document_job(document_job(path, target, options=options), same)
-        wrong = differs(path, target)
-        if wrong and report.format not in BESIDE:
-            return f"WRONG: {wrong}"
+        problem = differs(path, target)
+        if problem and report.format not in BILINGUAL:
+            return f"WRONG: {problem}"
         run_document_job(document_job(path, target, options=options), swapped)
-        again = scratch / f"again{path.name}"
-        run_document_job(document_job(target, again, options=options, format=report.format), same)
-        if report.format not in BESIDE and differs(target, again):
+        repeated = scratch / f"again{path.name}"
+        run_document_job(document_job(target, repeated, options=options, format=report.format), same)
+        if report.format not in BILINGUAL and differs(target, repeated):
             return "WRONG: what was written is not read again"
     except UwagaError as error:
         return f"refused: {error}"
@@ -327,10 +329,10 @@ def differs(path: Path, target: Path) -> str:
         return next((f"other bytes in {n}" for n in old.namelist() if old.read(n) != new.read(n)), "")
 
 
-def report_files(cache: Path, most: int, only: str) -> None:
+def report_files(cache: Path, limit: int, format_name: str) -> None:
     scratch = cache / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
-    for family, paths in sorted(samples(cache, most, only).items()):
+    for family, paths in sorted(samples(cache, limit, format_name).items()):
         started = time.perf_counter()
         results = {path: examine(path, scratch) for path in paths}
         counts = Counter(result.partition(":")[0] for result in results.values())
@@ -404,8 +406,8 @@ def peak(path: Path) -> str:
 
 def high_water() -> int:
     """The peak of resident memory in KiB, which Linux keeps; getrusage would count the parent's too."""
-    found = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
-    return int(found[1]) if found else 0
+    match = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
+    return int(match[1]) if match else 0
 
 
 def report_speed(cache: Path, count: int, rounds: int) -> None:
@@ -419,28 +421,28 @@ def report_speed(cache: Path, count: int, rounds: int) -> None:
     draw.shuffle(lines)
     text, words = [], 0
     while words < count:
-        taken = [lines[draw.randrange(len(lines))] for _ in range(draw.randrange(1, 4))]
-        words += sum(len(one.split()) for one in taken)
-        text.append(taken)
+        sample = [lines[draw.randrange(len(lines))] for _ in range(draw.randrange(1, 4))]
+        words += sum(len(sentence.split()) for sentence in sample)
+        text.append(sample)
     translator = load()
     cache.mkdir(parents=True, exist_ok=True)
     book = cache / "book.md"
     body = []
-    for number, taken in enumerate(text):
+    for number, sample in enumerate(text):
         body += [f"## Part {number}\n"] if number % 20 == 0 else []
-        body += [f"- {taken[0]}\n"] if number % 7 == 0 else [" ".join(marked(taken, draw)) + "\n"]
+        body += [f"- {sample[0]}\n"] if number % 7 == 0 else [" ".join(add_markup(sample, draw)) + "\n"]
     book.write_text("\n".join(body), encoding="utf-8")
-    found = document_texts(book)
+    texts = document_texts(book)
     rates: dict[str, list[float]] = {"lines": [], "book": []}
     for _ in range(rounds):
         started = time.perf_counter()
-        for _ in translator.run(map(Request, found), window=512):
+        for _ in translator.run(map(Request, texts), window=512):
             pass
         rates["lines"].append(words / (time.perf_counter() - started))
         started = time.perf_counter()
         translate_file(translator, book, cache / "book.de.md")
         rates["book"].append(words / (time.perf_counter() - started))
-    best = {name: max(each) for name, each in rates.items()}
+    best = {name: max(values) for name, values in rates.items()}
     print(
         json.dumps(
             {
@@ -462,16 +464,18 @@ def sentences(cache: Path, gzip) -> list[str]:
     return [" ".join(draw.choice(WORDS) for _ in range(12)) + "." for _ in range(5000)]
 
 
-def marked(taken: list[str], draw: random.Random) -> list[str]:
+def add_markup(sentences: list[str], draw: random.Random) -> list[str]:
     """A sentence in ten with emphasis or a link."""
-    made = []
-    for sentence in taken:
+    paragraphs = []
+    for sentence in sentences:
         words = sentence.split()
         if draw.random() < 0.1 and len(words) > 4:
-            at = draw.randrange(1, len(words) - 2)
-            words[at] = draw.choice(["*{}*", "**{}**", "[{}](http://example.org)"]).format(words[at])
-        made.append(" ".join(words))
-    return made
+            position = draw.randrange(1, len(words) - 2)
+            words[position] = draw.choice(["*{}*", "**{}**", "[{}](http://example.org)"]).format(
+                words[position]
+            )
+        paragraphs.append(" ".join(words))
+    return paragraphs
 
 
 def document_texts(path: Path) -> list[str]:

@@ -39,35 +39,38 @@ def sentences(data: Path, count: int) -> tuple[list[str], list[str]]:
 
 def timed(translate: Translate, texts: Sequence[str]) -> tuple[float, list[Translation]]:
     """Translate one text after the other; return the processor's seconds and the translations."""
-    begun = time.process_time()
-    made = [translate(at, text) for at, text in enumerate(texts)]
-    return time.process_time() - begun, made
+    started = time.process_time()
+    translations = [translate(index, text) for index, text in enumerate(texts)]
+    return time.process_time() - started, translations
 
 
 def compared(
-    ways: dict[str, Translate], plain: Translate, texts: Sequence[str]
+    methods: dict[str, Translate], plain: Translate, texts: Sequence[str]
 ) -> Iterator[tuple[str, dict[str, float]]]:
     """Compare each way with the plain one; yield its name and its figures.
 
     Raises:
         AssertionError: a translation differs.
     """
-    alone, expected = timed(plain, texts)
-    for name, translate in ways.items():
-        taken, made = timed(translate, texts)
-        for one, other in zip(made, expected, strict=True):
-            assert replace(one, draft=None) == other, (name, one, other)
-        drafts = [one.draft for one in made if one.draft is not None]
-        tokens = sum(len(one.token_scores) for one in expected)
-        passes = sum(one.draft.passes if one.draft else len(one.token_scores) for one in made)
-        proposed = sum(one.proposed for one in drafts)
+    plain_seconds, expected = timed(plain, texts)
+    for name, translate in methods.items():
+        seconds, translations = timed(translate, texts)
+        for translation, reference in zip(translations, expected, strict=True):
+            assert replace(translation, draft=None) == reference, (name, translation, reference)
+        drafts = [translation.draft for translation in translations if translation.draft is not None]
+        tokens = sum(len(translation.token_scores) for translation in expected)
+        passes = sum(
+            translation.draft.passes if translation.draft else len(translation.token_scores)
+            for translation in translations
+        )
+        proposed = sum(draft.proposed for draft in drafts)
         yield (
             name,
             {
                 "texts": len(texts),
-                "accepted": sum(one.accepted for one in drafts) / max(1, proposed),
+                "accepted": sum(draft.accepted for draft in drafts) / max(1, proposed),
                 "passes": passes / tokens,
-                "speed": alone / taken,
+                "speed": plain_seconds / seconds,
             },
         )
 
@@ -80,14 +83,14 @@ def main() -> None:
     parser.add_argument("--smaller", type=Path, help="a language model of the same vocabulary")
     parser.add_argument("--shortlist", type=Path, help="for the bundled model (uwaga shortlist)")
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    texts, references = sentences(asked.data, asked.sentences)
+    arguments = parser.parse_args()
+    texts, references = sentences(arguments.data, arguments.sentences)
     beginnings = [part for text in texts for part in accumulate(text.split(), "{} {}".format)]
     print(machine())
     results: dict[str, dict[str, float]] = {}
 
-    def report(ways: dict[str, Translate], plain: Translate, given: Sequence[str] = texts) -> None:
-        for name, figures in compared(ways, plain, given):
+    def report(methods: dict[str, Translate], plain: Translate, inputs: Sequence[str] = texts) -> None:
+        for name, figures in compared(methods, plain, inputs):
             results[name] = figures
             print(
                 f"{name:46} {figures['texts']:6.0f} equal   accepted {figures['accepted']:6.1%}   "
@@ -95,35 +98,39 @@ def main() -> None:
                 flush=True,
             )
 
-    def way(translator: Translator) -> Translate:
-        return lambda at, text: translator.translate(text, beam=1)
+    def translate_with(translator: Translator) -> Translate:
+        return lambda index, text: translator.translate(text, beam=1)
 
     bundled = Translator.load(threads=1)
     last = [""]
 
-    def growing(at: int, text: str) -> Translation:
-        made = bundled.retranslate(text, last[0])
-        last[0] = made.text
-        return made
+    def growing(index: int, text: str) -> Translation:
+        translation = bundled.retranslate(text, last[0])
+        last[0] = translation.text
+        return translation
 
     report(
-        {"references, bundled model": lambda at, text: bundled.translate(text, beam=1, draft=references[at])},
-        way(bundled),
+        {
+            "references, bundled model": lambda index, text: bundled.translate(
+                text, beam=1, draft=references[index]
+            )
+        },
+        translate_with(bundled),
     )
-    report({"last translation, bundled model": growing}, way(bundled), beginnings)
-    if asked.shortlist:
-        listed = Translator.load(threads=1, shortlist=asked.shortlist, draft="shortlist")
-        report({"shortlist, bundled model": way(listed)}, way(bundled))
-    if asked.language_model:
+    report({"last translation, bundled model": growing}, translate_with(bundled), beginnings)
+    if arguments.shortlist:
+        with_shortlist = Translator.load(threads=1, shortlist=arguments.shortlist, draft="shortlist")
+        report({"shortlist, bundled model": translate_with(with_shortlist)}, translate_with(bundled))
+    if arguments.language_model:
         options = {"threads": 1, "dtype": "int8", "source": "en", "target": "de"}
-        model = Translator.load(asked.language_model, **options)
-        ways = {"bundled model, language model": way(model.drafted_by(bundled))}
-        if asked.smaller:
-            smaller = Translator.load(asked.language_model, **options, draft=asked.smaller)
-            ways["smaller, language model"] = way(smaller)
-        report(ways, way(model))
-    if asked.json:
-        asked.json.write_text(json.dumps(results, indent=1))
+        model = Translator.load(arguments.language_model, **options)
+        translate_methods = {"bundled model, language model": translate_with(model.drafted_by(bundled))}
+        if arguments.smaller:
+            smaller = Translator.load(arguments.language_model, **options, draft=arguments.smaller)
+            translate_methods["smaller, language model"] = translate_with(smaller)
+        report(translate_methods, translate_with(model))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

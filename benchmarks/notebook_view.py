@@ -42,11 +42,11 @@ def measure(browser, path: Path) -> dict[str, float]:
     page.wait_for_selector("[data-milliseconds]", state="attached")
     loaded = page.evaluate("new Promise((done) => requestAnimationFrame(() => done(performance.now())))")
     script = page.evaluate("Number(document.querySelector('[data-milliseconds]').dataset.milliseconds)")
-    found = {"load": loaded, "script": script}
+    times = {"load": loaded, "script": script}
     for view in ("model", "matrix", "heads"):
-        found[view] = page.evaluate(CHANGE, view)
+        times[view] = page.evaluate(CHANGE, view)
     page.close()
-    return found
+    return times
 
 
 def main() -> None:
@@ -54,17 +54,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         for layers, heads, tokens in SHAPES:
-            made = samples.attentions(layers, heads, tokens, tokens, kinds=("encoder",))
-            html = attention_view(made, samples.pieces(tokens), ())
+            attention = samples.attentions(layers, heads, tokens, tokens, kinds=("encoder",))
+            html = attention_view(attention, samples.pieces(tokens), ())
             path = Path(folder) / "view.html"
             path.write_text(f'<!DOCTYPE html><meta charset="utf-8"><body>{html}', encoding="utf-8")
-            rounds = [measure(browser, path) for _ in range(given.rounds)]
+            rounds = [measure(browser, path) for _ in range(arguments.rounds)]
             print(f"{layers} x {heads} heads, {tokens} tokens: {len(html.encode()) / 1000:.0f} kB", end="")
             for name in rounds[0]:
-                values = [one[name] for one in rounds]
+                values = [run[name] for run in rounds]
                 low, high = min(values), max(values)
                 print(f"; {name} {statistics.median(values):.0f} ({low:.0f} to {high:.0f})", end="")
             print()

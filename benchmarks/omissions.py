@@ -43,19 +43,19 @@ def check(
     searched = []
     sources, targets = model.pair_ids([(source, target) for source, target, _ in pairs])
     for (source, _, _), ids, tokens in zip(pairs, sources, targets, strict=True):
-        given = [[Hypothesis(tokens[:-1], 0.0, 0.0, ())]]
-        [ways] = with_alignments(model.decoder, model.alignment_head, [ids], given, model.decoding.start)
+        hypotheses = [[Hypothesis(tokens[:-1], 0.0, 0.0, ())]]
+        [ways] = with_alignments(model.decoder, model.alignment_head, [ids], hypotheses, model.decoding.start)
         sentence = Sentence(ids, "", place=(0, len(source)), text=source)
         searched.append(SearchedPassage(Passage("", (sentence,), text=source), [ways], [None]))
-    covered = with_coverage(stage, [assemble(stage, one) for one in searched], searched)
-    found = [one.translation.coverage for one in covered]
-    return [one for one in found if one is not None]
+    covered = with_coverage(stage, [assemble(stage, hypotheses) for hypotheses in searched], searched)
+    coverages = [result.translation.coverage for result in covered]
+    return [coverage for coverage in coverages if coverage is not None]
 
 
-def linked(made: Translation, word: int) -> list[int]:
+def linked(translation: Translation, word: int) -> list[int]:
     """Return the words of a translation that a word of its source is linked to."""
-    assert made.alignment is not None
-    return [target for source, target in made.alignment.links if source == word]
+    assert translation.alignment is not None
+    return [target for source, target in translation.alignment.links if source == word]
 
 
 def without(text: str, spans: list[tuple[int, int]]) -> str:
@@ -65,30 +65,41 @@ def without(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 def damaged(
-    translator: uwaga.Translator, made: list[Translation], draw: random.Random
+    translator: uwaga.Translator, translations: list[Translation], draw: random.Random
 ) -> tuple[list[Pair], list[Pair]]:
     """Return pairs that lack a word: deleted from the translation, and omitted by the model."""
     deleted, shorter = list[Pair](), list[tuple[Translation, int]]()
-    for one in made:
-        assert one.alignment is not None
+    for translation in translations:
+        assert translation.alignment is not None
         words = [
-            at
-            for at, (start, end) in enumerate(one.alignment.source)
-            if end - start >= CONTENT and one.source[start:end].isalpha() and linked(one, at)
+            index
+            for index, (start, end) in enumerate(translation.alignment.source)
+            if end - start >= CONTENT
+            and translation.source[start:end].isalpha()
+            and linked(translation, index)
         ]
         if words:
             word = draw.choice(words)
-            spans = [one.alignment.target[target] for target in linked(one, word)]
-            name = one.source[slice(*one.alignment.source[word])]
-            deleted.append((one.source, without(one.text, spans), name))
-            shorter.append((one, word))
+            spans = [translation.alignment.target[target] for target in linked(translation, word)]
+            name = translation.source[slice(*translation.alignment.source[word])]
+            deleted.append((translation.source, without(translation.text, spans), name))
+            shorter.append((translation, word))
     sources = [without(one.source, [one.alignment.source[word]]) for one, word in shorter]  # type: ignore[union-attr]
     omitted = list[Pair]()
-    for (one, word), left in zip(shorter, translator.translate(sources), strict=True):
-        assert one.alignment is not None
-        own = [one.text[slice(*one.alignment.target[at])][:CONTENT].lower() for at in linked(one, word)]
+    for (translation, word), left in zip(shorter, translator.translate(sources), strict=True):
+        assert translation.alignment is not None
+        own = [
+            translation.text[slice(*translation.alignment.target[at])][:CONTENT].lower()
+            for at in linked(translation, word)
+        ]
         if not any(form in left.text.lower() for form in own):
-            omitted.append((one.source, left.text, one.source[slice(*one.alignment.source[word])]))
+            omitted.append(
+                (
+                    translation.source,
+                    left.text,
+                    translation.source[slice(*translation.alignment.source[word])],
+                )
+            )
     return deleted, omitted
 
 
@@ -101,26 +112,32 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=250)
     parser.add_argument("--show", type=int, default=30)
     parser.add_argument("--unaligned", action="store_true", help="examine words not clearly aligned only")
-    given = parser.parse_args()
-    examined: bool | Literal["unaligned"] = "unaligned" if given.unaligned else True
-    lines = given.sources.read_text(encoding="utf-8").splitlines()[: given.lines]
-    translator = uwaga.load(given.model, threads=1)
+    arguments = parser.parse_args()
+    examined: bool | Literal["unaligned"] = "unaligned" if arguments.unaligned else True
+    lines = arguments.sources.read_text(encoding="utf-8").splitlines()[: arguments.lines]
+    translator = uwaga.load(arguments.model, threads=1)
     seconds = []
     for options in ({}, {"coverage": examined}):
         started = time.process_time()
-        made = translator.translate(lines, **options)
+        translations = translator.translate(lines, **options)
         seconds.append(time.process_time() - started)
-    flagged = [one for one in made if one.coverage is not None and one.coverage.warnings]
+    flagged = [
+        translation
+        for translation in translations
+        if translation.coverage is not None and translation.coverage.warnings
+    ]
     times = f"{seconds[0]:.1f} s of CPU without, {seconds[1]:.1f} s with coverage"
-    print(f"own translations: {len(flagged) / len(made):.1%} of {len(made)} flagged; {times}")
+    print(f"own translations: {len(flagged) / len(translations):.1%} of {len(translations)} flagged; {times}")
     draw = random.Random(1)
-    for name, pairs in zip(("deleted", "omitted"), damaged(translator, made, draw), strict=True):
-        found = check(translator, pairs, examined)
-        hits = sum(word in one.omitted for one, (_, _, word) in zip(found, pairs, strict=True))
-        others = sum(len(one.omitted) for one in found) - hits
-        print(f"{name}: recall {hits / len(pairs):.1%} of {len(pairs)}; others {others / len(pairs):.2f}")
-    for one in draw.sample(flagged, min(given.show, len(flagged))):
-        print(f"  {'; '.join(one.warnings)}\n    {one.source}\n    {one.text}")
+    for name, pairs in zip(("deleted", "omitted"), damaged(translator, translations, draw), strict=True):
+        coverages = check(translator, pairs, examined)
+        hits = sum(word in coverage.omitted for coverage, (_, _, word) in zip(coverages, pairs, strict=True))
+        false_alarms = sum(len(coverage.omitted) for coverage in coverages) - hits
+        print(
+            f"{name}: recall {hits / len(pairs):.1%} of {len(pairs)}; others {false_alarms / len(pairs):.2f}"
+        )
+    for example in draw.sample(flagged, min(arguments.show, len(flagged))):
+        print(f"  {'; '.join(example.warnings)}\n    {example.source}\n    {example.text}")
 
 
 if __name__ == "__main__":

@@ -63,9 +63,11 @@ def rate(folder: Path, processes: int, number: int) -> float:
     words = ["train", "settings.yaml", "--set", f"run={run}"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     command = [sys.executable, *launch, "-m", "uwaga", *words]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(done.stderr)
+    process = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    if process.returncode:
+        sys.exit(process.stderr)
     lines = map(json.loads, (folder / run / "metrics.jsonl").read_text().splitlines())
     rates = [line["tokens_per_second"] for line in lines if line["part"] == "train"]
     return statistics.median(rates)
@@ -80,16 +82,16 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rates: dict[int, list[float]] = {processes: [] for processes in options.processes}
-    with tempfile.TemporaryDirectory(prefix="uwaga-scale-out-") as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory(prefix="uwaga-scale-out-") as temporary:
+        folder = Path(temporary)
         prepare(folder, options.steps, options.kind)
         for number in range(options.rounds):
             for processes in options.processes:
                 rates[processes].append(rate(folder, processes, number))
     first = statistics.median(rates[options.processes[0]])
-    for processes, found in rates.items():
-        middle = statistics.median(found)
-        print(f"{processes} processes: {middle:,.0f} tokens/s, {middle / first:.2f} times", flush=True)
+    for processes, values in rates.items():
+        median = statistics.median(values)
+        print(f"{processes} processes: {median:,.0f} tokens/s, {median / first:.2f} times", flush=True)
     if options.json:
         options.json.write_text(json.dumps({str(key): value for key, value in rates.items()}))
 

@@ -55,15 +55,15 @@ WORDS = [
     "it",
     "rains",
 ]
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parent
 CLIENTS = (1, 8, 32, 64)
 
 
 def sentences(lines: Path | None, count: int) -> list[str]:
     """Sentences of a file, or made ones of 6 to 16 words."""
     if lines is not None:
-        found = [line.strip() for line in lines.read_text(encoding="utf-8").splitlines() if line.strip()]
-        return (found * (count // len(found) + 1))[:count]
+        texts = [line.strip() for line in lines.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return (texts * (count // len(texts) + 1))[:count]
     draw = random.Random(1)
     return [" ".join(draw.choices(WORDS, k=draw.randint(6, 16))).capitalize() + "." for _ in range(count)]
 
@@ -76,8 +76,8 @@ def translating(text: str, arguments: argparse.Namespace) -> bytes:
     """A request for a translation; of a model that knows no end, of so many tokens."""
     if arguments.max_length is None:
         return post("/translate", body(text))
-    asked = {"text": text, "source": "en", "target": "de", "max_length": arguments.max_length}
-    return post("/v1/translate", json.dumps(asked).encode())
+    payload = {"text": text, "source": "en", "target": "de", "max_length": arguments.max_length}
+    return post("/v1/translate", json.dumps(payload).encode())
 
 
 def free_port() -> int:
@@ -140,7 +140,7 @@ def peer_server(python: str, threads: int) -> Iterator[tuple[str, int]]:
         "--char-limit",
         "-1",
     ]
-    command = [python, str(HERE / "peers" / "libretranslate_worker.py"), *arguments]
+    command = [python, str(FOLDER / "peers" / "libretranslate_worker.py"), *arguments]
     process = subprocess.Popen(
         command, env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -161,9 +161,9 @@ def measure(url: str, pid: int, requests: list[bytes], clients: int, seconds: fl
         before = cpu(pid)
         load = run(run_clients(url, requests, clients, seconds=seconds))
         used = cpu(pid) - before
-    wrong = {status: count for status, count in load.statuses.items() if status != 200}
-    if wrong:
-        print(f"  not answered: {wrong}")
+    errors = {status: count for status, count in load.statuses.items() if status != 200}
+    if errors:
+        print(f"  not answered: {errors}")
     return {**load.figures(), "peak_mib": peak.mib, "cpu_ms": 1000 * used / max(1, len(load.seconds))}
 
 
@@ -172,7 +172,7 @@ def as_a_file(arguments: argparse.Namespace, texts: list[str]) -> float:
     threads = arguments.threads * arguments.workers or len(os.sched_getaffinity(0))
     seconds = []
     for part in (texts[:64], texts):
-        began = time.perf_counter()
+        started = time.perf_counter()
         command = [
             sys.executable,
             "-m",
@@ -191,7 +191,7 @@ def as_a_file(arguments: argparse.Namespace, texts: list[str]) -> float:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - started)
     return (len(texts) - 64) / (seconds[1] - seconds[0])
 
 
@@ -199,28 +199,31 @@ def speed(arguments: argparse.Namespace) -> None:
     """Requests in a second and latency, by the number of clients."""
     texts = sentences(arguments.lines, arguments.count)
     requests = [translating(text, arguments) for text in texts]
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    results: dict[str, dict[str, dict[str, float]]] = {}
     servers = {"uwaga": lambda: uwaga_server(arguments)}
     if arguments.peer:
         servers["LibreTranslate"] = lambda: peer_server(arguments.peer, arguments.threads or 2)
     for name, serve in servers.items():
         with serve() as (url, pid):
-            found[name] = {}
+            results[name] = {}
             print(f"{name:16} clients   req/s   p50 ms   p95 ms   p99 ms  peak MiB  CPU ms")
             for clients in arguments.clients:
-                one = found[name][str(clients)] = measure(url, pid, requests, clients, arguments.seconds)
+                figures = results[name][str(clients)] = measure(
+                    url, pid, requests, clients, arguments.seconds
+                )
                 print(
-                    f"{'':16} {clients:7} {one['requests_per_s']:7.1f} {one['p50']:8.1f} {one['p95']:8.1f} "
-                    f"{one['p99']:8.1f} {one['peak_mib']:9.0f} {one['cpu_ms']:7.2f}"
+                    f"{'':16} {clients:7} {figures['requests_per_s']:7.1f} {figures['p50']:8.1f} "
+                    f"{figures['p95']:8.1f} {figures['p99']:8.1f} "
+                    f"{figures['peak_mib']:9.0f} {figures['cpu_ms']:7.2f}"
                 )
     if arguments.file:
         rate = as_a_file(arguments, texts)
-        best = max(one["requests_per_s"] for one in found["uwaga"].values())
+        best = max(figures["requests_per_s"] for figures in results["uwaga"].values())
         print(
             f"uwaga translate on the same lines: {rate:.1f} sentences/s; the server {best / rate:.2f} of it"
         )
     if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=1))
+        arguments.json.write_text(json.dumps(results, indent=1))
 
 
 def lone(arguments: argparse.Namespace) -> None:
@@ -230,12 +233,12 @@ def lone(arguments: argparse.Namespace) -> None:
     long = post("/translate", body(" ".join(texts)[:3000]))
     with uwaga_server(arguments) as (url, _):
         run(run_clients(url, requests[:64], 32))
-        alone = run(run_clients(url, requests, 1, seconds=arguments.seconds)).figures()
+        idle = run(run_clients(url, requests, 1, seconds=arguments.seconds)).figures()
         full = run(run_clients(url, requests, 32, seconds=arguments.seconds)).figures()
         rate = full["requests_per_s"] / 2
         half = run(run_at(url, requests, rate, arguments.seconds)).figures()
 
-        async def beside() -> dict[str, float]:
+        async def concurrent() -> dict[str, float]:
             stop = asyncio.Event()
 
             async def longs() -> None:
@@ -245,14 +248,14 @@ def lone(arguments: argparse.Namespace) -> None:
                 connection.close()
 
             task = asyncio.ensure_future(longs())
-            found = await run_at(url, requests, rate, arguments.seconds)
+            result = await run_at(url, requests, rate, arguments.seconds)
             stop.set()
             await task
-            return found.figures()
+            return result.figures()
 
-        mixed = run(beside())
-    print(f"alone: p95 {alone['p95']:.1f} ms; 32 clients: {full['requests_per_s']:.1f} requests/s")
-    print(f"half load ({rate:.0f}/s): p95 {half['p95']:.1f} ms, {half['p95'] / alone['p95']:.2f} of alone")
+        mixed = run(concurrent())
+    print(f"alone: p95 {idle['p95']:.1f} ms; 32 clients: {full['requests_per_s']:.1f} requests/s")
+    print(f"half load ({rate:.0f}/s): p95 {half['p95']:.1f} ms, {half['p95'] / idle['p95']:.2f} of alone")
     print(
         f"the same beside 500 words: p95 {mixed['p95']:.1f} ms, {mixed['p95'] / half['p95']:.2f} of without"
     )
@@ -278,12 +281,12 @@ def main() -> None:
     )
     common = common_arguments()
     verbs = parser.add_subparsers(required=True)
-    one = verbs.add_parser("speed", parents=[common])
-    one.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
-    one.add_argument("--max-length", type=int, help="for a model with random weights, which knows no end")
-    one.add_argument("--peer", help="the Python that LibreTranslate is installed for")
-    one.add_argument("--file", action="store_true", help="compare with uwaga translate too")
-    one.set_defaults(run=speed)
+    command = verbs.add_parser("speed", parents=[common])
+    command.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS))
+    command.add_argument("--max-length", type=int, help="for a model with random weights, which knows no end")
+    command.add_argument("--peer", help="the Python that LibreTranslate is installed for")
+    command.add_argument("--file", action="store_true", help="compare with uwaga translate too")
+    command.set_defaults(run=speed)
     verbs.add_parser("lone", parents=[common], help=lone.__doc__).set_defaults(run=lone)
     arguments = parser.parse_args()
     arguments.run(arguments)

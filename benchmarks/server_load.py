@@ -38,16 +38,16 @@ def overload(arguments: argparse.Namespace) -> None:
     """Ten times the sustainable load: each request answered as alone, or refused with a reason."""
     texts = sentences(arguments.lines, 200)
     requests = [post("/translate", body(text)) for text in texts]
-    wanted: dict[int, bytes] = {}
-    wrong = 0
+    expected: dict[int, bytes] = {}
+    failures = 0
 
     def check(number: int, answer: tuple[int, bytes]) -> None:
-        nonlocal wrong
+        nonlocal failures
         status, content = answer
         if status == 200:
-            wrong += content != wanted.setdefault(number, content)
+            failures += content != expected.setdefault(number, content)
         else:
-            wrong += status not in (429, 503, 504) or b'"error"' not in content
+            failures += status not in (429, 503, 504) or b'"error"' not in content
 
     with uwaga_server(arguments, limits={"waiting": 128, "deadline": 30}) as (url, pid):
         run(run_clients(url, requests, 1, check))  # what each gets alone
@@ -57,16 +57,16 @@ def overload(arguments: argparse.Namespace) -> None:
         with PeakMemory(pid, every=1.0) as peak:
             load = run(run_at(url, requests, 10 * sustained, arguments.seconds, check))
         after = memory(pid)
-        began = time.perf_counter()
-        again = run(run_clients(url, requests[:32], 8, check))
-        recovered = time.perf_counter() - began
+        started = time.perf_counter()
+        second = run(run_clients(url, requests[:32], 8, check))
+        recovered = time.perf_counter() - started
     print(f"sustained {sustained:.0f}/s; offered {10 * sustained:.0f}/s for {arguments.seconds:.0f} s")
-    print(f"by status: {load.statuses}; wrong or without a reason: {wrong}; broken: {load.broken}")
+    print(f"by status: {load.statuses}; wrong or without a reason: {failures}; broken: {load.broken}")
     figures = load.figures()
     print(f"answered in p50 {figures['p50']:.0f} ms, p95 {figures['p95']:.0f} ms")
-    parts = [f"{one:.0f} ({100 * (one / before - 1):+.1f}%)" for one in (peak.mib, after)]
+    parts = [f"{value:.0f} ({100 * (value / before - 1):+.1f}%)" for value in (peak.mib, after)]
     print(f"memory {before:.0f} MiB with a full queue before, at most {parts[0]}, after {parts[1]}")
-    print(f"then 32 requests in {recovered:.2f} s: {again.statuses}")
+    print(f"then 32 requests in {recovered:.2f} s: {second.statuses}")
 
 
 def crowd(arguments: argparse.Namespace) -> None:
@@ -84,53 +84,56 @@ def crowd(arguments: argparse.Namespace) -> None:
         run(run_clients(url, requests, 8))
         print("in the way                                     req/s   p50 ms   p95 ms     MiB  files")
 
-        async def beside(**others: int) -> None:
-            async with Crowd(url, requests[0], **others):
+        async def run_concurrently(**clients: int) -> None:
+            async with Crowd(url, requests[0], **clients):
                 load = await run_clients(url, requests, 8, seconds=arguments.seconds)
-                now = f"{memory(pid):7.0f} {handles(pid)[0]:6}"
-            one = load.figures()
-            named = ", ".join(f"{count} {name}" for name, count in others.items()) or "nobody"
-            print(f"{named:44} {one['requests_per_s']:7.1f} {one['p50']:8.1f} {one['p95']:8.1f} {now}")
+                sizes = f"{memory(pid):7.0f} {handles(pid)[0]:6}"
+            figures = load.figures()
+            named = ", ".join(f"{count} {name}" for name, count in clients.items()) or "nobody"
+            print(
+                f"{named:44} {figures['requests_per_s']:7.1f} {figures['p50']:8.1f} "
+                f"{figures['p95']:8.1f} {sizes}"
+            )
             if set(load.statuses) != {200}:
                 print(f"  not answered: {load.statuses} {load.broken}")
 
-        for others in crowds:
-            run(beside(**others))
+        for extra in crowds:
+            run(run_concurrently(**extra))
 
 
 def soak(arguments: argparse.Namespace) -> None:
     """Mixed requests, cancelled, malformed and huge ones among them: memory and handles stay level."""
     draw = random.Random(3)
     texts = sentences(arguments.lines, 500)
-    good = [post("/translate", body(text)) for text in texts]
+    valid = [post("/translate", body(text)) for text in texts]
     short = [post("/translate", body(text[: draw.randint(1, 12)])) for text in texts]
-    asked = [{"text": one, "source": "en", "target": "de"} for one in texts[:50]]
-    own = [
-        post("/v1/translate", json.dumps({**one, **more}).encode())
-        for one in asked
+    payloads = [{"text": text, "source": "en", "target": "de"} for text in texts[:50]]
+    v1_requests = [
+        post("/v1/translate", json.dumps({**payload, **more}).encode())
+        for payload in payloads
         for more in ({"stream": True}, {"nbest": 2}, {"alignment": True, "attention": True, "scores": True})
     ]
     marked = [
-        {"q": f"<p>{one}</p>", "source": "auto", "target": "de", "format": "html"} for one in texts[:50]
+        {"q": f"<p>{text}</p>", "source": "auto", "target": "de", "format": "html"} for text in texts[:50]
     ]
-    html = [post("/translate", json.dumps(one).encode()) for one in marked]
-    bad = [post("/translate", b"{"), post("/v1/translate", b'{"text": 3}'), post("/nowhere", b"x")]
+    html = [post("/translate", json.dumps(payload).encode()) for payload in marked]
+    invalid = [post("/translate", b"{"), post("/v1/translate", b'{"text": 3}'), post("/nowhere", b"x")]
     huge = [post("/translate", body("a " * 1_500_000)), post("/translate", body(" ".join(texts)[:3000]))]
-    kinds, weights = [good, short, own, html, bad, huge], [40, 20, 4, 3, 30, 0.1]
+    kinds, weights = [valid, short, v1_requests, html, invalid, huge], [40, 20, 4, 3, 30, 0.1]
     requests = [draw.choice(draw.choices(kinds, weights=weights)[0]) for _ in range(5000)]
     with uwaga_server(arguments) as (url, pid):
         run(run_clients(url, requests[:500], 16))
         idle = handles(pid)
-        done, marks, statuses = 0, [], {}
-        while done < arguments.count:
+        completed, marks, statuses = 0, [], {}
+        while completed < arguments.count:
             load = run(run_clients(url, requests, 16))
-            run(cancelled(url, good[:50]))
-            done += sum(load.statuses.values()) + 50
-            statuses = {one: statuses.get(one, 0) + n for one, n in load.statuses.items()}
+            run(cancelled(url, valid[:50]))
+            completed += sum(load.statuses.values()) + 50
+            statuses = {status: statuses.get(status, 0) + n for status, n in load.statuses.items()}
             time.sleep(1)
-            marks.append((done, memory(pid), *handles(pid)))
+            marks.append((completed, memory(pid), *handles(pid)))
             print(
-                f"{done} requests: {marks[-1][1]:.1f} MiB, {marks[-1][2]} files, {marks[-1][3]} threads",
+                f"{completed} requests: {marks[-1][1]:.1f} MiB, {marks[-1][2]} files, {marks[-1][3]} threads",
                 flush=True,
             )
         tenth = next(mark for mark in marks if mark[0] >= arguments.count / 10)
@@ -151,35 +154,35 @@ def kill(arguments: argparse.Namespace) -> None:
 
         def killer() -> None:
             while not over.wait(10):
-                workers = [one for one in tree(pid)[1:] if "spawn_main" in command_line(one)]
+                workers = [worker for worker in tree(pid)[1:] if "spawn_main" in command_line(worker)]
                 os.kill(draw.choice(workers), signal.SIGKILL)
                 killed.append(1)
 
-        def asked(method: str, path: str, **what: object) -> httpx.Response:
+        def call(method: str, path: str, **parameters: object) -> httpx.Response:
             """Once more where the worker that has it is killed."""
             for _ in range(20):
                 with contextlib.suppress(httpx.TransportError):
-                    return httpx.request(method, f"{url}/v1/documents{path}", timeout=60, **what)
+                    return httpx.request(method, f"{url}/v1/documents{path}", timeout=60, **parameters)
                 time.sleep(0.1)
             raise SystemExit("no worker answers")
 
         draw = random.Random(7)
         document = "\n\n".join(draw.choice(texts) for _ in range(arguments.count)).encode()
-        sent = {"files": {"file": ("long.txt", document)}, "data": {"source": "en", "target": "de"}}
-        jobs = [asked("POST", "", **sent).json()["id"] for _ in range(2)]
+        form = {"files": {"file": ("long.txt", document)}, "data": {"source": "en", "target": "de"}}
+        jobs = [call("POST", "", **form).json()["id"] for _ in range(2)]
         thread = threading.Thread(target=killer)
         thread.start()
         load = run(run_clients(url, requests, 16, seconds=arguments.seconds, retries=3))
         over.set()
         thread.join()
-        states = [asked("GET", f"/{job}").json() for job in jobs]
+        states = [call("GET", f"/{job}").json() for job in jobs]
         print(f"{len(killed)} killed; documents when the load ends: {states}")
-        while any(one["state"] in ("queued", "running") for one in states):
+        while any(state["state"] in ("queued", "running") for state in states):
             time.sleep(0.5)
-            states = [asked("GET", f"/{job}").json() for job in jobs]
-        results = {asked("GET", f"/{job}/result").content for job in jobs}
+            states = [call("GET", f"/{job}").json() for job in jobs]
+        results = {call("GET", f"/{job}/result").content for job in jobs}
     print(f"answers by status (0: broken, and again): {load.statuses}; tried again: {load.retried}")
-    print(f"documents: {[one['state'] for one in states]}, results alike: {len(results) == 1}")
+    print(f"documents: {[state['state'] for state in states]}, results alike: {len(results) == 1}")
 
 
 def hostile(arguments: argparse.Namespace) -> None:
@@ -188,39 +191,39 @@ def hostile(arguments: argparse.Namespace) -> None:
     from hostile_texts import HTML, MARKDOWN, PLACEHOLDERS, SENTENCES, XML
 
     tables = {"text": PLACEHOLDERS + SENTENCES, "html": HTML, "xml": XML, "markdown": MARKDOWN}
-    made = [(kind, make(arguments.size)) for kind, table in tables.items() for make in table]
-    random.Random(11).shuffle(made)
+    cases = [(kind, make(arguments.size)) for kind, table in tables.items() for make in table]
+    random.Random(11).shuffle(cases)
     languages = {"source": "en", "target": "de"}
     requests = [
-        post("/v1/translate", json.dumps({**languages, "text": one, "format": kind}).encode())
-        for kind, one in made[: arguments.count]
+        post("/v1/translate", json.dumps({**languages, "text": content, "format": kind}).encode())
+        for kind, content in cases[: arguments.count]
     ]
     health = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
     limits = {"deadline": arguments.deadline, "characters": 2 * arguments.size}
     with uwaga_server(arguments, limits=limits) as (url, pid):
-        alone = run(run_at(url, [health], 20, 5)).figures()
+        idle = run(run_at(url, [health], 20, 5)).figures()
 
-        async def beside() -> tuple[Load, Load]:
+        async def run_both() -> tuple[Load, Load]:
             loads = asyncio.ensure_future(run_clients(url, requests, arguments.clients))
             parts = [await run_at(url, [health], 20, 1)]
             while not loads.done():
                 parts.append(await run_at(url, [health], 20, 1))
-            whole = Load([second for part in parts for second in part.seconds])
-            whole.statuses = {200: len(whole.seconds), 0: sum(part.statuses.get(0, 0) for part in parts)}
-            return await loads, whole
+            total = Load([second for part in parts for second in part.seconds])
+            total.statuses = {200: len(total.seconds), 0: sum(part.statuses.get(0, 0) for part in parts)}
+            return await loads, total
 
         with PeakMemory(pid) as peak:
-            load, asked = run(beside())
-    slowest = max(asked.seconds)
-    figures = asked.figures()
+            load, health_load = run(run_both())
+    slowest = max(health_load.seconds)
+    figures = health_load.figures()
     print(f"{len(requests)} texts of {arguments.size} characters by {arguments.clients} clients")
     print(
         f"{load.wall:.0f} s; answers by status: {load.statuses}; broken: {load.broken}; peak {peak.mib:.0f} MiB"  # noqa: E501
     )
-    print(f"/health alone: p50 {alone['p50']:.1f} ms, p99 {alone['p99']:.1f} ms")
+    print(f"/health alone: p50 {idle['p50']:.1f} ms, p99 {idle['p99']:.1f} ms")
     print(
-        f"/health beside them, {asked.statuses}: p50 {figures['p50']:.1f} ms, p95 {figures['p95']:.1f} ms, "
-        f"p99 {figures['p99']:.1f} ms, at most {1000 * slowest:.0f} ms"
+        f"/health beside them, {health_load.statuses}: p50 {figures['p50']:.1f} ms, "
+        f"p95 {figures['p95']:.1f} ms, p99 {figures['p99']:.1f} ms, at most {1000 * slowest:.0f} ms"
     )
 
 
@@ -232,14 +235,14 @@ def described(arguments: argparse.Namespace) -> None:
 
     main = "import sys; from schemathesis.cli import schemathesis; sys.exit(schemathesis())"
     with tempfile.TemporaryDirectory() as folder:
-        kept: dict[str, object] = {name: str(Path(folder) / name) for name in ("suggestions", "state")}
-        kept["dialects"] = list(get_args(DialectName))
-        with uwaga_server(arguments, limits={"characters": 2000, "deadline": 60}, **kept) as (url, _):
+        settings: dict[str, object] = {name: str(Path(folder) / name) for name in ("suggestions", "state")}
+        settings["dialects"] = list(get_args(DialectName))
+        with uwaga_server(arguments, limits={"characters": 2000, "deadline": 60}, **settings) as (url, _):
             paths = httpx.get(f"{url}/openapi.json").json()["paths"]
-            each = -(-arguments.count * 11 // (10 * sum(map(len, paths.values()))))  # some make fewer
+            count = -(-arguments.count * 11 // (10 * sum(map(len, paths.values()))))  # some make fewer
             options = [
                 "--max-examples",
-                str(each),
+                str(count),
                 "--request-timeout",
                 "120",
                 "--generation-database",
@@ -256,15 +259,15 @@ def main() -> None:
     common = common_arguments()
     verbs = parser.add_subparsers(required=True)
     for verb in (overload, crowd, soak, kill, hostile, described):
-        one = verbs.add_parser(verb.__name__, parents=[common], help=verb.__doc__)
-        one.set_defaults(run=verb)
+        command = verbs.add_parser(verb.__name__, parents=[common], help=verb.__doc__)
+        command.set_defaults(run=verb)
         if verb is crowd:
-            one.add_argument("--connections", type=int, default=5000)
+            command.add_argument("--connections", type=int, default=5000)
         if verb is hostile:
-            one.set_defaults(count=200)
-            one.add_argument("--clients", type=int, default=16)
-            one.add_argument("--size", type=int, default=50_000, help="characters of a text")
-            one.add_argument("--deadline", type=float, default=60.0, help="seconds of a request")
+            command.set_defaults(count=200)
+            command.add_argument("--clients", type=int, default=16)
+            command.add_argument("--size", type=int, default=50_000, help="characters of a text")
+            command.add_argument("--deadline", type=float, default=60.0, help="seconds of a request")
     arguments = parser.parse_args()
     arguments.run(arguments)
 

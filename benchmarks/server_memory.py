@@ -147,10 +147,10 @@ def glossaries(server: Server) -> None:
     """25 glossaries of 8 MiB, stored and listed."""
     store_glossaries(server)
     for path in ("/v1/glossaries", "/v2/glossaries", "/v3/glossaries"):
-        began = time.monotonic()
-        listed = httpx.get(f"{server.url}{path}", headers=DEEPL, timeout=120)
-        seconds = time.monotonic() - began
-        print(f"  GET {path}: {listed.status_code}, {len(listed.content)} bytes in {seconds:.2f} s")
+        started = time.monotonic()
+        response = httpx.get(f"{server.url}{path}", headers=DEEPL, timeout=120)
+        seconds = time.monotonic() - started
+        print(f"  GET {path}: {response.status_code}, {len(response.content)} bytes in {seconds:.2f} s")
 
 
 def used_glossaries(server: Server) -> None:
@@ -172,8 +172,8 @@ def docx(server: Server) -> None:
     form = {"source": "en", "target": "de"}
     file = {"file": ("large.docx", content.getvalue())}
     answer = httpx.post(f"{server.url}/v1/documents", data=form, files=file, timeout=60)
-    state, until = answer.json(), time.monotonic() + 180
-    while state.get("state") not in ("done", "failed") and time.monotonic() < until:
+    state, deadline = answer.json(), time.monotonic() + 180
+    while state.get("state") not in ("done", "failed") and time.monotonic() < deadline:
         time.sleep(0.5)
         state = httpx.get(f"{server.url}/v1/documents/{state['id']}", timeout=60).json()
     print(f"  {len(content.getvalue())} bytes: {state}")
@@ -197,9 +197,9 @@ def main() -> None:
     """Run the attacks and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=", ".join(ATTACKS))
-    chosen = parser.parse_args().attacks or list(ATTACKS)
+    attacks = parser.parse_args().attacks or list(ATTACKS)
     show_machine(machine())
-    for name in chosen:
+    for name in attacks:
         with tempfile.TemporaryDirectory() as folder:
             server = Server(Path(folder), {"state": f"{folder}/state", "limits": {"document_hours": 1}})
             start = server.resident()

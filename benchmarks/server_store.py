@@ -33,7 +33,7 @@ def usage(folder: Path, worker: int) -> Callable[[], object]:
 def limits(folder: Path, worker: int) -> Callable[[], object]:
     limiter = RateLimiter(folder / "buckets")
     client = Client(f"client {worker % 2}", PLENTY, PLENTY)
-    return lambda: (limiter.take(client), limiter.take(client, 20))
+    return lambda: (limiter.consume(client), limiter.consume(client, 20))
 
 
 def documents(folder: Path, worker: int) -> Callable[[], object]:
@@ -48,11 +48,11 @@ def work(kind: str, folder: Path, worker: int, seconds: float, barrier: Any, res
     write = {"usage": usage, "limits": limits, "documents": documents}[kind](folder, worker)
     write()
     barrier.wait()
-    began, count, longest = time.perf_counter(), 0, 0.0
-    while (now := time.perf_counter()) - began < seconds:
+    started, count, longest = time.perf_counter(), 0, 0.0
+    while (now := time.perf_counter()) - started < seconds:
         write()
         count, longest = count + 1, max(longest, time.perf_counter() - now)
-    results.put((count / (time.perf_counter() - began), longest))
+    results.put((count / (time.perf_counter() - started), longest))
 
 
 def main() -> None:
@@ -67,17 +67,17 @@ def main() -> None:
         for workers in (1, 2, 4):
             with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
                 barrier, results = context.Barrier(workers), context.Queue()
-                rest = (arguments.seconds, barrier, results)
+                common = (arguments.seconds, barrier, results)
                 processes = [
-                    context.Process(target=work, args=(kind, Path(folder), number, *rest))
+                    context.Process(target=work, args=(kind, Path(folder), number, *common))
                     for number in range(workers)
                 ]
                 for process in processes:
                     process.start()
-                found = [results.get() for _ in processes]
+                figures = [results.get() for _ in processes]
                 for process in processes:
                     process.join()
-            rate, longest = sum(one for one, _ in found), max(one for _, one in found)
+            rate, longest = sum(figure for figure, _ in figures), max(figure for _, figure in figures)
             print(
                 f"{kind:10} {workers} processes {rate:9.0f}/s, longest {1000 * longest:6.1f} ms", flush=True
             )

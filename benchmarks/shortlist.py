@@ -38,42 +38,42 @@ System = Callable[[list[list[int]], int], None]
 
 def lists(kind: str) -> tuple[list[int], dict[int, list[int]]]:
     """The common target tokens, and those of each source token; the end symbol is token 0."""
-    common, each = KINDS[kind]
+    common, size = KINDS[kind]
     rng = np.random.default_rng(7)
     first = np.union1d(rng.choice(np.arange(2, VOCABULARY - 1), common - 2, replace=False), [0, 1])
-    others = {
-        token: np.unique(rng.integers(2, VOCABULARY - 1, each)).tolist() if each else []
+    targets_by_token = {
+        token: np.unique(rng.integers(2, VOCABULARY - 1, size)).tolist() if size else []
         for token in range(VOCABULARY)
     }
-    return first.tolist(), others
+    return first.tolist(), targets_by_token
 
 
 def sources(count: int, seed: int = 0) -> list[list[int]]:
     """Sources of 15 tokens on average, end symbol included; a token's frequency is 1 over its rank."""
     rng = np.random.default_rng(seed)
-    found = []
+    results = []
     for length in rng.integers(10, 21, count):
         ranks = np.exp(rng.random(int(length) - 1) * np.log(VOCABULARY - 4))
-        found.append([*(ranks.astype(int) + 2).tolist(), 0])
-    return found
+        results.append([*(ranks.astype(int) + 2).tolist(), 0])
+    return results
 
 
 def write_vmap(folder: Path, kind: str) -> Path:
     """The CTranslate2 model with a vocabulary map; the line of the empty source is for every sentence."""
-    made = folder / f"ct2-int8-{kind}"
-    made.mkdir(exist_ok=True)
+    path = folder / f"ct2-int8-{kind}"
+    path.mkdir(exist_ok=True)
     for file in (folder / "ct2-int8").iterdir():
-        if not (made / file.name).exists():
-            os.link(file, made / file.name)
+        if not (path / file.name).exists():
+            os.link(file, path / file.name)
     values = json.loads((folder / "marian" / "vocab.json").read_text())
     pieces = {number: piece for piece, number in values.items()}
-    common, others = lists(kind)
-    with (made / "vmap.txt").open("w") as file:
+    common, targets_by_token = lists(kind)
+    with (path / "vmap.txt").open("w") as file:
         file.write("\t" + " ".join(pieces[token] for token in common) + "\n")
-        for token, targets in others.items():
+        for token, targets in targets_by_token.items():
             if targets:
-                file.write(f"{pieces[token]}\t{' '.join(pieces[one] for one in targets)}\n")
-    return made
+                file.write(f"{pieces[token]}\t{' '.join(pieces[target] for target in targets)}\n")
+    return path
 
 
 def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
@@ -84,9 +84,9 @@ def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
 
     model = uwaga.load(folder / "uwaga-int8", device="cpu", threads=cores).decoder
     if kind:
-        common, others = lists(kind)
-        first = np.cumsum([0, *map(len, others.values())])
-        flat = [one for targets in others.values() for one in targets]
+        common, targets_by_token = lists(kind)
+        first = np.cumsum([0, *map(len, targets_by_token.values())])
+        flat = [target for targets in targets_by_token.values() for target in targets]
         parts = (np.array(part, dtype=np.int32) for part in (common, first, flat))
         model = model.with_shortlist(Shortlist(*parts, VOCABULARY))
 
@@ -94,8 +94,8 @@ def uwaga_system(folder: Path, cores: int, kind: str | None) -> System:
         options = SearchOptions(
             beam=beam, max_length=TARGET, min_length=TARGET, max_ratio=float("inf"), batch_tokens=1 << 20
         )
-        for [one] in search(model, batch, options):
-            assert len(one.tokens) == TARGET
+        for [hypothesis] in search(model, batch, options):
+            assert len(hypothesis.tokens) == TARGET
 
     return run
 
@@ -104,30 +104,30 @@ def ctranslate2_system(folder: Path, inner: int, outer: int, kind: str | None) -
     """The same weights there, with ``inner`` threads in each of ``outer`` workers."""
     import ctranslate2
 
-    place = folder / (f"ct2-int8-{kind}" if kind else "ct2-int8")
+    path = folder / (f"ct2-int8-{kind}" if kind else "ct2-int8")
     translator = ctranslate2.Translator(
-        str(place), compute_type="int8", intra_threads=inner, inter_threads=outer
+        str(path), compute_type="int8", intra_threads=inner, inter_threads=outer
     )
     values = json.loads((folder / "marian" / "vocab.json").read_text())
     pieces = {number: piece for piece, number in values.items()}
 
-    common, others = lists(kind) if kind else ([], {})
+    common, targets_by_token = lists(kind) if kind else ([], {})
     checked: list[bool] = []
 
     def run(batch: list[list[int]], beam: int) -> None:
-        found = translator.translate_batch(
-            [[pieces[token] for token in one] for one in batch],
+        results = translator.translate_batch(
+            [[pieces[token] for token in ids] for ids in batch],
             beam_size=beam,
             max_batch_size=-(-len(batch) // outer),
             min_decoding_length=TARGET,
             max_decoding_length=TARGET,
             use_vmap=kind is not None,
         )
-        for one in found:
-            assert len(one.hypotheses[0]) == TARGET
+        for result in results:
+            assert len(result.hypotheses[0]) == TARGET
         if kind and not checked:
-            allowed = set(common).union(*(others[token] for one in batch for token in one))
-            assert all(values[piece] in allowed for one in found for piece in one.hypotheses[0])
+            allowed = set(common).union(*(targets_by_token[token] for ids in batch for token in ids))
+            assert all(values[piece] in allowed for result in results for piece in result.hypotheses[0])
             checked.append(True)
 
     return run
@@ -141,32 +141,36 @@ def work(folder: Path, cores: int, rounds: int) -> dict[str, Any]:
         systems[f"CTranslate2 {kind or 'whole'}"] = ctranslate2_system(folder, cores, 1, kind)
         if cores > 1:
             systems[f"CTranslate2 {kind or 'whole'}, workers"] = ctranslate2_system(folder, 1, cores, kind)
-    found: dict[str, Any] = {}
+    rates: dict[str, Any] = {}
     for size, beam in CASES:
         times: dict[str, list[float]] = {name: [] for name in systems}
         repeats = max(1, 32 // (size * beam))
         for number in range(rounds + 1):
-            batches = [sources(size, seed=repeats * number + each) for each in range(repeats)]
+            batches = [sources(size, seed=repeats * number + repeat) for repeat in range(repeats)]
             for name, system in systems.items():
                 start = time.perf_counter()
                 for batch in batches:
                     system(batch, beam)
                 if number:
                     times[name].append((time.perf_counter() - start) / repeats)
-        found[f"{size}x{beam}"] = {
-            name: size * TARGET / statistics.median(taken) for name, taken in times.items()
+        rates[f"{size}x{beam}"] = {
+            name: size * TARGET / statistics.median(values) for name, values in times.items()
         }
-    return found
+    return rates
 
 
-def show(found: dict[str, dict[str, float]], cores: int) -> None:
+def show(rates: dict[str, dict[str, float]], cores: int) -> None:
     print(f"\ntarget tokens a second, cores: {cores}")
     print(f"{'batch x beam':>12} {'list':>8} {'uwaga':>9} {'CTranslate2':>12} {'ratio':>6}")
-    for case, speeds in found.items():
+    for case, speeds in rates.items():
         for kind in ("whole", *KINDS):
-            ours = speeds[f"uwaga {kind}"]
-            theirs = max(speed for name, speed in speeds.items() if name.startswith(f"CTranslate2 {kind}"))
-            print(f"{case:>12} {kind:>8} {ours:9.0f} {theirs:12.0f} {ours / theirs:6.2f}")
+            uwaga_speed = speeds[f"uwaga {kind}"]
+            peer_speed = max(
+                speed for name, speed in speeds.items() if name.startswith(f"CTranslate2 {kind}")
+            )
+            print(
+                f"{case:>12} {kind:>8} {uwaga_speed:9.0f} {peer_speed:12.0f} {uwaga_speed / peer_speed:6.2f}"
+            )
 
 
 def main() -> None:
@@ -196,7 +200,7 @@ def run_all(arguments: argparse.Namespace, folder: Path) -> None:
     for cores in arguments.cores:
         allowed = sorted(os.sched_getaffinity(0))[:cores]
         worker = ["--worker", "--folder", str(folder), "--cores", str(cores)]
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, __file__, *worker, "--rounds", str(arguments.rounds)],
             env=environment(cores, None),
             stdout=subprocess.PIPE,
@@ -204,7 +208,7 @@ def run_all(arguments: argparse.Namespace, folder: Path) -> None:
             check=True,
             preexec_fn=lambda allowed=allowed: os.sched_setaffinity(0, allowed),
         )
-        results[str(cores)] = json.loads(done.stdout.splitlines()[-1])
+        results[str(cores)] = json.loads(process.stdout.splitlines()[-1])
         show(results[str(cores)], cores)
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=1))

@@ -94,7 +94,7 @@ class Instant:
 
     select = reorder
 
-    def join(self, one: object, other: object) -> Instant:
+    def join(self, first: object, second: object) -> Instant:
         return self
 
     def step(self, tokens: Any, state: object, choice: Any) -> Any:
@@ -102,7 +102,7 @@ class Instant:
         return self._step(self._tokens[:rows, :k], self._log_probs[:rows, :k], self)
 
 
-def core_alone(model: Any, sources: list[list[int]], beam: int) -> Callable[[], object]:
+def core_search(model: Any, sources: list[list[int]], beam: int) -> Callable[[], object]:
     """The same encoding and the same steps, nothing between them."""
     rows, count = len(sources) * beam, 1 if beam == 1 else 2 * beam
     tokens, same = np.full(rows, 5), np.arange(rows)
@@ -125,7 +125,7 @@ def measured() -> dict[str, float]:
     engine = tiny_model()
     numpy = copy.copy(engine)
     numpy.beam_search = None
-    rng, found = np.random.default_rng(1), {}
+    rng, times = np.random.default_rng(1), {}
     for beam in BEAMS:
         options = SearchOptions(
             beam=beam, min_length=STEPS - 1, max_length=STEPS, max_ratio=50.0, batch_tokens=10**6
@@ -133,24 +133,24 @@ def measured() -> dict[str, float]:
         for batch in BATCHES:
             sources = [rng.integers(4, VOCABULARY, SOURCE).tolist() for _ in range(batch)]
             count = max(8, 60 // batch)
-            core = fastest(core_alone(engine, sources, beam), count)
-            for name, decoder, own in (
+            core = fastest(core_search(engine, sources, beam), count)
+            for name, decoder, overhead in (
                 ("engine", engine, core),
                 ("numpy", numpy, core),
                 ("instant", Instant(), 0.0),
             ):
                 search(decoder, sources, options)
-                taken = fastest(lambda: search(decoder, sources, options), count) - own  # noqa: B023
-                found[f"{name} beam {beam} batch {batch}"] = taken / STEPS * 1e6
-    return found
+                seconds = fastest(lambda: search(decoder, sources, options), count) - overhead  # noqa: B023
+                times[f"{name} beam {beam} batch {batch}"] = seconds / STEPS * 1e6
+    return times
 
 
 def run(root: Path) -> dict[str, float]:
     environment = dict(os.environ, PYTHONPATH=str(root / "src"), OMP_NUM_THREADS="1")
     command = [sys.executable, __file__, "--worker"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    times: dict[str, float] = json.loads(process.stdout)
+    return times
 
 
 def main() -> int:
@@ -174,7 +174,7 @@ def main() -> int:
     print("µs of Python a step".ljust(26), *(f"{root.resolve().name:>12}" for root in reversed(roots)))
     missed = False
     for name in rounds[ROOT][0]:
-        medians = [statistics.median(one[name] for one in rounds[root]) for root in reversed(roots)]
+        medians = [statistics.median(run[name] for run in rounds[root]) for root in reversed(roots)]
         bar = BARS.get(int(name.split()[-1])) if name.startswith("engine") else None
         missed = missed or (bar is not None and medians[-1] > bar)
         print(name.ljust(26), *(f"{median:12.1f}" for median in medians), f"  bar {bar:.0f}" if bar else "")

@@ -81,20 +81,20 @@ def replaced(text: str, words: tuple[str, ...], synonym: str) -> str:
     return text
 
 
-def cases(sources: list[str], references: list[str], most: int) -> list[tuple[str, str, str]]:
+def cases(sources: list[str], references: list[str], limit: int) -> list[tuple[str, str, str]]:
     """Return source, reference and word of each case."""
-    found, times = [], Counter[str]()
+    selected, times = [], Counter[str]()
     for source, reference in zip(sources, references, strict=True):
-        for word, (_, usual) in SYNONYMS.items():
+        for word, (_, words) in SYNONYMS.items():
             if (
                 count(word, source) == 1
                 and times[word] < SAME
-                and any(count(each, reference) for each in usual)
+                and any(count(synonym_form, reference) for synonym_form in words)
             ):
                 times[word] += 1
-                found.append((source, reference, word))
+                selected.append((source, reference, word))
                 break
-    return found[:most]
+    return selected[:limit]
 
 
 def bleu(texts: list[str], references: list[str]) -> float:
@@ -110,36 +110,40 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--failures", action="store_true", help="print the cases that fail")
-    given = parser.parse_args()
-    lines = [path.read_text(encoding="utf-8").splitlines() for path in (given.source, given.reference)]
-    chosen = cases(*lines, given.cases)
-    translator = uwaga.load(given.model)
-    wanted = [replaced(reference, SYNONYMS[word][1], SYNONYMS[word][0]) for _, reference, word in chosen]
+    arguments = parser.parse_args()
+    lines = [
+        path.read_text(encoding="utf-8").splitlines() for path in (arguments.source, arguments.reference)
+    ]
+    selected = cases(*lines, arguments.cases)
+    translator = uwaga.load(arguments.model)
+    expected = [replaced(reference, SYNONYMS[word][1], SYNONYMS[word][0]) for _, reference, word in selected]
     start = time.process_time()
-    plain = [translator.translate(source).text for source, _, _ in chosen]
-    print(f"{len(chosen)} cases; without a glossary {time.process_time() - start:.1f} s, BLEU", end=" ")
-    print(f"{bleu(plain, [reference for _, reference, _ in chosen]):.2f};", end=" ")
+    plain = [translator.translate(source).text for source, _, _ in selected]
+    print(f"{len(selected)} cases; without a glossary {time.process_time() - start:.1f} s, BLEU", end=" ")
+    print(f"{bleu(plain, [reference for _, reference, _ in selected]):.2f};", end=" ")
     swapped = [
         replaced(text, SYNONYMS[word][1], SYNONYMS[word][0])
-        for text, (_, _, word) in zip(plain, chosen, strict=True)
+        for text, (_, _, word) in zip(plain, selected, strict=True)
     ]
-    print(f"words replaced as text {bleu(swapped, wanted):.2f}")
+    print(f"words replaced as text {bleu(swapped, expected):.2f}")
     for mode in ("forced", "soft"):
         start = time.process_time()
-        made = [
+        translations = [
             translator.translate(source, glossary={word: SYNONYMS[word][0]}, glossary_mode=mode).text
-            for source, _, word in chosen
+            for source, _, word in selected
         ]
-        seconds, good = time.process_time() - start, 0
-        for text, (source, _, word) in zip(made, chosen, strict=True):
-            synonym, usual = SYNONYMS[word]
-            if count(synonym, text) == 1 and not any(count(each, text) for each in usual if each != synonym):
-                good += 1
-            elif given.failures:
+        seconds, correct = time.process_time() - start, 0
+        for text, (source, _, word) in zip(translations, selected, strict=True):
+            synonym, words = SYNONYMS[word]
+            if count(synonym, text) == 1 and not any(
+                count(synonym_form, text) for synonym_form in words if synonym_form != synonym
+            ):
+                correct += 1
+            elif arguments.failures:
                 print(f"  {word} → {synonym}: {source} → {text}")
         print(
-            f"{mode}: the term once and the usual word gone in {100 * good / len(chosen):.1f} %, BLEU "
-            f"{bleu(made, wanted):.2f}, {seconds:.1f} s"
+            f"{mode}: the term once and the usual word gone in {100 * correct / len(selected):.1f} %, BLEU "
+            f"{bleu(translations, expected):.2f}, {seconds:.1f} s"
         )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uwaga
 
-HERE = Path(__file__).resolve().parent / "tags"
+FOLDER = Path(__file__).resolve().parent / "tags"
 TEXTS = 145
 PATTERNS = (
     "<b>{0}</b> {1} <i>{2}</i>",
@@ -28,31 +28,36 @@ PATTERNS = (
     "<b>{0}</b> <b>{1}</b> <b>{2}</b>",
     "{0} <img src='x'/> {1} {2}",
 )
-LEAST = 0.88
+MIN_ACCURACY = 0.88
 
 
 def words(translator: uwaga.Translator, rows: list[list[str]]) -> int:
-    made = translator.translate([text for text, _ in rows], format="html")
-    right = 0
-    for (text, meant), one in zip(rows, made, strict=True):
-        found = re.findall(r"<b>(.*?)</b>", one.text)
-        if [each.strip(" .,").casefold() for each in found] in [[way.casefold()] for way in meant.split("|")]:
-            right += 1
+    translations = translator.translate([text for text, _ in rows], format="html")
+    correct = 0
+    for (text, expected), translation in zip(rows, translations, strict=True):
+        marked = re.findall(r"<b>(.*?)</b>", translation.text)
+        if [part.strip(" .,").casefold() for part in marked] in [
+            [variant.casefold()] for variant in expected.split("|")
+        ]:
+            correct += 1
         else:
-            print(f"  {text} → {one.text} (not {meant})")
-    return right
+            print(f"  {text} → {translation.text} (not {expected})")
+    return correct
 
 
 def borders(translator: uwaga.Translator, sentences: list[str]) -> int:
-    alone = [one.text for one in translator.translate(sentences)]
+    plain_translations = [translation.text for translation in translator.translate(sentences)]
     count = len(sentences)
-    picks = [(at % count, (7 * at + 3) % count, (11 * at + 5) % count) for at in range(TEXTS)]
-    texts, wanted = (
-        [PATTERNS[at % len(PATTERNS)].format(*(side[one] for one in pick)) for at, pick in enumerate(picks)]
-        for side in (sentences, alone)
+    picks = [(index % count, (7 * index + 3) % count, (11 * index + 5) % count) for index in range(TEXTS)]
+    texts, expected = (
+        [
+            PATTERNS[index % len(PATTERNS)].format(*(side[choice] for choice in pick))
+            for index, pick in enumerate(picks)
+        ]
+        for side in (sentences, plain_translations)
     )
-    made = translator.translate(texts, format="html")
-    return sum(one.text == text for one, text in zip(made, wanted, strict=True))
+    translations = translator.translate(texts, format="html")
+    return sum(translation.text == text for translation, text in zip(translations, expected, strict=True))
 
 
 def main() -> None:
@@ -61,17 +66,17 @@ def main() -> None:
     )
     parser.add_argument("--enpt", required=True)
     parser.add_argument("--pten", required=True)
-    given = parser.parse_args()
-    held = True
-    for name, model in (("en-pt", given.enpt), ("pt-en", given.pten)):
+    arguments = parser.parse_args()
+    passed = True
+    for name, model in (("en-pt", arguments.enpt), ("pt-en", arguments.pten)):
         translator = uwaga.load(model)
-        lines = (HERE / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
+        lines = (FOLDER / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
         rows = [line.split("\t") for line in lines]
-        right = words(translator, rows)
-        whole = borders(translator, [re.sub("<.*?>", "", text) for text, _ in rows])
-        print(f"{name}: {right} of {len(rows)} around the right words; {whole} of {TEXTS} borders")
-        held = held and right >= LEAST * len(rows) and whole == TEXTS
-    raise SystemExit(0 if held else 1)
+        correct = words(translator, rows)
+        unchanged = borders(translator, [re.sub("<.*?>", "", text) for text, _ in rows])
+        print(f"{name}: {correct} of {len(rows)} around the right words; {unchanged} of {TEXTS} borders")
+        passed = passed and correct >= MIN_ACCURACY * len(rows) and unchanged == TEXTS
+    raise SystemExit(0 if passed else 1)
 
 
 if __name__ == "__main__":

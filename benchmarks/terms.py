@@ -41,8 +41,8 @@ LEAST_DICE = 0.5
 
 
 def read(path: Path, lines: int | None = None) -> Pairs:
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as file:
+    open_file = gzip.open if path.suffix == ".gz" else open
+    with open_file(path, "rt", encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t")[:2] for line in file]
     return [(row[0], row[1]) for row in rows[:lines]]
 
@@ -57,26 +57,26 @@ def dictionary(train: Pairs) -> dict[str, str]:
     for source, target in train:
         sources.update(words(source))
         targets.update(words(target))
-    together: dict[str, Counter[str]] = defaultdict(Counter)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for source, target in train:
         rare = [word for word in words(target) if RARE <= targets[word] <= COMMON]
         for word in words(source) if rare else ():
             if sources[word] <= COMMON:
-                together[word].update(rare)
-    found = {}
-    for word, others in together.items():
+                counts[word].update(rare)
+    translations = {}
+    for word, candidates in counts.items():
         best, count = max(
-            others.items(), key=lambda item: (2 * item[1] / (sources[word] + targets[item[0]]), item)
+            candidates.items(), key=lambda item: (2 * item[1] / (sources[word] + targets[item[0]]), item)
         )
         if 2 * count / (sources[word] + targets[best]) >= LEAST_DICE:
-            found[word] = best
-    return found
+            translations[word] = best
+    return translations
 
 
-def own_terms(pairs: Pairs, known: dict[str, str]) -> list[dict[str, str]]:
+def sentence_terms(pairs: Pairs, known_words: dict[str, str]) -> list[dict[str, str]]:
     """Of each sentence the terms whose translation its reference has."""
     return [
-        {word: known[word] for word in sorted(words(source)) if known.get(word) in words(target)}
+        {word: known_words[word] for word in sorted(words(source)) if known_words.get(word) in words(target)}
         for source, target in pairs
     ]
 
@@ -94,13 +94,13 @@ def foreign_terms(pairs: Pairs, count: int) -> list[tuple[str, dict[str, str]]]:
 
 def satisfied(translator: Translator, cases: list[tuple[str, dict[str, str]]], beam: int) -> int:
     """In how many cases the term stands in the translation as a word."""
-    found = 0
+    matched = 0
     for source, terms in cases:
-        made = translator.translate(source, glossary=terms, beam=beam)
-        [wanted] = terms.values()
+        translation = translator.translate(source, glossary=terms, beam=beam)
+        [expected] = terms.values()
         at_source = len(re.findall(rf"(?<!\w){next(iter(terms))}(?!\w)", source))
-        found += len(re.findall(rf"(?<!\w){wanted}(?!\w)", made.text)) >= at_source
-    return found
+        matched += len(re.findall(rf"(?<!\w){expected}(?!\w)", translation.text)) >= at_source
+    return matched
 
 
 def main() -> None:
@@ -118,59 +118,66 @@ def main() -> None:
     parser.add_argument(
         "--threads", type=int, default=0, help="of the engine; 0 for as many as there are cores"
     )
-    given = parser.parse_args()
-    translator = uwaga.load(given.model, threads=given.threads)
+    arguments = parser.parse_args()
+    translator = uwaga.load(arguments.model, threads=arguments.threads)
     assert isinstance(translator, Translator)
-    way = translator if given.first is None else uwaga.load(given.first).then(translator)
-    pairs, known = read(given.corpus, given.lines), dictionary(read(given.train))
-    print(f"{way!r}, beam {given.beam}")
-    if given.cases:
-        cases = foreign_terms(pairs, given.cases)
-        print(f"forced: the term is there in {satisfied(way, cases, given.beam)} of {len(cases)} cases")
-    if given.first is not None:
+    pipeline = translator if arguments.first is None else uwaga.load(arguments.first).then(translator)
+    pairs, known_words = read(arguments.corpus, arguments.lines), dictionary(read(arguments.train))
+    print(f"{pipeline!r}, beam {arguments.beam}")
+    if arguments.cases:
+        cases = foreign_terms(pairs, arguments.cases)
+        print(
+            f"forced: the term is there in {satisfied(pipeline, cases, arguments.beam)} of {len(cases)} cases"
+        )
+    if arguments.first is not None:
         return
 
-    own = own_terms(pairs, known)
-    chosen = [at for at, terms in enumerate(own) if terms]
-    sources, references = [pairs[at][0] for at in chosen], [pairs[at][1] for at in chosen]
-    every = {source: target for terms in own for source, target in terms.items()}
-    glossary = Glossary(Term(source, (target,), "benchmark") for source, target in every.items())
-    print(f"{len(glossary)} terms, {sum(map(len, own))} times in {len(chosen)} of {len(pairs)} sentences")
-    made = {}
+    terms_by_sentence = sentence_terms(pairs, known_words)
+    selected = [index for index, terms in enumerate(terms_by_sentence) if terms]
+    sources, references = [pairs[index][0] for index in selected], [pairs[index][1] for index in selected]
+    all_terms = {source: target for terms in terms_by_sentence for source, target in terms.items()}
+    glossary = Glossary(Term(source, (target,), "benchmark") for source, target in all_terms.items())
+    print(
+        f"{len(glossary)} terms, {sum(map(len, terms_by_sentence))} times in {len(selected)} "
+        f"of {len(pairs)} sentences"
+    )
+    translations = {}
     for name, options in (
         ("plain", {}),
         ("forced", {"glossary": glossary}),
         ("soft", {"glossary": glossary, "glossary_mode": "soft"}),
     ):
-        made[name] = translator.translate(sources, beam=given.beam, **options)
-        score = sacrebleu.corpus_bleu([one.text for one in made[name]], [references]).score
-        there = sum(
-            target in words(one.text)
-            for one, at in zip(made[name], chosen, strict=True)
-            for target in own[at].values()
+        translations[name] = translator.translate(sources, beam=arguments.beam, **options)
+        score = sacrebleu.corpus_bleu(
+            [translation.text for translation in translations[name]], [references]
+        ).score
+        matched = sum(
+            target in words(translation.text)
+            for translation, index in zip(translations[name], selected, strict=True)
+            for target in terms_by_sentence[index].values()
         )
-        print(f"{name:7} BLEU {score:5.2f}, terms there {there / sum(map(len, own)):6.1%}")
+        print(f"{name:7} BLEU {score:5.2f}, terms there {matched / sum(map(len, terms_by_sentence)):6.1%}")
 
-    alike = sum(
-        translator.translate(source, beam=given.beam, glossary=glossary) == one
-        for source, one in list(zip(sources, made["forced"], strict=True))[:100]
+    unchanged = sum(
+        translator.translate(source, beam=arguments.beam, glossary=glossary) == translation
+        for source, translation in list(zip(sources, translations["forced"], strict=True))[:100]
     )
-    print(f"alone as together, to the bit: {alike} of {min(len(sources), 100)}")
+    print(f"alone as together, to the bit: {unchanged} of {min(len(sources), 100)}")
     seconds: dict[str, list[float]] = {"plain": [], "forced": [], "soft": []}
-    ways = {
+    methods = {
         "plain": Request(""),
         "forced": Request("", glossary=glossary),
         "soft": Request("", glossary=glossary, glossary_mode="soft"),
     }
-    for _ in range(given.rounds):
-        for name, request in ways.items():
-            common = replace(request, search={"beam": given.beam})
-            began = time.perf_counter()
+    for _ in range(arguments.rounds):
+        for name, request in methods.items():
+            common = replace(request, search={"beam": arguments.beam})
+            started = time.perf_counter()
             list(translator.run(replace(common, text=source) for source in sources))
-            seconds[name].append(time.perf_counter() - began)
-    for name, each in seconds.items():
-        share = [one / plain for one, plain in zip(each, seconds["plain"], strict=True)]
-        print(f"{name:7} {statistics.median(each):6.2f} s, {statistics.median(share):.2f} of plain")
+            seconds[name].append(time.perf_counter() - started)
+    for name, times in seconds.items():
+        share = [duration / plain for duration, plain in zip(times, seconds["plain"], strict=True)]
+        print(f"{name:7} {statistics.median(times):6.2f} s, {statistics.median(share):.2f} of plain")
 
 
 if __name__ == "__main__":

@@ -27,9 +27,9 @@ from peers.machine import machine, show_machine
 import uwaga
 from uwaga import AsyncTranslator, Translator
 
-MANY = 32
+CLIENTS = 32
 WORDS = 500
-Ask = Callable[[str], object]
+Translate = Callable[[str], object]
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--beam", type=int, help="as the model's own settings say if not given")
     parser.add_argument("--max-length", type=int, help="for a model with random weights, which knows no end")
-    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, MANY])
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, CLIENTS])
     parser.add_argument("--seconds", type=float, default=5.0, help="of each measurement")
     parser.add_argument("--only", nargs="+", default=["plain", "shared", "asyncio", "half", "beside"])
     arguments = parser.parse_args()
@@ -57,24 +57,24 @@ def measure(translator: Translator, texts: list[str], arguments: argparse.Namesp
     """Print every figure that is asked for."""
     seconds = arguments.seconds
     translator.translate(texts[:8])
-    whole = as_list(translator, texts, seconds)
-    print(f"\nas a list           {whole:8.1f} sentences/s")
+    list_rate = as_list(translator, texts, seconds)
+    print(f"\nas a list           {list_rate:8.1f} sentences/s")
     shared = translator.shared()
-    lone, most = 0.0, {}
-    for name, ask in (("plain", translator.translate), ("shared", shared.translate)):
+    lone, best = 0.0, {}
+    for name, translate in (("plain", translator.translate), ("shared", shared.translate)):
         if name not in arguments.only:
             continue
         for clients in arguments.clients:
-            took, rate = crowd(ask, texts, clients, seconds)
-            shown(f"{name}, {clients} threads", took, rate, whole)
-            most[name, clients] = rate
+            took, rate = crowd(translate, texts, clients, seconds)
+            show(f"{name}, {clients} threads", took, rate, list_rate)
+            best[name, clients] = rate
             if name == "shared" and clients == 1:
                 lone = percentile(took, 95)
     if "asyncio" in arguments.only:
         for clients in arguments.clients:
             took, rate = asyncio.run(tasks(translator, texts, clients, seconds))
-            shown(f"asyncio, {clients} tasks", took, rate, whole)
-    capacity = most.get(("shared", MANY), whole)
+            show(f"asyncio, {clients} tasks", took, rate, list_rate)
+    capacity = best.get(("shared", CLIENTS), list_rate)
     if not lone:
         lone = percentile(crowd(shared.translate, texts, 1, seconds)[0], 95)
     if "half" in arguments.only:
@@ -82,25 +82,25 @@ def measure(translator: Translator, texts: list[str], arguments: argparse.Namesp
         print(f"half load, {capacity / 2:6.1f}/s  p95 {1000 * percentile(took, 95):7.1f} ms", end="  ")
         print(f"{percentile(took, 95) / lone:5.2f} of a lone request's {1000 * lone:.1f} ms")
     if "beside" in arguments.only:
-        beside(shared.translate, texts, seconds)
+        measure_with_long_text(shared.translate, texts, seconds)
 
 
-def beside(ask: Ask, texts: list[str], seconds: float) -> None:
+def measure_with_long_text(translate: Translate, texts: list[str], seconds: float) -> None:
     """A caller of long texts beside callers of short ones."""
     long = " ".join(itertools.islice(itertools.cycle(" ".join(texts).split()), WORDS))
     for clients in (1, 4, 8):
-        alone = percentile(crowd(ask, texts, clients, seconds)[0], 95)
-        with Company(ask, long) as done:
-            beside = percentile(crowd(ask, texts, clients, seconds)[0], 95)
-        print(f"{clients} callers            p95 {1000 * alone:7.1f} ms", end="  ")
-        print(f"{beside / alone:5.2f} of it beside a text of {WORDS} words ({len(done)} of them)")
+        baseline = percentile(crowd(translate, texts, clients, seconds)[0], 95)
+        with Company(translate, long) as completed:
+            loaded = percentile(crowd(translate, texts, clients, seconds)[0], 95)
+        print(f"{clients} callers            p95 {1000 * baseline:7.1f} ms", end="  ")
+        print(f"{loaded / baseline:5.2f} of it beside a text of {WORDS} words ({len(completed)} of them)")
 
 
 class Company:
     """Somebody who asks for the same text again and again meanwhile."""
 
-    def __init__(self, ask: Ask, text: str) -> None:
-        self._ask, self._text, self._ended, self._done = ask, text, threading.Event(), list[float]()
+    def __init__(self, translate: Translate, text: str) -> None:
+        self._ask, self._text, self._ended, self._done = translate, text, threading.Event(), list[float]()
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
@@ -119,25 +119,25 @@ class Company:
 
 def as_list(translator: Translator, texts: list[str], seconds: float) -> float:
     """Sentences a second, of as many lines as that takes about so long."""
-    began = time.perf_counter()
+    started = time.perf_counter()
     translator.translate(texts[:64])
-    count = max(64, int(64 * seconds / (time.perf_counter() - began)))
+    count = max(64, int(64 * seconds / (time.perf_counter() - started)))
     lines = list(itertools.islice(itertools.cycle(texts), count))
-    began = time.perf_counter()
+    started = time.perf_counter()
     translator.translate(lines)
-    return count / (time.perf_counter() - began)
+    return count / (time.perf_counter() - started)
 
 
-def crowd(ask: Ask, texts: list[str], clients: int, seconds: float) -> tuple[list[float], float]:
+def crowd(translate: Translate, texts: list[str], clients: int, seconds: float) -> tuple[list[float], float]:
     """Seconds of each request, and requests a second."""
-    rest: Iterator[str] = itertools.cycle(texts)
+    remaining: Iterator[str] = itertools.cycle(texts)
     took: list[float] = []
     end = time.perf_counter() + seconds
 
     def work() -> None:
-        while (began := time.perf_counter()) < end:
-            ask(next(rest))
-            took.append(time.perf_counter() - began)
+        while (started := time.perf_counter()) < end:
+            translate(next(remaining))
+            took.append(time.perf_counter() - started)
 
     threads = [threading.Thread(target=work) for _ in range(clients)]
     began = time.perf_counter()
@@ -152,28 +152,28 @@ async def tasks(
     translator: Translator, texts: list[str], clients: int, seconds: float
 ) -> tuple[list[float], float]:
     """The same with tasks."""
-    rest, took, end = itertools.cycle(texts), list[float](), time.perf_counter() + seconds
+    remaining, took, end = itertools.cycle(texts), list[float](), time.perf_counter() + seconds
     async with AsyncTranslator(translator) as shared:
 
         async def work() -> None:
-            while (began := time.perf_counter()) < end:
-                await shared.translate(next(rest))
-                took.append(time.perf_counter() - began)
+            while (started := time.perf_counter()) < end:
+                await shared.translate(next(remaining))
+                took.append(time.perf_counter() - started)
 
         began = time.perf_counter()
         await asyncio.gather(*(work() for _ in range(clients)))
         return took, len(took) / (time.perf_counter() - began)
 
 
-def at_rate(ask: Ask, texts: list[str], rate: float, seconds: float) -> list[float]:
+def at_rate(translate: Translate, texts: list[str], rate: float, seconds: float) -> list[float]:
     """Seconds of each request, where they come at random times, so many a second."""
     random.seed(1)
     took: list[float] = []
 
     def work(text: str) -> None:
-        began = time.perf_counter()
-        ask(text)
-        took.append(time.perf_counter() - began)
+        started = time.perf_counter()
+        translate(text)
+        took.append(time.perf_counter() - started)
 
     threads = []
     due, end = time.perf_counter(), time.perf_counter() + seconds
@@ -194,11 +194,11 @@ def percentile(took: list[float], percent: int) -> float:
     return sorted(took)[min(len(took) * percent // 100, len(took) - 1)]
 
 
-def shown(name: str, took: list[float], rate: float, whole: float) -> None:
+def show(name: str, took: list[float], rate: float, list_rate: float) -> None:
     """A line of the table."""
-    middle, late = statistics.median(took), percentile(took, 95)
-    print(f"{name:20}{rate:8.1f} requests/s   {rate / whole:5.2f} of the list", end="   ")
-    print(f"p50 {1000 * middle:7.1f} ms   p95 {1000 * late:7.1f} ms", flush=True)
+    median, percentile_95 = statistics.median(took), percentile(took, 95)
+    print(f"{name:20}{rate:8.1f} requests/s   {rate / list_rate:5.2f} of the list", end="   ")
+    print(f"p50 {1000 * median:7.1f} ms   p95 {1000 * percentile_95:7.1f} ms", flush=True)
 
 
 if __name__ == "__main__":

@@ -54,12 +54,12 @@ PAGES = {
   window.first = { text, seconds: performance.now() / 1e3 };
 </script>""".replace("TEXT", json.dumps(FIRST)),
 }
-OURS = """async ([files, texts, warm]) => {
+UWAGA_PAGE = """async ([files, texts, warm]) => {
   const { Uwaga } = await import("/uwaga/index.js");
   const model = await Uwaga.load("/model/", { files, cache: false });
   const translate = async (text) => (await model.translate(text)).text;
 """
-THEIRS = """async ([files, texts, warm]) => {
+BERGAMOT_PAGE = """async ([files, texts, warm]) => {
   const { LatencyOptimisedTranslator } = await import("/bergamot/translator.js");
   const model = new LatencyOptimisedTranslator({ registryUrl: "/registry.json" });
   const translate = async (text) => (await model.translate({ from: "en", to: "pt", text })).target.text;
@@ -74,7 +74,7 @@ TIMED = """
   }
   return { texts: made, seconds };
 }"""
-SYSTEMS = {"uwaga": OURS + TIMED, "Bergamot": THEIRS + TIMED}
+SYSTEMS = {"uwaga": UWAGA_PAGE + TIMED, "Bergamot": BERGAMOT_PAGE + TIMED}
 
 
 def main() -> None:
@@ -90,84 +90,85 @@ def main() -> None:
         raise SystemExit(f"{arguments.sentences}: {len(texts)} lines, and {SINGLE} are needed")
     folder, peer, host = arguments.model or fetched(), bergamot(), machine()
     files = model_files(folder)
-    with tempfile.TemporaryDirectory() as place, chromium() as browser:
+    with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
         show_machine(host)
         print(f"browser  Chromium {browser.version}")
-        quantise(BUNDLED, Path(place) / "bundled")
+        quantise(BUNDLED, Path(temporary) / "bundled")
         folders = {
             "uwaga": arguments.package / "lib",
             "bergamot": peer,
             "model": folder,
-            "bundled": Path(place) / "bundled",
+            "bundled": Path(temporary) / "bundled",
         }
-        with served(folders, PAGES | {"registry.json": registry(files)}) as (url, sent):
+        with serve_folders(folders, PAGES | {"registry.json": registry(files)}) as (url, sent_bytes):
             runs = []
             for number in range(arguments.rounds):
-                runs.append(one_round(browser, url, sent, list(files.values()), texts, number))
+                runs.append(run_round(browser, url, sent_bytes, list(files.values()), texts, number))
                 print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
     report(runs)
     if arguments.json:
         arguments.json.write_text(json.dumps({"machine": host, "runs": runs}, indent=2) + "\n")
 
 
-def one_round(
+def run_round(
     browser: Any, url: str, sent: list[int], files: list[str], texts: list[str], number: int
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for system in SYSTEMS if number % 2 == 0 else reversed(SYSTEMS):
         page = browser.new_page()
         page.goto(f"{url}/empty.html")
-        found[system] = page.evaluate(SYSTEMS[system], [files, texts, WARM])
+        results[system] = page.evaluate(SYSTEMS[system], [files, texts, WARM])
         page.close()
     context = browser.new_context()
     sent.clear()
     page = context.new_page()
     page.goto(f"{url}/first.html", wait_until="commit")
     page.wait_for_function("window.first")
-    found["first"] = page.evaluate("window.first") | {"sent": sum(sent)}
+    results["first"] = page.evaluate("window.first") | {"sent": sum(sent)}
     context.close()
-    return found
+    return results
 
 
 def report(runs: list[dict[str, Any]]) -> None:
-    def middle(one: dict[str, Any]) -> float:
-        return 1e3 * statistics.median(one["seconds"])
+    def median(figures: dict[str, Any]) -> float:
+        return 1e3 * statistics.median(figures["seconds"])
 
-    def late(one: dict[str, Any]) -> float:
-        return 1e3 * float(np.quantile(one["seconds"], 0.95))
+    def percentile_95(figures: dict[str, Any]) -> float:
+        return 1e3 * float(np.quantile(figures["seconds"], 0.95))
 
     print(f"\n{'':44}{'median':>10}{'lowest':>10}{'highest':>10}")
     for system in SYSTEMS:
-        show(f"{system}: median of a sentence, ms", [middle(one[system]) for one in runs])
-        show(f"{system}: p95, ms", [late(one[system]) for one in runs])
-    speeds = [middle(one["Bergamot"]) / middle(one["uwaga"]) for one in runs]
+        show(f"{system}: median of a sentence, ms", [median(run[system]) for run in runs])
+        show(f"{system}: p95, ms", [percentile_95(run[system]) for run in runs])
+    speeds = [median(run["Bergamot"]) / median(run["uwaga"]) for run in runs]
     show("speed, uwaga / Bergamot, medians", speeds, "2")
-    shares = [late(one["uwaga"]) / late(one["Bergamot"]) for one in runs]
+    shares = [percentile_95(run["uwaga"]) / percentile_95(run["Bergamot"]) for run in runs]
     show("p95, uwaga / Bergamot", shares, "at most 0.5")
     equal = [
-        np.mean([a == b for a, b in zip(*(one[of]["texts"] for of in SYSTEMS), strict=True)]) for one in runs
+        np.mean([a == b for a, b in zip(*(run[system]["texts"] for system in SYSTEMS), strict=True)])
+        for run in runs
     ]
     show("share of equal translations", equal)
-    show("first translation, bundled model: s", [one["first"]["seconds"] for one in runs], "at most 1.5")
-    show("the same: MB sent", [one["first"]["sent"] / 1e6 for one in runs], "at most 6.5")
+    show("first translation, bundled model: s", [run["first"]["seconds"] for run in runs], "at most 1.5")
+    show("the same: MB sent", [run["first"]["sent"] / 1e6 for run in runs], "at most 6.5")
 
 
-def show(what: str, values: list[float], bar: str = "") -> None:
-    said = f"   bar {bar}" if bar else ""
-    print(f"{what:44}{statistics.median(values):10.2f}{min(values):10.2f}{max(values):10.2f}{said}")
+def show(label: str, values: list[float], bar: str = "") -> None:
+    suffix = f"   bar {bar}" if bar else ""
+    print(f"{label:44}{statistics.median(values):10.2f}{min(values):10.2f}{max(values):10.2f}{suffix}")
 
 
 def model_files(folder: Path) -> dict[str, str]:
     """The names of a Firefox model's files, by Bergamot's names of their parts."""
     patterns = {"model": "model.*.bin", "vocab": "vocab.*.spm", "lex": "lex.*.bin"}
-    found = {
+    names = {
         part: next((path.name for path in folder.glob(pattern)), None) for part, pattern in patterns.items()
     }
-    if None in found.values():
+    if None in names.values():
         raise SystemExit(
             f"{folder}: needs files {', '.join(patterns.values())}, as Firefox's models have them"
         )
-    return {part: str(name) for part, name in found.items()}
+    return {part: str(name) for part, name in names.items()}
 
 
 def registry(files: dict[str, str]) -> str:
@@ -177,20 +178,20 @@ def registry(files: dict[str, str]) -> str:
 
 def bergamot() -> Path:
     """The peer's package, fetched from npm on first use."""
-    place = PEERS / "bergamot"
-    if not (place / "package").is_dir():
-        place.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "pack", "--silent", "--pack-destination", str(place), PEER]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        with tarfile.open(place / done.stdout.split()[-1]) as archive:
-            archive.extractall(place, filter="data")
-    return place / "package"
+    package = PEERS / "bergamot"
+    if not (package / "package").is_dir():
+        package.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "pack", "--silent", "--pack-destination", str(package), PEER]
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        with tarfile.open(package / process.stdout.split()[-1]) as archive:
+            archive.extractall(package, filter="data")
+    return package / "package"
 
 
 @contextmanager
-def served(folders: dict[str, Path], pages: dict[str, str]) -> Iterator[tuple[str, list[int]]]:
+def serve_folders(folders: dict[str, Path], page_texts: dict[str, str]) -> Iterator[tuple[str, list[int]]]:
     """A server of folders and pages; its URL, and a list to which it appends the bytes of each response."""
-    files = {f"/{name}": page.encode() for name, page in pages.items()}
+    files = {f"/{name}": page.encode() for name, page in page_texts.items()}
     for name, folder in folders.items():
         files |= {
             f"/{name}/{path.relative_to(folder)}": path.read_bytes()
@@ -198,13 +199,13 @@ def served(folders: dict[str, Path], pages: dict[str, str]) -> Iterator[tuple[st
             if path.is_file()
         }
     packed = {name: gzip.compress(content, 9) for name, content in files.items()}
-    sent: list[int] = []
-    handler = functools.partial(_Handler, packed, sent)
+    sent_bytes: list[int] = []
+    handler = functools.partial(_Handler, packed, sent_bytes)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}", sent
+            yield f"http://127.0.0.1:{server.server_port}", sent_bytes
         finally:
             server.shutdown()
             thread.join()
@@ -216,9 +217,9 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         ".wasm": "application/wasm",
     }
 
-    def __init__(self, packed: dict[str, bytes], sent: list[int], *given: Any) -> None:
+    def __init__(self, packed: dict[str, bytes], sent: list[int], *args: Any) -> None:
         self.packed, self.sent = packed, sent
-        super().__init__(*given)
+        super().__init__(*args)
 
     def do_GET(self) -> None:
         content = self.packed.get(self.path)
@@ -231,7 +232,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(content or b"")
         self.sent.append(headers + len(content or b""))
 
-    def log_message(self, *given: object) -> None:
+    def log_message(self, *args: object) -> None:
         pass
 
 

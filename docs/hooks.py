@@ -1,9 +1,9 @@
-"""Hooks of mkdocs: equations as MathML, exercises of files, and the laboratory's engine and model.
+"""Hooks of mkdocs: equations as MathML, exercises from files, and the laboratory's engine and model.
 
-``$…$`` is an equation in a line, and a fence ``math`` one of its own. A fence ``exercise`` holds a number
-such as ``3.1``, an exercise of :mod:`uwaga.learn`; a fence ``source`` the file and the name of a function, as
-``src/uwaga/models/layers/attention.py::attend``, whose code it shows. A fence ``glossary`` holds the name of
-a file of terms.
+``$…$`` is an inline equation, and a fence ``math`` a displayed one. A fence ``exercise`` contains the number
+of an exercise of :mod:`uwaga.learn`, such as ``3.1``; a fence ``source`` the file and the name of a function
+whose code is shown, such as ``src/uwaga/models/layers/attention.py::attend``. A fence ``glossary`` contains
+the name of a file of terms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import markdown
-from languages import COURSE, DOCS, NAMES, folder_of, language_of
+from languages import COURSE, DOCS, NAMES, course_folder, language_of
 from latex2mathml.converter import convert
 from markdown.extensions import Extension
 from markdown.extensions.toc import slugify
@@ -36,8 +36,8 @@ from uwaga.learn.translations import read_texts, translate
 from uwaga.results.views import view_module
 
 ROOT = DOCS.parent
-FAILED: list[str] = []
-"""Fences that could not be made."""
+FAILED_FENCES: list[str] = []
+"""Fences that could not be rendered."""
 WORDS = {
     "en": {
         "exercise": "Exercise {number}",
@@ -68,22 +68,22 @@ WORDS = {
         "program": "把它写进一个文件，然后运行 {command}。",
     },
 }
-"""Words around an exercise, by language."""
+"""Phrases of an exercise, by language."""
 _page = {"language": "en"}
-"""The language of the page whose fences are made."""
+"""The language of the page that is being rendered."""
 ENGINE = ("index.js", "shared.js", "worker.js", "uwaga.wasm")
 
 
 def mathml(source: str, display: str) -> str:
-    """Return an equation of LaTeX as MathML, with its source for those who copy it.
+    """Return a LaTeX equation as MathML, with its source as alternative text.
 
     Raises:
         ValueError: a command is unknown.
     """
-    made = convert(source, display=display)
-    if unknown := re.search(r"\\[a-zA-Z]+", made):
+    markup = convert(source, display=display)
+    if unknown := re.search(r"\\[a-zA-Z]+", markup):
         raise ValueError(f"{unknown[0]} in the equation {source!r} is unknown")
-    return made.replace("<math ", f'<math alttext="{html.escape(source, quote=True)}" ', 1)
+    return markup.replace("<math ", f'<math alttext="{html.escape(source, quote=True)}" ', 1)
 
 
 class _Inline(InlineProcessor):
@@ -99,16 +99,16 @@ class _Equations(Extension):
 
 
 def _fence(make: Callable[[str], str]) -> Callable[..., str]:
-    """Wrap the function of a fence: superfences shows the source of one that fails, without a word."""
+    """Wrap the function of a fence to record its errors, which superfences ignores."""
 
-    def made(source: str, *_: Any, **__: Any) -> str:
+    def wrapper(source: str, *_: Any, **__: Any) -> str:
         try:
             return make(source)
         except Exception as error:
-            FAILED.append(f"{source.strip()[:100]}: {error}")
+            FAILED_FENCES.append(f"{source.strip()[:100]}: {error}")
             raise
 
-    return made
+    return wrapper
 
 
 def _block(source: str) -> str:
@@ -116,23 +116,23 @@ def _block(source: str) -> str:
 
 
 def _exercise(source: str) -> str:
-    """Return an exercise: its question, a form that a script checks, and hint and solution folded away."""
-    english = found = find_exercise(source.strip())
+    """Return an exercise: its question, a form that a script checks, and its folded hint and solution."""
+    english = exercise = find_exercise(source.strip())
     language = _page["language"]
     if language != "en":
-        chapter = found.number.partition(".")[0]
-        path = DOCS / folder_of(language) / "exercises" / f"{chapter:0>2}.yaml"
-        found = translate(english, read_texts(path))
-    said = {key: text.replace("{number}", found.number) for key, text in WORDS[language].items()}
-    shown = {"question", "hint", "solution"}  # by the page itself
-    values = found.model_dump(mode="json", exclude_none=True, exclude=shown)
+        chapter = exercise.number.partition(".")[0]
+        path = DOCS / course_folder(language) / "exercises" / f"{chapter:0>2}.yaml"
+        exercise = translate(english, read_texts(path))
+    phrases = {key: text.replace("{number}", exercise.number) for key, text in WORDS[language].items()}
+    displayed = {"question", "hint", "solution"}  # by the page itself
+    values = exercise.model_dump(mode="json", exclude_none=True, exclude=displayed)
     data = html.escape(json.dumps(values, ensure_ascii=False), quote=True)
     return (
-        f'<section class="exercise" id="exercise-{found.number}" data-exercise="{data}">'
-        f"<h3>{said['exercise']}</h3>{_text(found.question)}{_form(found, english, said)}"
+        f'<section class="exercise" id="exercise-{exercise.number}" data-exercise="{data}">'
+        f"<h3>{phrases['exercise']}</h3>{_text(exercise.question)}{_form(exercise, english, phrases)}"
         f"{_remarks(values)}"
-        f"<details><summary>{said['hint']}</summary>{_text(found.hint)}</details>"
-        f"<details><summary>{said['solution']}</summary>{_text(found.solution)}</details></section>"
+        f"<details><summary>{phrases['hint']}</summary>{_text(exercise.hint)}</details>"
+        f"<details><summary>{phrases['solution']}</summary>{_text(exercise.solution)}</details></section>"
     )
 
 
@@ -141,19 +141,19 @@ def _text(source: str) -> str:
 
 
 def _line(source: str) -> str:
-    """Return a text of one paragraph without the paragraph; tags in it are text."""
+    """Return a text of one paragraph without its tag; tags in the text are escaped."""
     return _text(html.escape(source, quote=False)).removeprefix("<p>").removesuffix("</p>")
 
 
 def _plain(source: str) -> str:
-    """Return a line for an attribute, without the marks of emphasis, code and equations."""
+    """Return a line for an attribute, without markup of emphasis, code and equations."""
     return html.escape(re.sub(r"[*`$]", "", source), quote=True)
 
 
 def _remarks(values: dict[str, Any]) -> str:
-    """Return the remarks with emphasis, code or equations as the script shows them, each under its source."""
-    remarked = [*values.get("wrong", ()), *values.get("options", ())]
-    remarks = {one["remark"] for one in remarked if "remark" in one} | {values.get("otherwise", "")}
+    """Return templates of the remarks with emphasis, code or equations, each with its source."""
+    entries = [*values.get("wrong", ()), *values.get("options", ())]
+    remarks = {entry["remark"] for entry in entries if "remark" in entry} | {values.get("otherwise", "")}
     return "".join(
         f'<template data-search-exclude data-remark="{html.escape(remark, quote=True)}">{line}</template>'
         for remark in sorted(remarks)
@@ -161,38 +161,40 @@ def _remarks(values: dict[str, Any]) -> str:
     )
 
 
-def _form(one: Exercise, english: Exercise, said: dict[str, str]) -> str:
-    """Return what the reader fills in; without a script it can be filled in on paper."""
-    if one.kind == "number":
-        return f"<p>{_cell(said['answer'])}</p>"
-    if one.kind == "choice":
-        button = f'<input type="radio" name="exercise-{one.number}"'
-        ways = [
-            f'<li><label>{button} value="{at}" aria-label="{_plain(option.text)}">'
+def _form(exercise: Exercise, english: Exercise, phrases: dict[str, str]) -> str:
+    """Return the form of an exercise, which also prints well without a script."""
+    if exercise.kind == "number":
+        return f"<p>{_cell(phrases['answer'])}</p>"
+    if exercise.kind == "choice":
+        button = f'<input type="radio" name="exercise-{exercise.number}"'
+        options = [
+            f'<li><label>{button} value="{index}" aria-label="{_plain(option.text)}">'
             f" {_line(option.text)}</label></li>"
-            for at, option in enumerate(one.options)
+            for index, option in enumerate(exercise.options)
         ]
-        return f"<ul>{''.join(ways)}</ul>"
-    if one.kind == "order" and english.kind == "order":
-        shown = sorted(zip(english.items, one.items, strict=True))  # in the English order in every language
+        return f"<ul>{''.join(options)}</ul>"
+    if exercise.kind == "order" and english.kind == "order":
+        pairs = sorted(
+            zip(english.items, exercise.items, strict=True)
+        )  # in the English order in every language
         rows = [
             f'<li data-item="{html.escape(item, quote=True)}"><span>{_line(item)}</span></li>'
-            for _, item in shown
+            for _, item in pairs
         ]
         return f"<ol>{''.join(rows)}</ol>"
-    if one.kind == "table":
-        head = "".join(f"<th scope=col>{_line(name)}</th>" for name in one.columns)
+    if exercise.kind == "table":
+        head = "".join(f"<th scope=col>{_line(name)}</th>" for name in exercise.columns)
         body = "".join(
             f"<tr><th scope=row>{_line(name)}</th>"
-            + "".join(f"<td>{_cell(f'{name}, {column}')}</td>" for column in one.columns)
+            + "".join(f"<td>{_cell(f'{name}, {column}')}</td>" for column in exercise.columns)
             + "</tr>"
-            for name in one.rows
+            for name in exercise.rows
         )
         return f"<table><tr><td></td>{head}</tr>{body}</table>"
-    assert one.kind == "code"
-    command = f"<code>uwaga learn check {one.number} FILE.py</code>"
-    told = said["program"].replace("{command}", command)
-    return f"<pre><code>{html.escape(one.start)}</code></pre><p>{told}</p>"
+    assert exercise.kind == "code"
+    command = f"<code>uwaga learn check {exercise.number} FILE.py</code>"
+    instruction = phrases["program"].replace("{command}", command)
+    return f"<pre><code>{html.escape(exercise.start)}</code></pre><p>{instruction}</p>"
 
 
 def _cell(label: str) -> str:
@@ -201,35 +203,37 @@ def _cell(label: str) -> str:
 
 
 def _source(source: str) -> str:
-    """Return the code of a function or class, named by its file and its name, without its docstring."""
+    """Return the code of a function or class without its docstring."""
     name = source.strip()
     file, _, dotted = name.partition("::")
     text = (ROOT / file).read_text(encoding="utf-8")
     node: ast.AST = ast.parse(text)
     for part in dotted.split("."):
-        node = next(one for one in ast.iter_child_nodes(node) if getattr(one, "name", None) == part)
+        node = next(child for child in ast.iter_child_nodes(node) if getattr(child, "name", None) == part)
     assert isinstance(node, ast.FunctionDef | ast.ClassDef)
     lines = text.splitlines()
-    first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-    kept = lines[first - 1 : node.end_lineno]
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    code_lines = lines[first - 1 : node.end_lineno]
     if ast.get_docstring(node) is not None:
         doc = node.body[0]
         assert doc.end_lineno is not None
-        del kept[doc.lineno - first : doc.end_lineno - first + 1]
-    code = highlight(textwrap.dedent("\n".join(kept)), PythonLexer(), HtmlFormatter(cssclass="highlight"))
+        del code_lines[doc.lineno - first : doc.end_lineno - first + 1]
+    code = highlight(
+        textwrap.dedent("\n".join(code_lines)), PythonLexer(), HtmlFormatter(cssclass="highlight")
+    )
     return f'<div class="source" tabindex="0"><p><code>{html.escape(name)}</code></p>{code}</div>'
 
 
 def _glossary(source: str) -> str:
-    """Return the table of a file of terms: an anchor for each, its chapter, and the term in each language."""
+    """Return the table of a file of terms: their anchors, chapters and translations."""
     lines = (DOCS / source.strip()).read_text(encoding="utf-8").splitlines()
     chapters = {int(path.name[:2]): path.stem for path in (DOCS / COURSE).glob("[0-9]*.md")}
     rows = []
     for line in lines[1:]:
-        term, also, chapter, *words = map(html.escape, line.split("\t"))
+        term, synonyms, chapter, *words = map(html.escape, line.split("\t"))
         lesson = chapters.get(int(chapter))
         number = f'<a href="../{lesson}/">{chapter}</a>' if lesson else chapter
-        cells = [f'<th scope="row" id="{slugify(term, "-")}">{term}</th>', f"<td>{also}</td>"]
+        cells = [f'<th scope="row" id="{slugify(term, "-")}">{term}</th>', f"<td>{synonyms}</td>"]
         for language, word, remark in zip(("es", "pl", "zh"), words[::2], words[1::2], strict=True):
             small = f"<br><small>{remark}</small>" if remark else ""
             cells.append(f'<td lang="{language}">{word}{small}</td>')
@@ -240,7 +244,7 @@ def _glossary(source: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Add equations and exercises to Markdown."""
+    """Register equations and fences."""
     config["markdown_extensions"].append(_Equations())
     fences = config["mdx_configs"].setdefault("pymdownx.superfences", {}).setdefault("custom_fences", [])
     fences += [
@@ -256,24 +260,24 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Make the fences of a page in its language."""
+    """Set the language of a page's fences."""
     _page["language"] = language_of(page.file.src_uri)
     return markdown
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Make the empty corner of a table a cell: it heads nothing."""
+    """Replace empty header cells of tables by data cells."""
     return re.sub(r"<th[^>]*>(&nbsp;)?</th>", "<td></td>", content)
 
 
 def on_post_build(config: Any) -> None:
-    """Put the engine, the view of attention, and the models in int8 beside the laboratory's script.
+    """Copy the engine, the view of attention, and the models in int8 to the laboratory.
 
     Raises:
         ValueError: a fence of a page failed.
     """
-    if FAILED:
-        raise ValueError("; ".join(FAILED))
+    if FAILED_FENCES:
+        raise ValueError("; ".join(FAILED_FENCES))
     lab = Path(config["site_dir"]) / "lab"
     (lab / "uwaga").mkdir(parents=True, exist_ok=True)
     for name in ENGINE:
@@ -285,7 +289,7 @@ def on_post_build(config: Any) -> None:
     models = ROOT / "docs/learn/models"
     shutil.copytree(models, lab / "models", dirs_exist_ok=True, ignore=shutil.ignore_patterns("source.spm"))
     shutil.copyfile(next(models.glob("*/source.spm")), lab / "models" / "source.spm")  # one for all
-    assets = Path(config["site_dir"]) / "assets"  # of the theme: without what no page asks for
+    assets = Path(config["site_dir"]) / "assets"  # remove unused files of the theme
     for path in assets.rglob("*.map"):
         path.unlink()
     shutil.rmtree(assets / "javascripts/lunr", ignore_errors=True)  # searches in languages besides English

@@ -1,4 +1,4 @@
-"""MARGE in small (Lewis 2020): retrieval is learned from writing a text again alone.
+"""A small MARGE (Lewis 2020): retrieval is learned from the reconstruction loss alone.
 
 python experiments/marge.py
 """
@@ -18,14 +18,14 @@ WORDS, LENGTH, EVIDENCE, WIDTH = 40, 6, 5, 48
 def attend_evidence(
     query: Tensor, keys: Tensor, values: Tensor, similarity: Tensor, weight: Tensor | float
 ) -> tuple[Tensor, Tensor]:
-    """Attention over all tokens of several documents, whose similarity is added to the scores (M30; §2.3).
+    """Attend to all tokens of several documents, with their similarity added to the scores (M30; §2.3).
 
     Args:
         query: (targets, target, width).
         keys: (targets, documents, source, width).
         values: of the same shape.
         similarity: (targets, documents), f(x, z_j) between the target and each document.
-        weight: β, what the similarity is multiplied by.
+        weight: β, the factor of the similarity.
 
     Returns:
         contexts (targets, target, width) and weights (targets, target, documents, source).
@@ -45,7 +45,7 @@ def attend_evidence(
 
 
 class Marge(nn.Module):
-    """Writes a text from several others. How similar two texts are is learned by it, not given.
+    """A model that reconstructs a text from several others, and learns their similarity.
 
     The similarity is the cosine between mean word vectors of the two texts.
     """
@@ -60,13 +60,13 @@ class Marge(nn.Module):
         self.weight = nn.Parameter(torch.tensor(1.0))  # β
 
     def similarity(self, target: Tensor, evidence: Tensor) -> Tensor:
-        """Of texts (targets, target) and (targets, documents, source): f (targets, documents)."""
-        one = self.target_likeness(target).mean(dim=1)[:, None]  # (targets, 1, width)
-        other = self.evidence_likeness(evidence).mean(dim=2)  # (targets, documents, width)
-        return functional.cosine_similarity(one, other, dim=-1)
+        """Return f (targets, documents) of texts (targets, target) and (targets, documents, source)."""
+        target_mean = self.target_likeness(target).mean(dim=1)[:, None]  # (targets, 1, width)
+        evidence_mean = self.evidence_likeness(evidence).mean(dim=2)  # (targets, documents, width)
+        return functional.cosine_similarity(target_mean, evidence_mean, dim=-1)
 
     def forward(self, target: Tensor, evidence: Tensor) -> Tensor:
-        """Logits (targets, target, words) of each word of the target from its place and the evidence."""
+        """Return logits (targets, target, words) of each target word from its position and the evidence."""
         query = self.query(self.positions).expand(len(target), -1, -1)
         values = self.evidence(evidence)  # (targets, documents, source, width)
         keys = self.key(values + self.positions)
@@ -76,45 +76,45 @@ class Marge(nn.Module):
 
 
 def draw_texts(count: int, translate: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Targets (count, target), evidence (count, documents, source), and which document is the translation."""
+    """Return targets (count, target), evidence (count, documents, source), and the translation's index."""
     evidence = torch.randint(WORDS, (count, EVIDENCE, LENGTH))
-    which = torch.randint(EVIDENCE, (count,))
-    return translate[evidence[torch.arange(count), which]], evidence, which
+    translation = torch.randint(EVIDENCE, (count,))
+    return translate[evidence[torch.arange(count), translation]], evidence, translation
 
 
-def learn(steps: int, seed: int = 1, shown: int = 0) -> tuple[float, float]:
+def learn(steps: int, seed: int = 1, report_every: int = 0) -> tuple[float, float]:
     """Train on the loss of the targets alone.
 
     Returns:
-        the last loss in nats a word, and the share of new targets whose most similar document is their
-        translation: nobody ever said which it is.
+        the last loss in nats per word, and the share of new targets whose most similar document is their
+        translation, for which there is no supervision.
     """
     torch.manual_seed(seed)
     translate = torch.randperm(WORDS)
     model = Marge()
     optimiser = torch.optim.Adam(model.parameters(), lr=5e-3)
-    found = (float("nan"), 1 / EVIDENCE)
+    results = (float("nan"), 1 / EVIDENCE)
     for step in range(steps + 1):
         target, evidence, _ = draw_texts(128, translate)
         loss = functional.cross_entropy(model(target, evidence).flatten(0, 1), target.flatten())
-        if step == steps or (shown and step % shown == 0):
+        if step == steps or (report_every and step % report_every == 0):
             with torch.inference_mode():
-                new, texts, right = draw_texts(1000, translate)
-                retrieved = (model.similarity(new, texts).argmax(dim=1) == right).float().mean()
-            found = (float(loss.detach()), float(retrieved))
-            if shown:
+                new, texts, translation = draw_texts(1000, translate)
+                retrieved = (model.similarity(new, texts).argmax(dim=1) == translation).float().mean()
+            results = (float(loss.detach()), float(retrieved))
+            if report_every:
                 weight = float(model.weight.detach())
-                print(f"{step:5} {found[0]:12.3f} {found[1]:10.0%} {weight:7.1f}", flush=True)
+                print(f"{step:5} {results[0]:12.3f} {results[1]:10.0%} {weight:7.1f}", flush=True)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-    return found
+    return results
 
 
 def main() -> None:
-    """Print how loss and retrieval go together."""
+    """Print loss and retrieval accuracy during training."""
     print(f" step   nats a word   retrieved  β   (chance: {1 / EVIDENCE:.0%})")
-    learn(160, shown=20)
+    learn(160, report_every=20)
 
 
 if __name__ == "__main__":

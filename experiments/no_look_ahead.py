@@ -1,4 +1,4 @@
-"""A Transformer trained without the look-ahead mask: it copies the answer, and fails when it must write.
+"""A Transformer trained without the look-ahead mask copies the target, and fails at decoding.
 
 python experiments/no_look_ahead.py
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import torch
-from sequences import SYMBOLS, VOCABULARY, learn, share_right
+from sequences import SYMBOLS, VOCABULARY, accuracy, learn
 from torch import Tensor
 
 from uwaga.models.transformer import Transformer
@@ -18,17 +18,17 @@ LENGTHS, STEPS = (3, 8), 500
 
 
 def backwards(row: list[int]) -> list[int]:
-    """The words from the last to the first."""
+    """Return the words in reverse order."""
     return row[::-1]
 
 
-def everything(target: int, source: int, device: torch.device | None = None) -> Tensor:
-    """In the place of the look-ahead mask: (target, source), all True."""
+def all_visible(target: int, source: int, device: torch.device | None = None) -> Tensor:
+    """Return a mask (target, source) of True, in place of the look-ahead mask."""
     return torch.ones(target, source, dtype=torch.bool, device=device)
 
 
 def run(masked: bool, steps: int = STEPS, seed: int = 1) -> tuple[float, tuple[float, float]]:
-    """The mean loss of the last 50 steps, in nats a token, and what decoding gets right: sentences, words."""
+    """Return the mean loss of the last 50 steps, in nats per token, and the accuracy of decoding."""
     torch.manual_seed(seed)
     settings = TransformerSettings(
         encoder_layers=2, decoder_layers=2, width=64, heads=4, feed_forward=128, dropout=0.0, norm="pre"
@@ -37,21 +37,21 @@ def run(masked: bool, steps: int = STEPS, seed: int = 1) -> tuple[float, tuple[f
     if masked:
         losses = list(learn(model, backwards, LENGTHS, steps, seed=seed))
     else:
-        with patch("uwaga.models.transformer.causal_mask", everything):
+        with patch("uwaga.models.transformer.causal_mask", all_visible):
             losses = list(learn(model, backwards, LENGTHS, steps, seed=seed))
-    return sum(losses[-50:]) / len(losses[-50:]), share_right(model, backwards, LENGTHS)
+    return sum(losses[-50:]) / len(losses[-50:]), accuracy(model, backwards, LENGTHS)
 
 
 def main() -> None:
-    """Print a line with the mask and one without."""
+    """Print results with the mask and without it."""
     for masked in (True, False):
-        loss, (whole, places) = run(masked)
+        loss, (exact, words) = run(masked)
         name = "with the mask" if masked else "without it"
         print(
-            f"{name:14} training loss {loss:.4f} nats a token; decoding: {whole:.0%} of the sentences and",
+            f"{name:14} training loss {loss:.4f} nats a token; decoding: {exact:.0%} of the sentences and",
             end="",
         )
-        print(f" {places:.0%} of the words right", flush=True)
+        print(f" {words:.0%} of the words right", flush=True)
 
 
 if __name__ == "__main__":

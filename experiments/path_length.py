@@ -1,4 +1,4 @@
-"""How far is it from one word to another? Operations and gradient against distance, RNN and attention.
+"""Path lengths between words: operations and gradients by distance, in RNNs and attention.
 
 python experiments/path_length.py [FIGURE.svg]
 """
@@ -24,7 +24,7 @@ DISTANCES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def operations(output: Tensor, word: Tensor) -> int:
-    """The fewest operations of autograd's record between ``word``, a leaf, and ``output``."""
+    """Return the minimum number of autograd operations between ``word``, a leaf, and ``output``."""
     assert output.grad_fn is not None
     queue, seen = deque([(output.grad_fn, 0)]), {output.grad_fn}
     while queue:
@@ -39,34 +39,34 @@ def operations(output: Tensor, word: Tensor) -> int:
 
 
 def words(count: int) -> list[Tensor]:
-    """Words (1, width) that are each a leaf of their own."""
+    """Return words (1, width), each a leaf."""
     return [torch.randn(1, WIDTH, requires_grad=True) for _ in range(count)]
 
 
 def recurrent_operations(distance: int) -> int:
-    """From a word to the state of a GRU ``distance`` words later."""
-    layer, given = Gru(WIDTH, WIDTH), words(distance + 1)
-    steps, state = GruSteps(layer, 1, len(given)), torch.zeros(1, WIDTH)
-    for word in given:
+    """Return the operations from a word to the state of a GRU ``distance`` words later."""
+    layer, inputs = Gru(WIDTH, WIDTH), words(distance + 1)
+    steps, state = GruSteps(layer, 1, len(inputs)), torch.zeros(1, WIDTH)
+    for word in inputs:
         state = steps(layer.project(word), state)
-    return operations(state, given[0])
+    return operations(state, inputs[0])
 
 
 def attention_operations(distance: int) -> int:
-    """From a word to what self-attention gives ``distance`` words later."""
-    layer, given = MultiHeadAttention(WIDTH, HEADS), words(distance + 1)
-    memory = layer.project(torch.stack(given, dim=1))
-    output, _ = layer(given[-1][:, None], memory, need_weights=True)
-    return operations(output, given[0])
+    """Return the operations from a word to the output of self-attention ``distance`` words later."""
+    layer, inputs = MultiHeadAttention(WIDTH, HEADS), words(distance + 1)
+    memory = layer.project(torch.stack(inputs, dim=1))
+    output, _ = layer(inputs[-1][:, None], memory, need_weights=True)
+    return operations(output, inputs[0])
 
 
 def gradients(kind: str, distances: tuple[int, ...] = DISTANCES, draws: int = 20) -> list[float]:
-    """The norm of the gradient of one encoding by the word ``distance`` before it, with fresh weights.
+    """Return the norm of the gradient of an encoding by the word ``distance`` before it, with random weights.
 
     Args:
-        kind: ``gru`` or ``lstm``, one layer, or ``transformer``, two blocks behind sinusoidal positions.
-        distances: at which.
-        draws: sentences and weights over which it is averaged.
+        kind: ``gru`` or ``lstm``, one layer, or ``transformer``, two blocks after sinusoidal positions.
+        distances: the distances.
+        draws: number of random sentences and weights to average over.
     """
     total = torch.zeros(len(distances))
     for seed in range(draws):
@@ -81,32 +81,32 @@ def gradients(kind: str, distances: tuple[int, ...] = DISTANCES, draws: int = 20
             states = Lstm(WIDTH, WIDTH).run(x)[0]
         else:
             states = Gru(WIDTH, WIDTH).run(x)
-        (found,) = torch.autograd.grad((states[0, -1] * torch.randn(WIDTH)).sum(), x)
-        norms = found[0].norm(dim=-1)
+        (gradient,) = torch.autograd.grad((states[0, -1] * torch.randn(WIDTH)).sum(), x)
+        norms = gradient[0].norm(dim=-1)
         total += torch.stack([norms[-1 - distance] for distance in distances])
     return (total / draws).tolist()
 
 
 def main() -> None:
-    """Print both tables, and draw them where a file is named."""
-    counted = {
+    """Print both tables, and draw them to a file if one is given."""
+    operation_counts = {
         "GRU": [recurrent_operations(distance) for distance in DISTANCES],
         "attention": [attention_operations(distance) for distance in DISTANCES],
     }
-    found = {name: gradients(kind) for name, kind in (("GRU", "gru"), ("LSTM", "lstm"))}
-    found["Transformer"] = gradients("transformer")
-    print("distance          ", *(f"{one:8}" for one in DISTANCES))
-    for name, row in counted.items():
-        print(f"operations {name:11}", *(f"{one:8}" for one in row))
-    for name, values in found.items():
-        print(f"gradient {name:11}  ", *(f"{one / values[0]:8.1e}" for one in values))
+    gradient_norms = {name: gradients(kind) for name, kind in (("GRU", "gru"), ("LSTM", "lstm"))}
+    gradient_norms["Transformer"] = gradients("transformer")
+    print("distance          ", *(f"{distance:8}" for distance in DISTANCES))
+    for name, row in operation_counts.items():
+        print(f"operations {name:11}", *(f"{count:8}" for count in row))
+    for name, values in gradient_norms.items():
+        print(f"gradient {name:11}  ", *(f"{value / values[0]:8.1e}" for value in values))
     if len(sys.argv) > 1:
         figure = new_figure(7.2, 3.0)
         left, right = figure.subplots(1, 2)
-        for name, row in counted.items():
+        for name, row in operation_counts.items():
             left.plot(DISTANCES, row, "o-", markersize=4, label=name)
-        for name, values in found.items():
-            right.plot(DISTANCES, [one / values[0] for one in values], "o-", markersize=4, label=name)
+        for name, values in gradient_norms.items():
+            right.plot(DISTANCES, [value / values[0] for value in values], "o-", markersize=4, label=name)
         right.set_yscale("log")
         left.set_ylabel("operations between the words")
         right.set_ylabel("gradient, of that at distance 1")

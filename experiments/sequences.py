@@ -1,4 +1,4 @@
-"""What the experiments with small models share: made sentences, a training loop, greedy decoding."""
+"""Common parts of experiments with small models: random sentences, training, greedy decoding."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ WORDS = range(4, 24)
 VOCABULARY = len(WORDS) + 4
 
 
-def sentences(count: int, shortest: int, longest: int, draw: torch.Generator) -> list[list[int]]:
-    """Random sentences of :data:`WORDS`."""
-    lengths = torch.randint(shortest, longest + 1, (count,), generator=draw).tolist()
-    return [torch.randint(WORDS[0], WORDS[-1] + 1, (n,), generator=draw).tolist() for n in lengths]
+def sentences(count: int, shortest: int, longest: int, generator: torch.Generator) -> list[list[int]]:
+    """Return random sentences of :data:`WORDS`."""
+    lengths = torch.randint(shortest, longest + 1, (count,), generator=generator).tolist()
+    return [torch.randint(WORDS[0], WORDS[-1] + 1, (n,), generator=generator).tolist() for n in lengths]
 
 
-def padded(rows: list[list[int]]) -> Tensor:
-    """(sentences, longest) ids."""
+def pad_rows(rows: list[list[int]]) -> Tensor:
+    """Return padded ids (sentences, longest)."""
     longest = max(map(len, rows))
     return torch.tensor([[*row, *[SYMBOLS.pad] * (longest - len(row))] for row in rows])
 
 
-def loss_of(model: Seq2Seq, rows: list[list[int]], targets: list[list[int]]) -> Tensor:
-    """The mean loss a token, in nats, of targets given sources, all positions at once."""
-    wanted = [[*row, SYMBOLS.end] for row in targets]
-    source, target_out = padded([[*row, SYMBOLS.end] for row in rows]), padded(wanted)
-    target_in = padded([[SYMBOLS.start, *row[:-1]] for row in wanted])
+def mean_loss(model: Seq2Seq, rows: list[list[int]], targets: list[list[int]]) -> Tensor:
+    """Return the mean loss per token, in nats, of targets given sources, for all positions at once."""
+    ended = [[*row, SYMBOLS.end] for row in targets]
+    source, target_out = pad_rows([[*row, SYMBOLS.end] for row in rows]), pad_rows(ended)
+    target_in = pad_rows([[SYMBOLS.start, *row[:-1]] for row in ended])
     real = target_out != SYMBOLS.pad
     features = model.features(source, target_in)[real]  # (tokens, width)
     return cross_entropy(features, model.output, target_out[real]).smoothed / int(real.sum())
@@ -48,14 +48,14 @@ def learn(
     batch: int = 64,
     seed: int = 1,
 ) -> Iterator[float]:
-    """Train on fresh random sentences and their targets; each step gives its mean loss a token, in nats."""
-    draw = torch.Generator().manual_seed(seed)
+    """Train on new random sentences; yield the mean loss per token, in nats, of each step."""
+    generator = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98))
     model.train()
     for step in range(steps):
         optimiser.param_groups[0]["lr"] = rate * min(1.0, (step + 1) / 50) * (1 - step / steps)
-        rows = sentences(batch, *lengths, draw)
-        loss = loss_of(model, rows, [targets(row) for row in rows])
+        rows = sentences(batch, *lengths, generator)
+        loss = mean_loss(model, rows, [targets(row) for row in rows])
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -64,17 +64,19 @@ def learn(
     model.eval()
 
 
-def share_right(
+def accuracy(
     model: Seq2Seq, targets: Callable[[list[int]], list[int]], lengths: tuple[int, int], count: int = 200
 ) -> tuple[float, float]:
-    """Shares of whole sentences and of words in their places that greedy decoding gets right, on new ones."""
+    """Return the shares of new sentences and of words that greedy decoding gets right."""
     rows = sentences(count, *lengths, torch.Generator().manual_seed(99))
     options = SearchOptions(beam=1, max_length=lengths[1] + 4)
-    found = search(model, [[*row, SYMBOLS.end] for row in rows], options)
-    whole, places, total = 0, 0, 0
-    for row, (best,) in zip(rows, found, strict=True):
-        wanted = targets(row)
-        whole += list(best.tokens) == wanted
-        places += sum(one == other for one, other in zip(best.tokens, wanted, strict=False))
-        total += len(wanted)
-    return whole / count, places / total
+    results = search(model, [[*row, SYMBOLS.end] for row in rows], options)
+    sentences_right, words_right, total = 0, 0, 0
+    for row, (best,) in zip(rows, results, strict=True):
+        expected = targets(row)
+        sentences_right += list(best.tokens) == expected
+        words_right += sum(
+            token == expected_token for token, expected_token in zip(best.tokens, expected, strict=False)
+        )
+        total += len(expected)
+    return sentences_right / count, words_right / total

@@ -14,7 +14,7 @@ WIDTHS, KEYS, DRAWS = (4, 16, 64, 256, 1024, 4096), 32, 400
 
 
 def measure(name: str, width: int) -> tuple[float, float]:
-    """Means over random queries and keys of the largest weight and of the norm of ``∂ weights / ∂ scores``.
+    """Return averages of the largest weight and of the norm of ``∂ weights / ∂ scores`` over random queries.
 
     The Jacobian of a softmax with weights w is ``diag(w) - w wᵀ``.
     """
@@ -30,8 +30,13 @@ def main() -> None:
     """Print a row for each width."""
     print("  d_k   largest weight: dot, scaled   norm of the gradient (median): dot, scaled")
     for width in WIDTHS:
-        (most, steep), (most_scaled, steep_scaled) = measure("dot", width), measure("scaled_dot", width)
-        print(f"{width:5}   {most:19.3f}  {most_scaled:6.3f}   {steep:34.1e}  {steep_scaled:6.1e}")
+        (largest, gradient), (largest_scaled, gradient_scaled) = (
+            measure("dot", width),
+            measure("scaled_dot", width),
+        )
+        print(
+            f"{width:5}   {largest:19.3f}  {largest_scaled:6.3f}   {gradient:34.1e}  {gradient_scaled:6.1e}"
+        )
 
 
 if __name__ == "__main__":

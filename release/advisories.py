@@ -1,8 +1,8 @@
 """Known security advisories of uwaga's dependencies.
 
 ``release/advisories.json`` holds them; tests/house compares them with the minimum versions of
-``pyproject.toml``. ``python release/advisories.py`` fetches them anew from OSV, which has those of PyPA and
-GitHub, and prints each minimum version in which one of them is not fixed.
+``pyproject.toml``. ``python release/advisories.py`` updates them from OSV, which has those of PyPA and
+GitHub, and prints each minimum version that has an unfixed one.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def dependencies() -> dict[str, list[Requirement]]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = settings["project"]
     texts = [*settings["build-system"]["requires"], *project["dependencies"]]
-    for extra, more in project["optional-dependencies"].items():
-        texts += more if extra != DEVELOPMENT else []
-    found: dict[str, list[Requirement]] = {}
+    for extra, texts_of_extra in project["optional-dependencies"].items():
+        texts += texts_of_extra if extra != DEVELOPMENT else []
+    requirements: dict[str, list[Requirement]] = {}
     for requirement in map(Requirement, texts):
         name = re.sub(r"[-_.]+", "-", requirement.name).lower()
         if name != project["name"]:
-            found.setdefault(name, []).append(requirement)
-    return found
+            requirements.setdefault(name, []).append(requirement)
+    return requirements
 
 
 def minimum(requirement: Requirement) -> Version:
@@ -58,10 +58,10 @@ def minimum(requirement: Requirement) -> Version:
 def is_affected(version: Version, ranges: Sequence[Range]) -> bool:
     """Return whether a version lies in one of the ranges."""
     for span in ranges:
-        begins = version >= Version(span["introduced"])
-        ends = "fixed" in span and version >= Version(span["fixed"])
-        ends = ends or ("last_affected" in span and version > Version(span["last_affected"]))
-        if begins and not ends:
+        introduced = version >= Version(span["introduced"])
+        fixed = "fixed" in span and version >= Version(span["fixed"])
+        fixed = fixed or ("last_affected" in span and version > Version(span["last_affected"]))
+        if introduced and not fixed:
             return True
     return False
 
@@ -69,7 +69,7 @@ def is_affected(version: Version, ranges: Sequence[Range]) -> bool:
 def affected_minimums(
     requirements: Mapping[str, Sequence[Requirement]], advisories: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield a line for each advisory that the minimum version of a requirement has."""
+    """Yield a line for each advisory that affects the minimum version of a requirement."""
     for name, group in requirements.items():
         for requirement in group:
             for entry in advisories["packages"].get(name, []):
@@ -88,7 +88,7 @@ def _end(span: Range) -> str:
 def fetch(name: str, client: httpx.Client) -> list[dict[str, Any]]:
     """Return the advisories of a package that OSV knows, without those withdrawn."""
     package = {"name": name, "ecosystem": "PyPI"}
-    found, page = [], ""
+    advisories, page = [], ""
     while True:
         answer = client.post(QUERY, json={"package": package, **({"page_token": page} if page else {})})
         content = answer.raise_for_status().json()
@@ -96,14 +96,14 @@ def fetch(name: str, client: httpx.Client) -> list[dict[str, Any]]:
             spans = [span for affected in entry["affected"] for span in _spans(affected, name)]
             if spans and "withdrawn" not in entry:
                 aliases = sorted(entry.get("aliases", []))
-                found.append({"id": entry["id"], "aliases": aliases, "ranges": spans})
+                advisories.append({"id": entry["id"], "aliases": aliases, "ranges": spans})
         page = content.get("next_page_token", "")
         if not page:
-            return sorted(found, key=lambda entry: entry["id"])
+            return sorted(advisories, key=lambda entry: entry["id"])
 
 
 def _spans(affected: Mapping[str, Any], name: str) -> Iterator[dict[str, str]]:
-    """Yield the ranges of a package's versions: an event that ends one follows the one that begins it."""
+    """Yield the ranges of affected versions from events: the end of a range follows its start."""
     if re.sub(r"[-_.]+", "-", affected["package"]["name"]).lower() != name:
         return
     for versions in affected.get("ranges", []):

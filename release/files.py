@@ -24,10 +24,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-LARGEST_WHEEL = 20_000_000
-"""Bytes of a wheel with the bundled model."""
+MAX_WHEEL_BYTES = 20_000_000
+"""Maximum size in bytes of a wheel with the bundled model."""
 CORE = r"uwaga/engine/_core[\w.-]*\.(so|pyd)"
-KINDS = {
+FILE_KINDS = {
     "compiled core": CORE,
     "Python": r"uwaga/(?!(.*/)?(tests?|conftest)[/.])[\w/]+\.pyi?|uwaga/py\.typed",
     "bundled model": r"uwaga/bundled/(model\.safetensors|source\.spm|(alignment_head|config)\.json|card\.md)",
@@ -36,19 +36,21 @@ KINDS = {
     "licence": r"uwaga-[\w.]+\.dist-info/licenses/LICENSE",
     "metadata": r"uwaga-[\w.]+\.dist-info/(METADATA|RECORD|WHEEL|entry_points\.txt)",
 }
-"""What a wheel holds, by kind."""
-GRAFTED = r"uwaga\.libs/lib(gcc_s|stdc\+\+)-[\w.]+|uwaga-[\w.]+\.dist-info/sboms/auditwheel\.cdx\.json"
-"""What auditwheel adds for musl, whose systems need not have these libraries of the compiler."""
+"""Patterns of the files of a wheel, by kind."""
+AUDITWHEEL_FILES = (
+    r"uwaga\.libs/lib(gcc_s|stdc\+\+)-[\w.]+|uwaga-[\w.]+\.dist-info/sboms/auditwheel\.cdx\.json"
+)
+"""Files that auditwheel adds for musl: systems with musl may lack these compiler libraries."""
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """Return the output of a program that finds no other uwaga; on an error, show it and end."""
+    """Run a program without PYTHONPATH and return its output; exit with its output on an error."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     words = list(map(str, command))
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=cwd)
-    if done.returncode:
-        sys.exit(f"{done.stdout[-4000:]}{done.stderr[-4000:]}error: {' '.join(words)} failed")
-    return done.stdout
+    process = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=cwd)
+    if process.returncode:
+        sys.exit(f"{process.stdout[-4000:]}{process.stderr[-4000:]}error: {' '.join(words)} failed")
+    return process.stdout
 
 
 def environment(folder: Path, *requirements: str | Path) -> Path:
@@ -69,22 +71,22 @@ def members(path: Path) -> dict[str, bytes]:
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             return {name: wheel.read(name) for name in wheel.namelist() if not name.endswith("/")}
-    held = {}
+    contents = {}
     with tarfile.open(path) as sdist:
-        for one in sdist:
-            if file := sdist.extractfile(one):
-                held[one.name.partition("/")[2]] = file.read()
-    return held
+        for member in sdist:
+            if file := sdist.extractfile(member):
+                contents[member.name.partition("/")[2]] = file.read()
+    return contents
 
 
 def build(packages: Path) -> None:
     """Build the sdist and, from it, a wheel, in two clones of the last commit; the files must be equal."""
     packages.mkdir(parents=True, exist_ok=True)
-    if left := sorted(path.name for path in packages.iterdir()):
-        sys.exit(f"error: {packages} is not empty ({left[0]}); remove it or name another folder")
+    if existing := sorted(path.name for path in packages.iterdir()):
+        sys.exit(f"error: {packages} is not empty ({existing[0]}); remove it or name another folder")
     with tempfile.TemporaryDirectory() as temporary:
         python = tools(Path(temporary))
-        made = []
+        builds = []
         origin = ROOT
         for name in ("first", "the second clone"):  # lengths differ, so that no path can hide in the files
             clone = Path(temporary) / name
@@ -93,21 +95,21 @@ def build(packages: Path) -> None:
             (clone / "COMMIT").write_text(f"{commit}\n")  # for `uwaga --version`
             os.environ["SOURCE_DATE_EPOCH"] = seconds
             run(python, "-m", "build", "--outdir", clone / "dist", clone)
-            made.append(sorted((clone / "dist").iterdir()))
+            builds.append(sorted((clone / "dist").iterdir()))
             origin = clone  # the same commit, whatever happens in ROOT meanwhile
-        for one, other in zip(*made, strict=True):
-            if one.name != other.name or one.read_bytes() != other.read_bytes():
-                first, second = members(one), members(other)
+        for file, repeated in zip(*builds, strict=True):
+            if file.name != repeated.name or file.read_bytes() != repeated.read_bytes():
+                first, second = members(file), members(repeated)
                 differing = sorted(n for n in first.keys() | second.keys() if first.get(n) != second.get(n))
                 sys.exit(
-                    f"error: {one.name} differs between two builds: {', '.join(differing) or 'its headers'}"
+                    f"error: {file.name} differs between two builds: {', '.join(differing) or 'its headers'}"
                 )
-            (packages / one.name).write_bytes(one.read_bytes())
-            print(f"{one.name}: {one.stat().st_size:,} bytes, equal in two builds of {commit[:12]}")
+            (packages / file.name).write_bytes(file.read_bytes())
+            print(f"{file.name}: {file.stat().st_size:,} bytes, equal in two builds of {commit[:12]}")
 
 
 def check_tag(tag: str, about: Path) -> None:
-    """Hold the tag against the version and the changelog, and write the notes of the release."""
+    """Check the tag against the version and the changelog, and write the release notes."""
     if tag != f"v{VERSION}":
         sys.exit(f"error: the tag is {tag} and the version in pyproject.toml {VERSION}")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -120,66 +122,72 @@ def check_tag(tag: str, about: Path) -> None:
 
 
 def check_contents(sdist: Path, wheels: list[Path]) -> str:
-    """Hold the sdist against the commit and the wheels against the sdist; return their lists of files."""
-    listed = set(run("git", "ls-tree", "-r", "--name-only", "-z", "HEAD", cwd=ROOT).split("\0")) - {""}
-    expected = {name for name in listed if not name.startswith(".ci/")} | {"PKG-INFO", "COMMIT"}
+    """Check the sdist against the commit and the wheels against the sdist; return their lists of files."""
+    tracked = set(run("git", "ls-tree", "-r", "--name-only", "-z", "HEAD", cwd=ROOT).split("\0")) - {""}
+    expected = {name for name in tracked if not name.startswith(".ci/")} | {"PKG-INFO", "COMMIT"}
     source = members(sdist)
-    if wrong := sorted(expected ^ source.keys()):
-        sys.exit(f"error: {sdist.name} and the commit differ in {', '.join(wrong)}")
+    if differing := sorted(expected ^ source.keys()):
+        sys.exit(f"error: {sdist.name} and the commit differ in {', '.join(differing)}")
     package = {name.removeprefix("src/") for name in source if name.startswith("src/uwaga/")}
     lines = [sdist.name, *(f"{len(data):>12,} {name}" for name, data in sorted(source.items()))]
     for wheel in wheels:
-        held = members(wheel)
-        check_wheel(wheel, held, package)
-        lines += ["", wheel.name, *(f"{len(data):>12,} {name}" for name, data in sorted(held.items()))]
+        contents = members(wheel)
+        check_wheel(wheel, contents, package)
+        lines += ["", wheel.name, *(f"{len(data):>12,} {name}" for name, data in sorted(contents.items()))]
     return "\n".join(lines) + "\n"
 
 
-def check_wheel(wheel: Path, held: dict[str, bytes], package: set[str]) -> None:
-    """Hold a wheel against its size, the kinds of files it may hold and the package in the sdist."""
+def check_wheel(wheel: Path, contents: dict[str, bytes], package: set[str]) -> None:
+    """Check the size of a wheel, the kinds of its files, and its package against the sdist."""
     size = wheel.stat().st_size
-    if size > LARGEST_WHEEL:
-        sys.exit(f"error: {wheel.name} has {size:,} bytes, more than {LARGEST_WHEEL:,}")
+    if size > MAX_WHEEL_BYTES:
+        sys.exit(f"error: {wheel.name} has {size:,} bytes, more than {MAX_WHEEL_BYTES:,}")
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
-    for name, data in held.items():
-        if re.fullmatch(GRAFTED, name) and "musllinux" in wheel.name:
+    for name, data in contents.items():
+        if re.fullmatch(AUDITWHEEL_FILES, name) and "musllinux" in wheel.name:
             continue
-        kind = next((kind for kind, pattern in KINDS.items() if re.fullmatch(pattern, name)), None)
+        kind = next((kind for kind, pattern in FILE_KINDS.items() if re.fullmatch(pattern, name)), None)
         if kind is None:
-            sys.exit(f"error: {wheel.name} holds {name}, which is none of: {', '.join(KINDS)}")
+            sys.exit(f"error: {wheel.name} holds {name}, which is none of: {', '.join(FILE_KINDS)}")
         counts[kind] += 1
         sizes[kind] += len(data)
-    if missing := [kind for kind in KINDS if not counts[kind]]:
+    if missing := [kind for kind in FILE_KINDS if not counts[kind]]:
         sys.exit(f"error: {wheel.name} lacks: {', '.join(missing)}")
-    files = {name for name in held if name.startswith("uwaga/") and not re.fullmatch(CORE, name)}
+    files = {name for name in contents if name.startswith("uwaga/") and not re.fullmatch(CORE, name)}
     if counts["compiled core"] != 1 or files != package:
-        wrong = ", ".join(sorted(files ^ package)) or f"{counts['compiled core']} cores instead of one"
-        sys.exit(f"error: {wheel.name} and the sdist differ: {wrong}")
+        differing = ", ".join(sorted(files ^ package)) or f"{counts['compiled core']} cores instead of one"
+        sys.exit(f"error: {wheel.name} and the sdist differ: {differing}")
     print(f"{wheel.name}: {size:,} bytes")
-    for kind in KINDS:
+    for kind in FILE_KINDS:
         print(f"{sizes[kind]:>12,} bytes in {counts[kind]:>3} {kind}")
 
 
 def check_installed(packages: Path, temporary: Path) -> Path:
-    """Install the wheel for this machine alone, translate with it, and return the environment's Python."""
-    ours = ["--no-index", f"--find-links={packages}", "--no-deps", "--only-binary=:all:", f"uwaga=={VERSION}"]
-    run(sys.executable, "-m", "pip", "download", "--quiet", "--dest", temporary / "ours", *ours)
+    """Install the wheel for this machine, translate with it, and return the environment's Python."""
+    arguments = [
+        "--no-index",
+        f"--find-links={packages}",
+        "--no-deps",
+        "--only-binary=:all:",
+        f"uwaga=={VERSION}",
+    ]
+    run(sys.executable, "-m", "pip", "download", "--quiet", "--dest", temporary / "ours", *arguments)
     [wheel] = (temporary / "ours").iterdir()
     python = environment(temporary / "installed", "--no-compile", wheel)
-    used = sum(file.lstat().st_size for file in (temporary / "installed").rglob("*"))
-    began = time.monotonic()
+    disk_bytes = sum(file.lstat().st_size for file in (temporary / "installed").rglob("*"))
+    started = time.monotonic()
     german = run(python.with_name("uwaga"), "translate", "I want to buy a car.", cwd=temporary).strip()
-    took = time.monotonic() - began
+    seconds = time.monotonic() - started
     if not german:
         sys.exit("error: the installed uwaga translates nothing")
-    print(f"installed: {used / 1e6:.0f} MB on disk; {german!r} {took:.1f} s after the installation")
+    print(f"installed: {disk_bytes / 1e6:.0f} MB on disk; {german!r} {seconds:.1f} s after the installation")
     print(run(python, ROOT / "tests/support/check_installed.py", cwd=temporary), end="")
     return python
 
 
 def check(packages: Path, about: Path, tag: str | None) -> None:
-    """Check every file of a release, and write what is published beside them."""
+    """Check all files of a release, and write the files that are published with them."""
     about.mkdir(exist_ok=True)
     if tag is not None:
         check_tag(tag, about)

@@ -24,9 +24,9 @@ METADATA = {
 
 def write_package(folder: Path) -> Path:
     """Write the package ``en_de`` into a folder of packages, unless it is there; returns its place."""
-    place = folder / "en_de"
-    if (place / "metadata.json").exists():
-        return place
+    package = folder / "en_de"
+    if (package / "metadata.json").exists():
+        return package
     config = json.loads((BUNDLED / "config.json").read_text())
     spec = _specification(config["model"], load_file(BUNDLED / "model.safetensors"))
     import sentencepiece
@@ -41,11 +41,11 @@ def write_package(folder: Path) -> Path:
     spec.config.eos_token, spec.config.unk_token = symbols["end"], symbols["unknown"]
     spec.validate()
     spec.optimize(quantization="float16")
-    (place / "model").mkdir(parents=True, exist_ok=True)
-    spec.save(str(place / "model"))
-    shutil.copy(BUNDLED / "source.spm", place / "sentencepiece.model")
-    (place / "metadata.json").write_text(json.dumps(METADATA))
-    return place
+    (package / "model").mkdir(parents=True, exist_ok=True)
+    spec.save(str(package / "model"))
+    shutil.copy(BUNDLED / "source.spm", package / "sentencepiece.model")
+    (package / "metadata.json").write_text(json.dumps(METADATA))
+    return package
 
 
 def _specification(
@@ -53,7 +53,7 @@ def _specification(
 ) -> ctranslate2.specs.TransformerSpec:
     layers = model["encoder_layers"], model["decoder_layers"]
     spec = ctranslate2.specs.TransformerSpec.from_config(layers, model["heads"], pre_norm=True)
-    weights = {name: one.astype(np.float32) for name, one in weights.items()}
+    weights = {name: array.astype(np.float32) for name, array in weights.items()}
     table = _sinusoids(model["max_length"], model["width"])
     embeddings = weights["output_weight"]
     for side in (spec.encoder, spec.decoder):
@@ -65,13 +65,15 @@ def _specification(
         _self_attention(layer, weights, f"encoder.{number}.attention", f"encoder.{number}.attention_norm")
         _feed_forward(layer, weights, f"encoder.{number}")
     for number, layer in enumerate(spec.decoder.layer):
-        own = f"decoder.{number}"
-        _self_attention(layer, weights, f"{own}.self_attention", f"{own}.self_attention_norm")
-        cross = f"{own}.cross_attention"
+        decoder_layer = f"decoder.{number}"
+        _self_attention(
+            layer, weights, f"{decoder_layer}.self_attention", f"{decoder_layer}.self_attention_norm"
+        )
+        cross = f"{decoder_layer}.cross_attention"
         for linear, name in zip(layer.attention.linear, ("query", "key_value", "output"), strict=True):
             _linear(linear, weights, f"{cross}.{name}")
-        _norm(layer.attention.layer_norm, weights, f"{own}.cross_attention_norm")
-        _feed_forward(layer, weights, own)
+        _norm(layer.attention.layer_norm, weights, f"{decoder_layer}.cross_attention_norm")
+        _feed_forward(layer, weights, decoder_layer)
     _norm(spec.encoder.layer_norm, weights, "encoder_norm")
     _norm(spec.decoder.layer_norm, weights, "decoder_norm")
     return spec
@@ -80,8 +82,8 @@ def _specification(
 def _self_attention(layer, weights, name: str, norm: str) -> None:  # type: ignore[no-untyped-def]
     fused, output = layer.self_attention.linear
     for part in ("weight", "bias"):
-        both = [weights[f"{name}.query.{part}"], weights[f"{name}.key_value.{part}"]]
-        setattr(fused, part, np.concatenate(both))
+        parts = [weights[f"{name}.query.{part}"], weights[f"{name}.key_value.{part}"]]
+        setattr(fused, part, np.concatenate(parts))
     _linear(output, weights, f"{name}.output")
     _norm(layer.self_attention.layer_norm, weights, norm)
 

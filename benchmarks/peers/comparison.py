@@ -21,9 +21,9 @@ from peers.machine import machine, show_machine
 
 import uwaga
 
-HERE = Path(__file__).parents[1]
-PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", HERE / ".peers"))
-RECIPES = HERE.parent / "recipes"
+FOLDER = Path(__file__).parents[1]
+PEERS = Path(os.environ.get("UWAGA_BENCHMARK_PEERS", FOLDER / ".peers"))
+RECIPES = FOLDER.parent / "recipes"
 # What uwaga does with mallopt, as glibc's environment variables.
 KEEP_FREED_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
@@ -118,18 +118,18 @@ def run(comparison: Comparison) -> None:
     arguments = parse_arguments(comparison)
     host = machine()
     show_machine(host)
-    chosen = {name: comparison.systems[name] for name in arguments.systems}
+    systems = {name: comparison.systems[name] for name in arguments.systems}
     pythons = {
         worker: Path(sys.executable) if worker == "uwaga" else python_of(worker, PEERS)
-        for worker in {system.worker for system in chosen.values()}
+        for worker in {system.worker for system in systems.values()}
     }
-    prepared = prepare_corpora(chosen, arguments)
-    figures = {name: Figures() for name in chosen}
+    prepared = prepare_corpora(systems, arguments)
+    figures = {name: Figures() for name in systems}
     for number in range(arguments.rounds):
-        names = list(chosen)
+        names = list(systems)
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:  # each round begins with another one
-            system = chosen[name]
+            system = systems[name]
             measure(name, system, pythons[system.worker], prepared[system.recipe], arguments, figures[name])
             print(f"round {number + 1}  {name:24} {figures[name].speeds[-1]:8,.0f} tokens/s", flush=True)
     missed = report(comparison, figures)
@@ -139,12 +139,12 @@ def run(comparison: Comparison) -> None:
         raise SystemExit(1)
 
 
-def prepare_corpora(chosen: Mapping[str, System], arguments: argparse.Namespace) -> dict[str, Prepared]:
+def prepare_corpora(systems: Mapping[str, System], arguments: argparse.Namespace) -> dict[str, Prepared]:
     """The batches of each recipe, the same for all systems that train it, and a few lines about them."""
     changes = {"batch_tokens": arguments.batch_tokens, "accumulate": arguments.accumulate}
-    found: dict[str, Prepared] = {}
-    for recipe in dict.fromkeys(system.recipe for system in chosen.values()):
-        found[recipe] = prepared = prepare(
+    corpora: dict[str, Prepared] = {}
+    for recipe in dict.fromkeys(system.recipe for system in systems.values()):
+        corpora[recipe] = prepared = prepare(
             PEERS,
             RECIPES / f"{recipe}.yaml",
             tuple(arguments.corpus) if arguments.corpus else None,
@@ -152,7 +152,7 @@ def prepare_corpora(chosen: Mapping[str, System], arguments: argparse.Namespace)
             {name: value for name, value in changes.items() if value},
         )
         uneven = prepared.settings.training.accumulate % arguments.threads
-        if uneven and any(system.parallel for system in chosen.values()):
+        if uneven and any(system.parallel for system in systems.values()):
             raise SystemExit(
                 f"{arguments.threads} processes cannot share {prepared.settings.training.accumulate} batches "
                 "an update evenly: choose another --accumulate or --threads, or leave out parallel --systems"
@@ -170,7 +170,7 @@ def prepare_corpora(chosen: Mapping[str, System], arguments: argparse.Namespace)
         f"{arguments.threads} threads\n",
         flush=True,
     )
-    return found
+    return corpora
 
 
 def measure(
@@ -237,12 +237,12 @@ def run_worker(name: str, system: System, python: Path, folder: Path, arguments:
             port = free.getsockname()[1]
         launcher = ["-m", "torch.distributed.run", f"--nproc-per-node={processes}"]
         launcher += ["--master-addr=127.0.0.1", f"--master-port={port}"]
-    command = [str(python), *launcher, str(HERE / "peers" / f"{system.worker}_worker.py")]
-    done = subprocess.run(
+    command = [str(python), *launcher, str(FOLDER / "peers" / f"{system.worker}_worker.py")]
+    process = subprocess.run(
         [*command, str(folder / "job.json")], env=environment, capture_output=True, text=True, cwd=folder
     )
-    if done.returncode or not (folder / "result.json").exists():
-        raise SystemExit(f"{name} failed with exit code {done.returncode}:\n{done.stderr[-3000:]}")
+    if process.returncode or not (folder / "result.json").exists():
+        raise SystemExit(f"{name} failed with exit code {process.returncode}:\n{process.stderr[-3000:]}")
 
 
 def report(comparison: Comparison, figures: Mapping[str, Figures]) -> bool:
@@ -258,23 +258,23 @@ def report(comparison: Comparison, figures: Mapping[str, Figures]) -> bool:
         )
     missed = False
     for our_family, family, bar in comparison.bars:
-        ours, theirs = best(comparison, figures, our_family), best(comparison, figures, family)
-        if not ours or not theirs:
+        uwaga_figures, peer_figures = best(comparison, figures, our_family), best(comparison, figures, family)
+        if not uwaga_figures or not peer_figures:
             continue
-        ratios = paired(figures[ours], figures[theirs])
+        ratios = paired_ratios(figures[uwaga_figures], figures[peer_figures])
         ratio = statistics.median(ratios)
         missed |= ratio < bar
         print(
-            f"\n{ours} is {ratio:.2f} times as fast as {theirs}, the best of {family} "
+            f"\n{uwaga_figures} is {ratio:.2f} times as fast as {peer_figures}, the best of {family} "
             f"({min(ratios):.2f} to {max(ratios):.2f} in single rounds); the bar is {bar}: "
             f"{'met' if ratio >= bar else 'MISSED'}",
             end="",
         )
-    for name, two in figures.items():
-        one = figures.get(f"{name}-1thread")
-        if one and two.threads > 1:
-            gain = statistics.median(paired(two, one))
-            print(f"\n{name}: {two.threads} threads are {gain:.2f} times as fast as one", end="")
+    for name, two_threads in figures.items():
+        one_thread = figures.get(f"{name}-1thread")
+        if one_thread and two_threads.threads > 1:
+            gain = statistics.median(paired_ratios(two_threads, one_thread))
+            print(f"\n{name}: {two_threads.threads} threads are {gain:.2f} times as fast as one", end="")
     print()
     return missed
 
@@ -285,9 +285,9 @@ def best(comparison: Comparison, figures: Mapping[str, Figures], family: str) ->
     return max(names, key=lambda name: figures[name].median, default=None)
 
 
-def paired(ours: Figures, theirs: Figures) -> list[float]:
+def paired_ratios(uwaga_figures: Figures, peer_figures: Figures) -> list[float]:
     """Ratios round by round: the two were measured within minutes of each other."""
-    return [a / b for a, b in zip(ours.speeds, theirs.speeds, strict=True)]
+    return [a / b for a, b in zip(uwaga_figures.speeds, peer_figures.speeds, strict=True)]
 
 
 def write_json(
@@ -307,23 +307,25 @@ def write_json(
         "cpu_time": arguments.cpu_time,
         "recipes": {
             recipe: {
-                "corpus": {"name": one.name, **one.facts},
-                "batch_tokens": one.settings.training.batch_tokens,
-                "accumulate": one.settings.training.accumulate,
-                "tokens": one.tokens,
-                "model": one.settings.model.model_dump(mode="json"),
+                "corpus": {"name": corpus.name, **corpus.facts},
+                "batch_tokens": corpus.settings.training.batch_tokens,
+                "accumulate": corpus.settings.training.accumulate,
+                "tokens": corpus.tokens,
+                "model": corpus.settings.model.model_dump(mode="json"),
             }
-            for recipe, one in prepared.items()
+            for recipe, corpus in prepared.items()
         },
         "systems": {
             name: {**asdict(comparison.systems[name]), **asdict(f), "median": f.median}
             for name, f in figures.items()
         },
         "ratios": {
-            f"{our_family} / {family}": statistics.median(paired(figures[ours], figures[theirs]))
+            f"{our_family} / {family}": statistics.median(
+                paired_ratios(figures[uwaga_figures], figures[peer_figures])
+            )
             for our_family, family, _ in comparison.bars
-            if (ours := best(comparison, figures, our_family))
-            and (theirs := best(comparison, figures, family))
+            if (uwaga_figures := best(comparison, figures, our_family))
+            and (peer_figures := best(comparison, figures, family))
         },
     }
     partial = path.with_suffix(path.suffix + ".partial")

@@ -41,29 +41,29 @@ def prepare(
     ``changes`` are made to the recipe's training settings. What takes long is kept in ``folder``.
     """
     key = json.dumps([recipe.read_text(), [str(path.resolve()) for path in corpus or []]])
-    place = folder / f"corpus-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
-    place.mkdir(parents=True, exist_ok=True)
+    corpus_path = folder / f"corpus-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
+    corpus_path.mkdir(parents=True, exist_ok=True)
     values = read_yaml(recipe)
-    files = corpus or _synthetic(place)
-    values["run"] = str(place)
+    files = corpus or _synthetic(corpus_path)
+    values["run"] = str(corpus_path)
     values["data"]["train"] = [str(path.resolve()) for path in files]
-    values["data"]["dev"] = [str(path) for path in _dev(place)]
+    values["data"]["dev"] = [str(path) for path in _dev(corpus_path)]
     values["training"] |= changes
     settings = parse(Settings, values, str(recipe))
-    file = place / "settings.yaml"
+    file = corpus_path / "settings.yaml"
     file.write_text(yaml.safe_dump(settings.model_dump(mode="json")), encoding="utf-8")
     corpora = prepare_corpora(settings, print)
-    found, accumulate = corpora.train.count(0), settings.training.accumulate
+    count, accumulate = corpora.train.count(0), settings.training.accumulate
     batches = updates * accumulate
-    if found < batches:
+    if count < batches:
         raise SystemExit(
-            f"the corpus gives {found} batches of {settings.training.batch_tokens} tokens and {batches} are "
+            f"the corpus gives {count} batches of {settings.training.batch_tokens} tokens and {batches} are "
             "needed; take a larger corpus, fewer --updates or a smaller --batch-tokens"
         )
     cut = [corpora.train.batch(0, index) for index in range(batches)]
     source = [row[: n - 1] for b in cut for row, n in zip(b.source, b.source_lengths, strict=True)]
     target = [row[: n - 1] for b in cut for row, n in zip(b.target_out, b.target_lengths, strict=True)]
-    path = place / "batches.npz"
+    path = corpus_path / "batches.npz"
     np.savez(
         path,
         source=np.concatenate(source),
@@ -107,8 +107,8 @@ def _synthetic(folder: Path) -> tuple[Path, Path]:
             words = np.array(list(_words(generator, types)))
             shares = 1 / (np.arange(types) + 3.0)
             counts = np.clip(np.rint(lengths[:, side]), 3, 45).astype(int)  # (pairs,)
-            drawn = generator.choice(words, size=int(counts.sum()), p=shares / shares.sum())
-            lines = (" ".join(row) for row in np.split(drawn, np.cumsum(counts)[:-1]))
+            sample = generator.choice(words, size=int(counts.sum()), p=shares / shares.sum())
+            lines = (" ".join(row) for row in np.split(sample, np.cumsum(counts)[:-1]))
             partial = path.with_suffix(".partial")
             partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
             partial.replace(path)
@@ -117,16 +117,16 @@ def _synthetic(folder: Path) -> tuple[Path, Path]:
 
 def _words(generator: np.random.Generator, count: int) -> Iterator[str]:
     """Different words of one to five syllables, the frequent ones first and short."""
-    seen: set[str] = set()
-    while len(seen) < count:
-        most = 2 + int(3 * len(seen) / count)
-        syllables = int(generator.integers(1, most + 1))
+    words_seen: set[str] = set()
+    while len(words_seen) < count:
+        max_length = 2 + int(3 * len(words_seen) / count)
+        syllables = int(generator.integers(1, max_length + 1))
         letters = [
             (generator.choice(list(CONSONANTS)), generator.choice(list(VOWELS))) for _ in range(syllables)
         ]
         word = "".join(part for pair in letters for part in pair)
-        if word not in seen:
-            seen.add(word)
+        if word not in words_seen:
+            words_seen.add(word)
             yield word
 
 

@@ -30,26 +30,26 @@ def python_of(peer: str, folder: Path) -> Path:
     torch = (
         [] if peer in WITHOUT_TORCH else ["torch==" + importlib.metadata.version("torch").partition("+")[0]]
     )
-    wanted = [*torch, *REQUIREMENTS[peer]]
-    place = folder / peer
-    python = place / "bin" / "python"
-    marker = place / MARKER
-    if marker.exists() and json.loads(marker.read_text(encoding="utf-8")) == wanted:
+    requirements = [*torch, *REQUIREMENTS[peer]]
+    path = folder / peer
+    python = path / "bin" / "python"
+    marker = path / MARKER
+    if marker.exists() and json.loads(marker.read_text(encoding="utf-8")) == requirements:
         return python
-    print(f"making {place} with {', '.join(wanted)}", file=sys.stderr)
-    shutil.rmtree(place, ignore_errors=True)
+    print(f"making {path} with {', '.join(requirements)}", file=sys.stderr)
+    shutil.rmtree(path, ignore_errors=True)
     log = folder / f"{peer}-install.log"
     folder.mkdir(parents=True, exist_ok=True)
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     with log.open("w", encoding="utf-8") as output:
         for command in (
-            [sys.executable, "-m", "venv", str(place)],
+            [sys.executable, "-m", "venv", str(path)],
             *([[*pip, *torch]] if torch else []),
-            [*pip, *wanted],
+            [*pip, *requirements],
         ):
             if subprocess.run(command, stdout=output, stderr=subprocess.STDOUT).returncode:
                 raise SystemExit(f"{peer} could not be installed, see {log}; --systems can leave it out")
-    marker.write_text(json.dumps(wanted), encoding="utf-8")
+    marker.write_text(json.dumps(requirements), encoding="utf-8")
     return python
 
 

@@ -20,33 +20,33 @@ WARM = 10
 Translate = Callable[[list[str]], list[str]]
 
 
-def main(system: str, what: str, folder: Path, lines: Path, threads: int) -> None:
+def main(system: str, job: str, folder: Path, lines: Path, threads: int) -> None:
     texts = lines.read_text(encoding="utf-8").splitlines()
     translate = {"uwaga": uwaga, "fxtranslate": fxtranslate, "pymarian": pymarian}[system](folder, threads)
-    found: dict[str, Any] = {}
-    if what == "start":
-        found["texts"] = translate(texts[:1])
+    results: dict[str, Any] = {}
+    if job == "start":
+        results["texts"] = translate(texts[:1])
     else:
         translate(texts[:WARM])
-        if what == "single":
-            found["seconds"], found["texts"] = [], []
+        if job == "single":
+            results["seconds"], results["texts"] = [], []
             for text in texts:
-                begun = time.perf_counter()
-                found["texts"] += translate([text])
-                found["seconds"].append(time.perf_counter() - begun)
+                started = time.perf_counter()
+                results["texts"] += translate([text])
+                results["seconds"].append(time.perf_counter() - started)
         else:
-            begun = time.perf_counter()
-            found["texts"] = translate(texts)
-            found["seconds"] = [time.perf_counter() - begun]
-    found["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(found))
+            started = time.perf_counter()
+            results["texts"] = translate(texts)
+            results["seconds"] = [time.perf_counter() - started]
+    results["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(results))
 
 
 def uwaga(folder: Path, threads: int) -> Translate:
     import uwaga as library
 
     translator = library.load(folder, threads=threads)
-    return lambda texts: [found.text for found in translator.translate(texts, split="never")]
+    return lambda texts: [translation.text for translation in translator.translate(texts, split="never")]
 
 
 def fxtranslate(folder: Path, threads: int) -> Translate:

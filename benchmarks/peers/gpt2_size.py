@@ -17,8 +17,8 @@ def write_gpt2(folder: Path) -> None:
     model = GPT2LMHeadModel(GPT2Config()).eval()
     model.generation_config.pad_token_id = VOCABULARY - 1
     model.save_pretrained(folder)
-    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    pieces = [chr(one) for one in (*seen, *range(256, 512 - len(seen)))]
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    pieces = [chr(code) for code in (*printable, *range(256, 512 - len(printable)))]
     pieces += [f"unused{number}" for number in range(VOCABULARY - 1 - len(pieces))] + ["<|endoftext|>"]
     (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(pieces)}))
     (folder / "merges.txt").write_text("#version: 0.2\n")

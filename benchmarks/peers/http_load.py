@@ -34,8 +34,8 @@ class Load:
         if answer[0] == 200:
             self.seconds.append(seconds)
         elif answer[0] == 0:
-            why = answer[1].decode()
-            self.broken[why] = self.broken.get(why, 0) + 1
+            reason = answer[1].decode()
+            self.broken[reason] = self.broken.get(reason, 0) + 1
 
     def figures(self) -> dict[str, float]:
         """Requests answered in a second, and how long they took, in milliseconds."""
@@ -113,8 +113,8 @@ async def run_clients(
         seconds: how long.
         retries: how often a request whose connection broke is sent again.
     """
-    load, began = Load(), time.perf_counter()
-    left = iter(range(len(requests))) if seconds is None else _again(len(requests), began + seconds)
+    load, started = Load(), time.perf_counter()
+    left = iter(range(len(requests))) if seconds is None else _repeat(len(requests), started + seconds)
 
     async def client() -> None:
         connection = Connection(url)
@@ -134,7 +134,7 @@ async def run_clients(
         connection.close()
 
     await asyncio.gather(*(client() for _ in range(clients)))
-    load.wall = time.perf_counter() - began
+    load.wall = time.perf_counter() - started
     return load
 
 
@@ -146,11 +146,11 @@ async def run_at(
     check: Callable[[int, Answer], None] | None = None,
 ) -> Load:
     """Send requests at a rate, whether or not earlier ones are answered; see :func:`run_clients`."""
-    load, began, draw = Load(), time.perf_counter(), random.Random(5)
+    load, started, draw = Load(), time.perf_counter(), random.Random(5)
     free: list[Connection] = []
     running: set[asyncio.Task[None]] = set()
 
-    async def one(number: int, start: float) -> None:
+    async def send(number: int, start: float) -> None:
         connection = free.pop() if free else Connection(url)
         answer = await connection.ask(requests[number])
         load.add(answer, time.perf_counter() - start)
@@ -158,18 +158,18 @@ async def run_at(
             check(number, answer)
         free.append(connection)
 
-    at, number = began, 0
-    while at < began + seconds:
-        await asyncio.sleep(max(0.0, at - time.perf_counter()))
-        task = asyncio.ensure_future(one(number % len(requests), max(at, time.perf_counter())))
+    scheduled, number = started, 0
+    while scheduled < started + seconds:
+        await asyncio.sleep(max(0.0, scheduled - time.perf_counter()))
+        task = asyncio.ensure_future(send(number % len(requests), max(scheduled, time.perf_counter())))
         running.add(task)
         task.add_done_callback(running.discard)
-        at, number = at + draw.expovariate(rate), number + 1
+        scheduled, number = scheduled + draw.expovariate(rate), number + 1
     if running:
         await asyncio.wait(running)
     for connection in free:
         connection.close()
-    load.wall = time.perf_counter() - began
+    load.wall = time.perf_counter() - started
     return load
 
 
@@ -214,8 +214,8 @@ class Crowd:
 
     async def _drip(self, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
-            for at in range(len(self._request)):
-                writer.write(self._request[at : at + 1])
+            for index in range(len(self._request)):
+                writer.write(self._request[index : index + 1])
                 await writer.drain()
                 await asyncio.sleep(0.5)
 
@@ -226,9 +226,9 @@ class Crowd:
             writer.close()
 
 
-def _again(count: int, until: float) -> Any:
+def _repeat(count: int, end: float) -> Any:
     number = 0
-    while time.perf_counter() < until:
+    while time.perf_counter() < end:
         yield number % count
         number += 1
 

@@ -146,8 +146,8 @@ def make_data(job: Job, special: Any) -> tuple[Pairs, Vocabulary]:
     vocabulary = Vocabulary([f"t{i}" for i in range(job.vocabulary) if i not in marks], special)
     assert len(vocabulary) == job.vocabulary
     names = {job.symbols["unknown"]: special.unk_token}
-    *sides, groups = job.pairs()
-    for side, language in zip(sides, LANGUAGES, strict=True):
+    *columns, groups = job.pairs()
+    for side, language in zip(columns, LANGUAGES, strict=True):
         lines = (" ".join(names.get(i, f"t{i}") for i in row) for row in side)
         (job.folder / f"train.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     data = Pairs(

@@ -17,26 +17,26 @@ def requantised(path: Path, name: str, folder: Path) -> Path:
     """Write the weights of a GGUF file in another type of llama.cpp."""
     import llama_cpp
 
-    made = folder / f"{path.stem}.{name}.gguf"
-    if not made.exists():
+    target = folder / f"{path.stem}.{name}.gguf"
+    if not target.exists():
         parameters = llama_cpp.llama_model_quantize_default_params()
         parameters.ftype, parameters.allow_requantize = TYPES[name], True
-        assert llama_cpp.llama_model_quantize(str(path).encode(), str(made).encode(), parameters) == 0
-    return made
+        assert llama_cpp.llama_model_quantize(str(path).encode(), str(target).encode(), parameters) == 0
+    return target
 
 
-def opened(path: Path, cores: int, every: bool = False) -> Any:
+def open_model(path: Path, cores: int, all_logits: bool = False) -> Any:
     """Open a file; ``every``: with the logits of all tokens."""
     import llama_cpp
 
     return llama_cpp.Llama(
-        str(path), n_ctx=1024, n_threads=cores, n_threads_batch=cores, logits_all=every, verbose=False
+        str(path), n_ctx=1024, n_threads=cores, n_threads_batch=cores, logits_all=all_logits, verbose=False
     )
 
 
 def generator(path: Path, cores: int) -> Callable[[list[list[int]], int], None]:
     """Return a system that continues prompts greedily, one after the other."""
-    model = opened(path, cores)
+    model = open_model(path, cores)
 
     def run(prompts: list[list[int]], new: int) -> None:
         for prompt in prompts:
@@ -52,7 +52,7 @@ def generator(path: Path, cores: int) -> Callable[[list[list[int]], int], None]:
 
 def perplexity(path: Path, texts: list[list[int]], cores: int) -> float:
     """Return the perplexity of texts, each of which begins anew."""
-    model = opened(path, cores, every=True)
+    model = open_model(path, cores, every=True)
     nats = 0.0
     for text in texts:
         model.reset()

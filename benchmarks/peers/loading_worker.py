@@ -15,7 +15,7 @@ from typing import Any
 
 
 def main(system: str, folder: Path) -> None:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     if system == "transformers":
         import torch
 
@@ -43,7 +43,7 @@ def main(system: str, folder: Path) -> None:
         translation = tokeniser.batch_decode(rows, skip_special_tokens=True)[0]
         versions = {"transformers": transformers.__version__, "torch": torch.__version__}
     translated = moment(start)
-    values: dict[str, Any] = {"torch_seconds": imported - begun, "loaded": loaded, "translated": translated}
+    values: dict[str, Any] = {"torch_seconds": imported - started, "loaded": loaded, "translated": translated}
     print(json.dumps(values | {"translation": translation, "versions": versions}))
 
 

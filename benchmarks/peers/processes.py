@@ -10,22 +10,22 @@ from pathlib import Path
 
 def tree(pid: int) -> list[int]:
     """A process and all below it."""
-    found = [pid]
-    for one in found:
-        for children in Path(f"/proc/{one}/task").glob("*/children"):
+    pids = [pid]
+    for child_pid in pids:
+        for children in Path(f"/proc/{child_pid}/task").glob("*/children"):
             try:
-                found += [int(child) for child in children.read_text().split()]
+                pids += [int(child) for child in children.read_text().split()]
             except OSError:
                 continue
-    return found
+    return pids
 
 
 def memory(pid: int) -> float:
     """MiB that a process and all below it have, pages that they share counted once (PSS)."""
     total = 0
-    for one in tree(pid):
+    for process in tree(pid):
         try:
-            text = Path(f"/proc/{one}/smaps_rollup").read_text()
+            text = Path(f"/proc/{process}/smaps_rollup").read_text()
         except OSError:
             continue
         total += next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), 0)
@@ -35,9 +35,9 @@ def memory(pid: int) -> float:
 def cpu(pid: int) -> float:
     """Seconds of CPU that a process and all below it have taken."""
     ticks = 0
-    for one in tree(pid):
+    for process in tree(pid):
         try:
-            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
         ticks += int(fields[11]) + int(fields[12])
@@ -55,10 +55,10 @@ def command_line(pid: int) -> str:
 def handles(pid: int) -> tuple[int, int]:
     """Open files and threads of a process and all below it."""
     files = threads = 0
-    for one in tree(pid):
+    for process in tree(pid):
         try:
-            files += len(list(Path(f"/proc/{one}/fd").iterdir()))
-            threads += len(list(Path(f"/proc/{one}/task").iterdir()))
+            files += len(list(Path(f"/proc/{process}/fd").iterdir()))
+            threads += len(list(Path(f"/proc/{process}/task").iterdir()))
         except OSError:
             continue
     return files, threads
@@ -92,8 +92,8 @@ def wait_for(url: str, seconds: float = 120.0) -> None:
     import urllib.error
     import urllib.request
 
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:
                 if answer.status == 200:

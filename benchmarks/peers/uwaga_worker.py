@@ -25,9 +25,9 @@ class CountingReporter(Reporter):
         self.tokens, self.updates = 0, job.updates
         self.interrupt = interrupt
 
-    def update(self, progress: Progress, done: Update) -> None:
-        super().update(progress, done)
-        self.tokens += done.tokens
+    def update(self, progress: Progress, result: Update) -> None:
+        super().update(progress, result)
+        self.tokens += result.tokens
         self.interrupt.requested |= progress.step == self.updates
 
 

@@ -12,7 +12,7 @@ import uwaga
 from uwaga.results.views import attention_view
 
 SENTENCE = "I thought it would be a good concert, but it wasn't."
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 def take_picture(html: str, picture: Path) -> None:
@@ -34,17 +34,17 @@ def main() -> None:
     """Translate one sentence with every attention matrix of the bundled model."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", action="store_true")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     translation = uwaga.load().translate(SENTENCE, attention="all")
     assert translation.attentions is not None
     view = attention_view(
         translation.attentions, translation.source_tokens, translation.tokens, name="example"
     )
-    path = HERE / "attention-view.html"
+    path = FOLDER / "attention-view.html"
     path.write_text(view + "\n", encoding="utf-8")
     print(f"wrote {path}: {translation.text}")  # noqa: T201
-    if asked.picture:
-        take_picture(translation._repr_html_(), HERE / "notebook.png")
+    if arguments.picture:
+        take_picture(translation._repr_html_(), FOLDER / "notebook.png")
 
 
 if __name__ == "__main__":

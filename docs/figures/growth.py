@@ -27,11 +27,9 @@ def main() -> None:
         short = lengths <= SHORT
         line = np.polyfit(lengths[short], costs[short], 1, w=1 / costs[short])
         curve = np.polyfit(lengths, costs, 2, w=1 / costs)
-        every = np.linspace(0, lengths[-1], 100)
-        axes.plot(
-            every, np.polyval(line, every), ":", color="grey", label=f"straight line, to {SHORT} tokens"
-        )
-        axes.plot(every, np.polyval(curve, every), "-", linewidth=1, label="with a square term")
+        grid = np.linspace(0, lengths[-1], 100)
+        axes.plot(grid, np.polyval(line, grid), ":", color="grey", label=f"straight line, to {SHORT} tokens")
+        axes.plot(grid, np.polyval(curve, grid), "-", linewidth=1, label="with a square term")
         axes.plot(lengths, costs, "o", markersize=4, color="C0", label="measured")
         axes.set_xlabel(f"tokens: {title}")
         axes.set_ylabel("milliseconds a sentence")

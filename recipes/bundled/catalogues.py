@@ -23,7 +23,7 @@ def catalogue(path: Path) -> Pairs:
         key, value = (
             data[start : start + length]
             for length, start in (
-                struct.unpack_from(f"{order}2I", data, at + 8 * number) for at in (keys, values)
+                struct.unpack_from(f"{order}2I", data, offset + 8 * number) for offset in (keys, values)
             )
         )
         if not key:  # the catalogue's own header

@@ -19,7 +19,7 @@ from values import HardValues, training_names
 from workplace import WORD, add_corpora, arguments, held_sentences, key, rows, unknown_words, write_pairs
 
 HARD = re.compile(r"\{(phone|clock|price|mail|url|address|full|first|last)")
-DRAWN = 160_000
+EXAMPLES = 160_000
 PHRASES = Path(__file__).with_name("phrases.tsv")
 
 
@@ -28,25 +28,26 @@ def main() -> None:
     add_corpora(parser)
     options = parser.parse_args()
     data = options.work / "data"
-    held = held_sentences(options)
-    tested = held | {key(row[0]) for row in rows(data / "test.copy.tsv", "made_up.py makes it")}
+    held_out = held_sentences(options)
+    tested = held_out | {key(row[0]) for row in rows(data / "test.copy.tsv", "made_up.py makes it")}
 
     rng = random.Random(19)
     values = HardValues(rng, training_names())
     hard = [template for template in COPY if HARD.search(template)]
-    copies = {fill(rng.choice(hard if number % 3 else COPY), values) for number in range(DRAWN)}
+    copies = {fill(rng.choice(hard if number % 3 else COPY), values) for number in range(EXAMPLES)}
     write_pairs(data / "final.copy.tsv", ((s, t) for s, t in sorted(copies) if key(s) not in tested))
 
     pairs = [(row[0], row[1]) for row in rows(data / "mix.tsv.gz", "prepare.py makes it")]
     unknown = set(unknown_words(options.work, sorted({word for _, t in pairs for word in WORD.findall(t)})))
-    known = [(s, t) for s, t in pairs if not (set(WORD.findall(t)) & unknown) - set(WORD.findall(s))]
-    write_pairs(data / "known.tsv.gz", known)
+    pairs_kept = [(s, t) for s, t in pairs if not (set(WORD.findall(t)) & unknown) - set(WORD.findall(s))]
+    write_pairs(data / "known.tsv.gz", pairs_kept)
 
     phrases = [(source, target) for source, target in rows(PHRASES)]
     allowed = [(s, t) for s, t in phrases if key(s) not in tested and key(t) not in tested]
     write_pairs(data / "phrases.tsv", allowed)
     print(
-        f"{len(copies)} values to copy; {len(known)} of {len(pairs)} pairs of the mix have known words alone"
+        f"{len(copies)} values to copy; {len(pairs_kept)} of {len(pairs)} pairs "
+        "of the mix have known words alone"
     )
     print(f"{len(allowed)} of {len(phrases)} phrases; the others are in a test set")
 

@@ -26,8 +26,8 @@ def freeorion(src: Path) -> Pairs:
 
     def read(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8", errors="replace")
-        found = re.findall(r"^([A-Z][A-Z0-9_]+)[ \t]*\n(?:'''(.*?)'''|([^\n]*))", text, re.M | re.S)
-        return {key: long or short for key, long, short in found}
+        sections = re.findall(r"^([A-Z][A-Z0-9_]+)[ \t]*\n(?:'''(.*?)'''|([^\n]*))", text, re.M | re.S)
+        return {key: long or short for key, long, short in sections}
 
     german = read(root / "de.txt")
     for key, source in read(root / "en.txt").items():
@@ -42,17 +42,17 @@ def hedgewars(src: Path) -> Pairs:
     ):
         yield from by_sentence(match[1].replace('\\"', '"'), match[2].replace('\\"', '"'))
     for name in ("missions", "campaigns"):
-        both = []
+        merged = []
         for language in ("en", "de"):
             text = (root / f"{name}_{language}.txt").read_text("utf-8")
-            both.append(dict(re.findall(r"^([\w.-]+)=\"?(.*?)\"?$", text, re.M)))
-        for key, source in both[0].items():
-            if key in both[1]:
-                yield from by_sentence(source, both[1][key])
+            merged.append(dict(re.findall(r"^([\w.-]+)=\"?(.*?)\"?$", text, re.M)))
+        for key, source in merged[0].items():
+            if key in merged[1]:
+                yield from by_sentence(source, merged[1][key])
 
 
 _NOTE = re.compile(r"\{[^}]*\}|\[[^\]]*\]|\([^)]*\)|<[^>]*>|/[^/]*/")
-_PLACE = re.compile(r"\b(jdn|jdm|jds|jd|etw|sb|sth|so|o\.s|esp|bes)\b\.?")
+_PLACEHOLDER = re.compile(r"\b(jdn|jdm|jds|jd|etw|sb|sth|so|o\.s|esp|bes)\b\.?")
 
 
 def ding(src: Path) -> Pairs:
@@ -63,19 +63,19 @@ def ding(src: Path) -> Pairs:
             if line.startswith("#") or " :: " not in line:
                 continue
             german, english = line.rstrip("\n").split(" :: ", 1)
-            left, right = german.split("|"), english.split("|")
-            if len(left) != len(right):
+            left, target = german.split("|"), english.split("|")
+            if len(left) != len(target):
                 continue
-            for number, (de, en) in enumerate(zip(left, right, strict=True)):
+            for number, (de, en) in enumerate(zip(left, target, strict=True)):
                 noun = re.search(r"\{([mfn])\}", de) if number == 0 else None
                 des = [" ".join(_NOTE.sub(" ", part).split()) for part in de.split(";")]
                 ens = [" ".join(_NOTE.sub(" ", part).split()) for part in en.split(";")]
-                for place, word in enumerate(ens[:2]):
+                for index, word in enumerate(ens[:2]):
                     mate = des[0]
-                    if not word or not mate or _PLACE.search(word) or _PLACE.search(mate):
+                    if not word or not mate or _PLACEHOLDER.search(word) or _PLACEHOLDER.search(mate):
                         continue
                     yield word, mate
-                    if noun and place == 0 and " " not in mate and " " not in word and word[0].islower():
+                    if noun and index == 0 and " " not in mate and " " not in word and word[0].islower():
                         article = {"m": "der", "f": "die", "n": "das"}[noun[1]]
                         yield f"the {word}", f"{article} {mate}"
 
@@ -93,18 +93,18 @@ def cldr(src: Path) -> Pairs:
         for key, source in names[0].items():
             if key in names[1] and ":" not in source:
                 yield source, names[1][key]
-    places = []
+    fields = []
     for language in ("en", "de"):
         tree = ElementTree.parse(root / "main" / f"{language}.xml")
-        found = {}
+        entries = {}
         for kind in ("territory", "language", "script", "exemplarCity"):
             for item in tree.iter(kind):
-                found[kind, item.get("type"), item.get("alt")] = item.text or ""
+                entries[kind, item.get("type"), item.get("alt")] = item.text or ""
         for zone in tree.iter("zone"):
             city = zone.find("exemplarCity")
             if city is not None:
-                found["city", zone.get("type"), None] = city.text or ""
-        places.append(found)
-    for place, name in places[0].items():
-        if place in places[1] and name:
-            yield name, places[1][place]
+                entries["city", zone.get("type"), None] = city.text or ""
+        fields.append(entries)
+    for index, name in fields[0].items():
+        if index in fields[1] and name:
+            yield name, fields[1][index]

@@ -16,21 +16,21 @@ from templates import COPY, HELD_OUT, fill
 from values import Values, test_names, training_names
 from workplace import arguments, write_pairs
 
-DRAWN, TESTED = 60_000, 500
+EXAMPLES, TEST_EXAMPLES = 60_000, 500
 
 
 def main() -> None:
     data = arguments(__doc__).parse_args().work / "data"
     rng = random.Random(13)
     values, scene = Values(rng, training_names()), Scene(rng)
-    copies = dict.fromkeys(fill(COPY[number % len(COPY)], values) for number in range(DRAWN))
-    scenes = dict.fromkeys(scene.sentence() for _ in range(DRAWN))
+    copies = dict.fromkeys(fill(COPY[number % len(COPY)], values) for number in range(EXAMPLES))
+    scenes = dict.fromkeys(scene.sentence() for _ in range(EXAMPLES))
     write_pairs(data / "made.copy.tsv", copies)
     write_pairs(data / "made.scenes.tsv", scenes)
 
     values = Values(random.Random(31), test_names())
     tests: dict[tuple[str, str], str] = {}
-    while len(tests) < TESTED:
+    while len(tests) < TEST_EXAMPLES:
         values.copied = []
         pair = fill(HELD_OUT[len(tests) % len(HELD_OUT)], values)
         if pair not in copies and pair not in tests:

@@ -23,12 +23,12 @@ from uwaga.checkpoints.storage.tensors import SCALES, to_int8
 def main() -> None:
     if len(sys.argv) != 4:
         sys.exit("usage: python mean.py MODEL OTHER OUTPUT")
-    one, other, output = map(Path, sys.argv[1:])
+    first_path, second_path, output = map(Path, sys.argv[1:])
     if output.exists():
         sys.exit(f"error: {output} is there already; choose another name")
-    first, second = (load_file(folder / "model.safetensors") for folder in (one, other))
+    first, second = (load_file(folder / "model.safetensors") for folder in (first_path, second_path))
     if {n: t.shape for n, t in first.items()} != {n: t.shape for n, t in second.items()}:
-        sys.exit(f"error: {one} and {other} are models of different shapes")
+        sys.exit(f"error: {first_path} and {second_path} are models of different shapes")
     mean: dict[str, NDArray[Any]] = {}
     for name, tensor in first.items():
         values = ((tensor.astype(np.float64) + second[name]) / 2).astype(np.float32)
@@ -36,7 +36,7 @@ def main() -> None:
             mean[name], mean[name + SCALES] = to_int8(values)
         else:
             mean[name] = values
-    shutil.copytree(one, output)
+    shutil.copytree(first_path, output)
     save_file(mean, output / "model.safetensors")
     config = json.loads((output / "config.json").read_text(encoding="utf-8"))
     config["weights"] = "int8"

@@ -60,21 +60,21 @@ class Measure:
         self.figures: dict[str, object] = {"megabytes": sum(p.stat().st_size for p in model.iterdir()) / 1e6}
 
     def translate(self, sources: list[str]) -> list[str]:
-        return [one.text for one in self.model.translate(sources)]
+        return [translation.text for translation in self.model.translate(sources)]
 
     def sentences(self) -> None:
         """Tatoeba; a line holds a source and each of its references."""
         for part in ("dev", "test"):
             lines = list(rows(self.tatoeba / f"{part}.en-de.tsv.gz", "--tatoeba names its folder"))
             out = self.translate([line[0] for line in lines])
-            every = [
-                [line[at] if len(line) > at else "" for line in lines]  # no reference
-                for at in range(1, max(map(len, lines)))
+            prefixes = [
+                [line[length] if len(line) > length else "" for line in lines]  # no reference
+                for length in range(1, max(map(len, lines)))
             ]
-            first = sacrebleu.corpus_bleu(out, every[:1])
+            first = sacrebleu.corpus_bleu(out, prefixes[:1])
             self.figures[f"tatoeba {part}"] = round(first.score, 2)
             self.figures[f"tatoeba {part}, all references"] = round(
-                sacrebleu.corpus_bleu(out, every).score, 2
+                sacrebleu.corpus_bleu(out, prefixes).score, 2
             )
 
     def captions(self) -> None:
@@ -98,20 +98,20 @@ class Measure:
     def unknown(self, texts: list[str]) -> tuple[float, list[str]]:
         """The percentage of words that hunspell does not know, and those words."""
         words = [word for text in texts for word in WORD.findall(text)]
-        bad = unknown_words(self.work, words)
-        return round(100 * len(bad) / max(1, len(words)), 2), bad
+        missing = unknown_words(self.work, words)
+        return round(100 * len(missing) / max(1, len(words)), 2), missing
 
     def copied(self) -> None:
         """The percentage of sentences in which all values are right, and those in which they are not."""
         lines = list(rows(self.work / "data/test.copy.tsv", "made_up.py makes it"))
         out = self.translate([line[0] for line in lines])
-        wrong = {
+        failed = {
             line[0]: text
             for line, text in zip(lines, out, strict=True)
             if not all(part in text for part in line[2].split("|"))
         }
-        self.figures["copied %"] = round(100 - 100 * len(wrong) / len(lines), 2)
-        self.figures["not copied"] = wrong
+        self.figures["copied %"] = round(100 - 100 * len(failed) / len(lines), 2)
+        self.figures["not copied"] = failed
 
 
 def main() -> None:

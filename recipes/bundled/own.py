@@ -65,18 +65,18 @@ def more_copies(rng: random.Random) -> list[tuple[str, str]]:
     """Pairs of made_up.py's training templates, those with what is hard to copy more often."""
     values = Values(rng, training_names())
     hard = [template for template in COPY if HARD.search(template)]
-    chosen = (t for n in range(70_000) for t in (COPY[n % len(COPY)], hard[n % len(hard)]))
-    return sorted({fill(template, values) for template in chosen})
+    templates = (t for n in range(70_000) for t in (COPY[n % len(COPY)], hard[n % len(hard)]))
+    return sorted({fill(template, values) for template in templates})
 
 
 def framed(nouns: list[str], rng: random.Random) -> list[str]:
     """Four scenes of each noun."""
-    found = []
+    examples_found = []
     for noun in nouns:
         for frame in rng.sample(FRAMES, 4):
             text = frame.format(n=noun, m=rng.choice(nouns))
-            found.append(upper(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)))
-    return found
+            examples_found.append(upper(re.sub(r"\b([Aa]) (?=[aeiou])", r"\1n ", text)))
+    return examples_found
 
 
 def sentences(work: Path, rng: random.Random) -> list[tuple[str, str]]:
@@ -92,12 +92,12 @@ def sentences(work: Path, rng: random.Random) -> list[tuple[str, str]]:
     examples = wordnet.examples(work)
     nouns = wordnet.nouns(work, {w: 5 for t in examples for w in WORD.findall(t.lower())} | usage)
     scenes = framed(nouns, rng)
-    chosen = rng.sample(pairs["tatoeba"], min(36_000, len(pairs["tatoeba"])))
-    chosen += rng.sample(pairs["scenes"], min(14_000, len(pairs["scenes"])))
-    chosen += [(text, "") for text in rng.sample(examples, min(20_000, len(examples)))]
-    chosen += [(text, "") for text in rng.sample(scenes, min(34_000, len(scenes)))]
-    rng.shuffle(chosen)
-    return chosen
+    sources = rng.sample(pairs["tatoeba"], min(36_000, len(pairs["tatoeba"])))
+    sources += rng.sample(pairs["scenes"], min(14_000, len(pairs["scenes"])))
+    sources += [(text, "") for text in rng.sample(examples, min(20_000, len(examples)))]
+    sources += [(text, "") for text in rng.sample(scenes, min(34_000, len(scenes)))]
+    rng.shuffle(sources)
+    return sources
 
 
 def nearest(source: str, reference: str, texts: list[str], unknown: set[str]) -> str | None:
@@ -116,21 +116,24 @@ def translated(
     model: Translator, work: Path, todo: list[tuple[str, str]], beam: int
 ) -> Iterable[tuple[str, str]]:
     """Each sentence that has a translation of known words, and that one."""
-    kept = first = 0
-    for at in range(0, len(todo), AT_ONCE):
-        part = todo[at : at + AT_ONCE]
+    count = first = 0
+    for start in range(0, len(todo), AT_ONCE):
+        part = todo[start : start + AT_ONCE]
         answers = model.translate([source for source, _ in part], beam=beam, nbest=beam, split="never")
-        lists = [[one.text for one in (answer, *answer.alternatives)] for answer in answers]
+        lists = [[hypothesis.text for hypothesis in (answer, *answer.alternatives)] for answer in answers]
         words = sorted({word for texts in lists for text in texts for word in WORD.findall(text)})
         unknown = set(unknown_words(work, words))
         for (source, reference), texts in zip(part, lists, strict=True):
-            chosen = nearest(source, reference, texts, unknown)
-            if chosen:
-                kept += 1
-                first += chosen == texts[0]
-                yield source, chosen
-        done = at + len(part)
-        print(f"{done} of {len(todo)} sentences, {kept} kept, {first} of them the model's best", flush=True)
+            best = nearest(source, reference, texts, unknown)
+            if best:
+                count += 1
+                first += best == texts[0]
+                yield source, best
+        completed = start + len(part)
+        print(
+            f"{completed} of {len(todo)} sentences, {count} kept, {first} of them the model's best",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -143,14 +146,14 @@ def main() -> None:
     parser.add_argument("--copies", type=Path, help="write other values to copy here")
     options = parser.parse_args()
     model = Translator.load(existing(options.model, "uwaga average makes it"), threads=1, dtype="int8")
-    held = held_sentences(options)
+    held_out = held_sentences(options)
     rng = random.Random(options.seed)
     copies = more_copies(rng)
     if options.copies:
         tests = rows(options.work / "data/test.copy.tsv", "made_up.py makes it")
-        out = held | {key(row[0]) for row in tests}
+        out = held_out | {key(row[0]) for row in tests}
         write_pairs(options.copies, ((s, t) for s, t in copies if key(s) not in out))
-    todo = [pair for pair in sentences(options.work, rng) if key(pair[0]) not in held]
+    todo = [pair for pair in sentences(options.work, rng) if key(pair[0]) not in held_out]
     write_pairs(options.output, translated(model, options.work, todo[: options.sentences], BEAM))
 
 

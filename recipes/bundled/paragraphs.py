@@ -25,7 +25,7 @@ def _blocks(path: Path) -> list[tuple[str, str]]:
         tree = html.fromstring(path.read_bytes())
     except (ValueError, etree.LxmlError):
         return []
-    found = []
+    passages = []
     for element in tree.iter():
         tag = _tag(element)
         if tag not in BLOCKS or any(_tag(inner) in BLOCKS for inner in element.iterdescendants()):
@@ -38,23 +38,23 @@ def _blocks(path: Path) -> list[tuple[str, str]]:
         text = " ".join("".join(element.itertext()).split())
         if text:
             label = element.get("id") or ""
-            found.append((tag + (":" + label if label.startswith(("par_", "hd_", "bm_")) else ""), text))
-    return found
+            passages.append((tag + (":" + label if label.startswith(("par_", "hd_", "bm_")) else ""), text))
+    return passages
 
 
 def _aligned(english: list[tuple[str, str]], german: list[tuple[str, str]]) -> Pairs:
     """Blocks that stand at the same place of the two translations of one page."""
-    left, right = [tag for tag, _ in english], [tag for tag, _ in german]
-    if any(":" in tag for tag in left):
+    source_tags, target_tags = [tag for tag, _ in english], [tag for tag, _ in german]
+    if any(":" in tag for tag in source_tags):
         by_name = {tag: text for tag, text in german if ":" in tag}
         for tag, text in english:
             if tag in by_name:
                 yield text, by_name[tag]
         return
-    if left == right:
-        spans = [(0, 0, len(left))]
+    if source_tags == target_tags:
+        spans = [(0, 0, len(source_tags))]
     else:
-        matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
+        matcher = difflib.SequenceMatcher(None, source_tags, target_tags, autojunk=False)
         spans = [m for m in matcher.get_matching_blocks() if m.size >= 3]
     for a, b, size in spans:
         part = list(zip(english[a : a + size], german[b : b + size], strict=True))
@@ -87,13 +87,15 @@ def sentences(text: str) -> list[str]:
 def by_sentence(source: str, target: str) -> Pairs:
     """A paragraph's sentences, if there are equally many; else the paragraph, if it is not long."""
     for source_line, target_line in zip_lines(source, target):
-        ours, theirs = sentences(source_line), sentences(target_line)
-        pairs = list(zip(ours, theirs, strict=False))
-        if len(ours) == len(theirs) > 1 and all(0.5 < (len(b) + 8) / (len(a) + 8) < 2.0 for a, b in pairs):
+        source_sentences, target_sentences = sentences(source_line), sentences(target_line)
+        pairs = list(zip(source_sentences, target_sentences, strict=False))
+        if len(source_sentences) == len(target_sentences) > 1 and all(
+            0.5 < (len(b) + 8) / (len(a) + 8) < 2.0 for a, b in pairs
+        ):
             yield from pairs
-            for one, two in zip(pairs[::3], pairs[1::3], strict=False):  # some passages of two sentences
-                if len(one[0]) + len(two[0]) < 160:
-                    yield one[0] + " " + two[0], one[1] + " " + two[1]
+            for first, second in zip(pairs[::3], pairs[1::3], strict=False):  # some passages of two sentences
+                if len(first[0]) + len(second[0]) < 160:
+                    yield first[0] + " " + second[0], first[1] + " " + second[1]
         else:
             yield source_line, target_line
 

@@ -20,7 +20,7 @@ from values import TwiceValues, training_names, upper
 from workplace import WORD, add_corpora, arguments, held_sentences, key, rows, unknown_words, write_pairs
 
 HARD = re.compile(r"\{(phone|clock|mail|address|full|first|last)")
-DRAWN = 160_000
+EXAMPLES = 160_000
 
 
 def main() -> None:
@@ -28,8 +28,8 @@ def main() -> None:
     parser.add_argument("what", choices=("copies", "captions"))
     add_corpora(parser)
     options = parser.parse_args()
-    made = copies(options) if options.what == "copies" else captions(options)
-    print(f"{made} pairs")
+    pairs = copies(options) if options.what == "copies" else captions(options)
+    print(f"{pairs} pairs")
 
 
 def copies(options: Namespace) -> int:
@@ -39,23 +39,25 @@ def copies(options: Namespace) -> int:
     rng = random.Random(23)
     values = TwiceValues(rng, training_names())
     hard = [template for template in COPY if HARD.search(template)]
-    drawn = {fill(rng.choice(hard if number % 4 else COPY), values) for number in range(DRAWN)}
-    kept = [(source, target) for source, target in sorted(drawn) if key(source) not in tested]
-    write_pairs(data / "twice.copy.tsv", kept)
-    return len(kept)
+    pairs = {fill(rng.choice(hard if number % 4 else COPY), values) for number in range(EXAMPLES)}
+    untested = [(source, target) for source, target in sorted(pairs) if key(source) not in tested]
+    write_pairs(data / "twice.copy.tsv", untested)
+    return len(untested)
 
 
 def captions(options: Namespace) -> int:
     """Captions without their first article, of words that the dictionary knows."""
     data: Path = options.work / "data"
-    held = held_sentences(options)
+    held_out = held_sentences(options)
     pairs = [row for name in ("clean.scenes", "own3") for row in rows(data / f"{name}.tsv")]
-    bare = {found for source, target, *_ in pairs if (found := without_article(source, target))}
-    kept = sorted(pair for pair in bare if not {key(side) for side in pair} & held)
-    unknown = set(unknown_words(options.work, sorted({word for _, t in kept for word in WORD.findall(t)})))
-    kept = [(source, target) for source, target in kept if not set(WORD.findall(target)) & unknown]
-    write_pairs(data / "captions.tsv", kept)
-    return len(kept)
+    shortened = {pair for source, target, *_ in pairs if (pair := without_article(source, target))}
+    selected = sorted(pair for pair in shortened if not {key(side) for side in pair} & held_out)
+    unknown = set(
+        unknown_words(options.work, sorted({word for _, t in selected for word in WORD.findall(t)}))
+    )
+    selected = [(source, target) for source, target in selected if not set(WORD.findall(target)) & unknown]
+    write_pairs(data / "captions.tsv", selected)
+    return len(selected)
 
 
 def without_article(source: str, target: str) -> tuple[str, str] | None:

@@ -61,14 +61,14 @@ def reason(source: str, target: str, kind: str) -> str:
 
 
 def _shape(source: str, target: str) -> str:
-    words, others = WORD.findall(source), WORD.findall(target)
-    if not words or not others:
+    words, target_words = WORD.findall(source), WORD.findall(target)
+    if not words or not target_words:
         return "no words"
     if CODE.search(source) or CODE.search(target):
         return "markup or placeholders"
-    if len(words) > 45 or len(others) > 45 or max(len(source), len(target)) > 300:
+    if len(words) > 45 or len(target_words) > 45 or max(len(source), len(target)) > 300:
         return "long"
-    if max(map(len, words + others)) > 40:
+    if max(map(len, words + target_words)) > 40:
         return "long word"
     if not 0.4 < (len(target) + 8) / (len(source) + 8) < 2.5:
         return "length ratio"
@@ -108,10 +108,10 @@ def kind_of(kind: str, source: str, package: str) -> str:
 class Cleaning:
     """What is kept of each kind and package, and by which rule the rest was left out."""
 
-    def __init__(self, held: set[str], tatoeba: list[Pair]) -> None:
-        self.held = held
+    def __init__(self, held_out: set[str], tatoeba: list[Pair]) -> None:
+        self.held = held_out
         self.kept: dict[str, list[Pair]] = {kind: [] for kind in MIX}
-        self.kept["tatoeba"] = [p for p in tatoeba if key(p[0]) not in held and key(p[1]) not in held]
+        self.kept["tatoeba"] = [p for p in tatoeba if key(p[0]) not in held_out and key(p[1]) not in held_out]
         self.seen = {(key(s), key(t)) for s, t in self.kept["tatoeba"]}
         self.sources = Counter(key(s) for s, _ in self.kept["tatoeba"])
         self.rules: dict[str, Counter[str]] = {}
@@ -147,15 +147,30 @@ class Cleaning:
 
 
 def dice(
-    left: list[str], right: list[str], english: dict[str, set[int]], german: dict[str, set[int]]
+    source_words: list[str],
+    target_words: list[str],
+    english: dict[str, set[int]],
+    german: dict[str, set[int]],
 ) -> float:
     """How well words of one language go with words of the other in the same pairs (Dice's coefficient)."""
-    ones = set.intersection(*sorted((english.get(w, set()) for w in left), key=len)) if left else set()
-    others = set.intersection(*sorted((german.get(w, set()) for w in right), key=len)) if right else set()
-    return 2 * len(ones & others) / (len(ones) + len(others)) if ones and others else 0.0
+    source_rows = (
+        set.intersection(*sorted((english.get(w, set()) for w in source_words), key=len))
+        if source_words
+        else set()
+    )
+    target_rows = (
+        set.intersection(*sorted((german.get(w, set()) for w in target_words), key=len))
+        if target_words
+        else set()
+    )
+    return (
+        2 * len(source_rows & target_rows) / (len(source_rows) + len(target_rows))
+        if source_rows and target_rows
+        else 0.0
+    )
 
 
-def useful_words(kept: dict[str, list[Pair]], work: Path) -> list[Pair]:
+def useful_words(pairs: dict[str, list[Pair]], work: Path) -> list[Pair]:
     """Of the dictionary the short entries, those of usual English words first.
 
     Each with the translation that goes with it in sentences, or the first. How usual a word is, is counted in
@@ -164,17 +179,17 @@ def useful_words(kept: dict[str, list[Pair]], work: Path) -> list[Pair]:
     usage: Counter[str] = Counter()
     english: dict[str, set[int]] = {}
     german: dict[str, set[int]] = {}
-    place = 0
+    position = 0
     for kind in ("tatoeba", "examples", "dialogue", "manuals"):
-        for source, target in kept[kind]:
-            place += 1
+        for source, target in pairs[kind]:
+            position += 1
             for word in set(WORD.findall(source.lower())):
-                english.setdefault(word, set()).add(place)
+                english.setdefault(word, set()).add(position)
                 usage[word] += kind != "manuals"
             for word in set(WORD.findall(target)):
-                german.setdefault(word, set()).add(place)
+                german.setdefault(word, set()).add(position)
     best: dict[str, tuple[float, str, str]] = {}
-    for source, target in kept["words"]:
+    for source, target in pairs["words"]:
         score = dice(WORD.findall(source.lower()), WORD.findall(target), english, german)
         before = best.get(key(source))
         if before is None or score > before[0]:
@@ -197,15 +212,15 @@ def mixed(cleaning: Cleaning, data: Path) -> dict[str, dict[str, object]]:
     report = {}
     for kind, pairs in cleaning.kept.items():
         write_pairs(data / f"clean.{kind}.tsv", pairs)
-        times, most = MIX[kind]
-        chosen = pairs
-        if most is not None and len(pairs) > most:
-            chosen = pairs[:most] if kind == "words" else rng.sample(pairs, most)
-        mix += chosen * times
+        times, limit = MIX[kind]
+        selected = pairs
+        if limit is not None and len(pairs) > limit:
+            selected = pairs[:limit] if kind == "words" else rng.sample(pairs, limit)
+        mix += selected * times
         report[kind] = {
             "pairs": len(pairs),
-            "in the mix": len(chosen) * times,
-            "words in the mix": times * sum(len(t.split()) for _, t in chosen),
+            "in the mix": len(selected) * times,
+            "words in the mix": times * sum(len(t.split()) for _, t in selected),
             "rules": dict(cleaning.rules.get(kind, {})),
         }
     rng.shuffle(mix)

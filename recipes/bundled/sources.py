@@ -17,8 +17,8 @@ from pathlib import Path
 import wordnet
 from workplace import arguments, existing, rows
 
-MOST = 5
-BOTH = {  # two packages, one a language, count under one name
+MAX_NAMES = 5
+BILINGUAL_PACKAGES = {  # two packages, one a language, count under one name
     "debian-reference": ["debian-reference-en", "debian-reference-de"],
     "developers-reference": ["developers-reference", "developers-reference-de"],
     "maint-guide": ["maint-guide", "maint-guide-de"],
@@ -42,8 +42,10 @@ of trans-de-en).
 
 
 def version(work: Path, package: str) -> str:
-    found = sorted((work / "debs").glob(f"{package}_*.deb"))
-    path = found[0] if found else existing(work / f"debs/{package}_VERSION.deb", "download.sh fetches it")
+    archives = sorted((work / "debs").glob(f"{package}_*.deb"))
+    path = (
+        archives[0] if archives else existing(work / f"debs/{package}_VERSION.deb", "download.sh fetches it")
+    )
     command = ["dpkg-deb", "-f", str(path), "Version"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -56,25 +58,25 @@ def licences(work: Path, package: str) -> str:
     lines = re.findall(r"^License:[ \t]*(\S[^\n]*)", text, re.MULTILINE)
     named = Counter(name for line in lines for name in re.split(r",?\s+(?:and|or)\s+", line.strip()))
     if named:
-        more = ", others" if len(named) > MOST else ""
-        return ", ".join(name for name, _ in named.most_common(MOST)) + more
+        more = ", others" if len(named) > MAX_NAMES else ""
+        return ", ".join(name for name, _ in named.most_common(MAX_NAMES)) + more
     links = sorted(set(re.findall(r"/usr/share/common-licenses/([\w.-]+\w)", text)))
     return ", ".join(links) or "see its copyright file"
 
 
 def package_rows(work: Path, counts: dict[str, int]) -> list[tuple[str, str, int, str]]:
     """Names, version, pairs and licences, the most first; the packages of Wesnoth are one."""
-    found = []
+    lines = []
     wesnoth = [name for name in counts if name.startswith("wesnoth-")]
     for package, pairs in counts.items():
         if package not in wesnoth:
-            names = BOTH.get(package, [package])
-            found.append((", ".join(names), version(work, names[0]), pairs, licences(work, names[0])))
+            names = BILINGUAL_PACKAGES.get(package, [package])
+            lines.append((", ".join(names), version(work, names[0]), pairs, licences(work, names[0])))
     if wesnoth:
         pairs = sum(counts[name] for name in wesnoth)
         text = f"wesnoth-1.16-data and {len(wesnoth) - 1} of its campaigns"
-        found.append((text, version(work, wesnoth[0]), pairs, licences(work, wesnoth[0])))
-    return sorted(found, key=lambda row: -row[2])
+        lines.append((text, version(work, wesnoth[0]), pairs, licences(work, wesnoth[0])))
+    return sorted(lines, key=lambda row: -row[2])
 
 
 def main() -> None:
@@ -82,25 +84,31 @@ def main() -> None:
     report = json.loads(
         existing(work / "data/report.json", "prepare.py makes it").read_text(encoding="utf-8")
     )
-    found = package_rows(work, report["packages"])
+    table_rows = package_rows(work, report["packages"])
     tatoeba = "Tatoeba (tatoeba.org), through manythings.org/anki"
-    found.append((tatoeba, "2018-05-13", report["tatoeba"]["pairs"], "CC BY 2.0"))
-    ours = "our own templates (made_up.py, values.py): values to copy; plain scenes"
+    table_rows.append((tatoeba, "2018-05-13", report["tatoeba"]["pairs"], "CC BY 2.0"))
+    own_templates = "our own templates (made_up.py, values.py): values to copy; plain scenes"
     copies = sum(sum(1 for _ in rows(work / f"data/{name}.copy.tsv")) for name in ("more", "final"))
-    made = report["copy"]["pairs"] + copies + report["scenes"]["pairs"]
-    found.append((ours, "", made, "the project's own"))
+    pair_count = report["copy"]["pairs"] + copies + report["scenes"]["pairs"]
+    table_rows.append((own_templates, "", pair_count, "the project's own"))
     phrases = sum(1 for _ in rows(work / "data/phrases.tsv", "final_stage.py makes it"))
-    found.append(("our own everyday phrases (phrases.tsv)", "", phrases, "the project's own"))
+    table_rows.append(("our own everyday phrases (phrases.tsv)", "", phrases, "the project's own"))
     examples = set(wordnet.examples(work))
-    own = [row[0] for name in ("own", "own2") for row in rows(work / f"data/{name}.tsv", "own.py makes it")]
-    shown = sum(source in examples for source in own)
+    distilled = [
+        row[0] for name in ("own", "own2") for row in rows(work / f"data/{name}.tsv", "own.py makes it")
+    ]
+    example_count = sum(source in examples for source in distilled)
     text = "the model's own translations (own.py), of sentences of Tatoeba, our templates and WordNet"
-    found.append((text, "", len(own) - shown, "those of its sources"))
+    table_rows.append((text, "", len(distilled) - example_count, "those of its sources"))
     text = "WordNet 3.0 (wordnet-base): example sentences, translated by the model"
-    found.append((text, version(work, "wordnet-base"), shown, "WordNet's own (Princeton University)"))
-    table = "".join(f"| {name} | {one} | {pairs:,} | {licence} |\n" for name, one, pairs, licence in found)
+    table_rows.append(
+        (text, version(work, "wordnet-base"), example_count, "WordNet's own (Princeton University)")
+    )
+    table = "".join(
+        f"| {name} | {content} | {pairs:,} | {licence} |\n" for name, content, pairs, licence in table_rows
+    )
     (work / "SOURCES.md").write_text(HEAD + table + TAIL, encoding="utf-8")
-    print(f"{work / 'SOURCES.md'}: {len(found)} sources")
+    print(f"{work / 'SOURCES.md'}: {len(table_rows)} sources")
 
 
 if __name__ == "__main__":

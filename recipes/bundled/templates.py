@@ -176,13 +176,13 @@ KINDS = set(
 def fill(template: str, values: Values) -> tuple[str, str]:
     """A pair; a slot named with a suffix (``year_b``) has a value of its own."""
     source, target = template.split("|")
-    chosen: dict[str, tuple[str, str]] = {}
+    selected: dict[str, tuple[str, str]] = {}
     for slot in [piece.partition("}")[0] for piece in source.split("{")[1:]]:
         kind = slot.partition("_")[0]
         if kind not in KINDS:
             raise ValueError(f"{template}: {{{slot}}} is not a value; there are {', '.join(sorted(KINDS))}")
-        if slot not in chosen:
-            chosen[slot] = getattr(values, kind)()
-    left = source.format(**{slot: pair[0] for slot, pair in chosen.items()})
-    right = target.format(**{slot: pair[1] for slot, pair in chosen.items()})
+        if slot not in selected:
+            selected[slot] = getattr(values, kind)()
+    left = source.format(**{slot: pair[0] for slot, pair in selected.items()})
+    right = target.format(**{slot: pair[1] for slot, pair in selected.items()})
     return upper(left), upper(right)

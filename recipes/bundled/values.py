@@ -175,8 +175,11 @@ class Values:
     def _filled(self, form: str) -> str:
         """Any digit for each #, any letter for each A."""
         rng = self.rng
-        drawn = {"#": lambda: str(rng.randint(0, 9)), "A": lambda: rng.choice(string.ascii_uppercase)}
-        return "".join(drawn[c]() if c in drawn else c for c in form)
+        random_characters = {
+            "#": lambda: str(rng.randint(0, 9)),
+            "A": lambda: rng.choice(string.ascii_uppercase),
+        }
+        return "".join(random_characters[c]() if c in random_characters else c for c in form)
 
     def code(self) -> tuple[str, str]:
         rng = self.rng
@@ -229,16 +232,16 @@ class TwiceValues(HardValues):
     def invented(self) -> str:
         name = super().invented()
         for _ in range(self.rng.choice([0, 1, 1, 2])):
-            at = self.rng.randrange(1, len(name))
-            if name[at].isalpha():
-                name = name[:at] + name[at] + name[at:]
+            index = self.rng.randrange(1, len(name))
+            if name[index].isalpha():
+                name = name[:index] + name[index] + name[index:]
         return name
 
     def phone(self) -> tuple[str, str]:
         english, _ = super().phone()
         digits = list(english)
-        for at in range(1, len(digits)):
-            if digits[at].isdigit() and digits[at - 1].isdigit() and self.rng.random() < 0.25:
-                digits[at] = digits[at - 1]
+        for index in range(1, len(digits)):
+            if digits[index].isdigit() and digits[index - 1].isdigit() and self.rng.random() < 0.25:
+                digits[index] = digits[index - 1]
         self.copied.pop()
         return (self.note("".join(digits)),) * 2

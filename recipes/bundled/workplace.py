@@ -77,10 +77,10 @@ def key(text: str) -> str:
 
 def held_sentences(options: Namespace) -> set[str]:
     """The keys of every sentence of Tatoeba's dev and test sets and of Multi30k, in both languages."""
-    found: set[str] = set()
+    keys: set[str] = set()
     for part in ("dev", "test"):
         for cells in rows(options.tatoeba / f"{part}.en-de.tsv.gz", "--tatoeba names its folder"):
-            found.update(map(key, cells))
+            keys.update(map(key, cells))
     paths = [path for language in ("en", "de") for path in sorted(options.multi30k.glob(f"*.{language}.gz"))]
     if not paths:
         sys.exit(
@@ -89,8 +89,8 @@ def held_sentences(options: Namespace) -> set[str]:
             "--multi30k names its folder"
         )
     for path in paths:
-        found.update(key(cells[0]) for cells in rows(path))
-    return found
+        keys.update(key(cells[0]) for cells in rows(path))
+    return keys
 
 
 def unknown_words(work: Path, words: Iterable[str]) -> list[str]:
@@ -99,9 +99,9 @@ def unknown_words(work: Path, words: Iterable[str]) -> list[str]:
     existing(folder / "de_DE.dic", "download.sh unpacks it")
     command = ["hunspell", "-d", str(folder / "de_DE"), "-i", "utf-8", "-l"]
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             command, input="\n".join(words), capture_output=True, text=True, encoding="utf-8", check=True
         )
     except FileNotFoundError:
         sys.exit("error: there is no program hunspell; apt-get install hunspell")
-    return said.stdout.split("\n")[:-1]
+    return output.stdout.split("\n")[:-1]

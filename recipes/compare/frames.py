@@ -77,13 +77,13 @@ def losses_without_source(tokeniser: Tokeniser, train: Path, dev: list[list[int]
 
 def words_of(pieces: list[str]) -> list[int]:
     """Return the number of the word of each piece, the end symbol included."""
-    found, at = [], -1
+    frames, index = [], -1
     for piece in pieces:
         mark = piece.lstrip("▁") in (".", ",", "</s>")
-        if piece.startswith("▁") or mark or at < 0:
-            at += 1
-        found.append(at)
-    return found
+        if piece.startswith("▁") or mark or index < 0:
+            index += 1
+        frames.append(index)
+    return frames
 
 
 def framed(tokeniser: Tokeniser, text: str) -> list[int]:
@@ -93,11 +93,11 @@ def framed(tokeniser: Tokeniser, text: str) -> list[int]:
 
 def updates_of(folder: Path) -> list[int]:
     """Return about 40 updates with checkpoints, close together at the beginning; 0 is the untrained model."""
-    there = sorted(int(path.stem.removeprefix("step-")) for path in folder.glob("step-*.safetensors"))
-    there = [step for step in there if step % 50 == 0]
-    wanted = np.geomspace(there[0], there[-1], 2 * FRAMES)
-    spaced = {min(there, key=lambda step: abs(step - one)) for one in wanted}
-    return [0, *sorted(spaced | {step for step in there if step % 500 == 0})]
+    steps = sorted(int(path.stem.removeprefix("step-")) for path in folder.glob("step-*.safetensors"))
+    steps = [step for step in steps if step % 50 == 0]
+    targets = np.geomspace(steps[0], steps[-1], 2 * FRAMES)
+    spaced = {min(steps, key=lambda step: abs(step - target)) for target in targets}
+    return [0, *sorted(spaced | {step for step in steps if step % 500 == 0})]
 
 
 @torch.no_grad()
@@ -107,12 +107,12 @@ def dev_loss(model: Seq2Seq, pairs: list[tuple[list[int], list[int]]]) -> float:
     for first in range(0, len(pairs), 50):
         part = pairs[first : first + 50]
         start, pad = model.symbols.start, model.symbols.pad
-        source = padded([one for one, _ in part], pad)
-        fed = padded([[start, *target[:-1]] for _, target in part], pad)
-        wanted = padded([target for _, target in part], pad)
-        scores = model(source, fed).gather(-1, wanted.unsqueeze(-1)).squeeze(-1)
-        total -= scores[wanted != pad].sum().item()
-        count += (wanted != pad).sum().item()
+        source = padded([source_ids for source_ids, _ in part], pad)
+        inputs = padded([[start, *target[:-1]] for _, target in part], pad)
+        outputs = padded([target for _, target in part], pad)
+        scores = model(source, inputs).gather(-1, outputs.unsqueeze(-1)).squeeze(-1)
+        total -= scores[outputs != pad].sum().item()
+        count += (outputs != pad).sum().item()
     return total / count
 
 
@@ -124,9 +124,9 @@ def padded(rows: list[list[int]], pad: int) -> Tensor:
 
 def crosses(model: Seq2Seq, pairs: list[tuple[list[int], list[int]]]) -> list[np.ndarray]:
     """Return the cross-attention (layers, heads, target, source) of each pair."""
-    fed = [[model.symbols.start, *target[:-1]] for _, target in pairs]
-    found = [each.cross for each in model.attentions([source for source, _ in pairs], fed)]
-    return [cross for cross in found if cross is not None]
+    inputs = [[model.symbols.start, *target[:-1]] for _, target in pairs]
+    matrices = [attention.cross for attention in model.attentions([source for source, _ in pairs], inputs)]
+    return [cross for cross in matrices if cross is not None]
 
 
 def positions_seen(weights: list[np.ndarray]) -> float:
@@ -154,30 +154,34 @@ class Recorder:
             pairs_ = {tuple(map(int, link.split("-"))) for link in links.split()}
             source, target = words_of(pieces["source"]), words_of(pieces["target"])
             ends = (source[-1], target[-1])
-            rows = [[(one, other) in pairs_ for one in source] for other in target if other != ends[1]]
+            rows = [
+                [(source_index, other) in pairs_ for source_index in source]
+                for other in target
+                if other != ends[1]
+            ]
             self.links.append(np.array(rows))
 
     def linked(self, weights: list[np.ndarray]) -> float:
         """Return the share of pieces of the three targets whose largest weight is on the right word."""
-        right = [
-            bool(links[at, row.argmax()])
+        correct = [
+            bool(links[row_index, row.argmax()])
             for links, matrix in zip(self.links, weights, strict=True)
-            for at, row in enumerate(matrix[: len(links)])
+            for row_index, row in enumerate(matrix[: len(links)])
         ]
-        return sum(right) / len(right)
+        return sum(correct) / len(correct)
 
     def frame(self, model: Seq2Seq) -> dict[str, Any]:
         """Measure one checkpoint: its loss and, if it has attention, each view of its matrices."""
-        shown, dev = crosses(model, self.shown), crosses(model, self.dev)
+        examples, dev = crosses(model, self.shown), crosses(model, self.dev)
         views = {}
-        if shown:
-            heads = shown[0].shape[1]
+        if examples:
+            heads = examples[0].shape[1]
             layer, head = self.head if heads > 1 else (1, 1)
-            chosen = {"head": slice(head - 1, head)} | ({"mean": slice(0, heads)} if heads > 1 else {})
-            for name, part in chosen.items():
-                matrices = [cross[layer - 1, part].mean(axis=0) for cross in shown]
-                seen = positions_seen([cross[layer - 1, part].mean(axis=0) for cross in dev])
-                views[name] = {"seen": seen, "linked": self.linked(matrices), "weights": matrices}
+            head_slices = {"head": slice(head - 1, head)} | ({"mean": slice(0, heads)} if heads > 1 else {})
+            for name, part in head_slices.items():
+                matrices = [cross[layer - 1, part].mean(axis=0) for cross in examples]
+                positions = positions_seen([cross[layer - 1, part].mean(axis=0) for cross in dev])
+                views[name] = {"seen": positions, "linked": self.linked(matrices), "weights": matrices}
         return {"loss": dev_loss(model, self.dev), "views": views}
 
 
@@ -193,20 +197,22 @@ def record(run: Path, recorder: Recorder, tokeniser: Tokeniser) -> dict[str, obj
             path = checkpoint_path(run / "checkpoints", update)
             load_weights(model, average_checkpoints([path]), path)
         frames.append(recorder.frame(model))
-        told = {
+        summary = {
             name: (round(view["seen"], 2), round(view["linked"], 3))
             for name, view in frames[-1]["views"].items()
         }
-        print(run.name, update, round(frames[-1]["loss"], 3), told)
+        print(run.name, update, round(frames[-1]["loss"], 3), summary)
     return {
         "updates": updates,
         "loss": [round(frame["loss"], 3) for frame in frames],
         "bleu": bleu_of(run),
-        "views": {name: together([frame["views"][name] for frame in frames]) for name in frames[0]["views"]},
+        "views": {
+            name: merge_frames([frame["views"][name] for frame in frames]) for name in frames[0]["views"]
+        },
     }
 
 
-def together(frames: list[dict[str, Any]]) -> dict[str, object]:
+def merge_frames(frames: list[dict[str, Any]]) -> dict[str, object]:
     """Join the frames of a view; the weights become base64 of bytes, frame by frame and row by row."""
     shades = [
         np.rint(255 * matrix).astype(np.uint8).tobytes() for frame in frames for matrix in frame["weights"]
@@ -221,7 +227,7 @@ def together(frames: list[dict[str, Any]]) -> dict[str, object]:
 def bleu_of(run: Path) -> list[list[float]]:
     """Return the updates at which dev BLEU was measured, each with the BLEU."""
     lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-    return [[one["step"], round(one["bleu"], 2)] for one in lines if one["part"] == "dev"]
+    return [[line["step"], round(line["bleu"], 2)] for line in lines if line["part"] == "dev"]
 
 
 def main() -> None:
@@ -229,20 +235,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs/compare"))
     parser.add_argument("--out", type=Path, default=ROOT / "docs/learn/models/frames.json")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
     entries = json.loads((ROOT / "docs/learn/models/models.json").read_text(encoding="utf-8"))
-    head = next((one["head"] for one in entries if "head" in one), {"layer": 1, "head": 1})
-    runs = [given.runs / name for name in NAMES if (given.runs / name / "finished.json").exists()]
+    head = next((entry["head"] for entry in entries if "head" in entry), {"layer": 1, "head": 1})
+    runs = [arguments.runs / name for name in NAMES if (arguments.runs / name / "finished.json").exists()]
     tokeniser = Tokeniser.load(runs[0] / "text" / "joint.spm")
-    recorder = Recorder(tokeniser, given.runs / "dev.tsv", (head["layer"], head["head"]))
-    found = {run.name: record(run, recorder, tokeniser) for run in runs}
+    recorder = Recorder(tokeniser, arguments.runs / "dev.tsv", (head["layer"], head["head"]))
+    runs_found = {run.name: record(run, recorder, tokeniser) for run in runs}
     without = losses_without_source(
-        tokeniser, given.runs / "train.tsv", [target for _, target in recorder.dev]
+        tokeniser, arguments.runs / "train.tsv", [target for _, target in recorder.dev]
     )
-    made = {"sentences": recorder.pieces, "without": without, "runs": found}
-    given.out.write_text(json.dumps(made, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{given.out}: {given.out.stat().st_size} bytes")
+    content = {"sentences": recorder.pieces, "without": without, "runs": runs_found}
+    arguments.out.write_text(json.dumps(content, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{arguments.out}: {arguments.out.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def pairs_of(path: Path) -> list[tuple[str, list[str]]]:
 def aligning_head(folder: Path, pairs: list[tuple[str, str]]) -> dict[str, int]:
     """Return layer and head, from 1, whose links are nearest to those of uwaga's own aligner."""
     errors = head_errors(uwaga.load(folder, device="cpu"), pairs)
-    single = [one for one in errors if one.head is not None and one.step == "predicting"]
+    single = [error for error in errors if error.head is not None and error.step == "predicting"]
     best = min(single, key=errors.__getitem__)
     print(f"  aligning head: layer {best.layer}, head {best.head}, error {errors[best]:.3f}")
     return {"layer": best.layer, "head": best.head or 1}
@@ -64,10 +64,12 @@ def publish(run: Path, out: Path, test: list[tuple[str, list[str]]]) -> dict[str
     if (out / name / "engine.safetensors").stat().st_size > LARGEST:
         sys.exit(f"error: {out / name} has more than {LARGEST} bytes of weights")
     translator = uwaga.load(out / name, device="cpu")
-    made = [one.text for one in translator.translate([source for source, _ in test])]
-    most = max(len(references) for _, references in test)
-    columns = [[row[at] if at < len(row) else None for _, row in test] for at in range(most)]
-    bleu = sacrebleu.corpus_bleu(made, columns).score
+    outputs = [translation.text for translation in translator.translate([source for source, _ in test])]
+    max_references = max(len(references) for _, references in test)
+    columns = [
+        [row[index] if index < len(row) else None for _, row in test] for index in range(max_references)
+    ]
+    bleu = sacrebleu.corpus_bleu(outputs, columns).score
     print(f"{name}: {weights} weights, {size} bytes, BLEU {bleu:.2f}, {agreement.tokens:.1%} as in float32")
     entry: dict[str, object] = {
         "name": name,
@@ -86,16 +88,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("runs/compare"))
     parser.add_argument("--out", type=Path, default=ROOT / "docs/learn/models")
-    given = parser.parse_args()
-    test = pairs_of(given.runs / "test.tsv")
-    index = given.out / "models.json"
-    entries = {one["name"]: one for one in json.loads(index.read_text())} if index.exists() else {}
+    arguments = parser.parse_args()
+    test = pairs_of(arguments.runs / "test.tsv")
+    index = arguments.out / "models.json"
+    entries = {entry["name"]: entry for entry in json.loads(index.read_text())} if index.exists() else {}
     for name in TITLES:
-        if (given.runs / name / "finished.json").exists():
-            entries[name] = publish(given.runs / name, given.out, test)
+        if (arguments.runs / name / "finished.json").exists():
+            entries[name] = publish(arguments.runs / name, arguments.out, test)
         elif name not in entries:
             print(f"{name}: not finished")
-    if len({(given.out / name / "source.spm").read_bytes() for name in entries}) > 1:
+    if len({(arguments.out / name / "source.spm").read_bytes() for name in entries}) > 1:
         sys.exit("error: the tokenisers of the models differ; train all on the same train.tsv")
     index.write_text(json.dumps([entries[name] for name in TITLES if name in entries], indent=1) + "\n")
 

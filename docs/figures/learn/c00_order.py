@@ -16,15 +16,15 @@ def draw() -> Drawing:
     title = "Attention for I cannot swim today: the model's own, and forced to go from left to right"
     figure = Drawing(720, 310, title, model=True)
     for x, name, model in ((88, "its own", translator), (452, "forced in order", forced)):
-        found = model.translate("I cannot swim today.", attention=True)
-        assert found.attention is not None
+        translation = model.translate("I cannot swim today.", attention=True)
+        assert translation.attention is not None
         source, target = (
             [*(piece.removeprefix("▁") for piece in tokens), "</s>"]
-            for tokens in (found.source_tokens, found.tokens)
+            for tokens in (translation.source_tokens, translation.tokens)
         )
         figure.text(x, 22, name, "small soft")
-        figure.text(x, 44, found.text, "bold")
-        figure.table(x, 84, found.attention.tolist(), target, source, cell=CELL)
+        figure.text(x, 44, translation.text, "bold")
+        figure.table(x, 84, translation.attention.tolist(), target, source, cell=CELL)
     return figure
 
 

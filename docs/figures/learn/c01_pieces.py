@@ -4,7 +4,7 @@ from drawing import Drawing
 
 import uwaga
 
-SHOWN = 5
+DIMENSIONS = 5
 """Coordinates of each vector that are drawn."""
 CELL = 66
 
@@ -23,15 +23,15 @@ def draw() -> Drawing:
     figure.line((left, 46), (left + CELL * len(ids), 46), look="grid")
     for name, y in (("pieces", 79), ("ids", 133), ("vectors", 227)):
         figure.text(80, y, name, "end soft")
-    for at, (piece, token) in enumerate(zip(translator.source.pieces(ids), ids, strict=True)):
-        x = left + CELL * at
+    for index, (piece, token) in enumerate(zip(translator.source.pieces(ids), ids, strict=True)):
+        x = left + CELL * index
         special = token == translator.source.symbols.end
         figure.rectangle(x + 3, 58, CELL - 6, 32)
         figure.text(x + CELL / 2, 79, piece, "middle small bold" if special else "middle small")
         figure.line((x + CELL / 2, 92), (x + CELL / 2, 114), arrow=True)
         figure.text(x + CELL / 2, 133, str(token), "middle")
         figure.line((x + CELL / 2, 141), (x + CELL / 2, 163), arrow=True)
-        for row in range(SHOWN):
+        for row in range(DIMENSIONS):
             value, y = float(table[token, row]), 168 + 26 * row
             look = "accent" if value > 0 else "second"
             figure.rectangle(x + 6, y, CELL - 12, 26, "grid")

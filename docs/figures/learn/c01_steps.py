@@ -27,11 +27,11 @@ def draw() -> Drawing:
         figure.text(66, top + 47, pieces([token])[0], "middle")
         figure.line((118, top + 42), (146, top + 42), arrow=True)
         shares = np.exp(step.log_probs[0])
-        for at, (one, share) in enumerate(zip(step.tokens[0].tolist(), shares, strict=True)):
-            y = top + 28 * at
-            figure.text(236, y + 18, pieces([one])[0], "end small bold" if at == 0 else "end small")
+        for rank, (candidate, share) in enumerate(zip(step.tokens[0].tolist(), shares, strict=True)):
+            y = top + 28 * rank
+            figure.text(236, y + 18, pieces([candidate])[0], "end small bold" if rank == 0 else "end small")
             figure.rectangle(246, y + 1, 240, 24, "grid")
-            figure.rectangle(246, y + 1, 240 * float(share), 24, "second" if at == 0 else "accent", 0.5)
+            figure.rectangle(246, y + 1, 240 * float(share), 24, "second" if rank == 0 else "accent", 0.5)
             figure.text(496, y + 18, f"{share:.2f}" if share >= 0.01 else "< 0.01", "small")
         token, state, product = int(step.tokens[0, 0]), step.state, product * float(shares[0])
         figure.text(640, top + 47, f"{product:.2f}", "middle bold")

@@ -7,7 +7,7 @@ from drawing import Drawing
 from uwaga.models.layers.recurrent import Gru, Lstm
 
 WIDTH, FARTHEST, DRAWS = 64, 32, 20
-SHOWN = (1, 4, 8, 16, 24, 32)
+TICKS = (1, 4, 8, 16, 24, 32)
 LEFT, RIGHT, TOP, BOTTOM = 90, 560, 34, 270
 LOWEST = -7
 
@@ -33,12 +33,12 @@ def gradients(kind: str) -> np.ndarray:
         x = torch.randn(1, FARTHEST + 1, WIDTH, dtype=torch.float64, requires_grad=True)
         states = layer(x)[0] if kind == "plain" else layer.run(x)
         states = states[0] if kind == "lstm" else states
-        (found,) = torch.autograd.grad((states[0, -1] * torch.randn(WIDTH, dtype=torch.float64)).sum(), x)
-        total += found[0].norm(dim=-1).flip(0)[1:]
+        (gradient,) = torch.autograd.grad((states[0, -1] * torch.randn(WIDTH, dtype=torch.float64)).sum(), x)
+        total += gradient[0].norm(dim=-1).flip(0)[1:]
     return (total / total[0]).numpy()
 
 
-def place(distance: int, value: float) -> tuple[float, float]:
+def point(distance: int, value: float) -> tuple[float, float]:
     """Return the point of a distance and a gradient, in whole pixels."""
     x = LEFT + (RIGHT - LEFT) * distance / FARTHEST
     return round(x), round(TOP + (BOTTOM - TOP) * np.log10(value) / LOWEST)
@@ -52,11 +52,11 @@ def draw() -> Drawing:
         "The gradient fades with the distance: fast without gates or in a GRU, more slowly in an LSTM",
     )
     for power in range(LOWEST, 1):
-        _, y = place(1, 10.0**power)
+        _, y = point(1, 10.0**power)
         figure.line((LEFT, y), (RIGHT, y), look="grid")
         figure.text(LEFT - 10, y + 4, f"{10.0**power:.{max(0, -power)}f}", "end small soft")
-    for distance in SHOWN:
-        figure.text(place(distance, 1)[0], BOTTOM + 20, str(distance), "middle small soft")
+    for distance in TICKS:
+        figure.text(point(distance, 1)[0], BOTTOM + 20, str(distance), "middle small soft")
     figure.text((LEFT + RIGHT) / 2, BOTTOM + 44, "steps between the word and the state", "middle soft")
     figure.text(20, TOP - 14, "norm of the gradient, 1 at a distance of one step", "small soft")
     for kind, name, line, colour, lower in (
@@ -64,8 +64,8 @@ def draw() -> Drawing:
         ("gru", "GRU", "second-line", "second", 0),
         ("lstm", "LSTM", "accent-line", "accent", 4),
     ):
-        found = gradients(kind)
-        points = [place(at + 1, value) for at, value in enumerate(found)]
+        norms = gradients(kind)
+        points = [point(index + 1, value) for index, value in enumerate(norms)]
         figure.line(*points, look=line)
         figure.text(RIGHT + 8, points[-1][1] + lower, name, f"small {colour}")
     return figure

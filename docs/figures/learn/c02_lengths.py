@@ -24,20 +24,22 @@ def draw() -> Drawing:
     figure.line((LEFT, TOP), (LEFT, BOTTOM), look="grid")
     figure.text(20, TOP - 16, "BLEU", "small soft")
     width = (RIGHT - LEFT) / len(buckets)
-    for at, bucket in enumerate(buckets):
+    for index, bucket in enumerate(buckets):
         label = f"{bucket['shortest']}–{bucket['longest']}"
-        figure.text(LEFT + (at + 0.5) * width, BOTTOM + 20, label, "middle small soft")
+        figure.text(LEFT + (index + 0.5) * width, BOTTOM + 20, label, "middle small soft")
     figure.text((LEFT + RIGHT) / 2, BOTTOM + 44, "tokens of the source", "middle soft")
-    for system, name, line, colour, above in (
+    for system, name, line, colour, offset in (
         ("Bahdanau", "Bahdanau: a vector a word", "accent-line", "accent", True),
         ("Cho", "Cho: one vector", "second-line", "second", False),
     ):
         points = []
-        for at, bucket in enumerate(buckets):
+        for index, bucket in enumerate(buckets):
             bleu = bucket["systems"][system]["bleu"]
-            x, y = round(LEFT + (at + 0.5) * width), round(BOTTOM - (BOTTOM - TOP) * bleu / HIGHEST)
+            x, y = round(LEFT + (index + 0.5) * width), round(BOTTOM - (BOTTOM - TOP) * bleu / HIGHEST)
             points.append((x, y))
-            figure.text(x + (10 if above else -8), y - 9 if above else y + 19, f"{bleu:.1f}", "middle small")
+            figure.text(
+                x + (10 if offset else -8), y - 9 if offset else y + 19, f"{bleu:.1f}", "middle small"
+            )
         figure.line(*points, look=line)
         figure.text(RIGHT - 22, points[-1][1] + 4, name, f"small {colour}")
     return figure

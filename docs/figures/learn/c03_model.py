@@ -7,14 +7,14 @@ import uwaga
 
 def draw() -> Drawing:
     """Draw the matrix (target, source) with its pieces."""
-    found = uwaga.load().translate("I want to buy a car.", attention=True)
-    assert found.attention is not None
-    rows, columns = found.attention.shape
-    source = [*(piece.replace("▁", "") for piece in found.source_tokens), "</s>"][:columns]
-    target = [*(piece.replace("▁", "") for piece in found.tokens), "</s>"][:rows]
-    title = f"Attention of the bundled model: pieces of “{found.text}” over the pieces of the source"
+    translation = uwaga.load().translate("I want to buy a car.", attention=True)
+    assert translation.attention is not None
+    rows, columns = translation.attention.shape
+    source = [*(piece.replace("▁", "") for piece in translation.source_tokens), "</s>"][:columns]
+    target = [*(piece.replace("▁", "") for piece in translation.tokens), "</s>"][:rows]
+    title = f"Attention of the bundled model: pieces of “{translation.text}” over the pieces of the source"
     figure = Drawing(120 + 52 * columns, 60 + 30 * rows, title, model=True)
-    figure.table(110, 44, found.attention.tolist(), target, source, cell=52)
+    figure.table(110, 44, translation.attention.tolist(), target, source, cell=52)
     return figure
 
 

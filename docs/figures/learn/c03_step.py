@@ -19,10 +19,10 @@ def draw() -> Drawing:
     )
     for x, name in ((70, "annotation"), (230, "score"), (390, "weight"), (590, "context")):
         figure.text(x, 24, name, "middle soft")
-    for at, (h, score, weight) in enumerate(zip(H, scores, weights, strict=True)):
-        y = 50 + 60 * at
+    for index, (h, score, weight) in enumerate(zip(H, scores, weights, strict=True)):
+        y = 50 + 60 * index
         figure.rectangle(20, y, 100, 36)
-        figure.text(70, y + 23, f"h{'₁₂₃'[at]} = ({h[0]:g}, {h[1]:g})", "middle")
+        figure.text(70, y + 23, f"h{'₁₂₃'[index]} = ({h[0]:g}, {h[1]:g})", "middle")
         figure.line((120, y + 18), (196, y + 18), arrow=True)
         figure.text(230, y + 23, f"{score:.3f}", "middle")
         figure.line((264, y + 18), (336, y + 18), arrow=True)

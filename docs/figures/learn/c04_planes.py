@@ -6,7 +6,7 @@ from collections.abc import Callable
 from drawing import Drawing
 
 KEYS = ((1.0, 0.0), (0.0, 1.0), (1.0, 1.0))
-PLACES = (1.0, 0.0, 2.0)
+POSITIONS = (1.0, 0.0, 2.0)
 """Of ``W s``, with the rows (1, -1), (0, 1) and (2, 1) of W: the scores of the three positions."""
 CELLS, SIDE, FARTHEST, LARGEST = 12, 192, 2.0, 4.0
 # the query is (1, 0), and the first two rows of W turn it into (1, -1)
@@ -41,28 +41,28 @@ def draw() -> Drawing:
         "Five scores of the query (1, 0) over the plane of keys: stripes, paler stripes, tilted stripes, a "
         "curved surface, and a plane without colour",
     )
-    for at, (name, formula, score) in enumerate(SCORES):
-        left, top = 30 + at % 3 * 224, 56 + at // 3 * 268
+    for column, (name, formula, score) in enumerate(SCORES):
+        left, top = 30 + column % 3 * 224, 56 + column // 3 * 268
         figure.text(left, top - 28, name, "bold")
         figure.text(left, top - 10, formula, "small soft")
         plane(figure, left, top, score)
-        middle, unit = (left + SIDE / 2, top + SIDE / 2), SIDE / (2 * FARTHEST)
-        figure.line(middle, (middle[0] + unit, middle[1]), arrow=True)
-        figure.text(middle[0] + 12, middle[1] - 6, "s", "small")
-        for place, ((x, y), (right, down, look)) in enumerate(
+        centre, unit = (left + SIDE / 2, top + SIDE / 2), SIDE / (2 * FARTHEST)
+        figure.line(centre, (centre[0] + unit, centre[1]), arrow=True)
+        figure.text(centre[0] + 12, centre[1] - 6, "s", "small")
+        for index, ((x, y), (right, down, look)) in enumerate(
             zip(KEYS, ((2, 22, "middle"), (-4, -10, "end"), (46, -10, "end")), strict=True)
         ):
-            value = score(x, y) if score else PLACES[place]
-            x, y = middle[0] + unit * x, middle[1] - unit * y
+            value = score(x, y) if score else POSITIONS[index]
+            x, y = centre[0] + unit * x, centre[1] - unit * y
             figure.text(x, y + 5, "●", "middle small")
-            shown = f"h{'₁₂₃'[place]}: {value:.2f}".replace("-", "−")
-            figure.text(x + right, y + down, shown, f"{look} small")
+            label = f"h{'₁₂₃'[index]}: {value:.2f}".replace("-", "−")
+            figure.text(x + right, y + down, label, f"{look} small")
     left, top = 30 + 2 * 224, 56 + 268
-    for at, (name, look, alpha) in enumerate(
+    for column, (name, look, alpha) in enumerate(
         (("score 4", "accent", 0.85), ("score 2", "accent", 0.425), ("score −2", "second", 0.425))
     ):
-        figure.rectangle(left, top + 34 * at, 24, 24, look, alpha)
-        figure.text(left + 34, top + 34 * at + 17, name, "small")
+        figure.rectangle(left, top + 34 * column, 24, 24, look, alpha)
+        figure.text(left + 34, top + 34 * column + 17, name, "small")
     figure.text(left, top + 132, "Each plane shows keys with", "small soft")
     figure.text(left, top + 150, "coordinates from −2 to 2.", "small soft")
     return figure

@@ -10,21 +10,21 @@ WIDE, TALL, LEFT = 58, 70, 150
 
 def weights() -> list[tuple[str, str, float | None, np.ndarray]]:
     """Return name, centre and weights of each kind: the window's softmax, for local-p times the Gaussian."""
-    places = np.arange(len(SCORES))
-    found: list[tuple[str, str, float | None, np.ndarray]] = []
+    positions = np.arange(len(SCORES))
+    rows: list[tuple[str, str, float | None, np.ndarray]] = []
     predicted = SHARE * len(SCORES)
     for name, note, centre in (
         ("global", "all positions", None),
         ("local-m", f"p = {STEP}, D = {REACH}", float(STEP)),
         ("local-p", f"p = {predicted:.1f}, D = {REACH}", predicted),
     ):
-        inside = np.full(len(SCORES), True) if centre is None else np.abs(places - centre) <= REACH
-        powers = np.where(inside, np.exp(SCORES), 0)
-        one = powers / powers.sum()
+        in_window = np.full(len(SCORES), True) if centre is None else np.abs(positions - centre) <= REACH
+        powers = np.where(in_window, np.exp(SCORES), 0)
+        row_weights = powers / powers.sum()
         if name == "local-p":
-            one = one * np.exp(-((places - predicted) ** 2) / (2 * (REACH / 2) ** 2))
-        found.append((name, note, centre, one))
-    return found
+            row_weights = row_weights * np.exp(-((positions - predicted) ** 2) / (2 * (REACH / 2) ** 2))
+        rows.append((name, note, centre, row_weights))
+    return rows
 
 
 def draw() -> Drawing:
@@ -36,29 +36,29 @@ def draw() -> Drawing:
         "lowers those far from its centre",
     )
     figure.text(LEFT - 20, 26, "score", "end soft")
-    for place, score in enumerate(SCORES):
-        figure.text(LEFT + (place + 0.5) * WIDE, 26, f"{score:.1f}", "middle soft")
+    for position, score in enumerate(SCORES):
+        figure.text(LEFT + (position + 0.5) * WIDE, 26, f"{score:.1f}", "middle soft")
     figure.text(LEFT + len(SCORES) * WIDE + 14, 26, "sum", "soft")
-    for row, (name, note, centre, one) in enumerate(weights()):
+    for row, (name, note, centre, row_weights) in enumerate(weights()):
         bottom = 144 + 120 * row
         figure.text(LEFT - 20, bottom - 40, name, "end bold")
         figure.text(LEFT - 20, bottom - 20, note, "end small soft")
-        kept = np.flatnonzero(one)
-        left, right = LEFT + kept[0] * WIDE, LEFT + (kept[-1] + 1) * WIDE
+        nonzero = np.flatnonzero(row_weights)
+        left, right = LEFT + nonzero[0] * WIDE, LEFT + (nonzero[-1] + 1) * WIDE
         figure.rectangle(left, bottom - TALL - 24, right - left, TALL + 24)
         if centre is not None:
             x = LEFT + (centre + 0.5) * WIDE
             figure.line((x, bottom), (x, bottom + 10), look="second-line")
             figure.text(x + 6, bottom + 13, "p", "small second")
-        for place, value in enumerate(one):
-            x = LEFT + place * WIDE
+        for position, value in enumerate(row_weights):
+            x = LEFT + position * WIDE
             if value > 0:
                 tall = TALL * value / 0.5
                 figure.rectangle(x + 12, bottom - tall, WIDE - 24, tall, "accent", 0.6)
             figure.text(x + WIDE / 2, bottom - TALL * value / 0.5 - 6, f"{value:.2f}", "middle small")
-        figure.text(LEFT + len(SCORES) * WIDE + 14, bottom - 6, f"{one.sum():.2f}")
-    for place in range(len(SCORES)):
-        figure.text(LEFT + (place + 0.5) * WIDE, 420, str(place), "middle small soft")
+        figure.text(LEFT + len(SCORES) * WIDE + 14, bottom - 6, f"{row_weights.sum():.2f}")
+    for position in range(len(SCORES)):
+        figure.text(LEFT + (position + 0.5) * WIDE, 420, str(position), "middle small soft")
     figure.text(LEFT - 20, 420, "position", "end small soft")
     return figure
 

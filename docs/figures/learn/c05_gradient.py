@@ -23,7 +23,7 @@ def gradient(width: int, *, scaled: bool) -> float:
     return float(np.median(np.linalg.norm(jacobian, axis=(1, 2))))
 
 
-def place(exponent: float, value: float) -> tuple[float, float]:
+def point(exponent: float, value: float) -> tuple[float, float]:
     """Return the point of a width, 2 to the power of ``exponent``, and a gradient."""
     x = LEFT + (RIGHT - LEFT) * exponent / EXPONENTS[-1]
     return x, TOP + (BOTTOM - TOP) * np.log10(value) / LOWEST
@@ -37,11 +37,11 @@ def draw() -> Drawing:
         "The softmax's gradient over d_k: level with the division, without it falling steeply beyond 64",
     )
     for power in range(LOWEST, 1):
-        _, y = place(0, 10.0**power)
+        _, y = point(0, 10.0**power)
         figure.line((LEFT, y), (RIGHT, y), look="grid")
         figure.text(LEFT - 10, y + 4, f"{10.0**power:.{max(0, -power)}f}", "end small soft")
     for exponent in EXPONENTS:
-        x, _ = place(exponent, 1)
+        x, _ = point(exponent, 1)
         figure.text(x, BOTTOM + 20, f"{2**exponent}", "middle small soft")
     figure.text((LEFT + RIGHT) / 2, BOTTOM + 44, "d_k", "middle soft")
     figure.text(LEFT - 60, TOP - 12, "norm of the gradient", "small soft")
@@ -49,7 +49,7 @@ def draw() -> Drawing:
         (True, "divided by √d_k", "accent-line", "accent"),
         (False, "not divided", "second-line", "second"),
     ):
-        points = [place(exponent, gradient(2**exponent, scaled=scaled)) for exponent in EXPONENTS]
+        points = [point(exponent, gradient(2**exponent, scaled=scaled)) for exponent in EXPONENTS]
         figure.line(*points, look=line)
         figure.text(RIGHT + 8, points[-1][1] + 4, name, f"small {colour}")
     return figure

@@ -14,13 +14,14 @@ LAYER, HEAD, CELL = 1, 4, 44
 def draw() -> Drawing:
     """Draw the head's matrix (target, source) twice, for the same translation."""
     translator = uwaga.load()
-    found = translator.translate(TEXT)
+    translation = translator.translate(TEXT)
     unscaled = intervene(translator, Heads("cross", LAYER, scale=1.0))
-    seen = [
-        look_inside(one, TEXT, found.text, names=[f"cross.{LAYER}.weights"]) for one in (translator, unscaled)
+    insights = [
+        look_inside(model, TEXT, translation.text, names=[f"cross.{LAYER}.weights"])
+        for model in (translator, unscaled)
     ]
-    source = [piece.replace("▁", "") for piece in seen[0].source]
-    target = [piece.replace("▁", "") for piece in seen[0].predicted]
+    source = [piece.replace("▁", "") for piece in insights[0].source]
+    target = [piece.replace("▁", "") for piece in insights[0].predicted]
     tall = 30 * len(target)
     figure = Drawing(
         130 + CELL * len(source),
@@ -28,10 +29,12 @@ def draw() -> Drawing:
         "Weights of one head of the bundled model: spread with the division, almost all on one piece without",
         model=True,
     )
-    for at, (one, name) in enumerate(zip(seen, ("divided by √64 = 8", "not divided"), strict=True)):
-        top = 58 + at * (tall + 76)
+    for index, (insight, name) in enumerate(
+        zip(insights, ("divided by √64 = 8", "not divided"), strict=True)
+    ):
+        top = 58 + index * (tall + 76)
         figure.text(110, top - 32, name, "bold")
-        weights = one.arrays[f"cross.{LAYER}.weights"][HEAD - 1]
+        weights = insight.arrays[f"cross.{LAYER}.weights"][HEAD - 1]
         figure.table(110, top, weights.tolist(), target, source, cell=CELL)
     return figure
 

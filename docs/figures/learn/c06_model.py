@@ -21,11 +21,11 @@ def draw() -> Drawing:
         "of the weight; with position 0 for every piece, at most 0.48",
         model=True,
     )
-    for left, name, one in ((0, "own positions", translator), (400, "position 0 for every piece", same)):
-        seen = look_inside(one, TEXT, names=["encoder.1.weights"])
-        pieces = [piece.replace("▁", "") for piece in seen.source]
+    for left, name, model in ((0, "own positions", translator), (400, "position 0 for every piece", same)):
+        insight = look_inside(model, TEXT, names=["encoder.1.weights"])
+        pieces = [piece.replace("▁", "") for piece in insight.source]
         figure.text(left + 56, 24, name, "bold")
-        figure.table(left + 56, 62, seen.arrays["encoder.1.weights"][1].tolist(), pieces, pieces, cell=41)
+        figure.table(left + 56, 62, insight.arrays["encoder.1.weights"][1].tolist(), pieces, pieces, cell=41)
     return figure
 
 

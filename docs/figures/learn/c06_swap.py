@@ -14,7 +14,7 @@ def draw() -> Drawing:
         "words, the numbers stay",
     )
     for left, order in ((0, [0, 1, 2]), (380, [2, 1, 0])):
-        x, words = X[order], [WORDS[at] for at in order]
+        x, words = X[order], [WORDS[index] for index in order]
         scores = (x @ WQ) @ (x @ WK).T / np.sqrt(2)
         weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
         contexts = weights @ (x @ WV)

@@ -21,9 +21,9 @@ def draw() -> Drawing:
         y = bottom - rise * bucket
         figure.line((left, y), (left + step * (2 * FARTHEST + 1), y), look="grid")
         figure.text(left - 8, y + 4, str(bucket), "end small soft")
-    for at, bucket in enumerate(buckets):
-        look = "second" if at > FARTHEST else "accent"
-        figure.rectangle(left + step * at, bottom - rise * bucket - 3, step, 6, look)
+    for index, bucket in enumerate(buckets):
+        look = "second" if index > FARTHEST else "accent"
+        figure.rectangle(left + step * index, bottom - rise * bucket - 3, step, 6, look)
     for distance in (-60, -40, -20, 0, 20, 40, 60):
         x = left + step * (distance + FARTHEST + 0.5)
         figure.text(x, bottom + 22, str(distance).replace("-", "−"), "middle small soft")

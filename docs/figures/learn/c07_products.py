@@ -13,7 +13,7 @@ def draw() -> Drawing:
         "Dot products of positions depend on the distance alone, and at width 256 they mostly fall with it",
     )
     small = sinusoids(8, 4)
-    names = [str(at) for at in range(8)]
+    names = [str(position) for position in range(8)]
     figure.text(46, 24, "width 4: products of positions 0 to 7", "bold")
     figure.table(46, 62, (small @ small.T).tolist(), names, names, cell=44, digits=2, largest=2)
     left, right, top, bottom = 490, 810, 62, 290
@@ -29,7 +29,7 @@ def draw() -> Drawing:
         table = sinusoids(41, width)
         shares = table @ table[0] / (width / 2)
         figure.line(
-            *((left + 8 * at, bottom - share * (bottom - top)) for at, share in enumerate(shares)),
+            *((left + 8 * index, bottom - share * (bottom - top)) for index, share in enumerate(shares)),
             look=f"{look}-line",
         )
     figure.text(left, 48, "width 4", "small second")

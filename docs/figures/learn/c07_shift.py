@@ -14,20 +14,20 @@ SHIFTS = [*range(11), *range(15, 101, 5)]
 
 def measure() -> list[tuple[float, float]]:
     """Return for each shift the loss in nats per token, and the weight of head 4 of encoder layer 3."""
-    own, found = uwaga.load(), []
+    translator, rows = uwaga.load(), []
     for shift in SHIFTS:
-        model = intervene(own, Positions("source", tuple(range(shift, shift + 40))))
-        behind = []
+        model = intervene(translator, Positions("source", tuple(range(shift, shift + 40))))
+        changes = []
         for text, _ in PAIRS:
             weights = look_inside(model, text, names=["encoder.3.weights"]).arrays["encoder.3.weights"]
-            behind.append(np.diagonal(weights[3], -1))
-        found.append((-mean(model), float(np.concatenate(behind).mean())))
-    return [(loss - found[0][0], weight) for loss, weight in found]
+            changes.append(np.diagonal(weights[3], -1))
+        rows.append((-mean(model), float(np.concatenate(changes).mean())))
+    return [(loss - rows[0][0], weight) for loss, weight in rows]
 
 
 def draw() -> Drawing:
     """Draw both over the shift, one above the other."""
-    found = measure()
+    rows = measure()
     figure = Drawing(
         720,
         400,
@@ -40,16 +40,16 @@ def draw() -> Drawing:
         (0, 40, "loss in nats per token, compared with no shift", (0, 0.5, 1), "second", 1.0),
         (1, 225, "weight of encoder layer 3, head 4, on the previous piece", (0, 0.4, 0.8), "accent", 0.8),
     )
-    for which, top, name, ticks, look, most in panels:
+    for column, top, name, ticks, look, maximum in panels:
         bottom = top + 125
         figure.text(left, top - 14, name, "bold")
         for tick in ticks:
-            y = bottom - tick / most * 120
+            y = bottom - tick / maximum * 120
             figure.line((left, y), (right, y), look="grid")
             figure.text(left - 8, y + 4, f"{tick:g}", "end small soft")
         points = [
-            (left + scale * shift, bottom - one[which] / most * 120)
-            for shift, one in zip(SHIFTS, found, strict=True)
+            (left + scale * shift, bottom - row[column] / maximum * 120)
+            for shift, row in zip(SHIFTS, rows, strict=True)
         ]
         figure.line(*points, look=f"{look}-line")
         for shift in range(0, 101, 20):

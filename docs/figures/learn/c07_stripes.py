@@ -22,14 +22,14 @@ def draw() -> Drawing:
     left, top, height = 60, 50, 18
     for pair in range(WIDTH // 2):
         figure.text(left + (2 * pair + 1) * CELL, 20, f"pair {pair}", "middle small")
-        for at, name in enumerate(("sin", "cos")):
-            figure.text(left + (2 * pair + at + 0.5) * CELL, 42, name, "middle small soft")
+        for index, name in enumerate(("sin", "cos")):
+            figure.text(left + (2 * pair + index + 0.5) * CELL, 42, name, "middle small soft")
     for row, line in enumerate(sinusoids(COUNT, WIDTH)):
         y = top + row * height
         figure.text(left - 10, y + 14, str(row), "end small")
-        for at, value in enumerate(line):
+        for index, value in enumerate(line):
             figure.rectangle(
-                left + at * CELL, y, CELL, height, "accent" if value > 0 else "second", 0.85 * abs(value)
+                left + index * CELL, y, CELL, height, "accent" if value > 0 else "second", 0.85 * abs(value)
             )
     figure.text(30, 432, "position i: one row each", "small soft")
     for x, look, name in ((570, "accent", "positive"), (570, "second", "negative")):

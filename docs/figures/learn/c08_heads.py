@@ -34,16 +34,16 @@ def draw() -> Drawing:
         figure.rectangle(90, top, 112, 36)
         figure.text(146, top + 23, f"({query})", "middle")
         figure.line((208, top + 18), (248, top + 18), arrow=True)
-        for at, (word, weight) in enumerate(zip(WORDS, weights, strict=True)):
-            x = 254 + 80 * at
+        for index, (word, weight) in enumerate(zip(WORDS, weights, strict=True)):
+            x = 254 + 80 * index
             figure.rectangle(x, top, 70, 36, "grid")
             figure.rectangle(x, top, 70 * weight, 36, look, 0.5)
             figure.text(x + 35, top + 23, f"{weight:.3f}", "middle")
             figure.text(x + 35, top + 50, word, "middle small soft")
         figure.line((490, top + 18), (530, top + 18), arrow=True)
-        shown = ", ".join(f"{x:.3f}" for x in context)
+        label = ", ".join(f"{x:.3f}" for x in context)
         figure.rectangle(536, top, 214, 36)
-        figure.text(643, top + 23, f"({shown})", "middle")
+        figure.text(643, top + 23, f"({label})", "middle")
     joined = ", ".join(f"{x:.3f}" for _, part in parts[:2] for x in attend(part)[1])
     figure.text(750, 182, f"side by side: ({joined})", "end bold")
     figure.line((8, 202), (750, 202), look="grid")

@@ -19,18 +19,18 @@ PAIRS = [
 def mean(translator: Translator) -> float:
     """Return the mean log-probability of a target token."""
     scores = translator.score(PAIRS)
-    return sum(one.log_prob for one in scores) / sum(len(one.token_scores) for one in scores)
+    return sum(score.log_prob for score in scores) / sum(len(score.token_scores) for score in scores)
 
 
 def draw() -> Drawing:
     """Draw a row for each layer: its four heads, their sum, and the loss without all four."""
     translator = uwaga.load()
-    whole = mean(translator)
+    full = mean(translator)
     rows, names = [], []
     for kind in ("encoder", "decoder", "cross"):
         for layer, lost in enumerate(head_importance(translator, PAIRS, kind).tolist(), start=1):
             silent = intervene(translator, Heads(kind, layer, weights="silent"))
-            rows.append([*lost, sum(lost), whole - mean(silent)])
+            rows.append([*lost, sum(lost), full - mean(silent)])
             names.append(f"{kind} {layer}")
     # a number that rounds to zero has no sign
     rows = [[round(value, 2) + 0.0 for value in row] for row in rows]

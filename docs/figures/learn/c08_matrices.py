@@ -25,16 +25,16 @@ def matrix(figure: Drawing, x: float, y: float, table: np.ndarray) -> None:
 
 def draw() -> Drawing:
     """Draw the encoder's matrices on the left, the decoder's and the cross-attention's on the right."""
-    found = uwaga.load().translate("A dog chases a cat.", attention="all").attentions
-    assert found is not None
+    attentions = uwaga.load().translate("A dog chases a cat.", attention="all").attentions
+    assert attentions is not None
     title = "The 32 attention matrices of the bundled model for the sentence A dog chases a cat"
     figure = Drawing(720, 430, title, model=True)
     for kind, left, top in (("encoder", 20, 56), ("decoder", 380, 56), ("cross", 380, 262)):
-        every: np.ndarray = getattr(found, kind)  # (layers, heads, queries, keys)
+        matrices: np.ndarray = getattr(attentions, kind)  # (layers, heads, queries, keys)
         figure.text(
             left, top - 32, "cross-attention" if kind == "cross" else f"{kind}, self-attention", "bold"
         )
-        for layer, heads in enumerate(every):
+        for layer, heads in enumerate(matrices):
             y = top + 88 * layer
             figure.text(left + 8, y + 36, f"{layer + 1}", "end small soft")
             for head, table in enumerate(heads):

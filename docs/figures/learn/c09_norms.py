@@ -44,13 +44,13 @@ def draw() -> Drawing:
         inner = layer_norm(X) if norm == "pre" else X
         branch = feed_forward(inner)
         total = X + branch
-        beside = left + 76
+        right_edge = left + 76
         if norm == "pre":
             figure.text(left + 160, ground - 28, vector(inner), "small")
-            figure.text(beside, ground - UNIT + 4, vector(branch), "small accent")
+            figure.text(right_edge, ground - UNIT + 4, vector(branch), "small accent")
             figure.text(left + 14, ground - UNIT - 14, vector(total), "bold")
         else:
-            figure.text(beside + 60, ground - UNIT + 26, vector(branch), "small accent")
+            figure.text(right_edge + 60, ground - UNIT + 26, vector(branch), "small accent")
             figure.text(left + 14, ground - UNIT - 26, vector(layer_norm(total)), "bold")
             figure.text(left + 40, ground - UNIT + 12, vector(total), "small")
     return figure

@@ -9,7 +9,7 @@ from uwaga.inspection import look_inside
 
 def draw() -> Drawing:
     """Draw two bars for each sublayer, the encoder's first."""
-    seen = look_inside(uwaga.load(), "I want to buy a car.")
+    insight = look_inside(uwaga.load(), "I want to buy a car.")
     figure = Drawing(
         700,
         570,
@@ -25,18 +25,18 @@ def draw() -> Drawing:
         ("encoder", 4, ("encoder.{}.attention", "encoder.{}.feed_forward")),
         ("decoder", 2, ("decoder.{}.attention", "cross.{}.attention", "decoder.{}.feed_forward")),
     ):
-        x = seen.arrays[f"{stack}.embedding"]
+        x = insight.arrays[f"{stack}.embedding"]
         for layer in range(1, layers + 1):
             for kind in kinds:
                 name = kind.format(layer)
-                after = seen.arrays[name]
+                after = insight.arrays[name]
                 sizes = [float(np.sqrt(np.square(part).mean())) for part in (x, after - x)]
                 figure.text(164, y + 20, name, "end small code")
-                for at, (size, look, alpha) in enumerate(
+                for index, (size, look, alpha) in enumerate(
                     zip(sizes, ("second", "accent"), (0.45, 0.75), strict=True)
                 ):
-                    figure.rectangle(176, y + 2 + 15 * at, 34 * size, 14, look, alpha)
-                    figure.text(182 + 34 * size, y + 13 + 15 * at, f"{size:.1f}", "soft small")
+                    figure.rectangle(176, y + 2 + 15 * index, 34 * size, 14, look, alpha)
+                    figure.text(182 + 34 * size, y + 13 + 15 * index, f"{size:.1f}", "soft small")
                 x = after
                 y += 36
         y += 10

@@ -50,8 +50,8 @@ class Stacks:
 
     def box(self, x: float, y: float, label: str, name: str, wide: float = WIDE, high: float = HIGH) -> None:
         """Draw a box around a point."""
-        of = f' data-array="{ARRAYS[name]}"' if name in ARRAYS else ""
-        self.figure.parts.append(f'<g{of} opacity="{0.25 if name in self.gone else 1}">')
+        attribute = f' data-array="{ARRAYS[name]}"' if name in ARRAYS else ""
+        self.figure.parts.append(f'<g{attribute} opacity="{0.25 if name in self.gone else 1}">')
         self.figure.rectangle(x - wide / 2, y - high / 2, wide, high)
         if name in self.lit:
             self.figure.rectangle(x - wide / 2, y - high / 2, wide, high, "accent", 0.35)
@@ -68,21 +68,21 @@ class Stacks:
 
     def sublayer(self, x: float, y: float, label: str, name: str, side: int) -> None:
         """Draw a sublayer beside the stream at ``x``, from ``y`` upwards; ``side`` 1 is right, -1 left."""
-        figure, at = self.figure, x + side * REACH
+        figure, column_x = self.figure, x + side * REACH
         foot, top = y - 8, y - UNIT + 14
         self.figure.parts.append(f'<g opacity="{0.25 if name in self.gone else 1}">')
-        middle = y - 72 if self.norm == "pre" else y - 50
+        centre = y - 72 if self.norm == "pre" else y - 50
         if self.norm == "pre":
-            figure.line((x, foot), (at, foot), (at, y - 20), arrow=True)
-            figure.line((at, y - 44), (at, middle + HIGH / 2), arrow=True)
+            figure.line((x, foot), (column_x, foot), (column_x, y - 20), arrow=True)
+            figure.line((column_x, y - 44), (column_x, centre + HIGH / 2), arrow=True)
         else:
             top = y - UNIT + 34
-            figure.line((x, foot), (at, foot), (at, middle + HIGH / 2), arrow=True)
-        figure.line((at, middle - HIGH / 2), (at, top), (x + side * 10, top), arrow=True)
+            figure.line((x, foot), (column_x, foot), (column_x, centre + HIGH / 2), arrow=True)
+        figure.line((column_x, centre - HIGH / 2), (column_x, top), (x + side * 10, top), arrow=True)
         self.figure.parts.append("</g>")
         if self.norm == "pre":
-            self.box(at, y - 32, "norm", name, 64, 24)
-        self.box(at, middle, label, name)
+            self.box(column_x, y - 32, "norm", name, 64, 24)
+        self.box(column_x, centre, label, name)
         self.plus(x, top, name)
         if self.norm == "post":
             self.box(x, top - 26, "norm", name, 64, 24)
@@ -110,24 +110,24 @@ def transformer(
     stacks = Stacks(figure, norm, lit, gone)
     left, right, ground = 76, 624, top + 560
     ends = {}
-    for x, side, source, many in ((left, 1, True, layers[0]), (right, -1, False, layers[1])):
+    for x, side, source, layer_count in ((left, 1, True, layers[0]), (right, -1, False, layers[1])):
         word = "source" if source else "target"
         first, count = ("encoder", 2) if source else ("decoder", 3)
-        roof, at, reading = ground - count * UNIT, x + side * REACH, "" if source else " end"
+        roof, column_x, reading = ground - count * UNIT, x + side * REACH, "" if source else " end"
         ends[source] = roof - 20 if source else top + 48
         figure.parts.append(f'<g opacity="{0.25 if f"{word} embedding" in gone else 1}">')
         pane = x - 46 if source else x - REACH - WIDE / 2 - 16
         figure.rectangle(pane, roof - 4, REACH + WIDE / 2 + 62, ground - roof + 4, "grid")
         figure.line((x, ground + 110), (x, ends[source]), arrow=True)
-        figure.line((at - side * 76, ground + 42), (x + side * 10, ground + 42), arrow=True)
-        figure.text(at, roof - 14, f"{first} block {many}", "middle")
+        figure.line((column_x - side * 76, ground + 42), (x + side * 10, ground + 42), arrow=True)
+        figure.text(column_x, roof - 14, f"{first} block {layer_count}", "middle")
         figure.text(x + side * 12, ground + 19, "residual stream", "soft small" + reading)
         figure.text(x + side * 42, ground + 93, "embedding, times √d", "soft small" + reading)
         figure.text(x, ground + 126, "source pieces" if source else "target so far", "middle")
         figure.parts.append("</g>")
         stacks.box(x, ground + 88, "E", f"{word} embedding", 64, 28)
         stacks.plus(x, ground + 42, f"{word} positions")
-        stacks.box(at, ground + 42, "positions", f"{word} positions")
+        stacks.box(column_x, ground + 42, "positions", f"{word} positions")
         stacks.sublayer(x, ground, "self-attention", f"{first} self-attention", side)
         if not source:
             stacks.sublayer(x, ground - UNIT, "cross-attention", "cross-attention", side)

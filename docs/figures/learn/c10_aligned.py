@@ -18,17 +18,21 @@ def pieces_and_probabilities() -> tuple[list[str], list[str], list[float]]:
     source, target = translator.source, translator.target
     read = source.add_special_tokens(source.encode("I want to buy a car."))
     out = target.add_special_tokens(target.encode("Ich möchte ein Auto kaufen."))
-    fed = [model.symbols.start, *out[:-1]]
+    inputs = [model.symbols.start, *out[:-1]]
     with torch.inference_mode():
-        log_probs = model(torch.tensor([read]), torch.tensor([fed]))[0]
-    names = [[piece.replace("▁", "") for piece in target.pieces(ids)] for ids in (fed, out)]
-    return names[0], names[1], np.exp([float(log_probs[at, one]) for at, one in enumerate(out)]).tolist()
+        log_probs = model(torch.tensor([read]), torch.tensor([inputs]))[0]
+    names = [[piece.replace("▁", "") for piece in target.pieces(ids)] for ids in (inputs, out)]
+    return (
+        names[0],
+        names[1],
+        np.exp([float(log_probs[position, token]) for position, token in enumerate(out)]).tolist(),
+    )
 
 
 def draw() -> Drawing:
     """Draw the mask as a table: a row for each position, a column for each input that it may read."""
-    fed, out, probabilities = pieces_and_probabilities()
-    count, left, top = len(fed), 96, 74
+    inputs, out, probabilities = pieces_and_probabilities()
+    count, left, top = len(inputs), 96, 74
     right = left + CELL * count
     figure = Drawing(
         680,
@@ -40,19 +44,19 @@ def draw() -> Drawing:
     figure.text(left - 12, 58, "input", "end soft")
     figure.text(right + 50, 58, "to predict", "soft")
     figure.text(right + 152, 58, "p", "soft")
-    for at, (name, wanted, probability) in enumerate(zip(fed, out, probabilities, strict=True)):
-        figure.text(left + (at + 0.5) * CELL, 58, name, "middle small")
-        y = top + 34 * at
+    for index, (name, expected, probability) in enumerate(zip(inputs, out, probabilities, strict=True)):
+        figure.text(left + (index + 0.5) * CELL, 58, name, "middle small")
+        y = top + 34 * index
         figure.text(left - 12, y + 22, name, "end")
         for column in range(count):
             x = left + column * CELL
             figure.rectangle(x, y, CELL, 34, "grid")
-            if column <= at:
+            if column <= index:
                 figure.rectangle(x, y, CELL, 34, "accent", 0.5)
             else:
                 figure.text(x + CELL / 2, y + 22, "−∞", "middle small soft")
         figure.line((right + 8, y + 17), (right + 42, y + 17), arrow=True)
-        figure.text(right + 50, y + 22, wanted, "bold")
+        figure.text(right + 50, y + 22, expected, "bold")
         figure.text(right + 140, y + 22, f"{probability:.2f}")
     bottom = top + 34 * count + 24
     figure.text(

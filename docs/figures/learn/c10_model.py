@@ -8,12 +8,12 @@ from uwaga.inspection import look_inside
 
 def draw() -> Drawing:
     """Draw the weights (query, key) of the decoder's first layer."""
-    seen = look_inside(uwaga.load(), "I want to buy a car.", names=["decoder.1.weights"])
-    weights = seen.arrays["decoder.1.weights"].mean(axis=0)
-    fed = [piece.replace("▁", "") for piece in seen.fed]
+    insight = look_inside(uwaga.load(), "I want to buy a car.", names=["decoder.1.weights"])
+    weights = insight.arrays["decoder.1.weights"].mean(axis=0)
+    inputs = [piece.replace("▁", "") for piece in insight.fed]
     title = "Self-attention in the bundled decoder's first layer: no piece gives weight to a later piece"
-    figure = Drawing(120 + 58 * len(fed), 56 + 30 * len(fed), title, model=True)
-    figure.table(100, 40, weights.tolist(), fed, fed, cell=58)
+    figure = Drawing(120 + 58 * len(inputs), 56 + 30 * len(inputs), title, model=True)
+    figure.table(100, 40, weights.tolist(), inputs, inputs, cell=58)
     return figure
 
 

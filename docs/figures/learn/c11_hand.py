@@ -6,7 +6,7 @@ from drawing import Drawing
 KEYS = np.array([[0.0, 2, 0, 0], [2, 0, 0, 0], [0, 0, 2, 0]])
 VALUES = np.array([[0.0, 4, 0], [4, 0, 0], [0, 0, 4]])
 QUERIES = np.array([[2.0, 1, 0, 0], [0, 3, 1, 0], [0, 0, 3, 0]])
-SOURCE, WORDS, FED = ["black", "cat", "</s>"], ["chat", "noir", "</s>"], ["<s>", "chat", "noir"]
+SOURCE, WORDS, INPUTS = ["black", "cat", "</s>"], ["chat", "noir", "</s>"], ["<s>", "chat", "noir"]
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:
@@ -25,14 +25,14 @@ def draw() -> Drawing:
     for step, (row, chance) in enumerate(zip(weights, chances, strict=True)):
         y = 66 + 96 * step
         figure.rectangle(18, y, 80, 32)
-        figure.text(58, y + 21, FED[step], "middle")
+        figure.text(58, y + 21, INPUTS[step], "middle")
         figure.line((98, y + 16), (136, y + 16), arrow=True)
         for x, names, numbers in ((138, SOURCE, row), (402, WORDS, chance)):
-            for at, (name, number) in enumerate(zip(names, numbers, strict=True)):
-                figure.text(x + 64 * at + 32, y - 8, name, "middle small")
-                figure.rectangle(x + 64 * at, y, 64, 32, "grid")
-                figure.rectangle(x + 64 * at, y, 64, 32, "accent", 0.7 * number)
-                figure.text(x + 64 * at + 32, y + 21, f"{number:.3f}", "middle small")
+            for index, (name, number) in enumerate(zip(names, numbers, strict=True)):
+                figure.text(x + 64 * index + 32, y - 8, name, "middle small")
+                figure.rectangle(x + 64 * index, y, 64, 32, "grid")
+                figure.rectangle(x + 64 * index, y, 64, 32, "accent", 0.7 * number)
+                figure.text(x + 64 * index + 32, y + 21, f"{number:.3f}", "middle small")
         figure.line((330, y + 16), (400, y + 16), arrow=True)
         figure.text(364, y + 8, "times V", "middle small soft")
         figure.text(364, y + 34, "softmax", "middle small soft")

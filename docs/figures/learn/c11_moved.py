@@ -13,18 +13,18 @@ def draw() -> Drawing:
     """Draw the distance over the length of the vector, for each piece and three places in the encoder."""
     translator = uwaga.load()
     target = "Ich möchte ein Auto kaufen."
-    one, other = (
+    original, changed = (
         look_inside(translator, f"I want to buy a {word}.", target, names=NAMES) for word in ("car", "house")
     )
-    moved = [
-        np.linalg.norm(one.arrays[name] - other.arrays[name], axis=1)
-        / np.linalg.norm(one.arrays[name], axis=1)
+    differences = [
+        np.linalg.norm(original.arrays[name] - changed.arrays[name], axis=1)
+        / np.linalg.norm(original.arrays[name], axis=1)
         for name in NAMES
     ]  # (places, source)
-    pieces = [piece.replace("▁", "") for piece in one.source]
+    pieces = [piece.replace("▁", "") for piece in original.source]
     title = "How far each encoding moves, in parts of its length, when car is replaced by house in the source"
     figure = Drawing(130 + 64 * len(pieces), 140, title, model=True)
-    rows = [row.tolist() for row in moved]
+    rows = [row.tolist() for row in differences]
     figure.table(
         120,
         36,

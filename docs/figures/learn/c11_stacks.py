@@ -12,10 +12,10 @@ LEFT, RIGHT, WIDE = 30, 440, 240
 def _encoder(figure: Drawing) -> None:
     figure.rectangle(LEFT - 2, 82, WIDE + 4, 42, "grid")
     figure.text(150, 74, "encodings H", "middle small soft")
-    for at, name in enumerate(SOURCE):
-        figure.text(LEFT + 60 * at + 30, 420, name, "middle")
-        figure.rectangle(LEFT + 60 * at + 4, 88, 52, 30)
-        figure.text(LEFT + 60 * at + 30, 108, f"h{'₁₂₃₄'[at]}", "middle")
+    for index, name in enumerate(SOURCE):
+        figure.text(LEFT + 60 * index + 30, 420, name, "middle")
+        figure.rectangle(LEFT + 60 * index + 4, 88, 52, 30)
+        figure.text(LEFT + 60 * index + 30, 108, f"h{'₁₂₃₄'[index]}", "middle")
     for y, name in ((364, "embedding and position"), (310, "block 1"), (258, "block 2"), (206, "block 3")):
         figure.rectangle(LEFT, y, WIDE, 30)
         figure.text(150, y + 20, name, "middle")
@@ -64,9 +64,9 @@ def _decoder(figure: Drawing) -> None:
     figure.rectangle(RIGHT, 88, WIDE, 30, "accent", 0.3)
     figure.text(centre, 108, "softmax over 6,500 pieces", "middle")
     figure.line((centre, 88), (centre, 74), arrow=True)
-    found = uwaga.load().translate("Thank you.", beam=1)
-    assert found.tokens == ("▁Danke", ".")
-    figure.text(centre, 66, f"the full stop, p = {np.exp(found.token_scores[1]):.2f}", "middle bold")
+    translation = uwaga.load().translate("Thank you.", beam=1)
+    assert translation.tokens == ("▁Danke", ".")
+    figure.text(centre, 66, f"the full stop, p = {np.exp(translation.token_scores[1]):.2f}", "middle bold")
     figure.text(centre, 24, "decoder", "middle bold")
     figure.text(centre, 44, "once for each step", "middle small soft")
 

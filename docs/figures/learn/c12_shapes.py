@@ -13,7 +13,7 @@ def tempered(temperature: float) -> np.ndarray:
     return powers / powers.sum()
 
 
-def kept(count: int) -> np.ndarray:
+def truncated(count: int) -> np.ndarray:
     """Return the distribution over the ``count`` most probable words."""
     cut = np.where(np.arange(len(P)) < count, P, 0.0)
     return cut / cut.sum()
@@ -26,8 +26,8 @@ def draw() -> Drawing:
         ("as it is", P),
         ("temperature 0.5", tempered(0.5)),
         ("temperature 2", tempered(2.0)),
-        ("top-k 2", kept(2)),
-        ("top-p 0.8", kept(nucleus)),
+        ("top-k 2", truncated(2)),
+        ("top-p 0.8", truncated(nucleus)),
     ]
     figure = Drawing(
         740,
@@ -36,8 +36,8 @@ def draw() -> Drawing:
     )
     for row, word in enumerate(WORDS):
         figure.text(74, 62 + 32 * row, word, "end small")
-    for at, (name, values) in enumerate(panels):
-        left = 84 + 132 * at
+    for index, (name, values) in enumerate(panels):
+        left = 84 + 132 * index
         figure.text(left, 28, name, "small bold")
         for row, value in enumerate(values):
             top = 44 + 32 * row

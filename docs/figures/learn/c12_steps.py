@@ -22,15 +22,15 @@ def draw() -> Drawing:
         "Five candidates of the bundled model at each step of a translation, the most probable first",
         model=True,
     )
-    for at, token in enumerate(target):
+    for step_index, token in enumerate(target):
         step = decoder.step(np.array([before]), state, Choice(count=COUNT))
-        left = 16 + 100 * at
-        figure.text(left, 24, f"step {at + 1}", "small soft")
-        for row, (one, log_prob) in enumerate(zip(step.tokens[0], step.log_probs[0], strict=True)):
+        left = 16 + 100 * step_index
+        figure.text(left, 24, f"step {step_index + 1}", "small soft")
+        for row, (token_id, log_prob) in enumerate(zip(step.tokens[0], step.log_probs[0], strict=True)):
             top, p = 36 + 36 * row, float(np.exp(log_prob))
             figure.rectangle(left, top, 92, 30, "grid")
-            figure.rectangle(left, top, max(92 * p, 1), 30, "accent" if one == token else "second", 0.4)
-            name = model.target.pieces([int(one)])[0].replace("▁", "") or "▁"
+            figure.rectangle(left, top, max(92 * p, 1), 30, "accent" if token_id == token else "second", 0.4)
+            name = model.target.pieces([int(token_id)])[0].replace("▁", "") or "▁"
             figure.text(left + 5, top + 20, name, "small")
             figure.text(left + 88, top + 20, f"{p:.2f}", "end small")
         state, before = step.state, token

@@ -34,27 +34,27 @@ def draw() -> Drawing:
         figure.text(218, y + 5, f"{word}  {p:.2f}", "middle bold")
         roots[word] = (p, y)
     for first, word, p, y in SECOND:
-        before, above = roots[first]
+        before, offset = roots[first]
         path = (first, word)
         look = "second-line" if path == BEST else "accent-line" if path == GREEDY else "line"
-        figure.line((276, above), (358, y), look=look, arrow=True)
-        figure.text(340, above + (y - above) * 0.78 + (20 if y > above else -8), f"{p:.2f}", "end small")
+        figure.line((276, offset), (358, y), look=look, arrow=True)
+        figure.text(340, offset + (y - offset) * 0.78 + (20 if y > offset else -8), f"{p:.2f}", "end small")
         total = before * p
-        kept = path in (BEST, GREEDY)
+        survives = path in (BEST, GREEDY)
         colour = "second" if path == BEST else "accent" if path == GREEDY else "box"
         figure.rectangle(360, y - 18, 120, 36)
-        if kept:
+        if survives:
             figure.rectangle(360, y - 18, 120, 36, colour, 0.3)
-        figure.text(420, y + 5, f"{word}  {total:.2f}", "middle bold" if kept else "middle")
+        figure.text(420, y + 5, f"{word}  {total:.2f}", "middle bold" if survives else "middle")
         if word == "</s>":
             figure.text(492, y + 5, "ended", "small soft")
             continue
         figure.line((480, y), (558, y), look=look, arrow=True)
         figure.text(519, y - 8, "1.00", "middle small")
         figure.rectangle(560, y - 18, 120, 36)
-        if kept:
+        if survives:
             figure.rectangle(560, y - 18, 120, 36, colour, 0.3)
-        figure.text(620, y + 5, f"</s>  {total:.2f}", "middle bold" if kept else "middle")
+        figure.text(620, y + 5, f"</s>  {total:.2f}", "middle bold" if survives else "middle")
     figure.text(10, 360, "blue: greedy search", "small accent")
     figure.text(160, 360, "orange: the most probable sentence", "small second")
     figure.text(410, 360, "coloured boxes: kept by a beam of 2", "small soft")

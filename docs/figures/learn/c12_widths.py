@@ -24,16 +24,16 @@ def draw() -> Drawing:
         "Words of six translations by width of the beam: level with a division by length, falling without",
         model=True,
     )
-    left, right, top, bottom, most = 60, 480, 30, 240, 100
+    left, right, top, bottom, maximum = 60, 480, 30, 240, 100
 
-    def place(at: int, words: int) -> tuple[float, float]:
-        return left + (right - left) * at / (len(WIDTHS) - 1), bottom - (bottom - top) * words / most
+    def point(index: int, words: int) -> tuple[float, float]:
+        return left + (right - left) * index / (len(WIDTHS) - 1), bottom - (bottom - top) * words / maximum
 
-    for words in range(0, most + 1, 20):
-        figure.line(place(0, words), place(len(WIDTHS) - 1, words), look="grid")
-        figure.text(left - 10, place(0, words)[1] + 4, str(words), "end small soft")
+    for words in range(0, maximum + 1, 20):
+        figure.line(point(0, words), point(len(WIDTHS) - 1, words), look="grid")
+        figure.text(left - 10, point(0, words)[1] + 4, str(words), "end small soft")
     for at, width in enumerate(WIDTHS):
-        figure.text(place(at, 0)[0], bottom + 22, str(width), "middle small")
+        figure.text(point(at, 0)[0], bottom + 22, str(width), "middle small")
     figure.text((left + right) / 2, bottom + 46, "width of the beam", "middle small soft")
     figure.text(12, 16, "words of six translations", "small soft")
     for formula, name, look in (
@@ -42,9 +42,9 @@ def draw() -> Drawing:
     ):
         points = []
         for at, width in enumerate(WIDTHS):
-            made = translator.translate(TEXTS, beam=width, length_formula=formula)
-            words = sum(len(one.text.split()) for one in made)
-            points.append(place(at, words))
+            translations = translator.translate(TEXTS, beam=width, length_formula=formula)
+            words = sum(len(translation.text.split()) for translation in translations)
+            points.append(point(at, words))
             if width == WIDTHS[-1] or (width == 1 and formula == "average"):
                 figure.text(points[-1][0], points[-1][1] - 10, str(words), "middle small")
         figure.line(*points, look=f"{look}-line")

@@ -3,7 +3,7 @@
 import math
 
 from drawing import Drawing
-from recorded import whole
+from recorded import read_recording
 
 NAMES = {"cho": "Cho", "bahdanau": "Bahdanau", "luong": "Luong", "transformer": "Transformer"}
 LOOKS = {
@@ -23,12 +23,12 @@ def across(update: float, left: float) -> float:
 
 
 def panel(
-    figure: Drawing, left: float, title: str, ticks: tuple[float, ...], most: float, percent: bool
+    figure: Drawing, left: float, title: str, ticks: tuple[float, ...], maximum: float, percent: bool
 ) -> None:
     """Draw the axes of a panel."""
     figure.text(left, TOP - 18, title, "small bold")
     for tick in ticks:
-        y = TOP + HEIGHT * (1 - tick / most)
+        y = TOP + HEIGHT * (1 - tick / maximum)
         figure.line((left, y), (left + WIDTH, y), look="grid")
         figure.text(left - 8, y + 4, f"{tick:.0%}" if percent else f"{tick:g}", "end small soft")
     for update in (50, 150, 500, 1500, 4000):
@@ -45,7 +45,7 @@ def curve(figure: Drawing, name: str, points: list[tuple[float, float]]) -> None
 
 def draw() -> Drawing:
     """Draw both panels with a legend below."""
-    found = whole()
+    recorded_runs = read_recording()
     figure = Drawing(
         680,
         350,
@@ -55,26 +55,29 @@ def draw() -> Drawing:
     other = LEFT + WIDTH + 90
     panel(figure, LEFT, "loss in nats per piece", (0, 2, 4, 8), 9, percent=False)
     panel(figure, other, "pieces that look at the right word", (0, 0.25, 0.5, 0.75, 1), 1, percent=True)
-    y = TOP + HEIGHT * (1 - found["without"]["alone"] / 9)
+    y = TOP + HEIGHT * (1 - recorded_runs["without"]["alone"] / 9)
     figure.line((LEFT, y), (LEFT + WIDTH, y), look="grid")
     figure.text(LEFT + WIDTH, y - 5, "frequencies alone", "end small soft")
-    for number, (name, run) in enumerate(found["runs"].items()):
-        at = [place for place, update in enumerate(run["updates"]) if update >= FIRST]
-        x = [across(run["updates"][place], LEFT) for place in at]
+    for number, (name, run) in enumerate(recorded_runs["runs"].items()):
+        indexes = [index for index, update in enumerate(run["updates"]) if update >= FIRST]
+        x = [across(run["updates"][index], LEFT) for index in indexes]
         curve(
             figure,
             name,
-            [(one, TOP + HEIGHT * (1 - run["loss"][place] / 9)) for one, place in zip(x, at, strict=True)],
+            [
+                (x_value, TOP + HEIGHT * (1 - run["loss"][index] / 9))
+                for x_value, index in zip(x, indexes, strict=True)
+            ],
         )
         view = run["views"].get("mean") or run["views"].get("head")
         if view:
-            shares = [view["linked"][place] for place in at]
+            shares = [view["linked"][index] for index in indexes]
             curve(
                 figure,
                 name,
                 [
-                    (one - LEFT + other, TOP + HEIGHT * (1 - share))
-                    for one, share in zip(x, shares, strict=True)
+                    (x_value - LEFT + other, TOP + HEIGHT * (1 - share))
+                    for x_value, share in zip(x, shares, strict=True)
                 ],
             )
         legend = LEFT + 150 * number

@@ -22,10 +22,10 @@ def draw() -> Drawing:
     for number, update in enumerate(UPDATES):
         left, top = 85 + ACROSS * (number % 3), 65 + DOWN * (number // 3)
         figure.text(left + CELL * len(source) / 2, top - 48, f"{update:,}", "middle small bold")
-        for at, name in enumerate(source):
-            x = left + CELL * (at + 0.7)
-            where = f'x="{x:g}" y="{top - 5}" transform="rotate(-60 {x:g} {top - 5})"'
-            figure.parts.append(f'<text {where} class="small">{html.escape(name)}</text>')
+        for index, name in enumerate(source):
+            x = left + CELL * (index + 0.7)
+            attributes = f'x="{x:g}" y="{top - 5}" transform="rotate(-60 {x:g} {top - 5})"'
+            figure.parts.append(f'<text {attributes} class="small">{html.escape(name)}</text>')
         for row, line in enumerate(matrices(run("transformer"), "mean", 0)[update]):
             y = top + CELL * row
             if number % 3 == 0:

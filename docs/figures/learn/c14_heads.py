@@ -18,10 +18,10 @@ First the alignment error rate on the hundred pairs of benchmarks/alignments, at
 ``uwaga align --choose --gold``; then the loss without the head, ``head_importance`` of all 1,000 pairs.
 """
 LEFT, RIGHT, TOP, BOTTOM = 70, 640, 40, 250
-BESIDE = {"2.3": (-8, 14, "end"), "2.2": (8, 12, ""), "2.4": (8, -4, "")}
+LABEL_OFFSETS = {"2.3": (-8, 14, "end"), "2.2": (8, 12, ""), "2.4": (8, -4, "")}
 
 
-def place(error: float, loss: float) -> tuple[float, float]:
+def point(error: float, loss: float) -> tuple[float, float]:
     """Return where a point of the plane is in the figure."""
     return LEFT + (RIGHT - LEFT) * error / 0.7, BOTTOM - (BOTTOM - TOP) * loss / 0.35
 
@@ -31,21 +31,21 @@ def draw() -> Drawing:
     title = "Loss without a head over its alignment error, for eight heads of cross-attention of the model"
     figure = Drawing(680, 310, title, model=True)
     for tick in range(4):
-        figure.line(place(0, tick / 10), place(0.7, tick / 10), look="grid")
-        figure.text(LEFT - 10, place(0, tick / 10)[1] + 4, f"{tick / 10:.1f}", "end small soft")
+        figure.line(point(0, tick / 10), point(0.7, tick / 10), look="grid")
+        figure.text(LEFT - 10, point(0, tick / 10)[1] + 4, f"{tick / 10:.1f}", "end small soft")
     for tick in range(0, 8):
-        figure.text(place(tick / 10, 0)[0], BOTTOM + 20, f"{tick / 10:.1f}", "middle small soft")
+        figure.text(point(tick / 10, 0)[0], BOTTOM + 20, f"{tick / 10:.1f}", "middle small soft")
     figure.text(12, 18, "loss without the head, nats per target token", "small soft")
     figure.text((LEFT + RIGHT) / 2, BOTTOM + 44, "alignment error rate of the head", "middle small soft")
     for name, measured in MEASURED.items():
-        x, y = place(*measured)
+        x, y = point(*measured)
         look = "accent" if name.startswith("1") else "second"
         figure.rectangle(x - 4, y - 4, 8, 8, look)
-        right, down, end = BESIDE.get(name, (8, -4, ""))
+        right, down, end = LABEL_OFFSETS.get(name, (8, -4, ""))
         figure.text(x + right, y + down, name, f"small {end}".strip())
-    for at, (name, look) in enumerate((("layer 1", "accent"), ("layer 2", "second"))):
-        figure.rectangle(520, 84 + 22 * at, 8, 8, look)
-        figure.text(536, 93 + 22 * at, name, "small")
+    for index, (name, look) in enumerate((("layer 1", "accent"), ("layer 2", "second"))):
+        figure.rectangle(520, 84 + 22 * index, 8, 8, look)
+        figure.text(536, 93 + 22 * index, name, "small")
     return figure
 
 

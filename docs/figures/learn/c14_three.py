@@ -31,28 +31,28 @@ def words_of(text: str) -> list[str]:
 def deleted(translator: Translator, text: str, target: str) -> Matrix:
     """Return (target, source word) the nats that each target token loses without a word of the source."""
     words = words_of(text)
-    whole = np.array(translator.score([(text, target)])[0].token_scores)
+    full_scores = np.array(translator.score([(text, target)])[0].token_scores)
     lost = []
-    for at in range(len(words)):
-        rest = " ".join(words[:at] + words[at + 1 :]).replace(" .", ".")
-        lost.append(whole - np.array(translator.score([(rest, target)])[0].token_scores))
+    for index in range(len(words)):
+        shortened = " ".join(words[:index] + words[index + 1 :]).replace(" .", ".")
+        lost.append(full_scores - np.array(translator.score([(shortened, target)])[0].token_scores))
     return np.array(lost).T
 
 
 def matrices(native: Translator, torch: Translator, text: str) -> tuple[list[str], list[Matrix]]:
     """Return the target tokens, and attention, deletion and integrated gradients (target, source word)."""
-    found = native.translate(text, attention=True)
-    assert found.attention is not None
-    assert found.source_tokens is not None
-    pieces = found.source_tokens
-    first = [at for at, piece in enumerate(pieces) if piece.startswith("▁") or piece == "."]
+    translation = native.translate(text, attention=True)
+    assert translation.attention is not None
+    assert translation.source_tokens is not None
+    pieces = translation.source_tokens
+    word_starts = [index for index, piece in enumerate(pieces) if piece.startswith("▁") or piece == "."]
 
     def merged(values: Matrix) -> Matrix:  # pieces of a word are added; the end symbol is left out
-        return np.add.reduceat(values[:, : len(pieces)], first, axis=1)
+        return np.add.reduceat(values[:, : len(pieces)], word_starts, axis=1)
 
-    gradients = attribute(torch, text, found.text).values
-    rows = [piece.replace("▁", "") for piece in found.tokens]
-    return rows, [merged(found.attention), deleted(native, text, found.text), merged(gradients)]
+    gradients = attribute(torch, text, translation.text).values
+    rows = [piece.replace("▁", "") for piece in translation.tokens]
+    return rows, [merged(translation.attention), deleted(native, text, translation.text), merged(gradients)]
 
 
 def agreement() -> tuple[int, int, int]:
@@ -61,30 +61,30 @@ def agreement() -> tuple[int, int, int]:
     total, attended, attributed = 0, 0, 0
     for text in TEXTS:
         rows, (attention, lost, gradients) = matrices(native, torch, text)
-        for at in range(len(rows) - 1):  # without the full stop
+        for index in range(len(rows) - 1):  # without the full stop
             total += 1
-            attended += int(attention[at].argmax() == lost[at].argmax())
-            attributed += int(gradients[at].argmax() == lost[at].argmax())
+            attended += int(attention[index].argmax() == lost[index].argmax())
+            attributed += int(gradients[index].argmax() == lost[index].argmax())
     return total, attended, attributed
 
 
 def draw() -> Drawing:
     """Draw the three matrices side by side."""
-    rows, found = matrices(uwaga.load(), Translator.load(engine="torch"), TEXT)
+    rows, matrices_found = matrices(uwaga.load(), Translator.load(engine="torch"), TEXT)
     title = f"Attention, deletion and integrated gradients of the bundled model for “{TEXT}”, side by side"
     figure = Drawing(745, 262, title, model=True)
     cell, words = 36, words_of(TEXT)
     names = ("attention", "word deleted", "integrated gradients")
     units = ("mean of the heads of layer 2", "loss in nats", "contribution in nats")
-    for at, (values, name, unit) in enumerate(zip(found, names, units, strict=True)):
-        x = 58 + at * (cell * len(words) + 16)
-        digits = 1 if at else 2
+    for index, (values, name, unit) in enumerate(zip(matrices_found, names, units, strict=True)):
+        x = 58 + index * (cell * len(words) + 16)
+        digits = 1 if index else 2
         # a number that rounds to zero has no sign
-        shown = (np.round(values[: len(rows)].astype(float), digits) + 0.0).tolist()
+        rounded = (np.round(values[: len(rows)].astype(float), digits) + 0.0).tolist()
         figure.text(x, 20, name, "bold")
         figure.text(x, 38, unit, "small soft")
-        labels = rows if at == 0 else [""] * len(rows)
-        figure.table(x, 70, shown, labels, words, cell=cell, digits=digits, largest=(1, 10, 10)[at])
+        labels = rows if index == 0 else [""] * len(rows)
+        figure.table(x, 70, rounded, labels, words, cell=cell, digits=digits, largest=(1, 10, 10)[index])
     return figure
 
 

@@ -18,10 +18,10 @@ def _mask(figure: Drawing, x: float, y: float, mask: torch.Tensor, title: str, l
     for row in range(rows):
         figure.text(x - 8, y + row * CELL + 17, str(row + 1), "end small soft")
         for column in range(columns):
-            place = (x + column * CELL, y + row * CELL, CELL, CELL)
-            figure.rectangle(*place, "grid")
+            cell = (x + column * CELL, y + row * CELL, CELL, CELL)
+            figure.rectangle(*cell, "grid")
             if mask[row, column]:
-                figure.rectangle(*place, "accent", 0.55)
+                figure.rectangle(*cell, "accent", 0.55)
 
 
 def draw() -> Drawing:
@@ -31,19 +31,19 @@ def draw() -> Drawing:
         412,
         "Masks of the family: all cells, a triangle, three tables of an encoder-decoder, and three streams",
     )
-    ones = torch.ones(4, 4, dtype=torch.bool)
+    full = torch.ones(4, 4, dtype=torch.bool)
     figure.text(20, 24, "BERT", "bold")
-    _mask(figure, 34, 78, ones, "self-attention")
+    _mask(figure, 34, 78, full, "self-attention")
     figure.text(180, 24, "GPT-2", "bold")
     _mask(figure, 194, 78, causal_mask(4, 4), "self-attention")
     figure.text(340, 24, "T5, BART: source of 4 pieces, target of 3", "bold")
-    _mask(figure, 354, 78, ones, "encoder")
+    _mask(figure, 354, 78, full, "encoder")
     _mask(figure, 496, 78, causal_mask(3, 3), "decoder")
-    _mask(figure, 612, 78, ones[:3], "cross-attention")
+    _mask(figure, 612, 78, full[:3], "cross-attention")
     figure.text(20, 222, "ProphetNet, decoder: three streams over 4 positions", "bold")
     names = ("stream 0 reads", "stream 1: next piece", "stream 2: from one piece less")
-    for at, (mask, name) in enumerate(zip(stream_mask(3, 4, 4), names, strict=True)):
-        _mask(figure, 34 + 230 * at, 276, mask, name, "own")
+    for index, (mask, name) in enumerate(zip(stream_mask(3, 4, 4), names, strict=True)):
+        _mask(figure, 34 + 230 * index, 276, mask, name, "own")
     figure.text(
         20,
         400,

@@ -23,17 +23,17 @@ def draw() -> Drawing:
     figure.text(20, 100, "c₀ = 0")
     weights = np.zeros((3, 4))
     weights[:, 0] = np.cumprod(FORGET)
-    for at, (forget, new) in enumerate(zip(FORGET, NEW, strict=True)):
-        x = 130 + 126 * at
+    for index, (forget, new) in enumerate(zip(FORGET, NEW, strict=True)):
+        x = 130 + 126 * index
         figure.line((x - 62, 95), (x - 2, 95), arrow=True)
         figure.text(x - 34, 84, f"× {forget:g}", "middle small")
         cell = forget * cell + (1 - forget) * new
-        weights[at:, at + 1] = (1 - forget) * np.cumprod([1.0, *FORGET[at + 1 :]])
+        weights[index:, index + 1] = (1 - forget) * np.cumprod([1.0, *FORGET[index + 1 :]])
         figure.rectangle(x, 78, 62, 34)
         figure.text(x + 31, 100, _number(cell), "middle bold")
         figure.line((x + 31, 164), (x + 31, 114), arrow=True)
         figure.text(x + 38, 146, f"× {1 - forget:g}", "small")
-        figure.text(x + 31, 182, f"W x{'₁₂₃'[at]} = {_number(new)}", "middle")
+        figure.text(x + 31, 182, f"W x{'₁₂₃'[index]} = {_number(new)}", "middle")
         figure.line((x + 31, 78), (x + 31, 50), arrow=True)
         figure.text(x + 31, 40, _number(max(0.0, cell)), "middle accent")
     figure.text(20, 40, "max(0, c)", "small soft")

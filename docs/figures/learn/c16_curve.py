@@ -19,7 +19,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 540, 40, 260
 LARGEST = 2.5
 
 
-def place(step: float, loss: float) -> tuple[float, float]:
+def point(step: float, loss: float) -> tuple[float, float]:
     """Return the point of an update and a loss."""
     return LEFT + (RIGHT - LEFT) * step / 200, BOTTOM - (BOTTOM - TOP) * loss / LARGEST
 
@@ -30,16 +30,16 @@ def draw() -> Drawing:
         680, 320, "Dev loss over 200 updates: it falls to 0.025 with rate 0.01 and stays near 2 with rate 0.3"
     )
     for tick in (0, 0.5, 1, 1.5, 2, 2.5):
-        _, y = place(0, tick)
+        _, y = point(0, tick)
         figure.line((LEFT, y), (RIGHT, y), look="grid")
         figure.text(LEFT - 10, y + 4, f"{tick:g}", "end small soft")
     for step in (0, 50, 100, 150, 200):
-        x, _ = place(step, 0)
+        x, _ = point(step, 0)
         figure.text(x, BOTTOM + 20, f"{step}", "middle small soft")
     figure.text((LEFT + RIGHT) / 2, BOTTOM + 46, "updates", "middle soft")
     figure.text(LEFT - 40, TOP - 16, "dev loss in nats", "small soft")
     for (rate, losses), colour in zip(LOSSES.items(), ("accent", "second"), strict=True):
-        points = [place(step, loss) for step, loss in zip(STEPS, losses, strict=True)]
+        points = [point(step, loss) for step, loss in zip(STEPS, losses, strict=True)]
         figure.line(*points, look=f"{colour}-line")
         figure.text(RIGHT + 10, points[-1][1] + 4, f"peak rate {rate}", f"small {colour}")
     return figure

@@ -91,21 +91,25 @@ class Drawing:
 
         The top left cell is at ``(x, y)``; labels are to the left and above.
         """
-        for at, name in enumerate(columns):
-            self.text(x + (at + 0.5) * cell, y - 8, name, "middle small")
+        for index, name in enumerate(columns):
+            self.text(x + (index + 0.5) * cell, y - 8, name, "middle small")
         for row, (name, line) in enumerate(zip(rows, values, strict=True)):
             top = y + row * 30
             self.text(x - 8, top + 20, name, "end small")
-            for at, value in enumerate(line):
-                self.rectangle(x + at * cell, top, cell, 30, "grid")
+            for index, value in enumerate(line):
+                self.rectangle(x + index * cell, top, cell, 30, "grid")
                 if shade and value > 0:
-                    self.rectangle(x + at * cell, top, cell, 30, "accent", min(0.75, 0.75 * value / largest))
-                self.text(x + (at + 0.5) * cell, top + 20, f"{value:.{digits}f}", "middle small")
+                    self.rectangle(
+                        x + index * cell, top, cell, 30, "accent", min(0.75, 0.75 * value / largest)
+                    )
+                self.text(x + (index + 0.5) * cell, top + 20, f"{value:.{digits}f}", "middle small")
 
     def svg(self) -> str:
         """Return the file."""
-        of = hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest() if self.model else ""
-        metadata = f"<metadata>model sha256:{of}</metadata>" if of else ""
+        checksum = (
+            hashlib.sha256((BUNDLED / "model.safetensors").read_bytes()).hexdigest() if self.model else ""
+        )
+        metadata = f"<metadata>model sha256:{checksum}</metadata>" if checksum else ""
         arrow = (
             '<defs><marker id="arrow" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" '
             'orient="auto"><path d="M0 0L10 5L0 10z" fill="context-stroke"/></marker></defs>'

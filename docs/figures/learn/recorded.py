@@ -14,31 +14,33 @@ FILE = Path(__file__).resolve().parents[2] / "learn/models/frames.json"
 
 
 @cache
-def whole() -> dict[str, Any]:
+def read_recording() -> dict[str, Any]:
     """Return the whole file."""
-    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
+    recording: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return recording
 
 
 def run(name: str) -> dict[str, Any]:
     """Return the frames of a model."""
-    found: dict[str, Any] = whole()["runs"][name]
-    return found
+    record: dict[str, Any] = read_recording()["runs"][name]
+    return record
 
 
 def sentence(number: int) -> tuple[list[str], list[str]]:
     """Return the labels of a sentence's source and target."""
-    pieces = whole()["sentences"][number]
-    shown = [[piece.removeprefix("▁") for piece in pieces[side]] for side in ("source", "target")]
-    return shown[0], shown[1]
+    pieces = read_recording()["sentences"][number]
+    pieces_by_side = [[piece.removeprefix("▁") for piece in pieces[side]] for side in ("source", "target")]
+    return pieces_by_side[0], pieces_by_side[1]
 
 
-def matrices(of: dict[str, Any], view: str, number: int) -> dict[int, np.ndarray]:
+def matrices(run_record: dict[str, Any], view: str, number: int) -> dict[int, np.ndarray]:
     """Return the weights (target, source) of a sentence by update, from 0 to 1."""
-    values = np.frombuffer(base64.b64decode(of["views"][view]["weights"]), np.uint8)
-    shapes = [(len(one["target"]), len(one["source"])) for one in whole()["sentences"]]
+    values = np.frombuffer(base64.b64decode(run_record["views"][view]["weights"]), np.uint8)
+    shapes = [
+        (len(sentence["target"]), len(sentence["source"])) for sentence in read_recording()["sentences"]
+    ]
     sizes = [rows * columns for rows, columns in shapes]
     first = sum(sizes[:number])
-    frames = values.reshape(len(of["updates"]), -1)[:, first : first + sizes[number]]
+    frames = values.reshape(len(run_record["updates"]), -1)[:, first : first + sizes[number]]
     shaped = frames.reshape(-1, *shapes[number]) / 255
-    return dict(zip(of["updates"], shaped, strict=True))
+    return dict(zip(run_record["updates"], shaped, strict=True))
