@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from uwaga.data.report import Fault
-from uwaga.errors import SHOWN, DataError, MissingExtraError, reason
+from uwaga.errors import MAX_QUOTED, DataError, MissingExtraError, reason
 from uwaga.files.lines import read_lines
 from uwaga.files.store import open_stream
 from uwaga.settings import CorpusSettings
@@ -68,8 +68,8 @@ def inner_value(row: Any, column: str) -> Any:
 
 
 def _format_names(names: list[str]) -> str:
-    listed = ", ".join(name[:SHOWN] for name in names[:SHOWN])
-    return (listed or "none") + (", ..." if len(names) > SHOWN else "")
+    listed = ", ".join(name[:MAX_QUOTED] for name in names[:MAX_QUOTED])
+    return (listed or "none") + (", ..." if len(names) > MAX_QUOTED else "")
 
 
 BATCH_ROWS = 4096  # rows
