@@ -126,19 +126,19 @@ class DynamicBatch:
                 )
 
     def _decode(self, sentences: list[PendingSentence]) -> None:
-        if not sentences or all(sentence.ticket.ended for sentence in sentences):
+        if not sentences or all(sentence.ticket.closed for sentence in sentences):
             return
         batch = _batch(self._decoder, sentences)
         batch.admit(len(sentences))
         while (
             batch.running.size
             and not self._closed
-            and not all(sentence.ticket.ended for sentence in sentences)
+            and not all(sentence.ticket.closed for sentence in sentences)
         ):
-            steps, rows, ended = self._counters
+            steps, rows, finished_sentences = self._counters
             rows += len(batch.running) * sentences[0].ticket.rules.beams
             finished = batch.step().finished
-            self._counters = steps + 1, rows, ended + len(finished)
+            self._counters = steps + 1, rows, finished_sentences + len(finished)
             for index, targets in zip(finished.tolist(), batch.finished(finished), strict=True):
                 sentences[index].ticket.add_result(sentences[index], targets)
         if self._closed:
@@ -151,7 +151,7 @@ class DynamicTicket:
 
     def __init__(self, batch: DynamicBatch, rules: BeamRules, changed: threading.Condition) -> None:
         self._batch, self._changed = batch, changed
-        self.rules, self.ended = rules, False
+        self.rules, self.closed = rules, False
         self.key = rules.key
         self._submitted = 0
         self._results: list[tuple[int, list[FinishedTarget]]] = []
@@ -175,7 +175,7 @@ class DynamicTicket:
 
     def collect(self, seconds: float) -> tuple[list[tuple[int, list[FinishedTarget]]], list[DecidedToken]]:
         with self._changed:
-            self._changed.wait_for(lambda: self._results or self._error or self.ended, seconds)
+            self._changed.wait_for(lambda: self._results or self._error or self.closed, seconds)
             results, self._results = self._results, []
             error, self._error = self._error, None
         if error is not None:
@@ -183,7 +183,7 @@ class DynamicTicket:
         return results, []
 
     def leave(self) -> None:
-        self.ended = True
+        self.closed = True
         self._batch.remove(self)
 
     def add_result(self, sentence: PendingSentence, targets: list[FinishedTarget]) -> None:
@@ -200,7 +200,7 @@ class DynamicTicket:
     def fail(self, error: Exception) -> None:
         """Fail the ticket, unless all of its sentences are finished."""
         with self._changed:
-            if not self.ended and len(self._finished) < self._submitted:
+            if not self.closed and len(self._finished) < self._submitted:
                 self._error = error
         self.leave()
 

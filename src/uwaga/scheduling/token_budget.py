@@ -36,7 +36,7 @@ class SearchLease:
         self.waiting: deque[int] = deque()  # tokens of each waiting sentence
         self.tokens = self.sentences = 0  # of the sentences that have entered
         self.total = 0  # sentences enqueued so far
-        self.queued = self.ended = False
+        self.queued = self.closed = False
 
     @property
     def long(self) -> bool:
@@ -104,7 +104,7 @@ class TokenBudget:
             sizes: source tokens times beams of each sentence.
         """
         with self._lock:
-            if lease.ended:
+            if lease.closed:
                 return
             if not lease.long and lease.total + len(sizes) > SHORT_SENTENCES:  # no longer short
                 self._short -= lease.tokens
@@ -120,7 +120,7 @@ class TokenBudget:
     def release(self, lease: SearchLease, sizes: Sequence[int]) -> None:
         """Release the tokens of finished sentences."""
         with self._lock:
-            if lease.ended:
+            if lease.closed:
                 return
             self._add(lease, -sum(sizes), -len(sizes))
         self._admit()
@@ -161,9 +161,9 @@ class TokenBudget:
                 self._lock.release()
 
     def _remove(self, lease: SearchLease) -> None:
-        if lease.ended:
+        if lease.closed:
             return
-        lease.ended = True
+        lease.closed = True
         self._add(lease, -lease.tokens, -lease.sentences)
         self._waiting -= len(lease.waiting)
         lease.waiting.clear()

@@ -139,7 +139,7 @@ class Candidates:
 
     ``beams`` is the beam that each candidate extends; ``log_probs`` the log-probability of its token;
     ``ranks`` the value by which hypotheses are ranked, -inf for no candidate; ``ended`` True if the
-    hypothesis ends; ``cut`` True if a limit ends it; ``phrase_states`` is None without phrases.
+    hypothesis ends; ``truncated`` True if a limit ends it; ``phrase_states`` is None without phrases.
     """
 
     tokens: Ids
@@ -147,7 +147,7 @@ class Candidates:
     log_probs: Scores
     ranks: Scores
     ended: Flags
-    cut: Flags
+    truncated: Flags
     phrase_states: PhraseStates | None = None
 
 
@@ -291,8 +291,10 @@ class BeamBatch:
         ends = self._decoder.symbols.end_symbols
         return [
             [
-                hypothesis(path.tokens.tolist(), path.log_probs.tolist(), path.attention, score, cut, ends)
-                for path, score, cut in nbest
+                hypothesis(
+                    path.tokens.tolist(), path.log_probs.tolist(), path.attention, score, truncated, ends
+                )
+                for path, score, truncated in nbest
             ]
             for nbest in self._finished(indices)
         ]
@@ -301,8 +303,8 @@ class BeamBatch:
         """Return the n-best list of each sentence, as :meth:`uwaga.decoder.BeamSearch.finished` does."""
         return [
             [
-                FinishedTarget(path.tokens.tolist(), path.log_probs.tolist(), score, cut)
-                for path, score, cut in nbest
+                FinishedTarget(path.tokens.tolist(), path.log_probs.tolist(), score, truncated)
+                for path, score, truncated in nbest
             ]
             for nbest in self._finished(indices)
         ]
@@ -314,9 +316,11 @@ class BeamBatch:
         paths = self._trellis.paths(
             pool.nodes[index, slot], self._starts[index], pool.depths[index, slot], self._lengths[index]
         )
-        scores, cut = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
+        scores, truncated_flags = pool.scores[index, slot].tolist(), pool.truncated[index, slot].tolist()
         nbest: list[list[tuple[Path, float, bool]]] = [[] for _ in indices]
-        for sentence, path, score, truncated in zip(row.tolist(), paths, scores, cut, strict=True):
+        for sentence, path, score, truncated in zip(
+            row.tolist(), paths, scores, truncated_flags, strict=True
+        ):
             nbest[sentence].append((path, score, truncated))
         return nbest
 
@@ -351,8 +355,8 @@ class BeamBatch:
         alive = ranks > -np.inf
         limited = (self._constraints.limits[self._indices] == steps)[:, None] & alive
         ends = self._end(tokens) & alive
-        cut = limited if self._options.force_end else limited & ~ends
-        return Candidates(tokens, order // k, log_probs, ranks, ends | limited, cut)
+        truncated = limited if self._options.force_end else limited & ~ends
+        return Candidates(tokens, order // k, log_probs, ranks, ends | limited, truncated)
 
     def _banked_candidates(self, step: Step, choice: Choice, steps: Ids) -> Candidates:
         """Return the continuations as :meth:`_candidates` does, with slots allocated by bank (M27)."""
@@ -386,14 +390,14 @@ class BeamBatch:
         selected = banks.share(phrase_states.banks, alive) | banks.share(phrase_states.banks, alive & ~ended)
         keep = np.argsort(~selected, axis=1, kind="stable")[:, : 2 * beams]  # (sentences, candidates)
         selected = gather(selected, keep)
-        cut = limited if self._options.force_end else limited & ~ends
+        truncated = limited if self._options.force_end else limited & ~ends
         return Candidates(
             gather(tokens, keep),
             gather(parent_beams, keep),
             gather(log_probs, keep),
             np.where(selected, gather(ranks, keep), -np.inf),
             gather(ended, keep) & selected,
-            gather(cut, keep) & selected,
+            gather(truncated, keep) & selected,
             phrase_states.select(keep),
         )
 
@@ -441,7 +445,7 @@ class BeamBatch:
                 scores,
                 nodes[sentences, :beams],
                 steps[sentences],
-                candidates.cut[sentences, :beams],
+                candidates.truncated[sentences, :beams],
             )
         continued = candidates.ranks > -np.inf
         if continued.all():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from uwaga.decoder import Ids, PhraseTables, Symbols
 from uwaga.errors import SettingsError
-from uwaga.settings.options import check_number, check_integer
+from uwaga.settings.options import check_integer, check_number
 
 Number = TypeVar("Number", bound=np.generic)
 MAX_TIMES = 1 << 16
@@ -94,10 +94,10 @@ class Phrases:
         """Build the automaton of a trie whose nodes are sorted by depth."""
         suffixes = [0] * len(children)  # suffix links: the longest proper suffix that is a node
         edges: list[dict[int, int]] = [{} for _ in children]
-        ended = list(ends)
+        ending = list(ends)
         for node in range(len(children)):
             if node:
-                ended[node] = ends[node] | ended[suffixes[node]]
+                ending[node] = ends[node] | ending[suffixes[node]]
                 edges[node] = {**(edges[suffixes[node]] if suffixes[node] else {}), **children[node]}
             for token, child in children[node].items():
                 suffix = suffixes[node]
@@ -106,7 +106,7 @@ class Phrases:
                 suffixes[child] = children[suffix].get(token, 0) if node else 0
         edges[0] = children[0]
         distances = _end_distances(children, ends)
-        served = [numbers.keys() | ends[node] for node, numbers in enumerate(distances)]
+        reachable = [numbers.keys() | ends[node] for node, numbers in enumerate(distances)]
         sizes: list[int] = self.sizes.tolist()
         progress: list[dict[int, int]] = []
         for node, phrase_distances in enumerate(distances):
@@ -118,15 +118,17 @@ class Phrases:
             for number, size in progress[suffixes[node]].items() if node else ():
                 matched[number] = max(matched.get(number, 0), size)
             progress.append(matched)
-        self._edges, self._ended = edges, ended
-        self.ends: NDArray[np.uint8] = self._table([dict.fromkeys(numbers, 1) for numbers in ended], np.uint8)
+        self._edges, self._ending = edges, ending
+        self.ends: NDArray[np.uint8] = self._table(
+            [dict.fromkeys(numbers, 1) for numbers in ending], np.uint8
+        )
         self.progress: Ids = self._table(progress, np.int64)
         rows = [sorted(node_edges.items()) for node_edges in edges]
         self.first: Ids = np.cumsum([0, *map(len, rows)], dtype=np.int64)
         flat = np.array([edge for row in rows for edge in row], dtype=np.int64).reshape(-1, 2)
         self.tokens: Ids = np.ascontiguousarray(flat[:, 0])
         self.targets: Ids = np.ascontiguousarray(flat[:, 1])
-        serves = self._table([dict.fromkeys(numbers, 1) for numbers in served], np.bool_)
+        serves = self._table([dict.fromkeys(numbers, 1) for numbers in reachable], np.bool_)
         self.serves: NDArray[np.bool_] = serves[self.targets]
 
     def _table(self, rows: list[dict[int, int]], kind: type[Number]) -> NDArray[Number]:
@@ -145,7 +147,7 @@ class Phrases:
             continues = (
                 token is not None and len(self.continues_word) > 0 and bool(self.continues_word[token])
             )
-            for number in self._ended[node] if node else ():
+            for number in self._ending[node] if node else ():
                 counts[number] += not (continues and self.phrases[number].whole_word)
             node = self._edges[node].get(token, self._edges[0].get(token, 0)) if token is not None else 0
         return [min(count, phrase.times) for count, phrase in zip(counts, self.phrases, strict=True)]
