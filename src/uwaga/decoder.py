@@ -84,7 +84,7 @@ class Choice:
             renormalised, unless ``renormalise`` is set.
         forced: (rows,) the only candidate of each row, or -1 for a free row. A forced row returns this token
             first, with the model's log-probability, and -inf for all others.
-        sampling: sample one token for each row (``count`` is 1) instead of taking the best.
+        sampling: sample one token for each row (``count`` is 1) instead of returning the best.
         attention: return cross-attention weights too.
         renormalise: renormalise the distribution after banning tokens (for checkpoints whose original library
             does so).

@@ -38,9 +38,8 @@ def test_word_maps_average_target_pieces_and_sum_source_pieces():
     maps = np.array([[[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]]])
     word_level = word_maps(maps, [range(1), range(1), range(1, 2)], [range(1), range(1)])
     np.testing.assert_allclose(word_level, [[[0.5, 0.5]]])
-    without_end = word_maps(
-        maps, [range(1), range(1), range(0)], [range(1), range(0)]
-    )  # the end symbol is not a word
+    # The end symbol is not a word.
+    without_end = word_maps(maps, [range(1), range(1), range(0)], [range(1), range(0)])
     np.testing.assert_allclose(without_end, [[[0.8]]])
 
 
@@ -97,7 +96,10 @@ OVERSIZED_WORDS = WordLexicon.from_lines(3, "a b 1 2\n" * (MAX_LEXICON_BYTES // 
 @pytest.mark.parametrize(
     "words",
     [
-        *(WordLexicon.from_lines(3, line).words for line in ("see sie 80", "see sie 80 x", "see sie 80 60 er 1")),
+        *(
+            WordLexicon.from_lines(3, line).words
+            for line in ("see sie 80", "see sie 80 x", "see sie 80 60 er 1")
+        ),
         *('no base "', "abcde", LEXICON.words[:-5], OVERSIZED_WORDS),
     ],
     ids=["two", "no number", "four", "no base", "not deflated", "cut", "a bomb"],

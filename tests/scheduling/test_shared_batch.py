@@ -1,4 +1,4 @@
-"""Requests that share a running batch: results are those of separate requests, and the batch is left empty."""
+"""Requests that share a running batch get the results of separate requests and leave the batch empty."""
 
 from __future__ import annotations
 
@@ -203,9 +203,8 @@ def test_deadline_and_cancellation_end_a_long_search(translator: Translator, mod
     threading.Timer(0.1, request.cancel).start()
     start = time.monotonic()
     with pytest.raises(CancelledRequestError):
-        translator.searched_by(models.decoder_for(request)).translate(
-            texts, sample=True
-        )  # steps in this thread
+        # Sampling runs its steps in this thread.
+        translator.searched_by(models.decoder_for(request)).translate(texts, sample=True)
     with pytest.raises(CancelledRequestError):
         translator.searched_by(models.decoder_for(request)).translate("A dog.")
     assert time.monotonic() - start < 20

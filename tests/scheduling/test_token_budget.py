@@ -216,9 +216,8 @@ def test_fair_queue_serves_clients_in_turn(items: list[tuple[str, int]]) -> None
     for client in "abc":
         client_items = [entry for entry in order if entry[0] == client]
         assert client_items == [entry for entry in items if entry[0] == client]
-        for index, entry in enumerate(
-            client_items
-        ):  # no client is served twice before all waiting clients are served once
+        # No client is served twice before all waiting clients are served once.
+        for index, entry in enumerate(client_items):
             preceding = order[: order.index(entry)] if client_items.count(entry) == 1 else []
             for other_client in "abc":
                 assert sum(preceding_entry[0] == other_client for preceding_entry in preceding) <= index + 1

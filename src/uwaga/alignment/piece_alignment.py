@@ -29,7 +29,7 @@ class PieceAlignment:
         target: span of each target piece in the translation, without the end symbol.
         weights: (target, source) alignment weights; each row sums to 1.
         copied: True if the sentence was copied instead of translated: pieces are words, aligned one to one.
-        maps: (heads, target, source) weights of the heads that align together; None if one head aligns.
+        maps: (heads, target, source) weights of the heads that align together; None for a single head.
     """
 
     source: tuple[Span | None, ...]

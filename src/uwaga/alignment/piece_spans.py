@@ -50,9 +50,8 @@ def piece_spans(text: str, ids: Sequence[int], tokeniser: Subwords) -> list[Span
     before, after = frame[:index], frame[index + 1 :]
     text_range = range(len(before), len(ids) - len(after))
     special = {symbols.start, symbols.end, symbols.pad}
-    if (
-        list(ids[: text_range.start]) != before or list(ids[max(text_range.stop, 0) :]) != after
-    ):  # no special tokens around it
+    # Without special tokens around the text:
+    if list(ids[: text_range.start]) != before or list(ids[max(text_range.stop, 0) :]) != after:
         text_range, special = range(len(ids)), special.union(before, after)
     special.discard(symbols.unknown)
     surfaces = [

@@ -57,9 +57,8 @@ class Shortlist:
         if (self.first[1:] < self.first[:-1]).any():  # a difference may overflow
             raise ModelError("first: the offsets must not decrease")
         boundaries = self.first[(self.first > 0) & (self.first < len(self.targets))]
-        same_source = np.ones(
-            max(len(self.targets) - 1, 0), dtype=bool
-        )  # (entries - 1,): both belong to one source token
+        # (entries - 1,): True if an entry and the next one belong to the same source token.
+        same_source = np.ones(max(len(self.targets) - 1, 0), dtype=bool)
         same_source[boundaries - 1] = False
         for name, tokens, ascending in (
             ("common", self.common, self.common[1:] > self.common[:-1]),

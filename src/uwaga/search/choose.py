@@ -92,7 +92,7 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
 
     Args:
         weights: (rows, top) unnormalised probabilities, descending.
-        mass: (rows,) sum of the weights of the whole distribution, of which ``weights`` may be only the head.
+        mass: (rows,) sum of the weights of the distribution, of which ``weights`` may be only the head.
         sampling: draws and top-p.
 
     Returns:
@@ -102,9 +102,7 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
     total = mass
     if sampling.top_p < 1.0:
         preceding = np.concatenate([np.zeros_like(cumulative[:, :1]), cumulative[:, :-1]], axis=1)
-        nucleus = (
-            preceding < sampling.top_p * mass[:, None]
-        )  # (rows, kept): the total preceding is below top_p
+        nucleus = preceding < sampling.top_p * mass[:, None]  # (rows, top)
         weights = np.where(nucleus, weights, 0.0)
         total = np.take_along_axis(cumulative, nucleus.sum(axis=1)[:, None] - 1, axis=1)[:, 0]
     exceeding = cumulative > (sampling.uniform * total)[:, None]
@@ -114,7 +112,7 @@ def pick(weights: Table, mass: Table, sampling: Sampling) -> Ids:
 
 
 def _logsumexp(table: Table) -> Table:
-    """Return (rows, 1) the log of the sum of exponentials: -inf for a row of -inf, NaN for one with NaN."""
+    """Return the log of the sum of exponentials (rows, 1): -inf for a row of -inf, NaN for a row with NaN."""
     top = table.max(axis=1, keepdims=True)
     top = np.where(np.isneginf(top), 0.0, top)
     with np.errstate(divide="ignore"):

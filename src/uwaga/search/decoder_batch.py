@@ -131,9 +131,8 @@ def _start_search(
     streams: bool,
 ) -> BeamSearch:
     assert decoder.beam_search is not None
-    longest = max(
-        1 << (longest - 1).bit_length(), MIN_DIVISORS
-    )  # rounded, so that searches share their rules
+    # Rounded up, so that searches share their rules.
+    longest = max(1 << (longest - 1).bit_length(), MIN_DIVISORS)
     rules = _rules(decoder.symbols, options, pool_size, longest, streams)
     return decoder.beam_search(
         rules if continues_word is None else replace(rules, continues_word=continues_word)

@@ -39,7 +39,7 @@ def with_entropies(
 ) -> list[list[Hypothesis]]:
     """Return hypotheses with the entropy at each token, by force-decoding them.
 
-    The entropy is that of the model's own distribution over the whole vocabulary, regardless of banned or
+    The entropy is that of the model's own distribution over the complete vocabulary, regardless of banned or
     forced tokens and of sampling.
 
     Args:

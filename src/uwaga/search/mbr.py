@@ -152,9 +152,8 @@ def expected_utilities(
     distinct = list(dict.fromkeys(texts))
     indices = {text: i for i, text in enumerate(distinct)}
     inverse = np.array([indices[text] for text in texts])  # (texts,)
-    probabilities = np.bincount(
-        inverse, weights=masses / masses.sum(), minlength=len(distinct)
-    )  # (distinct,)
+    # (distinct,)
+    probabilities = np.bincount(inverse, weights=masses / masses.sum(), minlength=len(distinct))
     return np.asarray((utilities(distinct, distinct, utility) @ probabilities)[inverse])
 
 

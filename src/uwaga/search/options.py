@@ -117,7 +117,7 @@ class SearchOptions:
         default=256,
         metadata=option("Maximum tokens per sentence", section="Length", minimum=1, unset="the model's"),
     )
-    """Includes the end symbol, as a decoder's ``max_target`` does; None for the decoder's limit alone."""
+    """Includes the end symbol, as a decoder's ``max_target`` does; None for only the decoder's limit."""
 
     max_ratio: float = field(
         default=3.0,
