@@ -1,4 +1,4 @@
-"""No pattern of the source takes more than linear time on the texts that such patterns are slow on."""
+"""All patterns of the source take linear time on texts on which backtracking patterns are slow."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pattern_attacks import ANCHORED, Attack, SourcePattern, attacks, source_patterns
 
-from uwaga.library.licences import TERMS
-from uwaga.markup.placeholders import COMMON
+from uwaga.library.licences import LICENCE_TERMS
+from uwaga.markup.placeholders import COMMON_PLACEHOLDERS
 from uwaga.tokenizers.sentences import full_stops
 
 VALUES = {
@@ -20,14 +20,18 @@ VALUES = {
     "uwaga.documents.messages": {"category": "other"},
     "uwaga.files.atomic": {"target": type("Target", (), {"name": "name"})},
     "uwaga.library.installed": {"pattern": r"([a-z]{2,3})-([a-z]{2,3})(?:-([a-z0-9.-]{1,30}))?"},
-    "uwaga.library.licences": {"pattern": "|".join(pattern for pattern, _ in TERMS)},
+    "uwaga.library.licences": {"pattern": "|".join(pattern for pattern, _ in LICENCE_TERMS)},
     "uwaga.library.sources.opus": {"prefix": "(?:Helsinki-NLP/)?(?:opus-mt-tc-big|opus-mt)-"},
     "uwaga.markup.html": {"name": "textarea"},
-    "uwaga.markup.placeholders": {"self": COMMON, "one": "a pattern of the user's"},
+    "uwaga.markup.placeholders": {"self": COMMON_PLACEHOLDERS, "pattern": "a pattern of the user's"},
     "uwaga.terms.apply": {"before": r"(?<!\w)", "after": r"(?!\w)", "form": "a a"},
     "uwaga.tokenizers.codecs": {"first": "a<"},
-    "uwaga.tokenizers.segmentation_sampling": {"user_defined": ["<a>"], "mark": "\u2581", "apart": True},
-    "uwaga.tokenizers.sentences": {"every": full_stops("en").marks + ".!?\u3002"},
+    "uwaga.tokenizers.segmentation_sampling": {
+        "user_defined": ["<a>"],
+        "mark": "\u2581",
+        "within_words": True,
+    },
+    "uwaga.tokenizers.sentences": {"all_marks": full_stops("en").marks + ".!?\u3002"},
 }
 """Local variables that patterns are built from."""
 METHODS = {
@@ -36,14 +40,14 @@ METHODS = {
     "uwaga.documents.formats.subtitles.SRT_TIMES": {"match"},
     "uwaga.documents.formats.subtitles.VTT_TIMES": {"match"},
 }
-"""How patterns that are passed as arguments are used."""
-CLOSED = {"uwaga.markup.xml.TOKEN": ("<!", "<?")}
-"""What is always closed in the texts that a pattern is used on: XML is checked before it is tokenised."""
+"""Methods of patterns that are passed as arguments."""
+ALWAYS_CLOSED = {"uwaga.markup.xml.TOKEN": ("<!", "<?")}
+"""Openings that are always closed in the texts of a pattern: XML is checked before it is tokenised."""
 TINY, SHORT, LONG = (10, 20, 100), 500, 2_000
 """Characters of the texts. Exponential time shows in tiny ones, cubic time in a short one; linear time grows
 fourfold from a short one to a long one, quadratic time sixteenfold."""
-MOST = 8.0
-ENOUGH = 0.001
+MAX_GROWTH = 8.0
+FAST_SECONDS = 0.001
 """Seconds of processor time below which a long text is fast; quadratic patterns take five times as much."""
 
 
@@ -64,36 +68,36 @@ def growth(pattern: re.Pattern[Any], methods: frozenset[str], attack: Attack) ->
     """Return by how much the time grows from a short text to a long one, 0 if both are fast."""
     for size in TINY:
         text = attack.text(size)
-        if seconds(pattern, methods, text) > 5 * ENOUGH < seconds(pattern, methods, text):
+        if seconds(pattern, methods, text) > 5 * FAST_SECONDS < seconds(pattern, methods, text):
             return float("inf")
     short_text, long_text = attack.text(SHORT), attack.text(LONG)
     short = seconds(pattern, methods, short_text)
-    if short < ENOUGH / 16:
+    if short < FAST_SECONDS / 16:
         return 0.0
-    if min(short, seconds(pattern, methods, short_text)) > 20 * ENOUGH:
+    if min(short, seconds(pattern, methods, short_text)) > 20 * FAST_SECONDS:
         return float("inf")
     long = float("inf")
     for attempt in range(6):
         short = min(short, seconds(pattern, methods, short_text))
         long = min(long, seconds(pattern, methods, long_text))
-        if long < max(ENOUGH, MOST * short):
+        if long < max(FAST_SECONDS, MAX_GROWTH * short):
             return 0.0
-        if attempt and long > 4 * MOST * short:  # cubic: twice is enough
+        if attempt and long > 4 * MAX_GROWTH * short:  # cubic: twice is enough
             break
     return long / short
 
 
 def slow_on(source: SourcePattern) -> str:
     """Return the text that a pattern is slow on, if there is one."""
-    methods = frozenset(METHODS.get(source.place, source.methods))
+    methods = frozenset(METHODS.get(source.location, source.methods))
     for attack in attacks(source.pattern):
-        closed = attack.repeated.startswith(CLOSED.get(source.place, ()))
-        if not closed and growth(source.pattern, methods, attack) > MOST:
-            return f"{source.place}: {source.pattern.pattern!r} is slow on {attack!r}"
+        closed = attack.repeated.startswith(ALWAYS_CLOSED.get(source.location, ()))
+        if not closed and growth(source.pattern, methods, attack) > MAX_GROWTH:
+            return f"{source.location}: {source.pattern.pattern!r} is slow on {attack!r}"
     return ""
 
 
-def test_every_pattern_takes_linear_time():
+def test_patterns_take_linear_time():
     gc.collect()
     gc.disable()
     try:
@@ -117,5 +121,5 @@ def test_every_pattern_takes_linear_time():
         r"(?:[^\W_]+@)+\.",
     ],
 )
-def test_a_slow_pattern_is_noticed(pattern):
+def test_slow_pattern_is_detected(pattern):
     assert slow_on(SourcePattern("here", re.compile(pattern, re.MULTILINE), frozenset(("search",))))

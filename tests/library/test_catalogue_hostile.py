@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from model_server import FAST_LIMITS, model_files, serve_models, serve_catalogue
+from model_server import FAST_LIMITS, model_files, serve_catalogue, serve_models
 
 from uwaga import library as catalogue
 from uwaga.errors import CatalogueError, UwagaError
@@ -148,7 +148,9 @@ def test_non_numeric_metrics_are_refused(server, entry, tmp_path, metrics):
 
 
 def test_refused_entry_does_not_affect_others(server, tmp_path):
-    values = serve_catalogue(server, {("en-pt", "tiny"): FILES, ("en-de", "tiny"): model_files("en-de", 5000)})
+    values = serve_catalogue(
+        server, {("en-pt", "tiny"): FILES, ("en-de", "tiny"): model_files("en-de", 5000)}
+    )
     values["models"]["en-de"][0]["files"]["model"]["path"] = "../x"
     server.put("models.json", values)
     listing = catalogue.listing(mirror=server.url, limits=LIMITS)
@@ -302,7 +304,11 @@ def serve_records(
 def test_records_are_verified(server, tmp_path):
     older, newer = model_files("en-pt", 5000), model_files("xx-yy", 6000)
     newer = dict(zip(older, newer.values(), strict=True))
-    data = [*serve_records(server, newer, "2.1"), *serve_records(server, older, "2.1a3"), *serve_records(server, older, "1.9")]
+    data = [
+        *serve_records(server, newer, "2.1"),
+        *serve_records(server, older, "2.1a3"),
+        *serve_records(server, older, "1.9"),
+    ]
     server.put("records.json", {"data": data})
     options = {"mirror": server.url, "from_source": "firefox-records", "limits": LIMITS}
     folder = catalogue.download("en-pt", **options, environment={"UWAGA_HOME": str(tmp_path)})
@@ -363,7 +369,12 @@ def package(**members: bytes) -> bytes:
 def serve_argos(server, content: bytes, *links: str, **overrides: object) -> None:
     server.put("translate-en_pt-1_0.argosmodel", content)
     link = f"{server.url}/translate-en_pt-1_0.argosmodel"
-    entry = {"from_code": "en", "to_code": "pt", "package_version": "1.0", "links": [*links, link]} | overrides
+    entry = {
+        "from_code": "en",
+        "to_code": "pt",
+        "package_version": "1.0",
+        "links": [*links, link],
+    } | overrides
     server.put("index.json", [entry])
 
 
@@ -375,7 +386,7 @@ def test_argos_packages(server, tmp_path):
     path = catalogue.download("en-pt", **options, environment={"UWAGA_HOME": str(tmp_path)})
     assert path.name == "translate-en_pt-1_0.argosmodel" and path.read_bytes() == content
     by_name = {"mirror": server.url, "limits": LIMITS, "environment": {"UWAGA_HOME": str(tmp_path / "g")}}
-    assert catalogue.download("argos-en-pt", **by_name).name == path.name  # the name says which source
+    assert catalogue.download("argos-en-pt", **by_name).name == path.name  # the name identifies the source
     assert path.parent.name == "argos-en-pt" and (path.parent / "card.md").is_file()
     serve_argos(server, content.replace(b"weightsweights", b"weightsWeights", 1))
     refuse(server, tmp_path / "a", "argosmodel.*(CRC|sum|damaged)", from_source="argos")
@@ -392,7 +403,12 @@ def test_argos_packages(server, tmp_path):
 
 
 SCALARS = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(ODD_VALUES[5:11])
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(ODD_VALUES[5:11])
 )
 VALUES = st.recursive(
     SCALARS,

@@ -33,26 +33,28 @@ TRAINED = """# en → de
 | dev BLEU | 37.19 (nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0) |
 | dev chrF | 58.90 (nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0) |
 """
-REFUSAL = '{"error": "You are not allowed"}'
+REFUSAL_BODY = '{"error": "You are not allowed"}'
 
 
 class FakeHub:
-    """Answers what ``huggingface_hub`` asks to create a repository and to commit files to it."""
+    """Answers the requests of ``huggingface_hub`` to create a repository and commit files."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
-        self.asked: list[tuple[str, dict[str, object]]] = []
+        self.requests: list[tuple[str, dict[str, object]]] = []
         self.tokens: set[str | None] = set()
         self.refusing = False
-        outer = self
+        fake_hub = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                outer.tokens.add(self.headers.get("Authorization"))
-                status, answer = (403, REFUSAL) if outer.refusing else (200, outer.answer(self.path, body))
+                fake_hub.tokens.add(self.headers.get("Authorization"))
+                status, answer = (
+                    (403, REFUSAL_BODY) if fake_hub.refusing else (200, fake_hub.answer(self.path, body))
+                )
                 content = answer.encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
@@ -78,14 +80,14 @@ class FakeHub:
             for line in lines:
                 if line["key"] == "file":
                     self.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
-            self.asked.append((path, lines[0]["value"]))
+            self.requests.append((path, lines[0]["value"]))
             return json.dumps({"commitUrl": f"{self.url}/me/ende/commit/{'0' * 40}", "commitOid": "0" * 40})
-        asked = json.loads(body)
-        self.asked.append((path, asked))
+        request_body = json.loads(body)
+        self.requests.append((path, request_body))
         if "/preupload/" in path:
             modes = [
                 {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
-                for file in asked["files"]
+                for file in request_body["files"]
             ]
             return json.dumps({"files": modes})
         if path == "/api/validate-yaml":
@@ -96,7 +98,7 @@ class FakeHub:
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A hub on loopback, which ``HF_ENDPOINT`` would name; files are sent in the commit itself."""
+    """A hub on loopback, as if named by ``HF_ENDPOINT``; files are sent within the commit."""
     fake = FakeHub()
     thread = threading.Thread(target=fake.server.serve_forever, daemon=True)
     thread.start()
@@ -120,32 +122,32 @@ def trained(tmp_path):
     return Translator.load(save(tmp_path / "trained"))
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def folder_contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 def translations(translator: Translator) -> list[tuple[str, float]]:
-    return [(one.text, one.score) for one in translator.translate(TEXTS)]
+    return [(translation.text, translation.score) for translation in translator.translate(TEXTS)]
 
 
-def front_of(folder: Path) -> dict[str, object]:
+def read_front_matter(folder: Path) -> dict[str, object]:
     return huggingface_hub.ModelCard.load(folder / "README.md").data.to_dict()
 
 
-def test_a_saved_model_translates_as_the_loaded_one(tmp_path, trained):
+def test_save_pretrained_round_trip(tmp_path, trained):
     trained.save_pretrained(tmp_path / "saved")
     saved = Translator.load(tmp_path / "saved")
     assert translations(saved) == translations(trained)
     assert saved.languages == trained.languages
-    ours = contents(tmp_path / "trained")
-    del ours["card.md"]
-    theirs = contents(tmp_path / "saved")
-    del theirs["README.md"]
-    assert theirs == ours
+    expected = folder_contents(tmp_path / "trained")
+    del expected["card.md"]
+    actual = folder_contents(tmp_path / "saved")
+    del actual["README.md"]
+    assert actual == expected
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
 
-def test_int8_and_hugging_face_folders_are_saved_too(tmp_path, trained):
+def test_save_int8_and_hugging_face_folders(tmp_path, trained):
     quantise(tmp_path / "trained", tmp_path / "int8")
     write_hugging_face(
         tmp_path / "marian",
@@ -163,18 +165,18 @@ def test_int8_and_hugging_face_folders_are_saved_too(tmp_path, trained):
         assert translations(Translator.load(tmp_path / f"{name}-saved")) == translations(model)
 
 
-def test_the_card_states_what_training_recorded(tmp_path, trained):
+def test_card_has_training_record(tmp_path, trained):
     trained.save_pretrained(tmp_path / "saved")
-    front = front_of(tmp_path / "saved")
-    assert front["library_name"] == "uwaga"
-    assert front["license"] == "cc-by-2.0"
-    assert front["language"] == ["en", "de"]
-    assert front["pipeline_tag"] == "translation"
-    assert front["tags"] == ["uwaga", "translation"]
-    assert front["base_model"] == "Helsinki-NLP/opus-mt-en-de"
-    assert "datasets" not in front
-    found = huggingface_hub.ModelCard.load(tmp_path / "saved/README.md").data.eval_results
-    assert [(one.dataset_name, one.metric_type, one.metric_value) for one in found] == [
+    front_matter = read_front_matter(tmp_path / "saved")
+    assert front_matter["library_name"] == "uwaga"
+    assert front_matter["license"] == "cc-by-2.0"
+    assert front_matter["language"] == ["en", "de"]
+    assert front_matter["pipeline_tag"] == "translation"
+    assert front_matter["tags"] == ["uwaga", "translation"]
+    assert front_matter["base_model"] == "Helsinki-NLP/opus-mt-en-de"
+    assert "datasets" not in front_matter
+    results = huggingface_hub.ModelCard.load(tmp_path / "saved/README.md").data.eval_results
+    assert [(result.dataset_name, result.metric_type, result.metric_value) for result in results] == [
         ("dev.tsv", "bleu", 37.19),
         ("dev.tsv", "chrf", 58.9),
     ]
@@ -184,7 +186,7 @@ def test_the_card_states_what_training_recorded(tmp_path, trained):
         assert part in text
 
 
-def test_the_card_states_what_is_given(tmp_path):
+def test_card_fields(tmp_path):
     model = Translator.load(save(tmp_path / "bare", "# A model\n"))
     fields = {
         "license": "Our own terms, v. 1",
@@ -194,35 +196,35 @@ def test_the_card_states_what_is_given(tmp_path):
         "metrics": {"FLORES-101 devtest": {"BLEU": 21.5}, "Tatoeba": {"bleu": 30, "chrf": 55.25}},
     }
     model.save_pretrained(tmp_path / "saved", **fields)
-    front = front_of(tmp_path / "saved")
-    assert (front["license"], front["license_name"]) == ("other", "our-own-terms-v.-1")
+    front_matter = read_front_matter(tmp_path / "saved")
+    assert (front_matter["license"], front_matter["license_name"]) == ("other", "our-own-terms-v.-1")
     assert read_card(tmp_path / "saved").licence == "our-own-terms-v.-1"
-    assert front["datasets"] == fields["datasets"]
-    assert front["base_model"] == "me/base"
-    assert front["tags"] == ["uwaga", "translation", "news"]
-    found = huggingface_hub.ModelCard.load(tmp_path / "saved/README.md").data.eval_results
-    assert [(one.dataset_name, one.metric_type, one.metric_value) for one in found] == [
+    assert front_matter["datasets"] == fields["datasets"]
+    assert front_matter["base_model"] == "me/base"
+    assert front_matter["tags"] == ["uwaga", "translation", "news"]
+    results = huggingface_hub.ModelCard.load(tmp_path / "saved/README.md").data.eval_results
+    assert [(result.dataset_name, result.metric_type, result.metric_value) for result in results] == [
         ("FLORES-101 devtest", "bleu", 21.5),
         ("Tatoeba", "bleu", 30),
         ("Tatoeba", "chrf", 55.25),
     ]
 
 
-def test_given_scores_outlast_those_of_training(tmp_path, trained):
+def test_metrics_override_training_scores(tmp_path, trained):
     trained.save_pretrained(tmp_path / "once", metrics={"Tatoeba": {"bleu": 30.5}})
     Translator.load(tmp_path / "once").save_pretrained(tmp_path / "twice")
-    [found] = huggingface_hub.ModelCard.load(tmp_path / "twice/README.md").data.eval_results
-    assert (found.dataset_name, found.metric_value) == ("Tatoeba", 30.5)
+    [result] = huggingface_hub.ModelCard.load(tmp_path / "twice/README.md").data.eval_results
+    assert (result.dataset_name, result.metric_value) == ("Tatoeba", 30.5)
 
 
-def test_nothing_is_invented(tmp_path):
+def test_unstated_fields_are_omitted(tmp_path):
     model = Translator.load(save(tmp_path / "bare", "# A model\n"))
     model.save_pretrained(tmp_path / "saved", license="mit")
-    front = front_of(tmp_path / "saved")
-    assert set(front) == {"library_name", "license", "language", "pipeline_tag", "tags"}
+    front_matter = read_front_matter(tmp_path / "saved")
+    assert set(front_matter) == {"library_name", "license", "language", "pipeline_tag", "tags"}
 
 
-def test_the_front_matter_of_a_published_card_is_kept(tmp_path):
+def test_front_matter_is_kept(tmp_path):
     card = (
         "---\nlicense: other\nlicense_name: ours\nlicense_link: https://example.org/ours\n"
         "tags: [law]\ndatasets: [me/laws]\nmodel-index:\n- name: x\n  results: []\n"
@@ -231,22 +233,22 @@ def test_the_front_matter_of_a_published_card_is_kept(tmp_path):
     model = Translator.load(save(tmp_path / "own", card))
     model.save_pretrained(tmp_path / "once")
     Translator.load(tmp_path / "once").save_pretrained(tmp_path / "second/once")
-    assert contents(tmp_path / "once") == contents(tmp_path / "second/once")
-    front = read_card(tmp_path / "once").front
-    assert front["library_name"] == "uwaga"
-    assert front["license_link"] == "https://example.org/ours"
-    assert (front["tags"], front["datasets"]) == (["uwaga", "translation", "law"], ["me/laws"])
-    assert front["model-index"] == [{"name": "x", "results": []}]
+    assert folder_contents(tmp_path / "once") == folder_contents(tmp_path / "second/once")
+    front_matter = read_card(tmp_path / "once").front_matter
+    assert front_matter["library_name"] == "uwaga"
+    assert front_matter["license_link"] == "https://example.org/ours"
+    assert (front_matter["tags"], front_matter["datasets"]) == (["uwaga", "translation", "law"], ["me/laws"])
+    assert front_matter["model-index"] == [{"name": "x", "results": []}]
 
 
-def test_a_model_without_a_licence_is_not_saved(tmp_path, hub):
+def test_save_needs_licence(tmp_path, hub):
     model = Translator.load(save(tmp_path / "bare", TRAINED.replace("CC BY 2.0", "not stated")))
     with pytest.raises(SettingsError, match=r"license='cc-by-4\.0'"):
         model.save_pretrained(tmp_path / "saved")
     with pytest.raises(SettingsError, match=r"license='cc-by-4\.0'"):
         model.push_to_hub("me/ende")
     assert not (tmp_path / "saved").exists()
-    assert hub.asked == []
+    assert hub.requests == []
 
 
 @pytest.mark.parametrize(
@@ -268,39 +270,39 @@ def test_a_model_without_a_licence_is_not_saved(tmp_path, hub):
         {"licence": "mit"},
     ],
 )
-def test_impossible_fields_are_refused(tmp_path, trained, fields):
+def test_invalid_fields_are_refused(tmp_path, trained, fields):
     with pytest.raises(SettingsError):
         trained.save_pretrained(tmp_path / "saved", **fields)
     assert not (tmp_path / "saved").exists()
 
 
-def test_a_folder_is_not_overwritten(tmp_path, trained):
+def test_save_does_not_overwrite(tmp_path, trained):
     (tmp_path / "empty").mkdir()
     trained.save_pretrained(tmp_path / "empty")
-    before = contents(tmp_path / "empty")
+    original = folder_contents(tmp_path / "empty")
     (tmp_path / "file").write_text("mine")
     (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
     for name in ("empty", "trained", "file", "nowhere"):
         with pytest.raises(ModelError, match=f"{name}: exists and is not overwritten"):
             trained.save_pretrained(tmp_path / name)
-    assert contents(tmp_path / "empty") == before
+    assert folder_contents(tmp_path / "empty") == original
     with pytest.raises(SettingsError, match="name of the model"):
         trained.save_pretrained(tmp_path / "a\n---\nb")
 
 
-def test_models_that_no_folder_holds_are_refused(tmp_path, trained):
-    place = tmp_path / "trained"
-    tiny.write_adapter_of(place, tmp_path / "adapter")
-    ensemble = Translator.load([place, save(tmp_path / "other")])
-    adapted = Translator.load(place, adapter=tmp_path / "adapter")
+def test_models_without_folder_are_refused(tmp_path, trained):
+    folder = tmp_path / "trained"
+    tiny.write_random_adapter(folder, tmp_path / "adapter")
+    ensemble = Translator.load([folder, save(tmp_path / "other")])
+    adapted = Translator.load(folder, adapter=tmp_path / "adapter")
     for model in (ensemble, adapted, trained.with_decoder(trained.decoder)):
         with pytest.raises(ModelError, match="uwaga merge"):
             model.save_pretrained(tmp_path / "saved")
-    assert trained.searched_by(lambda decoder: decoder).model.place == place
+    assert trained.searched_by(lambda decoder: decoder).model.place == folder
     assert not (tmp_path / "saved").exists()
 
 
-def test_a_link_out_of_the_folder_is_not_published(tmp_path, trained):
+def test_links_out_of_folder_are_refused(tmp_path, trained):
     secret = tmp_path / "secret"
     secret.write_text("password")
     for name in ("card.md", "README.md"):
@@ -312,7 +314,7 @@ def test_a_link_out_of_the_folder_is_not_published(tmp_path, trained):
     assert not (tmp_path / "saved").exists()
 
 
-def test_a_model_in_the_hubs_cache_is_saved(tmp_path):
+def test_save_model_of_hub_cache(tmp_path):
     snapshot = tmp_path / "models--me--ende/snapshots" / ("0" * 40)
     blobs = tmp_path / "models--me--ende/blobs"
     blobs.mkdir(parents=True)
@@ -325,28 +327,28 @@ def test_a_model_in_the_hubs_cache_is_saved(tmp_path):
     assert translations(Translator.load(tmp_path / "saved")) == translations(model)
 
 
-def test_the_hub_gets_what_is_saved(tmp_path, trained, hub):
+def test_push_uploads_saved_files(tmp_path, trained, hub):
     address = trained.push_to_hub("me/ende", private=True, token="hf_ours", commit_message="Ours")
     assert address == f"{hub.url}/me/ende"
-    path, created = hub.asked[0]
+    path, created = hub.requests[0]
     assert path == "/api/repos/create"
     assert (created["organization"], created["name"]) == ("me", "ende")
     assert created.get("private") is True or created.get("visibility") == "private"
-    [commit] = [value for path, value in hub.asked if "/commit/" in path]
+    [commit] = [value for path, value in hub.requests if "/commit/" in path]
     assert commit["summary"] == "Ours"
     assert hub.tokens == {"Bearer hf_ours"}
     trained.save_pretrained(tmp_path / "me/ende")
-    saved = contents(tmp_path / "me/ende")
+    saved = folder_contents(tmp_path / "me/ende")
     assert hub.files.keys() == saved.keys()
     assert b"--model me/ende " in hub.files["README.md"]
     assert hub.files["README.md"].replace(b"--model me/ende ", b"--model ende ") == saved["README.md"]
-    got = tmp_path / "got"
-    got.mkdir()
+    downloaded = tmp_path / "got"
+    downloaded.mkdir()
     for name, content in hub.files.items():
-        (got / name).write_bytes(content)
+        (downloaded / name).write_bytes(content)
         assert name == "README.md" or content == saved[name]
-    assert translations(Translator.load(got)) == translations(trained)
-    huggingface_hub.ModelCard.load(got / "README.md").validate()
+    assert translations(Translator.load(downloaded)) == translations(trained)
+    huggingface_hub.ModelCard.load(downloaded / "README.md").validate()
 
 
 @pytest.mark.parametrize(
@@ -366,13 +368,13 @@ def test_the_hub_gets_what_is_saved(tmp_path, trained, hub):
         3,
     ],
 )
-def test_odd_names_are_refused_before_anything_is_sent(trained, hub, name):
+def test_invalid_repository_names_are_refused(trained, hub, name):
     with pytest.raises(ModelError, match="not the name of a Hugging Face repository"):
         trained.push_to_hub(name)
-    assert hub.asked == []
+    assert hub.requests == []
 
 
-def test_a_refusal_of_the_hub_is_one_line(trained, hub):
+def test_hub_refusal_is_one_line(trained, hub):
     hub.refusing = True
     with pytest.raises(ModelError, match=r"me/ende: cannot be uploaded: .*hf auth login") as caught:
         trained.push_to_hub("me/ende", token="hf_secret")
@@ -380,7 +382,7 @@ def test_a_refusal_of_the_hub_is_one_line(trained, hub):
     assert "hf_secret" not in str(caught.value)
 
 
-def test_without_the_library_it_says_what_to_install(trained, monkeypatch):
+def test_push_without_huggingface_hub(trained, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match="pip install huggingface_hub"):
         trained.push_to_hub("me/ende")

@@ -1,7 +1,7 @@
-"""The library of models: those on this machine, and the catalogues of those to download.
+"""Models on this machine, and catalogues of models to download.
 
-Importing this fetches nothing and reads no file; the names of the stub ``__init__.pyi`` are imported when
-they are used.
+Importing this package does no network or file access; the names of the stub ``__init__.pyi`` are imported on
+first use.
 """
 
 from uwaga.files.lazy_names import lazy_names

@@ -7,26 +7,26 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from uwaga.errors import CatalogueError, shown
+from uwaga.errors import CatalogueError, quoted
 from uwaga.files.http import BrokenTransferError, Limits, UnreachableError, check_url, is_url, public_url
 from uwaga.library.entry import CatalogueEntry, Listing, Query, Source, quality
-from uwaga.library.fields import LONGEST_PAIR, check_language, language_pairs, same_spelling
+from uwaga.library.fields import MAX_PAIR_LENGTH, check_language, language_pairs, same_spelling
 from uwaga.library.install import Progress, install, uninstall
 from uwaga.library.installed import check_name, downloaded_models, installed_model, models_home
 from uwaga.library.sources import find_source
 
 Environment = Mapping[str, str]
 Confirm = Callable[[CatalogueEntry], bool]
-MAX_NAMED = 12
-"""Languages named in a message."""
-REMOVAL = {
+MAX_LISTED_LANGUAGES = 12
+"""Maximum number of languages in a message."""
+REMOVAL_ADVICE = {
     "bundled": "is part of uwaga and stays",
     "package": "belongs to an installed Python package: `pip uninstall` removes it",
     "hub": "is in the Hugging Face cache: `hf cache rm` removes it",
     "argos": "belongs to Argos Translate: `argospm remove` removes it",
-    "folder": "is a folder of yours",
+    "folder": "is one of your folders",
 }
-"""Why a model of each kind is not removed."""
+"""Why models are not removed, by kind."""
 
 
 def available(
@@ -35,18 +35,18 @@ def available(
     *,
     from_source: str | None = None,
     mirror: str | Path | None = None,
-    every: bool = False,
+    include_unreleased: bool = False,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
 ) -> list[CatalogueEntry]:
-    """Return the models that can be downloaded, the best of a pair first. Only the catalogue is fetched.
+    """Return the models that can be downloaded, the best of each pair first. Only the catalogue is fetched.
 
     Args:
         source: code of the source language, None for any.
         target: code of the target language, None for any.
-        from_source: name of a source, ``firefox`` by default.
+        from_source: the name of a source, by default ``firefox``.
         mirror: URL or folder to read instead of the source's own address.
-        every: include models that are not released.
+        include_unreleased: include models that are not released.
         limits: timeouts and retries.
         environment: environment variables that name mirrors.
 
@@ -54,10 +54,10 @@ def available(
         CatalogueError: there is no such source, or its catalogue cannot be fetched or is not valid.
         MissingExtraError: the source needs a library that is not installed.
     """
-    answer = listing(
+    result = listing(
         source, target, from_source=from_source, mirror=mirror, limits=limits, environment=environment
     )
-    return [entry for entry in answer.entries if every or entry.released]
+    return [entry for entry in result.entries if include_unreleased or entry.released]
 
 
 def listing(
@@ -73,18 +73,18 @@ def listing(
 
     Arguments and errors are those of :func:`available`.
     """
-    origin = find_source(from_source)
+    catalogue_source = find_source(from_source)
     for code in (source, target):
         if code is not None:
             check_language(code, "a language")
-    query = Query(source, target, _mirror(origin, mirror, environment), environment, limits)
+    query = Query(source, target, _mirror(catalogue_source, mirror, environment), environment, limits)
     try:
-        answer = origin.read(query)
+        result = catalogue_source.read(query)
     except (UnreachableError, BrokenTransferError) as error:
-        raise type(error)(f"{error}{_offline(origin, query)}") from None
-    entries = [entry for entry in answer.entries if query.matches(entry)]
+        raise type(error)(f"{error}{_offline_advice(catalogue_source, query)}") from None
+    entries = [entry for entry in result.entries if query.matches(entry)]
     entries.sort(key=lambda entry: (entry.pair, *(-float(part) for part in quality(entry)), entry.name))
-    return Listing(tuple(entries), answer.problems)
+    return Listing(tuple(entries), result.problems)
 
 
 def download(
@@ -100,35 +100,38 @@ def download(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     environment: Environment = os.environ,
 ) -> Path:
-    """Install a model and return its path. For a model that is installed already, nothing is fetched.
+    """Install a model and return its path. If the model is already installed, nothing is fetched.
 
     Args:
         model: a language pair, such as ``en-pt``, or a name that :func:`available` returns.
-        architecture: ``tiny``, ``base`` and so on; by default the best one that is released.
-        from_source: name of a source; by default the one whose prefix begins the model's name, or
+        architecture: ``tiny``, ``base`` and so on; by default that of the best released model.
+        from_source: the name of a source; by default the source whose prefix matches the model's name, or
             ``firefox``.
         mirror: URL or folder to read instead of the source's own address.
-        update: fetch the catalogue for an installed model too, and replace it if its version differs.
-        confirm: called before any file of the model is fetched, so that its licence can be shown; a call
-            without it accepts the licence.
+        update: fetch the catalogue even for an installed model, and replace the model if its version differs.
+        confirm: called before any file of the model is fetched, to show its licence; without it, the licence
+            is accepted.
         progress: called with the bytes received and their total.
-        waiting: called with a message if another process downloads the same model and has to be waited for.
+        waiting: called with a message if another process is downloading the same model.
         limits: timeouts and retries.
         environment: environment variables that locate the models and name mirrors.
 
     Raises:
-        CatalogueError: there is no such model, ``confirm`` returns False, or a file cannot be fetched or is
-            not what the catalogue states; nothing is installed then.
+        CatalogueError: there is no such model, ``confirm`` returns False, or a file cannot be fetched or does
+            not match the catalogue; nothing is installed.
         ModelError: the disk is full or cannot be written.
         MissingExtraError: the source needs a library that is not installed.
     """
     check_name(model)
     source = find_source(from_source, model)
-    if not update and (place := _already_installed(model, architecture, source, environment)) is not None:
-        return place
+    if (
+        not update
+        and (installed_path := _already_installed(model, architecture, source, environment)) is not None
+    ):
+        return installed_path
     entry = _find_entry(model, architecture, source, mirror, limits, environment)
-    if entry.place is not None:
-        return entry.place
+    if entry.path is not None:
+        return entry.path
     if confirm is not None and not confirm(entry):
         raise CatalogueError(f"{entry.name}: not downloaded, because its licence was not accepted")
     if source.fetch is not None:
@@ -136,7 +139,7 @@ def download(
     try:
         folder = install(entry, environment, limits, progress, waiting)
     except (UnreachableError, BrokenTransferError) as error:
-        raise type(error)(f"{error}{_manual_copy(entry, environment)}") from None
+        raise type(error)(f"{error}{_manual_copy_advice(entry, environment)}") from None
     return folder / entry.model
 
 
@@ -146,67 +149,71 @@ def remove(
     """Remove a downloaded model and any partial download of it.
 
     Args:
-        name: of the model.
+        name: the name of the model.
         environment: environment variables that locate the models.
-        waiting: called with a message if another process downloads it and has to be waited for.
+        waiting: called with a message if another process is downloading the model.
 
     Raises:
-        CatalogueError: no model has this name, or uwaga did not download it.
+        CatalogueError: no model has this name, or it was not downloaded by uwaga.
     """
     home = models_home(environment)
     check_name(name)
-    plain = name not in ("", ".", "..") and "/" not in name and "\0" not in name and not name.startswith(".")
+    is_valid = (
+        name not in ("", ".", "..") and "/" not in name and "\0" not in name and not name.startswith(".")
+    )
     try:
-        if plain and uninstall(name, environment, waiting):
+        if is_valid and uninstall(name, environment, waiting):
             return
     except OSError as error:
         raise CatalogueError(f"{home / name}: cannot be removed: {error.strerror or error}") from None
     model = installed_model(name, environment)
-    raise CatalogueError(f"{model.name}: {REMOVAL[model.kind]}; it is in {model.place}")
+    raise CatalogueError(f"{model.name}: {REMOVAL_ADVICE[model.kind]}; it is in {model.path}")
 
 
 def _already_installed(
     model: str, architecture: str | None, source: Source, environment: Environment
 ) -> Path | None:
-    """The installed model of a source that has this name or translates this language pair."""
-    fitting = []
-    for installed in downloaded_models(environment, described=False):
+    """Return the installed model of a source that has this name or translates this language pair."""
+    matches = []
+    for installed in downloaded_models(environment, describe_all=False):
         if installed.problems or installed.origin is None:
             continue
         by_name = installed.name == model
         codes = installed.languages
         by_pair = installed.origin.source == source.name and any(
-            same_spelling(f"{one}-{other}", model) for one in codes[0] for other in codes[1]
+            same_spelling(f"{source_code}-{target_code}", model)
+            for source_code in codes[0]
+            for target_code in codes[1]
         )
         if (by_name or by_pair) and architecture in (None, installed.architecture):
-            fitting.append(installed)
-    best = max(fitting, key=lambda installed: (installed.name == model, installed.bytes), default=None)
-    return Path(best.place) if best is not None else None
+            matches.append(installed)
+    best = max(matches, key=lambda installed: (installed.name == model, installed.bytes), default=None)
+    return Path(best.path) if best is not None else None
 
 
 def _mirror(source: Source, mirror: str | Path | None, environment: Environment) -> str:
-    """The URL or folder of the mirror to read; empty for the source's own address."""
+    """Return the URL or folder of the mirror to read; empty for the source's own address."""
     if not isinstance(mirror, str | Path | None):
-        raise CatalogueError(f"mirror: give a URL or a folder, not {shown(mirror)}")
-    given = environment.get(source.variable, "") if mirror is None else str(mirror)
+        raise CatalogueError(f"mirror: give a URL or a folder, not {quoted(mirror)}")
+    location = environment.get(source.variable, "") if mirror is None else str(mirror)
     label = source.variable if mirror is None else "--mirror"
     if source.fetch is not None and mirror is None:
         return ""  # huggingface_hub reads the variable itself
     if mirror == "":
         raise CatalogueError("--mirror: give a URL or a folder")
-    if not given:
+    if not location:
         return ""
-    if is_url(given):
-        return check_url(given)
-    place = Path(given).expanduser()
-    if "://" in given or not place.is_dir():
-        raise CatalogueError(f"{label} {shown(public_url(given))}: not a folder or an http(s):// URL")
-    return str(place)
+    if is_url(location):
+        return check_url(location)
+    folder = Path(location).expanduser()
+    if "://" in location or not folder.is_dir():
+        raise CatalogueError(f"{label} {quoted(public_url(location))}: not a folder or an http(s):// URL")
+    return str(folder)
 
 
-def _offline(source: Source, query: Query) -> str:
-    """Advice for a machine without a network, of a source that needs one."""
-    if query.place and not is_url(query.place):
+def _offline_advice(source: Source, query: Query) -> str:
+    """Return advice for a machine without a network, if the source needs one."""
+    if query.mirror and not is_url(query.mirror):
         return ""
     text = (
         "; on a machine with a network run `uwaga models download`, and copy the model's folder "
@@ -217,8 +224,8 @@ def _offline(source: Source, query: Query) -> str:
     return f"{text}; or give a mirror with --mirror or the variable {source.variable}"
 
 
-def _manual_copy(entry: CatalogueEntry, environment: Environment) -> str:
-    """Advice on which files to copy where on a machine that cannot fetch them."""
+def _manual_copy_advice(entry: CatalogueEntry, environment: Environment) -> str:
+    """Return advice on copying the files to a machine that cannot fetch them."""
     remote = [file for file in entry.files if is_url(file.locations[0])]
     if not remote:
         return ""
@@ -240,13 +247,13 @@ def _find_entry(
     limits: Limits,
     environment: Environment,
 ) -> CatalogueEntry:
-    """The entry of a source that has this name or is the best of this language pair."""
+    """Return the entry of a source that has this name or is the best for this language pair."""
     if source.pairs is None:
-        answer = listing(from_source=source.name, mirror=mirror, limits=limits, environment=environment)
-        return choose(answer, model, architecture, source.name)
+        result = listing(from_source=source.name, mirror=mirror, limits=limits, environment=environment)
+        return choose_entry(result, model, architecture, source.name)
     pairs = source.pairs(model)
     if not pairs:
-        raise CatalogueError(f"{source.name}: {shown(model)}: give both languages, such as `en-de`")
+        raise CatalogueError(f"{source.name}: {quoted(model)}: give both languages, such as `en-de`")
     entries = [
         entry
         for pair in pairs
@@ -254,32 +261,33 @@ def _find_entry(
             *pair, from_source=source.name, mirror=mirror, limits=limits, environment=environment
         ).entries
     ]
-    return choose(Listing(tuple(entries)), model, architecture, source.name)
+    return choose_entry(Listing(tuple(entries)), model, architecture, source.name)
 
 
-def choose(listing: Listing, model: str, architecture: str | None, source: str) -> CatalogueEntry:
-    """Return the model of a name, or the best one of a language pair.
+def choose_entry(listing: Listing, model: str, architecture: str | None, source: str) -> CatalogueEntry:
+    """Return the model with a name, or the best model of a language pair.
 
-    The best is decided by :func:`~uwaga.library.entry.quality`: released before others, then by score, then
-    by size.
+    Models are ordered by :func:`~uwaga.library.entry.quality`: released first, then by score, then by size.
 
     Raises:
-        CatalogueError: there is none; the message says what there is instead.
+        CatalogueError: there is no such model; the message lists alternatives.
     """
-    named = [entry for entry in listing.entries if entry.name == model]
-    candidates = named or [entry for entry in listing.entries if same_spelling(entry.pair, model)]
-    fitting = [entry for entry in candidates if architecture in (None, entry.architecture)]
-    if fitting:
-        return max(fitting, key=quality)
+    by_name = [entry for entry in listing.entries if entry.name == model]
+    candidates = by_name or [entry for entry in listing.entries if same_spelling(entry.pair, model)]
+    matches = [entry for entry in candidates if architecture in (None, entry.architecture)]
+    if matches:
+        return max(matches, key=quality)
     if candidates:
         names = ", ".join(sorted(entry.architecture or "one without a name" for entry in candidates))
-        raise CatalogueError(f"{source}: {model} has no architecture {shown(architecture)}; there is {names}")
+        raise CatalogueError(
+            f"{source}: {model} has no architecture {quoted(architecture)}; there is {names}"
+        )
     raise CatalogueError(f"{source}: " + "; ".join(_alternatives(listing, model)))
 
 
 def _alternatives(listing: Listing, model: str) -> Iterator[str]:
-    """Yield why there is no such model, and what there is instead."""
-    yield f"there is no model {shown(model)}"
+    """Yield why there is no such model, and alternatives."""
+    yield f"there is no model {quoted(model)}"
     name = model.replace("_", "-").lower()
     refused = [problem for problem in listing.problems if name in problem.lower()]
     if refused:
@@ -287,28 +295,34 @@ def _alternatives(listing: Listing, model: str) -> Iterator[str]:
     elif listing.problems:
         yield f"{len(listing.problems)} entries were refused, the first: {listing.problems[0]}"
     names = [name for entry in listing.entries for name in (entry.name, entry.pair)]
-    similar = difflib.get_close_matches(model[:LONGEST_PAIR], names, n=3, cutoff=0.7)
+    similar = difflib.get_close_matches(model[:MAX_PAIR_LENGTH], names, n=3, cutoff=0.7)
     if similar:
         yield f"did you mean {' or '.join(dict.fromkeys(similar))}?"
     pairs = language_pairs(model)
     for source, target in pairs:
-        first = {
+        targets = {
             entry.target_language for entry in listing.entries if same_spelling(entry.source_language, source)
         }
-        second = {
+        sources = {
             entry.source_language for entry in listing.entries if same_spelling(entry.target_language, target)
         }
-        if both := sorted(first & second, key=lambda code: (code != "en", code)):
-            yield f"{source}-{both[0]} and {both[0]}-{target} are available, to be used one after the other"
-        elif first or second:
-            yield _known(first, f"from {source}", "to") if first else _known(second, f"to {target}", "from")
+        if pivots := sorted(targets & sources, key=lambda code: (code != "en", code)):
+            yield f"{source}-{pivots[0]} and {pivots[0]}-{target} are available, to be chained"
+        elif targets or sources:
+            yield (
+                _describe_languages(targets, f"from {source}", "to")
+                if targets
+                else _describe_languages(sources, f"to {target}", "from")
+            )
     if not pairs:
         yield "name a model by its languages, such as `en-pt`, or as `uwaga models list` shows it"
     elif not similar:
         yield "`uwaga models list` shows all models"
 
 
-def _known(codes: set[str], side: str, other: str) -> str:
+def _describe_languages(codes: set[str], direction: str, opposite: str) -> str:
     listed = sorted(codes)
-    more = f" and {len(listed) - MAX_NAMED} more" if len(listed) > MAX_NAMED else ""
-    return f"{side} there are models {other} {', '.join(listed[:MAX_NAMED])}{more}"
+    remainder = (
+        f" and {len(listed) - MAX_LISTED_LANGUAGES} more" if len(listed) > MAX_LISTED_LANGUAGES else ""
+    )
+    return f"{direction} there are models {opposite} {', '.join(listed[:MAX_LISTED_LANGUAGES])}{remainder}"

@@ -1,6 +1,6 @@
-"""The records of a catalogue: sources, what they are asked for, and the models that they list.
+"""The records of a catalogue: sources, queries, and the models that sources list.
 
-A record is checked when it is made: none names a file outside its model's folder.
+Records are validated on creation: none names a file outside its model's folder.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from uwaga.library.fields import same_spelling
 from uwaga.library.installed import mean_score
 
 MODEL_BYTES = 1 << 33
-"""The largest weight file accepted, unpacked."""
+"""Maximum unpacked size of a weight file."""
 OTHER_BYTES = 1 << 28
-"""The largest other file accepted, unpacked."""
+"""Maximum unpacked size of any other file."""
 FIREFOX_LICENCE = "MPL-2.0"
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a model that can be downloaded.
+    """A downloadable file of a model.
 
     Attributes:
         name: the name under which it is installed.
-        locations: URLs, or paths on this machine, in the order in which they are tried.
+        locations: URLs, or paths on this machine, in the order to try them.
         packing: ``gzip``, ``zstd`` or empty.
-        size: bytes unpacked; None where the catalogue does not state it.
-        sha256: hexadecimal SHA-256 of the unpacked file; None where the catalogue does not state it.
-        packed_size: bytes as sent.
-        packed_sha256: SHA-256 of the file as sent.
-        largest: limit on the unpacked bytes where no size is stated.
+        size: unpacked size in bytes, None if the catalogue does not state it.
+        sha256: hexadecimal SHA-256 of the unpacked file, None if the catalogue does not state it.
+        packed_size: size of the transferred file in bytes, None if the catalogue does not state it.
+        packed_sha256: SHA-256 of the transferred file, None if the catalogue does not state it.
+        default_limit: limit on the unpacked bytes if no size is stated.
     """
 
     name: str
@@ -43,48 +43,48 @@ class RemoteFile:
     sha256: str | None = None
     packed_size: int | None = None
     packed_sha256: str | None = None
-    largest: int = OTHER_BYTES
+    default_limit: int = OTHER_BYTES
 
     @property
-    def most(self) -> int:
+    def max_bytes(self) -> int:
         """Limit on the unpacked bytes."""
-        return self.largest if self.size is None else self.size
+        return self.default_limit if self.size is None else self.size
 
     @property
-    def most_sent(self) -> int:
-        """Limit on the bytes received: incompressible data grow by less than 1 % when packed."""
+    def max_packed_bytes(self) -> int:
+        """Limit on the received bytes: incompressible data grow by less than 1 % when packed."""
         if self.packed_size is not None:
             return self.packed_size
-        return self.most + self.most // 100 + 4096
+        return self.max_bytes + self.max_bytes // 100 + 4096
 
 
-def check_names(files: Sequence[RemoteFile], where: str) -> None:
-    """Check that no two files would overwrite each other, on a case-insensitive file system too."""
+def check_names(files: Sequence[RemoteFile], context: str) -> None:
+    """Check that no two files have the same name, even on a case-insensitive file system."""
     names = sorted(file.name.lower() for file in files)
     if len(set(names)) < len(names):
-        raise CatalogueError(f"{where}: two files have the same name: {', '.join(names)}; refused")
+        raise CatalogueError(f"{context}: two files have the same name: {', '.join(names)}; refused")
 
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A model that a catalogue lists. A text is empty where the catalogue states nothing.
+    """A model listed by a catalogue. Texts that the catalogue does not state are empty.
 
     Attributes:
-        source: name of the source that lists it.
+        source: the name of the source that lists it.
         name: the name under which it is installed, such as ``firefox-en-pt-tiny``.
-        source_language: code of the language it translates from.
-        target_language: code of the language it translates to.
+        source_language: code of the source language.
+        target_language: code of the target language.
         architecture: ``tiny``, ``base`` and so on.
-        version: the version of the model as its publisher counts.
-        status: release status in the publisher's words.
-        released: True if its publisher offers it to users.
-        licence: name of the licence, or why none is known.
+        version: the publisher's version of the model.
+        status: the publisher's release status.
+        released: True if the publisher has released it to users.
+        licence: the name of the licence, or why it is unknown.
         files: the files to download.
         metrics: scores by name.
-        parameters: number of parameters, None where it is not stated.
-        model: the model's file, if the model is a single file.
-        repository: repository on the Hugging Face hub, of a model that ``huggingface_hub`` downloads.
-        place: folder or file of a model that is on this machine already and is not copied.
+        parameters: number of parameters, None if it is not stated.
+        model: the model file, if the model is a single file.
+        repository: the Hugging Face repository of a model that ``huggingface_hub`` downloads.
+        path: folder or file of a model that is already on this machine and is used without copying it.
     """
 
     source: str
@@ -101,16 +101,16 @@ class CatalogueEntry:
     parameters: int | None = None
     model: str = ""
     repository: str = ""
-    place: Path | None = None
+    path: Path | None = None
 
     @property
     def pair(self) -> str:
-        """Both languages, ``en-pt``."""
+        """The language pair, such as ``en-pt``."""
         return f"{self.source_language}-{self.target_language}"
 
     @property
     def size(self) -> int | None:
-        """Unpacked bytes of the files whose size is stated; None if no size is."""
+        """Total unpacked bytes of the files whose size is stated, None if there are none."""
         stated = [file.size for file in self.files if file.size is not None]
         return sum(stated) if stated else None
 
@@ -133,14 +133,14 @@ class CatalogueEntry:
 
 
 def entry_name(source: str, *parts: str) -> str:
-    """Join a source, languages and architecture with hyphens to the name of a model."""
+    """Return the name of a model: source, languages and architecture, joined by hyphens."""
     return "-".join(part for part in (source, *parts) if part)
 
 
 def quality(entry: CatalogueEntry) -> tuple[bool, float, int]:
-    """Return the sort key of the models of a pair: released before others, then by score, then by size.
+    """Return the sort key of the models of a pair: released first, then by score, then by size.
 
-    The models of one catalogue state the same scores, so that their means can be compared.
+    The models of a catalogue have the same kinds of scores, so their means are comparable.
     """
     return entry.released, mean_score(entry.metrics), entry.size or 0
 
@@ -150,32 +150,32 @@ class Query:
     """A request to a source.
 
     Attributes:
-        source: code of the language to translate from, None for any.
-        target: code of the language to translate to, None for any.
-        place: URL or folder of a mirror to read instead of the source's own address; empty for none.
+        source: code of the source language, None for any.
+        target: code of the target language, None for any.
+        mirror: URL or folder of a mirror to read instead of the source's own address; empty for none.
         environment: environment variables.
         limits: timeouts and retries of downloads.
     """
 
     source: str | None
     target: str | None
-    place: str
+    mirror: str
     environment: Mapping[str, str]
     limits: Limits
 
     def matches(self, entry: CatalogueEntry) -> bool:
         """Return True if an entry translates between these languages."""
-        sides = ((self.source, entry.source_language), (self.target, entry.target_language))
-        return all(wanted is None or same_spelling(wanted, code) for wanted, code in sides)
+        languages = ((self.source, entry.source_language), (self.target, entry.target_language))
+        return all(requested is None or same_spelling(requested, code) for requested, code in languages)
 
 
 @dataclass(frozen=True)
 class Listing:
-    """The answer of a source.
+    """The response of a source.
 
     Attributes:
-        entries: models.
-        problems: why entries were refused, each with its name.
+        entries: the models.
+        problems: why entries were refused, with their names.
     """
 
     entries: tuple[CatalogueEntry, ...]
@@ -187,15 +187,15 @@ class Source:
     """A source of models.
 
     Attributes:
-        name: the value of ``--from-source``, and the beginning of its models' names.
-        title: its name for people.
-        address: URL of its catalogue, empty if it has none of its own.
+        name: the value of ``--from-source``, and the start of its models' names.
+        title: the name to display.
+        address: the URL of its catalogue, empty if it has none.
         variable: environment variable that names a mirror.
-        read: returns the models it lists; raises CatalogueError.
-        fetch: downloads a model and returns its path, for a source with its own way of doing so.
-        pairs: returns the language pairs that a model's name may mean, for a source that lists one pair at a
-            time.
-        prefix: of its models' names, by default its own name and a hyphen.
+        read: returns its models; raises CatalogueError.
+        fetch: downloads a model and returns its path; None for the default procedure.
+        pairs: returns the possible language pairs of a model name, for a source that can only be listed by
+            language pair.
+        prefix: the prefix of its models' names, by default its name and a hyphen.
     """
 
     name: str

@@ -199,7 +199,7 @@ def _fetch_from(
             part.drop()
             if not resumed:
                 raise
-            resumed = False  # the resumed part may be of another version
+            resumed = False  # the resumed part may be from another version
             continue
         return Fetched(path, location, resumed, True)
 
@@ -316,8 +316,8 @@ def _verify(file: RemoteFile, path: Path, location: str) -> None:
     if file.packed_sha256 is None:
         return
     digest = hashlib.sha256()
-    with path.open("rb") as file_:
-        while block := file_.read(CHUNK << 4):
+    with path.open("rb") as received:
+        while block := received.read(CHUNK << 4):
             digest.update(block)
     if digest.hexdigest() != file.packed_sha256:
         raise CatalogueError(

@@ -1,4 +1,4 @@
-"""Find the folder or file of a model by the name that a user gives it."""
+"""Find the folder or file of a model by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.library.licences import restriction
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
-OWNERS = {
+FORMER_NAMES = {
     "google-bert": (
         "bert-base-uncased bert-base-cased bert-large-uncased bert-large-cased bert-base-chinese "
         "bert-base-german-cased bert-base-multilingual-cased bert-base-multilingual-uncased"
@@ -25,21 +25,21 @@ OWNERS = {
     "openai-community": "gpt2 gpt2-medium gpt2-large gpt2-xl",
     "distilbert": "distilgpt2",
 }
-"""Models that are known by the names they had before repositories had owners."""
-OWNED = {name: f"{owner}/{name}" for owner, names in OWNERS.items() for name in names.split()}
+"""Models that are known by their names from before repositories had owners, by owner."""
+HUB_NAMES = {name: f"{owner}/{name}" for owner, names in FORMER_NAMES.items() for name in names.split()}
 
 
 def find_model(name: str | Path | None = None) -> Path:
     """Return the folder or file of a model.
 
-    No name, or ``bundled``, is the model that comes with uwaga. A folder or file that exists takes precedence
-    over other meanings of a name. Then come the models that ``uwaga models`` lists, and repositories of the
-    Hugging Face hub, which are read from the local cache or else downloaded. Before a first download, what
-    the licence is known to forbid is logged as a warning.
+    No name, or ``bundled``, is the model that comes with uwaga. An existing folder or file takes precedence
+    over other meanings of a name, then the models that ``uwaga models`` lists, then repositories of the
+    Hugging Face hub, which are read from the local cache or downloaded. Before a first download, the known
+    restrictions of the licence are logged as a warning.
 
     Raises:
         ModelError: there is no such model, or it cannot be downloaded.
-        MissingExtraError: the name is a repository's and ``huggingface_hub`` is not installed.
+        MissingExtraError: the name is a repository and ``huggingface_hub`` is not installed.
     """
     if name is None or (str(name) == "bundled" and not os.path.lexists(name)):
         if not (BUNDLED / CONFIG).is_file():
@@ -59,9 +59,9 @@ def find_model(name: str | Path | None = None) -> Path:
             f"{folder}: a file; a model is a folder with {CONFIG}, {WEIGHTS} and {SOURCE}, or a file "
             f"{' or '.join(endings)}"
         )
-    if isinstance(name, str) and (place := _installed(name)) is not None:
-        return place
-    name = OWNED.get(name, name) if isinstance(name, str) else name
+    if isinstance(name, str) and (path := _installed(name)) is not None:
+        return path
+    name = HUB_NAMES.get(name, name) if isinstance(name, str) else name
     if isinstance(name, str) and HUB_NAME.fullmatch(name) and ".." not in name:
         return _from_hub(name)
     raise ModelError(
@@ -72,7 +72,7 @@ def find_model(name: str | Path | None = None) -> Path:
 
 
 def _installed(name: str) -> Path | None:
-    """The installed model of a name; imported late, since a folder needs none of it."""
+    """Return the installed model of a name. Imports late, since model folders do not need these modules."""
     from uwaga.library.installed import find_installed_folder, find_packaged
 
     return find_installed_folder(name) or find_packaged(name)
@@ -86,44 +86,44 @@ def _from_hub(name: str) -> Path:
             f"{name}: no such folder; to fetch it from the Hugging Face hub, `pip install huggingface_hub`"
         ) from None
     files = formats.files()
-    default = [*files.beside, *files.weights]
+    default = [*files.auxiliary, *files.weights]
     cached = _cached(hub, name, default)
-    if cached is not None and _has(cached, (*files.weights, *files.rather_not)):
+    if cached is not None and _has_match(cached, (*files.weights, *files.fallback_weights)):
         return cached
     try:
         if cached is None:
-            _tell_restriction(hub, name)
+            _log_restriction(hub, name)
         snapshot = Path(hub.snapshot_download(name, allow_patterns=default))
-        if not _has(snapshot, files.weights):
-            snapshot = Path(hub.snapshot_download(name, allow_patterns=[*default, *files.rather_not]))
+        if not _has_match(snapshot, files.weights):
+            snapshot = Path(hub.snapshot_download(name, allow_patterns=[*default, *files.fallback_weights]))
         return snapshot
-    except Exception as error:  # huggingface_hub lets the errors of its transport library through
+    except Exception as error:  # huggingface_hub does not wrap the errors of its transport library
         if cached is not None:
             return cached
-        why = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
+        cause = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
         raise ModelError(
-            f"{name}: no such folder, no copy in the Hugging Face cache, and it cannot be fetched: {why}; "
+            f"{name}: no such folder, no copy in the Hugging Face cache, and it cannot be fetched: {cause}; "
             f"check the name and the network, or on a machine with a network run `hf download {name}` "
             "and give the folder that it prints"
         ) from None
 
 
-def _tell_restriction(hub: Any, name: str) -> None:
-    """Write what the licence of a repository forbids as a line to the log, which stderr shows."""
-    import logging  # not at start-up: few models are fetched
+def _log_restriction(hub: Any, name: str) -> None:
+    """Log what the licence of a repository forbids."""
+    import logging  # imported late: few models are fetched
 
-    stated = restriction(read_card(Path(hub.snapshot_download(name, allow_patterns=[README]))))
-    if stated is not None:
-        logging.getLogger("uwaga.library").warning("%s: %s", name, stated)
+    notice = restriction(read_card(Path(hub.snapshot_download(name, allow_patterns=[README]))))
+    if notice is not None:
+        logging.getLogger("uwaga.library").warning("%s: %s", name, notice)
 
 
-def _has(folder: Path, patterns: Sequence[str]) -> bool:
-    """Return True if a folder holds a file that matches one of these patterns."""
+def _has_match(folder: Path, patterns: Sequence[str]) -> bool:
+    """Return True if a folder contains a file that matches one of the patterns."""
     return any(next(folder.glob(pattern), None) is not None for pattern in patterns)
 
 
 def _cached(hub: object, name: str, patterns: list[str]) -> Path | None:
-    """The local copy of a repository if its format is known."""
+    """Return the cached copy of a repository if its format is known."""
     try:
         snapshot = Path(hub.snapshot_download(name, allow_patterns=patterns, local_files_only=True))  # type: ignore[attr-defined]
     except (OSError, ValueError):

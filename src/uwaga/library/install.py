@@ -133,7 +133,7 @@ def install(
                         f"remove it with `uwaga models remove {entry.name}`"
                     )
                 _check_disk_space(home, entry)
-                parts.mkdir(parents=True, exist_ok=True)  # the other process has removed them
+                parts.mkdir(parents=True, exist_ok=True)  # another process may have removed it
                 _download(entry, folder, parts, limits, progress)
             shutil.rmtree(parts, ignore_errors=True)
     except OSError as error:
@@ -196,7 +196,7 @@ def _wait_callback(name: str, waiting: Callable[[str], None] | None) -> Callable
 
 
 def _check_disk_space(home: Path, entry: CatalogueEntry) -> None:
-    needed = 2 * (entry.size or 0) + RECORD_BYTES  # packed files are kept next to the unpacked ones
+    needed = 2 * (entry.size or 0) + RECORD_BYTES  # compressed files are kept next to the unpacked files
     free = shutil.disk_usage(home).free
     if needed > free:
         raise CatalogueError(

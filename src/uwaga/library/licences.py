@@ -1,13 +1,13 @@
-"""Restrictions of the licences of models on the Hugging Face hub, shown before a first download."""
+"""Restrictions of model licences on the Hugging Face hub, shown before a first download."""
 
 from __future__ import annotations
 
 import re
 
 from uwaga.checkpoints.card import Card
-from uwaga.errors import shown
+from uwaga.errors import quoted
 
-TERMS: tuple[tuple[str, str], ...] = (
+LICENCE_TERMS: tuple[tuple[str, str], ...] = (
     (r"cc-by-nc-nd-", "commercial use and the sharing of changed versions are forbidden"),
     (r"cc-by-nc-|.*non-?commercial|.*research", "commercial use is forbidden"),
     (r"cc-by-nd-", "the sharing of changed versions is forbidden"),
@@ -15,7 +15,7 @@ TERMS: tuple[tuple[str, str], ...] = (
     (
         r".*llama",
         "the uses of its acceptable use policy are forbidden, and services of more than 700 million users "
-        "need a licence of their own",
+        "need a separate licence",
     ),
     (
         r".*hunyuan|tencent-hy",
@@ -25,21 +25,21 @@ TERMS: tuple[tuple[str, str], ...] = (
     ),
     (r".*openrail|.*\brail\b", "the uses that it lists are forbidden"),
 )
-"""Beginnings of licence names as cards state them, and what these licences forbid."""
+"""Patterns for licence names in model cards, and what these licences forbid."""
 
 
 def restriction(card: Card) -> str | None:
-    """Return what a model's licence forbids as a line of text, None if it is not known to forbid anything.
+    """Return what a model's licence forbids as a line of text, None if no restriction is known.
 
-    A licence that the hub does not know (``other``) may forbid anything, and its text is named.
+    A licence unknown to the hub (``other``) may forbid anything, so its text is linked.
     """
     licence = card.licence
     if licence is None:
         return None
     name = re.sub(r"[\s_]+", "-", licence.lower())
-    found = next((terms for pattern, terms in TERMS if re.match(pattern, name)), None)
-    if found is None and card.front.get("license") != "other":
+    forbidden = next((terms for pattern, terms in LICENCE_TERMS if re.match(pattern, name)), None)
+    if forbidden is None and card.front_matter.get("license") != "other":
         return None
-    link = card.front.get("license_link")
-    text = f" ({shown(link)})" if isinstance(link, str) else ""
-    return f"licence {shown(licence)}{text}: {found or 'not a common one; read what it forbids'}"
+    link = card.front_matter.get("license_link")
+    text = f" ({quoted(link)})" if isinstance(link, str) else ""
+    return f"licence {quoted(licence)}{text}: {forbidden or 'not a common one; read what it forbids'}"

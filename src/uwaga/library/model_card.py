@@ -1,4 +1,4 @@
-"""The model card of a model that is published: front matter as the Hugging Face hub reads it, and a text."""
+"""Write the model card of a published model: front matter for the Hugging Face hub, and text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from uwaga.checkpoints.card import UNSTATED, Card
-from uwaga.errors import SettingsError, shown
+from uwaga.errors import SettingsError, quoted
 from uwaga.languages.codes import base_language
 from uwaga.library.hub import HUB_NAME
 
@@ -25,27 +25,27 @@ _IDENTIFIERS = (
     "lppl-1.3c ms-pl mpl-2.0 odc-by odbl openrail osl-3.0 postgresql ofl-1.1 ncsa unlicense zlib pddl "
     "lgpl-lr other"
 )
-LICENCES = frozenset(_IDENTIFIERS.split())
-"""Identifiers of the hub; the name of another licence stands in ``license_name``."""
-ADDED = "<!-- Written by uwaga. -->"
-"""Separates the model's own text from what is added to it."""
+HUB_LICENCES = frozenset(_IDENTIFIERS.split())
+"""Licence identifiers of the hub; the name of any other licence goes into ``license_name``."""
+GENERATED_MARK = "<!-- Written by uwaga. -->"
+"""Separates the model's original text from the generated text."""
 LANGUAGE = re.compile(r"[a-z]{2,3}")
 SCORE = re.compile(r"^\| dev (BLEU|chrF|TER) \| (-?\d{1,9}\.\d{1,9}) \(", re.MULTILINE | re.IGNORECASE)
 DEV_DATA = re.compile(r"^\| dev data \| ([^|\n]+?) \|$", re.MULTILINE)
 STARTED_FROM = re.compile(r"^\| started from \| ([^|\n]+?) \|$", re.MULTILINE)
-LONGEST = 200
-"""Characters of a value."""
+MAX_VALUE_LENGTH = 200
+"""Maximum length of a value in characters."""
 
 
 @dataclass(frozen=True)
 class CardFields:
-    """Values of a model card, each in place of that of the model's own card.
+    """Values that override those of the model's original card.
 
     Attributes:
         license: an identifier of the Hugging Face hub, such as ``cc-by-4.0``, or the name of another licence.
         datasets: names of the data sets it was trained on.
-        base_model: the model that it was made from, ``owner/name``.
-        tags: words to find it by, besides those of the model's own card.
+        base_model: the model that it was derived from, ``owner/name``.
+        tags: tags to add to those of the original card.
         metrics: scores by test set and metric, such as ``{"Tatoeba test": {"bleu": 39.8, "chrf": 58.9}}``.
     """
 
@@ -62,133 +62,142 @@ class CardFields:
         for name in ("datasets", "tags"):
             values = getattr(self, name)
             if isinstance(values, str) or not isinstance(values, Sequence):
-                raise SettingsError(f"{name} must be a list of names, not {shown(values)}")
+                raise SettingsError(f"{name} must be a list of names, not {quoted(values)}")
             for value in values:
                 _check_text(name, value)
         if self.license is not None and self.license.strip().lower() in UNSTATED:
             raise SettingsError(
-                f"license must name a licence, such as 'cc-by-4.0', not {shown(self.license)}"
+                f"license must name a licence, such as 'cc-by-4.0', not {quoted(self.license)}"
             )
         if self.base_model is not None and not HUB_NAME.fullmatch(self.base_model):
             raise SettingsError(
-                f"base_model must be a Hugging Face name (owner/model), not {shown(self.base_model)}"
+                f"base_model must be a Hugging Face name (owner/model), not {quoted(self.base_model)}"
             )
         _check_metrics(self.metrics)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> CardFields:
-        """Return the fields of a call, given by name."""
-        known = [each.name for each in fields(cls)]
-        if unknown := sorted(options.keys() - known):
-            raise SettingsError(f"unknown field of a card: {unknown[0]!r}; known here: {', '.join(known)}")
+    def from_options(cls, options: Mapping[str, Any]) -> CardFields:
+        """Return the fields of a card from keyword arguments."""
+        names = [card_field.name for card_field in fields(cls)]
+        if unknown := sorted(options.keys() - names):
+            raise SettingsError(f"unknown field of a card: {unknown[0]!r}; known fields: {', '.join(names)}")
         return cls(**{name: value for name, value in options.items() if value is not None})
 
 
 def _check_text(name: str, value: object) -> None:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > LONGEST:
-        raise SettingsError(f"{name} must be a line of at most {LONGEST} characters, not {shown(value)}")
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or not value.isprintable()
+        or len(value) > MAX_VALUE_LENGTH
+    ):
+        raise SettingsError(
+            f"{name} must be a line of at most {MAX_VALUE_LENGTH} characters, not {quoted(value)}"
+        )
 
 
 def _check_metrics(metrics: object) -> None:
     example = '{"Tatoeba test": {"bleu": 39.8}}'
     if not isinstance(metrics, Mapping):
-        raise SettingsError(f"metrics must be scores by test set, such as {example}, not {shown(metrics)}")
+        raise SettingsError(f"metrics must be scores by test set, such as {example}, not {quoted(metrics)}")
     for name, scores in metrics.items():
         _check_text("the name of a test set in metrics", name)
         if not isinstance(scores, Mapping) or not scores:
             raise SettingsError(
-                f"metrics of {name!r} must be scores by name, such as {example}, not {shown(scores)}"
+                f"metrics of {name!r} must be scores by name, such as {example}, not {quoted(scores)}"
             )
         for metric, value in scores.items():
             _check_text("the name of a metric", metric)
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise SettingsError(f"metrics of {name!r}: {metric} must be a number, not {shown(value)}")
+                raise SettingsError(f"metrics of {name!r}: {metric} must be a number, not {quoted(value)}")
 
 
 def write_card(
     name: str,
     card: Card,
-    given: CardFields,
+    overrides: CardFields,
     languages: tuple[Sequence[str], Sequence[str]],
-    longest: int | None,
+    max_tokens: int | None,
 ) -> str:
     """Return the text of a model card.
 
-    Values that are neither given nor stated by the model's own card are left out.
+    Values that are neither in ``overrides`` nor in the original card are left out.
 
     Args:
-        name: of the model.
-        card: the model's own card, whose text is kept.
-        given: values that replace those of ``card``.
-        languages: codes of the languages that it translates from and to.
-        longest: most tokens of a sentence, None if there is no limit.
+        name: the name of the model.
+        card: the model's original card, whose text is kept.
+        overrides: values that override those of ``card``.
+        languages: codes of the source and of the target languages.
+        max_tokens: maximum number of tokens of a sentence, None for no limit.
     """
     _check_text("the name of the model", name)
-    front = _front(name, card, given, languages)
-    own = card.body.partition(ADDED)[0].strip()
-    text = own if own.startswith("# ") else f"# {name.rpartition('/')[2]}\n\n{own}".strip()
-    added = _sections(name, front, languages, longest)
+    front = _front(name, card, overrides, languages)
+    original = card.body.partition(GENERATED_MARK)[0].strip()
+    text = original if original.startswith("# ") else f"# {name.rpartition('/')[2]}\n\n{original}".strip()
+    generated = _sections(name, front, languages, max_tokens)
     values = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
-    return f"---\n{values}---\n\n{text}\n\n{ADDED}\n\n{added}\n"
+    return f"---\n{values}---\n\n{text}\n\n{GENERATED_MARK}\n\n{generated}\n"
 
 
 def _front(
-    name: str, card: Card, given: CardFields, languages: tuple[Sequence[str], Sequence[str]]
+    name: str, card: Card, overrides: CardFields, languages: tuple[Sequence[str], Sequence[str]]
 ) -> dict[str, Any]:
-    front: dict[str, Any] = {"library_name": "uwaga", **_licence(card, given)}
+    front: dict[str, Any] = {"library_name": "uwaga", **_licence(card, overrides)}
     codes = [base_language(code) for code in dict.fromkeys([*languages[0], *languages[1]])]
-    if found := [code for code in dict.fromkeys(codes) if LANGUAGE.fullmatch(code)]:
-        front["language"] = found
+    if language_codes := [code for code in dict.fromkeys(codes) if LANGUAGE.fullmatch(code)]:
+        front["language"] = language_codes
     front["pipeline_tag"] = "translation"
     front["tags"] = list(
-        dict.fromkeys(["uwaga", "translation", *_names(card.front.get("tags")), *given.tags])
+        dict.fromkeys(["uwaga", "translation", *_names(card.front_matter.get("tags")), *overrides.tags])
     )
-    if datasets := list(given.datasets) or _names(card.front.get("datasets")):
+    if datasets := list(overrides.datasets) or _names(card.front_matter.get("datasets")):
         front["datasets"] = datasets
     started = STARTED_FROM.search(card.text)
-    stated = card.front.get("base_model") or (started and started[1])
-    if base := given.base_model or (isinstance(stated, str) and HUB_NAME.fullmatch(stated) and stated):
+    recorded = card.front_matter.get("base_model") or (started and started[1])
+    if base := overrides.base_model or (
+        isinstance(recorded, str) and HUB_NAME.fullmatch(recorded) and recorded
+    ):
         front["base_model"] = base
-    index = card.front.get("model-index")
-    if isinstance(index, list) and not given.metrics:
+    index = card.front_matter.get("model-index")
+    if isinstance(index, list) and not overrides.metrics:
         front["model-index"] = index
-    elif metrics := given.metrics or _measured(card):
+    elif metrics := overrides.metrics or _dev_scores(card):
         front["model-index"] = [{"name": name.rpartition("/")[2], "results": _results(metrics)}]
     return front
 
 
-def _licence(card: Card, given: CardFields) -> dict[str, str]:
-    licence = given.license or card.licence
+def _licence(card: Card, overrides: CardFields) -> dict[str, str]:
+    licence = overrides.license or card.licence
     if licence is None:
         raise SettingsError(
             "the model's card states no licence; give the one under which others may use it, such as "
             "license='cc-by-4.0'"
         )
     identifier = re.sub(r"[^a-z0-9.+]+", "-", licence.lower()).strip("-") or "other"
-    known = (
+    values = (
         {"license": identifier}
-        if identifier in LICENCES
+        if identifier in HUB_LICENCES
         else {"license": "other", "license_name": identifier}
     )
-    link = card.front.get("license_link")
-    return known | ({"license_link": link} if given.license is None and isinstance(link, str) else {})
+    link = card.front_matter.get("license_link")
+    return values | ({"license_link": link} if overrides.license is None and isinstance(link, str) else {})
 
 
 def _names(values: object) -> list[str]:
     return (
         [values]
         if isinstance(values, str)
-        else [str(one) for one in values]
+        else [str(value) for value in values]
         if isinstance(values, list)
         else []
     )
 
 
-def _measured(card: Card) -> dict[str, dict[str, float]]:
-    """Return the scores on the dev set that ``uwaga train`` wrote into a card."""
+def _dev_scores(card: Card) -> dict[str, dict[str, float]]:
+    """Return the dev set scores that ``uwaga train`` wrote into a card."""
     data = DEV_DATA.search(card.text)
     scores = {metric.lower(): float(value) for metric, value in SCORE.findall(card.text)}
-    return {data[1][:LONGEST]: scores} if data and scores else {}
+    return {data[1][:MAX_VALUE_LENGTH]: scores} if data and scores else {}
 
 
 def _results(metrics: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
@@ -205,19 +214,24 @@ def _results(metrics: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]
 
 
 def _sections(
-    name: str, front: Mapping[str, Any], languages: tuple[Sequence[str], Sequence[str]], longest: int | None
+    name: str,
+    front: Mapping[str, Any],
+    languages: tuple[Sequence[str], Sequence[str]],
+    max_tokens: int | None,
 ) -> str:
     source, target = (", ".join(codes) or "a language that is not stated" for codes in languages)
     licence = front.get("license_name", front["license"])
-    from_what = [
+    provenance = [
         f"Trained on {', '.join(front['datasets'])}."
         if "datasets" in front
         else "The front matter names no data sets.",
         *([f"Made from {front['base_model']}."] if "base_model" in front else []),
         "The model's own card, above, may say more.",
     ]
-    room = (
-        "" if longest is None else f" It reads at most {longest} tokens at once; uwaga splits longer texts."
+    length_limit = (
+        ""
+        if max_tokens is None
+        else f" It reads at most {max_tokens} tokens at once; uwaga splits longer texts."
     )
     scores = (
         "The scores in the front matter hold for their test sets; other texts can be translated worse."
@@ -235,7 +249,7 @@ def _sections(
             "",
             "## Sources",
             "",
-            " ".join(from_what),
+            " ".join(provenance),
             "",
             "## Licence",
             "",
@@ -243,6 +257,6 @@ def _sections(
             "",
             "## Limits",
             "",
-            f"The model translates from {source} to {target}.{room} {scores}",
+            f"The model translates from {source} to {target}.{length_limit} {scores}",
         ]
     )

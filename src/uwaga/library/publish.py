@@ -1,4 +1,4 @@
-"""Save a model's folder with a model card, and upload it to the Hugging Face hub."""
+"""Save a model folder with a model card, and upload it to the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -18,72 +18,72 @@ from uwaga.files.regular import open_regular
 from uwaga.library.hub import HUB_NAME
 from uwaga.library.model_card import CardFields, write_card
 
-COPIED = (formats.UWAGA, formats.UWAGA_INT8, formats.UWAGA_INT4, formats.HUGGING_FACE)
-"""Formats whose folders are copied."""
+COPYABLE_FORMATS = (formats.UWAGA, formats.UWAGA_INT8, formats.UWAGA_INT4, formats.HUGGING_FACE)
+"""Formats whose folders can be copied."""
 
 
 def save_folder(
-    place: Path | None,
+    model_folder: Path | None,
     folder: Path,
     name: str,
     fields: CardFields,
     languages: tuple[Sequence[str], Sequence[str]],
-    longest: int | None,
+    max_tokens: int | None,
 ) -> None:
     """Copy a model folder atomically, with a model card as its ``README.md``.
 
     Args:
-        place: the model's folder, None if no folder holds exactly this model.
+        model_folder: the model's folder, None if no folder holds exactly this model.
         folder: the folder to create.
-        name: of the model, in its card.
+        name: the name of the model in its card.
         fields: values of the card.
-        languages: codes of the languages that it translates from and to.
-        longest: most tokens of a sentence, None if there is no limit.
+        languages: codes of the source and of the target languages.
+        max_tokens: maximum number of tokens of a sentence, None for no limit.
 
     Raises:
-        ModelError: ``folder`` exists and is not empty, or cannot be written; or the model is in no folder
-            that can be copied. Nothing is written then.
+        ModelError: ``folder`` exists and is not empty, or cannot be written; or there is no model folder
+            that can be copied. Nothing is written.
         SettingsError: the card lacks a licence.
     """
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ModelError(f"{folder}: exists and is not overwritten; give the model another folder")
-    if place is None:
+    if model_folder is None:
         raise ModelError(
             "an ensemble, a model with an adapter, or one with another decoder is in no folder, so it cannot "
             "be saved; merge an adapter with `uwaga merge` and load the merged model"
         )
-    files = _model_files(place)
-    text = write_card(name, read_card(place), fields, languages, longest)
-    with new_folder(folder) as fresh:
+    files = _model_files(model_folder)
+    text = write_card(name, read_card(model_folder), fields, languages, max_tokens)
+    with new_folder(folder) as staging:
         for file in files:
-            with open_regular(file) as old, (fresh / file.name).open("wb") as new:
+            with open_regular(file) as old, (staging / file.name).open("wb") as new:
                 shutil.copyfileobj(old, new, 1 << 20)
-            sync(fresh / file.name)
-        (fresh / README).write_text(text, encoding="utf-8", newline="\n")
-        sync(fresh / README)
+            sync(staging / file.name)
+        (staging / README).write_text(text, encoding="utf-8", newline="\n")
+        sync(staging / README)
 
 
-def _model_files(place: Path) -> list[Path]:
-    """Return the files of a model other than its card."""
-    kind = formats.detect(place)
-    named = kind.files if kind is not None and kind in COPIED else formats.Files()
-    if not (weights := _matching(place, named.weights)):
+def _model_files(folder: Path) -> list[Path]:
+    """Return the files of a model, without its card."""
+    kind = formats.detect(folder)
+    format_files = kind.files if kind is not None and kind in COPYABLE_FORMATS else formats.Files()
+    if not (weights := _glob_files(folder, format_files.weights)):
         raise ModelError(
-            f"{place}: a model of the format {'unknown' if kind is None else kind.name} without safetensors "
+            f"{folder}: a model of the format {'unknown' if kind is None else kind.name} without safetensors "
             "cannot be saved; make a folder of it with `uwaga convert --int8`, and load that"
         )
-    files = [*_matching(place, named.beside), *weights]
-    for file in (*files, *_matching(place, (CARD, README))):
+    files = [*_glob_files(folder, format_files.auxiliary), *weights]
+    for file in (*files, *_glob_files(folder, (CARD, README))):
         _check_inside(file)
     return [file for file in files if file.name not in (CARD, README)]
 
 
-def _matching(place: Path, patterns: Sequence[str]) -> list[Path]:
-    return sorted({file for pattern in patterns for file in place.glob(pattern)})
+def _glob_files(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    return sorted({file for pattern in patterns for file in folder.glob(pattern)})
 
 
 def _check_inside(file: Path) -> None:
-    """Refuse a link out of the folder, which would publish another file; the hub's cache has links."""
+    """Reject a link out of the folder, which would publish another file; allow links into the hub's cache."""
     folder = file.parent.resolve()
     cache = folder.parent.parent / "blobs" if folder.parent.name == "snapshots" else folder
     if file.resolve().parent not in (folder, cache):
@@ -93,17 +93,17 @@ def _check_inside(file: Path) -> None:
 
 
 def push(folder: Path, name: str, private: bool, token: str | None, message: str) -> str:
-    """Upload a saved folder as one commit; create the repository if there is none.
+    """Upload a saved folder as a single commit, creating the repository if necessary.
 
     Args:
-        folder: a folder that :func:`save_folder` wrote.
-        name: of the repository, ``owner/name``.
+        folder: a folder written by :func:`save_folder`.
+        name: the name of the repository, ``owner/name``.
         private: whether a new repository is private.
-        token: of the hub; None for the one that ``hf auth login`` stored, or ``HF_TOKEN``.
-        message: of the commit.
+        token: a token of the hub; None for the one stored by ``hf auth login``, or ``HF_TOKEN``.
+        message: the commit message.
 
     Returns:
-        the address of the repository.
+        the URL of the repository.
 
     Raises:
         ModelError: the hub refuses the upload or cannot be reached.
@@ -114,7 +114,7 @@ def push(folder: Path, name: str, private: bool, token: str | None, message: str
         api = hub.HfApi(token=token)
         address = api.create_repo(name, private=private, exist_ok=True)
         api.upload_folder(repo_id=name, folder_path=folder, commit_message=message)
-    except Exception as error:  # huggingface_hub lets the errors of its transport library through
+    except Exception as error:  # huggingface_hub does not wrap the errors of its transport library
         raise ModelError(
             f"{name}: cannot be uploaded: {reason(error)}; check the name and the network, and log in with "
             "`hf auth login` or give a token that may write"
@@ -123,10 +123,10 @@ def push(folder: Path, name: str, private: bool, token: str | None, message: str
 
 
 def check_name(name: str) -> None:
-    """Check the name of a repository before anything is written, and that it can be uploaded to.
+    """Check that a repository name is valid and that the upload library is installed.
 
     Raises:
-        ModelError: it is not a name of the hub.
+        ModelError: it is not a valid repository name.
         MissingExtraError: ``huggingface_hub`` is not installed.
     """
     problem = "give owner/name"

@@ -1,6 +1,6 @@
-"""The choice of models between two languages: one that translates directly, or a chain of several.
+"""Choose models between two languages: one that translates directly, or a chain of several.
 
-The command line, :func:`uwaga.load` and the server all choose by :class:`LanguageGraph`.
+The command line, :func:`uwaga.load` and the server all use :class:`LanguageGraph`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from uwaga.languages.codes import base_language, same_language
 from uwaga.library.fields import same_spelling
 
 MAX_MODELS = 4
-"""The longest chain that is searched for, since each model loses something; ``via`` may name a longer one."""
+"""Maximum length of a chain in a search, since each model adds errors; ``via`` may name a longer chain."""
 PIVOT = "en"
-"""The preferred intermediate language: most models translate from or to it, and those are the best."""
+"""The preferred intermediate language: most models, and the best, translate from or to it."""
 
 Codes = tuple[str, ...]
 Rank = tuple[bool, bool, float, int, float]
-"""A model's place in the order of preference: :attr:`uwaga.library.installed.InstalledModel.rank`."""
+"""Sort key of models by preference: :attr:`uwaga.library.installed.InstalledModel.rank`."""
 LOWEST_RANK: Rank = (False, False, 0.0, 0, 0.0)
 
 
@@ -36,7 +36,7 @@ class TranslationModel(Protocol):
 
     @property
     def rank(self) -> Rank:
-        """The model's quality, compared with that of others."""
+        """Sort key by preference."""
 
 
 M = TypeVar("M", bound=TranslationModel)
@@ -44,7 +44,7 @@ M = TypeVar("M", bound=TranslationModel)
 
 @dataclass(frozen=True)
 class RouteStep(Generic[M]):
-    """One model of a route, with the model's own codes of the languages that it translates between."""
+    """A model of a route, with the model's own codes for its two languages."""
 
     model: M
     source: str
@@ -52,12 +52,12 @@ class RouteStep(Generic[M]):
 
 
 Route = tuple[RouteStep[M], ...]
-"""Models that translate one after the other."""
+"""Models to apply one after the other."""
 
 
 @dataclass(frozen=True)
 class _Edges(Generic[M]):
-    """The languages of one model: its codes by their base languages."""
+    """A model and its language codes, grouped by base language."""
 
     model: M
     sources: dict[str, list[str]]
@@ -65,7 +65,7 @@ class _Edges(Generic[M]):
 
 
 def find_route(source: str, target: str, models: Iterable[M], via: Sequence[str] = ()) -> Route[M] | None:
-    """Return the best route between two languages; :meth:`LanguageGraph.route` of a graph of ``models``."""
+    """Return the best route between two languages; see :meth:`LanguageGraph.route`."""
     return LanguageGraph(models).route(source, target, via)
 
 
@@ -73,8 +73,8 @@ class LanguageGraph(Generic[M]):
     """The directed graph whose nodes are languages and whose edges are models.
 
     Args:
-        models: the models to choose from. Of models of the same rank the first is preferred; damaged models
-            and those that state no languages are ignored.
+        models: the models to choose from. Among models of the same rank, the first is preferred. Damaged
+            models, and models that do not state their languages, are ignored.
     """
 
     def __init__(self, models: Iterable[M]) -> None:
@@ -89,13 +89,13 @@ class LanguageGraph(Generic[M]):
     def route(self, source: str, target: str, via: Sequence[str] = ()) -> Route[M] | None:
         """Return the best route from one language to another.
 
-        A single model that translates directly is preferred to a chain, and a short chain to a long one. Of
-        chains of the same length one through English is preferred, then the one whose weakest model ranks
+        A model that translates directly is preferred to a chain, and a short chain to a long one. Among
+        chains of the same length, chains through English are preferred, then those whose weakest model ranks
         highest.
 
         Args:
-            source: code of a language; ``en``, ``en_XX`` and ``eng_Latn`` are the same language.
-            target: code of another language.
+            source: code of the source language; ``en``, ``en_XX`` and ``eng_Latn`` are the same language.
+            target: code of the target language.
             via: codes of all intermediate languages, in order; empty to let the graph choose.
 
         Returns:
@@ -106,7 +106,7 @@ class LanguageGraph(Generic[M]):
         return None if same_language(source, target) else self._shortest(source, target)
 
     def _through(self, codes: Sequence[str]) -> Route[M] | None:
-        """The best direct model for each pair of consecutive languages."""
+        """Return the best direct models between consecutive languages."""
         route: Route[M] = ()
         for target in codes[1:]:
             steps = list(self._steps(route[-1].target if route else codes[0], target))
@@ -116,7 +116,7 @@ class LanguageGraph(Generic[M]):
         return route
 
     def _shortest(self, source: str, target: str) -> Route[M] | None:
-        """Breadth-first search that keeps the best of the shortest routes to each language it reaches."""
+        """Find the best of the shortest routes, by breadth-first search."""
         routes: dict[str, Route[M]] = {source: ()}
         reached = {base_language(source)}
         for _ in range(MAX_MODELS):
@@ -139,7 +139,7 @@ class LanguageGraph(Generic[M]):
         return None
 
     def _steps(self, source: str, target: str | None = None) -> Iterator[RouteStep[M]]:
-        """The single steps from a language to ``target``, or to every language."""
+        """Yield the single steps from a language to ``target``, or to all languages."""
         start = base_language(source)
         end = None if target is None else base_language(target)
         for edges in self._edges.get(start, ()):
@@ -162,12 +162,12 @@ def _by_base_language(codes: Codes) -> dict[str, list[str]]:
 
 
 def _select_code(language: str, codes: list[str]) -> str | None:
-    """A model's code of a language: the one that is spelled alike, else the first of the same language."""
+    """Return a model's code for a language, preferably with the same spelling."""
     same = [code for code in codes if same_language(code, language)]
     return next((code for code in same if same_spelling(code, language)), next(iter(same), None))
 
 
 def _route_rank(route: Route[M]) -> tuple[bool, list[Rank]]:
-    """The order of routes of the same length: through English first, then by the weakest model."""
+    """Return the sort key of routes of the same length: through English first, then by the weakest model."""
     english = any(same_language(step.target, PIVOT) for step in route)
     return english, sorted(step.model.rank for step in route)

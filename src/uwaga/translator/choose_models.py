@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from uwaga.checkpoints import registry as formats
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
-from uwaga.checkpoints.languages import UNKNOWN, resolve_languages
-from uwaga.errors import NotInstalledError, SettingsError, shown
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, resolve_languages
+from uwaga.errors import NotInstalledError, SettingsError, quoted
 from uwaga.languages.codes import same_language
 from uwaga.library.hub import find_model
 from uwaga.settings.load_options import DRAFT_SHORTLIST, NO_SHORTLIST, LoadOptions
@@ -56,7 +56,7 @@ class ChosenModels:
     def locations(self) -> list[tuple[str, Path]]:
         """Return the name and location of each model."""
         if self.legs:
-            return [(leg.model.name, Path(leg.model.place)) for leg in self.legs]
+            return [(leg.model.name, Path(leg.model.path)) for leg in self.legs]
         return [(name, find_model(name)) for name in self.names or ("bundled",)]
 
     def __str__(self) -> str:
@@ -90,10 +90,10 @@ class ChosenModels:
         loaded: dict[str, Translator] = {}
         steps = []
         for leg, checkpoint in zip(self.legs, self.checkpoints, strict=True):
-            if leg.model.place not in loaded:
+            if leg.model.path not in loaded:
                 own = replace(wanted, source=leg.source, target=leg.target)
-                loaded[leg.model.place] = Translator(load_model(checkpoint, own))
-            steps.append(loaded[leg.model.place].between(leg.source, leg.target))
+                loaded[leg.model.path] = Translator(load_model(checkpoint, own))
+            steps.append(loaded[leg.model.path].between(leg.source, leg.target))
         return steps[0].then(*steps[1:])
 
 
@@ -180,11 +180,11 @@ def choose_models(
         SettingsError: a code is invalid, or source and target are the same language and there is no pivot.
     """
     if not isinstance(via, str | Sequence | None):
-        raise SettingsError(f"via must be a language code or a list of them, not {shown(via)}")
+        raise SettingsError(f"via must be a language code or a list of them, not {quoted(via)}")
     between = [via] if isinstance(via, str) else list(via or ())
     for code in (source, target, *between):
         if not isinstance(code, str) or not ANY_CODE.fullmatch(code):
-            raise SettingsError(f"{shown(code)} is not a language code such as 'en' or 'pt_BR'")
+            raise SettingsError(f"{quoted(code)} is not a language code such as 'en' or 'pt_BR'")
     if same_language(source, target) and not between:
         raise SettingsError(
             f"{source} and {target} are the same language; choose another, or give a pivot language (--via)"
@@ -195,7 +195,7 @@ def choose_models(
     models = installed_models((), environment)
     usable = list(models)
     while route := find_route(source, target, usable, between):
-        read = [(leg, read_model(Path(leg.model.place), memory=memory)) for leg in route]
+        read = [(leg, read_model(Path(leg.model.path), memory=memory)) for leg in route]
         false = [leg for leg, checkpoint in read if not _does(checkpoint, leg)]
         if not false:
             return ChosenModels((), route, tuple(checkpoint for _, checkpoint in read))
@@ -208,9 +208,9 @@ def _does(checkpoint: Checkpoint, leg: RouteStep[InstalledModel]) -> bool:
     if checkpoint.task != "translate":
         return False
     origin, stated = leg.model.origin, checkpoint.languages.stated
-    if origin is not None and origin.source_languages and stated == UNKNOWN:
+    if origin is not None and origin.source_languages and stated == UNSTATED_LANGUAGES:
         return True  # the catalogue states what its files omit
-    return checkpoint.languages.knows(leg.source, leg.target)
+    return checkpoint.languages.supports(leg.source, leg.target)
 
 
 def _nothing(codes: Sequence[str], models: Sequence[InstalledModel]) -> NotInstalledError:

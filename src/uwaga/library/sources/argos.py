@@ -1,4 +1,4 @@
-"""Argos Translate's packages: an index without sizes or hashes, and zip files with checksums inside."""
+"""Packages of Argos Translate: an index without sizes or hashes, and zip files with checksums."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from uwaga.library.fields import Fields, as_list, check_file_name, parse_json
 NAME = "argos"
 ADDRESS = "https://raw.githubusercontent.com/argosopentech/argospm-index/main"
 INDEX = "index.json"
-LARGEST = 1 << 24
+MAX_INDEX_BYTES = 1 << 24
 SUFFIX = ".argosmodel"
 UNSTATED = "not stated"
 
 
 def read_argos(query: Query) -> Listing:
-    """Return the newest package of each pair. A mirror's packages are next to its index."""
-    base = query.place.rstrip("/")
-    where = join_url(base or ADDRESS, INDEX)
+    """Return the newest package of each language pair. Packages of a mirror are next to its index."""
+    base = query.mirror.rstrip("/")
+    context = join_url(base or ADDRESS, INDEX)
     with HttpClient(query.limits) as client:
-        content = read_document(client, where, LARGEST)
-    where = public_url(where)
+        content = read_document(client, context, MAX_INDEX_BYTES)
+    context = public_url(context)
     newest: dict[str, CatalogueEntry] = {}
     problems = []
-    for number, values in enumerate(as_list(parse_json(content, where), where)):
+    for number, values in enumerate(as_list(parse_json(content, context), context)):
         try:
-            entry = _entry(Fields(values, f"{where}: package {number + 1}"), base)
+            entry = _entry(Fields(values, f"{context}: package {number + 1}"), base)
         except CatalogueError as error:
             problems.append(str(error))
             continue
         if entry is None:
             continue
-        if entry.name not in newest or _order(entry.version) > _order(newest[entry.name].version):
+        if entry.name not in newest or _version_key(entry.version) > _version_key(newest[entry.name].version):
             newest[entry.name] = entry
     return Listing(tuple(newest.values()), tuple(problems))
 
 
 def _entry(values: Fields, base: str) -> CatalogueEntry | None:
-    """The entry of a package, None if it does not translate."""
+    """Return the entry of a package, None if it is not a translation model."""
     if values.text("type", "translate") != "translate":
         return None
     source, target = values.language("from_code"), values.language("to_code")
     links = [link for link in values.entries("links") if isinstance(link, str) and is_url(link)]
     if not links:
-        raise CatalogueError(f"{values.where}: it has no HTTP link")
-    name = check_file_name(check_url(links[0]).partition("?")[0].rpartition("/")[2], values.where)
+        raise CatalogueError(f"{values.context}: it has no HTTP link")
+    name = check_file_name(check_url(links[0]).partition("?")[0].rpartition("/")[2], values.context)
     if not name.endswith(SUFFIX):
-        raise CatalogueError(f"{values.where}: {name} is not a {SUFFIX} file; refused")
+        raise CatalogueError(f"{values.context}: {name} is not a {SUFFIX} file; refused")
     locations = (join_url(base, name),) if base else tuple(check_url(link) for link in links)
     return CatalogueEntry(
         source=NAME,
@@ -59,12 +59,12 @@ def _entry(values: Fields, base: str) -> CatalogueEntry | None:
         version=values.text("package_version", ""),
         status="Release",
         licence=UNSTATED,
-        files=(RemoteFile(name, locations, largest=MODEL_BYTES),),
+        files=(RemoteFile(name, locations, default_limit=MODEL_BYTES),),
         model=name,
     )
 
 
-def _order(version: str) -> tuple[int, ...]:
+def _version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d{1,9}", version))
 
 

@@ -1,4 +1,4 @@
-"""Models that are on this machine already: in a folder of model folders, or in Python packages."""
+"""Models that are already on this machine, in a folder of model folders or in Python packages."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ UNSTATED = "not stated"
 
 
 def read_folder(query: Query) -> Listing:
-    """Return the models in a folder, such as a copy of another machine's folder of models."""
-    if not query.place or is_url(query.place):
+    """Return the models in a folder, such as a copy of the models folder of another machine."""
+    if not query.mirror or is_url(query.mirror):
         raise CatalogueError(f"{FOLDER}: name the folder that contains the model folders: --mirror FOLDER")
-    root = Path(query.place).expanduser()
+    root = Path(query.mirror).expanduser()
     if not root.is_dir():
         raise CatalogueError(f"{root}: no such folder")
     entries, problems = [], []
-    for place in [root, *sorted(root.iterdir())]:
-        if not place.is_dir() or place.name.startswith(".") or not _is_model(place):
+    for folder in [root, *sorted(root.iterdir())]:
+        if not folder.is_dir() or folder.name.startswith(".") or not _is_model(folder):
             continue
         try:
-            entries.append(_folder_entry(place))
+            entries.append(_folder_entry(folder))
         except (UwagaError, OSError) as error:
             problems.append(str(error))
     return Listing(tuple(entries), tuple(problems))
 
 
 def read_packages(query: Query) -> Listing:
-    """Return the models of installed Python packages, which need no download."""
+    """Return the models of installed Python packages; they need no download."""
     entries = []
     for model in packaged_models():
         origin = model.origin
@@ -58,20 +58,20 @@ def read_packages(query: Query) -> Listing:
                     status="installed",
                     licence=origin.licence or UNSTATED,
                     metrics=origin.metrics,
-                    place=Path(model.place),
+                    path=Path(model.path),
                 )
             )
     return Listing(tuple(entries))
 
 
-def _is_model(place: Path) -> bool:
-    return (place / ORIGIN).is_file() or is_firefox_folder(place) or formats.detect(place) is not None
+def _is_model(folder: Path) -> bool:
+    return (folder / ORIGIN).is_file() or is_firefox_folder(folder) or formats.detect(folder) is not None
 
 
-def _folder_entry(place: Path) -> CatalogueEntry:
-    """The entry of a folder, whose files are copied; each is verified if its origin states a hash."""
-    origin = read_origin(place) if (place / ORIGIN).is_file() else infer_origin(place, "inferred", FOLDER)
-    source, target = _languages(place, origin)
+def _folder_entry(folder: Path) -> CatalogueEntry:
+    """Return the entry of a folder. Its files are copied, and verified if its origin states hashes."""
+    origin = read_origin(folder) if (folder / ORIGIN).is_file() else infer_origin(folder, "inferred", FOLDER)
+    source, target = _languages(folder, origin)
     return CatalogueEntry(
         source=FOLDER,
         name=origin.name
@@ -82,40 +82,46 @@ def _folder_entry(place: Path) -> CatalogueEntry:
         architecture=origin.architecture,
         version=origin.version,
         status=origin.status,
-        licence=origin.licence or read_card(place).licence or UNSTATED,
-        files=tuple(_files(place, origin)),
+        licence=origin.licence or read_card(folder).licence or UNSTATED,
+        files=tuple(_files(folder, origin)),
         metrics=origin.metrics,
         parameters=origin.parameters,
         model=origin.model,
     )
 
 
-def _languages(place: Path, origin: Origin) -> tuple[str, str]:
+def _languages(folder: Path, origin: Origin) -> tuple[str, str]:
     sources, targets = origin.source_languages, origin.target_languages
     if not sources or not targets:
-        sources, targets = formats.describe(place).languages
+        sources, targets = formats.describe(folder).languages
     if len(sources) != 1 or len(targets) != 1:
         raise CatalogueError(
-            f"{place}: it does not state one pair of languages; use it in place with `--model {place}`"
+            f"{folder}: it does not state one pair of languages; use it in place with `--model {folder}`"
         )
     return sources[0], targets[0]
 
 
-def _files(place: Path, origin: Origin) -> list[RemoteFile]:
-    found = []
-    for path in sorted(place.iterdir()):
+def _files(folder: Path, origin: Origin) -> list[RemoteFile]:
+    files = []
+    for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name == ORIGIN or not path.is_file():
             continue
-        stated = origin.files.get(path.name)
-        size = stated.size if stated else path.stat().st_size
-        name = check_file_name(path.name, str(place), (ORIGIN,))
-        found.append(
-            RemoteFile(name, (str(path),), size=size, sha256=stated.sha256 if stated else None, largest=size)
+        recorded = origin.files.get(path.name)
+        size = recorded.size if recorded else path.stat().st_size
+        name = check_file_name(path.name, str(folder), (ORIGIN,))
+        files.append(
+            RemoteFile(
+                name,
+                (str(path),),
+                size=size,
+                sha256=recorded.sha256 if recorded else None,
+                default_limit=size,
+            )
         )
-    missing = sorted(origin.files.keys() - {one.name for one in found})
+    missing = sorted(origin.files.keys() - {file.name for file in files})
     if missing:
-        raise CatalogueError(f"{place}: {missing[0]} is missing; copy the whole folder again")
-    return found
+        raise CatalogueError(f"{folder}: {missing[0]} is missing; copy the whole folder again")
+    return files
 
 
 FOLDERS = Source(FOLDER, "a folder of model folders", "", "UWAGA_MODELS_FOLDER", read_folder)

@@ -1,4 +1,4 @@
-"""OPUS-MT's models on the Hugging Face hub, by language pair. They are kept in the hub's own cache."""
+"""OPUS-MT models on the Hugging Face hub, by language pair. They are downloaded to the hub's cache."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from uwaga.library.hub import find_model
 NAME = "opus-mt"
 OWNER = "Helsinki-NLP"
 SERIES = {"base": "opus-mt", "big": "opus-mt-tc-big"}
-"""Architectures, and the prefixes of their repositories' names."""
+"""Prefixes of repository names, by architecture."""
 VARIABLE = "HF_ENDPOINT"
 
 
 def read_opus(query: Query) -> Listing:
     """Return the models of a language pair; there are too many repositories to list them all."""
-    if query.place:
+    if query.mirror:
         raise CatalogueError(
             f"{NAME}: name a mirror of the hub with the variable {VARIABLE}, not with --mirror"
         )
     if query.source is None or query.target is None:
         raise CatalogueError(f"{NAME}: can only be listed by language pair: give --from and --to")
     hub = _hub()
-    found = []
+    entries = []
     for architecture, series in SERIES.items():
         repository = f"{OWNER}/{series}-{query.source}-{query.target}"
         licence = _licence(hub, repository, query.limits.timeout)
         if licence is not None:
-            found.append(
+            entries.append(
                 CatalogueEntry(
                     source=NAME,
                     name=repository,
@@ -46,7 +46,7 @@ def read_opus(query: Query) -> Listing:
                     repository=repository,
                 )
             )
-    return Listing(tuple(found))
+    return Listing(tuple(entries))
 
 
 def fetch_opus(entry: CatalogueEntry) -> str:
@@ -55,25 +55,25 @@ def fetch_opus(entry: CatalogueEntry) -> str:
 
 
 def opus_pairs(model: str) -> list[tuple[str, str]]:
-    """Return the language pairs that ``en-de`` or ``Helsinki-NLP/opus-mt-en-de`` may mean."""
+    """Return the possible language pairs of ``en-de`` or ``Helsinki-NLP/opus-mt-en-de``."""
     prefix = rf"(?:{OWNER}/)?(?:{'|'.join(sorted(SERIES.values(), key=len, reverse=True))})-"
     return language_pairs(re.sub(f"^{prefix}", "", model))
 
 
 def _licence(hub: Any, repository: str, timeout: float) -> str | None:
-    """The licence that a repository states, None if there is no such repository."""
+    """Return the licence of a repository, None if there is no such repository."""
     try:
         card = hub.HfApi().model_info(repository, timeout=timeout).card_data
     except hub.errors.RepositoryNotFoundError:
         return None
-    except Exception as error:  # huggingface_hub lets the errors of its transport library through
+    except Exception as error:  # huggingface_hub does not wrap the errors of its transport library
         offline = "offline mode is on" if os.environ.get("HF_HUB_OFFLINE") else reason(error)
         raise CatalogueError(
             f"{repository}: the Hugging Face hub cannot be reached: {offline}; on a machine with a network "
             f"run `hf download {repository}` and give uwaga the folder that it prints"
         ) from None
-    stated = getattr(card, "license", None)
-    return stated if isinstance(stated, str) and stated.isprintable() else "not stated"
+    licence = getattr(card, "license", None)
+    return licence if isinstance(licence, str) and licence.isprintable() else "not stated"
 
 
 def _hub() -> Any:
