@@ -27,7 +27,9 @@ def folder(tmp_path, monkeypatch):
         save_model(Path(name), model, tiny.TINY, tiny.DECODING, joint, joint, languages, "# Card\n")
     write("test.en", tiny.ENGLISH)
     write("test.de", tiny.GERMAN)
-    write("pairs.tsv", [f"{one}\t{other}" for one, other in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)])
+    write(
+        "pairs.tsv", [f"{source}\t{target}" for source, target in zip(tiny.ENGLISH, tiny.GERMAN, strict=True)]
+    )
     return tmp_path
 
 
@@ -46,83 +48,94 @@ def lines(*arguments: str, stdin: str | None = None) -> list[str]:
 
 
 def moses(links) -> str:
-    return " ".join(f"{one}-{other}" for one, other in sorted(links))
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-def test_the_links_of_two_files_of_a_tsv_and_of_a_pipe_are_the_models(folder):
+def test_links_from_files_tsv_and_pipe(folder):
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
-    wanted = [str(one) for one in uwaga.Translator.load("ende", device="cpu").align(pairs)]
-    assert lines("align", "test.en", "test.de", "-m", "ende") == wanted
-    assert lines("align", "pairs.tsv", "-m", "ende") == wanted
-    assert lines("align", "-m", "ende", stdin=Path("pairs.tsv").read_text()) == wanted
+    expected = [str(alignment) for alignment in uwaga.Translator.load("ende", device="cpu").align(pairs)]
+    assert lines("align", "test.en", "test.de", "-m", "ende") == expected
+    assert lines("align", "pairs.tsv", "-m", "ende") == expected
+    assert lines("align", "-m", "ende", stdin=Path("pairs.tsv").read_text()) == expected
     assert lines("align", "pairs.tsv", "-m", "ende", "-o", "out.links") == []
-    assert Path("out.links").read_text().splitlines() == wanted
+    assert Path("out.links").read_text().splitlines() == expected
     spaced = uwaga.Translator.load("ende", device="cpu").align(pairs, words="spaces")
     assert lines("align", "pairs.tsv", "-m", "ende", "--words", "spaces") == list(map(str, spaced))
 
 
-def test_both_directions_are_made_one(folder):
+def test_both_directions_are_symmetrised(folder):
     pairs = list(zip(tiny.ENGLISH, tiny.GERMAN, strict=True))
-    ahead = uwaga.Translator.load("ende", device="cpu").align(pairs)
-    back = uwaga.Translator.load("deen", device="cpu").align([(there, here) for here, there in pairs])
-    wanted = [
-        moses(grow_diagonal(frozenset(one.links), frozenset((here, there) for there, here in other.links)))
-        for one, other in zip(ahead, back, strict=True)
+    forward = uwaga.Translator.load("ende", device="cpu").align(pairs)
+    backward = uwaga.Translator.load("deen", device="cpu").align(
+        [(target, source) for source, target in pairs]
+    )
+    expected = [
+        moses(
+            grow_diagonal(
+                frozenset(alignment.links),
+                frozenset((source, target) for target, source in reverse_alignment.links),
+            )
+        )
+        for alignment, reverse_alignment in zip(forward, backward, strict=True)
     ]
-    assert lines("align", "pairs.tsv", "-m", "ende", "--both", "deen") == wanted
+    assert lines("align", "pairs.tsv", "-m", "ende", "--both", "deen") == expected
 
 
-def test_our_own_aligner_needs_no_model(folder):
-    sides = [[split_words(text) for text in texts] for texts in (tiny.ENGLISH, tiny.GERMAN)]
-    assert lines("align", "test.en", "test.de", "--aligner") == [moses(one) for one in align_corpus(*sides)]
+def test_aligner_needs_no_model(folder):
+    words = [[split_words(text) for text in texts] for texts in (tiny.ENGLISH, tiny.GERMAN)]
+    assert lines("align", "test.en", "test.de", "--aligner") == [
+        moses(links) for links in align_corpus(*words)
+    ]
 
 
-def test_the_choice_is_shown_and_kept(folder):
-    shown = lines("align", "--choose", "pairs.tsv", "-m", "ende")
-    assert "each head against uwaga's own aligner, 8 pairs" in shown[0]
-    assert shown[2].split() == ["head", "predicting", "reading"]
-    assert [line.split()[0] for line in shown[3:9]] == ["1.1", "1.2", "1.mean", "2.1", "2.2", "2.mean"]
-    assert sum("*" in line for line in shown) == 1
-    kept = json.loads(Path("ende", HEAD_FILE).read_text())
+def test_chosen_head_is_printed_and_stored(folder):
+    output = lines("align", "--choose", "pairs.tsv", "-m", "ende")
+    assert "each head against uwaga's own aligner, 8 pairs" in output[0]
+    assert output[2].split() == ["head", "predicting", "reading"]
+    assert [line.split()[0] for line in output[3:9]] == ["1.1", "1.2", "1.mean", "2.1", "2.2", "2.mean"]
+    assert sum("*" in line for line in output) == 1
+    stored = json.loads(Path("ende", HEAD_FILE).read_text())
     head = uwaga.Translator.load("ende", device="cpu").model.alignment_head
-    assert head.model_dump(exclude_none=True) == kept and f"chosen: {head}" in shown[-1]
+    assert head.model_dump(exclude_none=True) == stored and f"chosen: {head}" in output[-1]
     write("gold", ["0-0 1?1"] * 8)
-    shown = lines("align", "--choose", "test.en", "test.de", "-m", "ende", "--gold", "gold")
-    assert "each head against gold, 8 pairs" in shown[0]
+    output = lines("align", "--choose", "test.en", "test.de", "-m", "ende", "--gold", "gold")
+    assert "each head against gold, 8 pairs" in output[0]
 
 
-def test_sources_alone_are_translated_to_choose_by(folder):
-    shown = lines("align", "--choose", "test.en", "-m", "ende")
-    assert "8 pairs" in shown[0] and Path("ende", HEAD_FILE).is_file()
+def test_choose_translates_sources(folder):
+    output = lines("align", "--choose", "test.en", "-m", "ende")
+    assert "8 pairs" in output[0] and Path("ende", HEAD_FILE).is_file()
 
 
-def test_translations_come_with_their_links(folder):
+def test_alignments_option_writes_links(folder):
     arguments = ("translate", "-m", "ende", "--input", "test.en", "--output", "out.de")
     lines(*arguments)
     before = Path("out.de").read_text()
     lines(*arguments, "--alignments", "out.links")
     assert Path("out.de").read_text() == before
-    wanted = uwaga.Translator.load("ende", device="cpu").translate(tiny.ENGLISH, alignment=True)
-    assert Path("out.links").read_text().splitlines() == [str(one.alignment) for one in wanted]
-    found = json.loads(lines("translate", "-m", "ende", "--json", "--alignments", "l", "A car.")[0])
-    assert set(found["alignment"]) == {"source", "target", "links"}
+    translations = uwaga.Translator.load("ende", device="cpu").translate(tiny.ENGLISH, alignment=True)
+    assert Path("out.links").read_text().splitlines() == [
+        str(translation.alignment) for translation in translations
+    ]
+    document = json.loads(lines("translate", "-m", "ende", "--json", "--alignments", "l", "A car.")[0])
+    assert set(document["alignment"]) == {"source", "target", "links"}
 
 
-def test_links_are_scored(folder):
+def test_evaluate_alignments(folder):
     write("made", ["0-0 1-1 2-1", "0-0"])
     write("gold", ["0-0 1-1 2?1", "1-1"])
-    shown = lines("evaluate", "--alignments", "made", "-r", "gold")
+    output = lines("evaluate", "--alignments", "made", "-r", "gold")
     # |A| = 4, |S| = 3, hits of sure 2, of possible 3
-    assert [line.split() for line in shown] == [
+    assert [line.split() for line in output] == [
         ["AER", f"{1 - 5 / 7:.4f}"],
         ["precision", "0.7500"],
         ["recall", "0.6667"],
         ["pairs", "2"],
     ]
-    found = json.loads(
+    report = json.loads(
         "".join(lines("evaluate", "--alignments", "-", "-r", "gold", "--json", stdin="0-0\n1-1\n"))
     )
-    assert found == {
+    assert report == {
         "error": pytest.approx(1 - 4 / 5),
         "precision": 1.0,
         "recall": pytest.approx(2 / 3, abs=1e-5),
@@ -154,7 +167,7 @@ def test_links_are_scored(folder):
         (("evaluate", "--alignments", "no", "-r", "gold"), "no: "),
     ],
 )
-def test_what_does_not_go_is_said(folder, arguments, message):
+def test_invalid_arguments_are_reported(folder, arguments, message):
     write("short.de", tiny.GERMAN[:3])
     write("empty.tsv", [])
     write("gold", ["0-0"] * 8)

@@ -1,4 +1,4 @@
-"""``uwaga bench``: tables, JSON, and a report beside another."""
+"""``uwaga bench``: tables, JSON, and comparison of reports."""
 
 import json
 from pathlib import Path
@@ -29,44 +29,44 @@ def report(tmp_path_factory):
     return path
 
 
-def test_json_is_a_report_that_stays_the_same(report):
+def test_json_report_round_trips(report):
     values = json.loads(report.read_text())
     assert values["format"] == "uwaga bench" and values["version"] == 1
     assert read_report(report).to_json() == report.read_text().rstrip("\n")
     assert run(report, "--json").stdout == report.read_text()
 
 
-def test_the_tables_have_every_rate(report):
-    shown = run(report).stdout
+def test_tables_have_all_rates(report):
+    output = run(report).stdout
     for text in ("instruction set", "beyond caches", "product", "attention", "numbers-en-de", "2 threads"):
-        assert text in shown
+        assert text in output
     values = read_report(report)
-    rows = [line.split() for line in shown.splitlines()]
+    rows = [line.split() for line in output.splitlines()]
     assert len([row for row in rows if row and row[0] in ("product", "output")]) == len(
-        [one for one in values.kernels if one.kernel in ("product", "output")]
+        [kernel for kernel in values.kernels if kernel.kernel in ("product", "output")]
     )
 
 
-def test_a_report_beside_itself_has_ratios_of_one(report):
-    shown = run(report, "--compare", report).stdout
-    table = shown[shown.index("ratio") :].splitlines()[1:]
+def test_comparison_with_itself_has_ratios_of_one(report):
+    output = run(report, "--compare", report).stdout
+    table = output[output.index("ratio") :].splitlines()[1:]
     rows = [line.split() for line in table if line.strip()]
     assert len(rows) == len(list(read_report(report).figures()))
     assert {row[-1] for row in rows} == {"1.00"}
 
 
-def test_a_bad_report_is_refused_before_anything_is_measured(report, tmp_path, monkeypatch):
+def test_invalid_report_fails_before_measuring(report, tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "measure", lambda *_: pytest.fail("measured"))
     values = json.loads(report.read_text())
     values["machine"]["cores"] = "many"
-    bad = tmp_path / "bad.json"
-    bad.write_text(json.dumps(values))
-    for arguments in (["--compare", bad], [bad], [report, "--compare", bad]):
+    invalid = tmp_path / "bad.json"
+    invalid.write_text(json.dumps(values))
+    for arguments in (["--compare", invalid], [invalid], [report, "--compare", invalid]):
         error = run(*arguments, code=1).stderr
-        assert f"error: {bad}: machine.cores" in error and "Traceback" not in error
+        assert f"error: {invalid}: machine.cores" in error and "Traceback" not in error
 
 
-def test_markup_and_colours_of_another_report_are_text(report, tmp_path):
+def test_markup_in_report_is_not_interpreted(report, tmp_path):
     values = json.loads(report.read_text())
     values["machine"]["processor"] = "[bold red]a[/] :smile: processor"
     other = tmp_path / "other.json"
@@ -74,13 +74,13 @@ def test_markup_and_colours_of_another_report_are_text(report, tmp_path):
     assert "[bold red]a[/] :smile: processor" in run(report, "--compare", other).stdout
 
 
-def test_json_and_compare_exclude_each_other(report):
+def test_json_and_compare_conflict(report):
     assert "--json" in run(report, "--json", "--compare", report, code=1).stderr
 
 
 @pytest.mark.parametrize(
     "arguments", [["--dtype", "int7"], ["--seconds", "0"], ["--seconds", "nan"], ["--threads", "-1"]]
 )
-def test_an_impossible_option_is_refused(arguments):
+def test_invalid_options_are_refused(arguments):
     error = run("-m", MODEL, *arguments, code=1).stderr
     assert error.startswith("error: ") and arguments[0].removeprefix("--") in error

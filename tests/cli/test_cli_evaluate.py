@@ -1,4 +1,4 @@
-"""``uwaga evaluate``: what it prints, and how it and every other verb end when something is wrong."""
+"""``uwaga evaluate``: its output, and errors of this and other verbs."""
 
 import contextlib
 import gzip
@@ -15,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from uwaga.cli.errors import reported
+from uwaga.cli.errors import report_errors
 from uwaga.cli.main import app
 from uwaga.errors import DataError
 from uwaga.evaluation import evaluate
@@ -65,25 +65,25 @@ def test_prints_scores_with_signatures(folder):
         assert f"{label:<7}{score.value:6.2f}  {score.signature}\n" in result.stdout
 
 
-def test_json_equals_the_python_report(folder):
+def test_json_equals_python_report(folder):
     report = evaluate(HYPOTHESES, [(line,) for line in REFERENCES], ["chrf++", "bleu"], tokenize="char")
-    found = scores("output.de", "-r", "test.de", "--metric", "chrf++,bleu", "--tokenize", "char")
-    assert found == {score.metric: score.value for score in report.scores}
+    values = scores("output.de", "-r", "test.de", "--metric", "chrf++,bleu", "--tokenize", "char")
+    assert values == {score.metric: score.value for score in report.scores}
 
 
-def test_references_from_several_files_and_columns_are_the_same(folder):
+def test_references_in_files_or_columns(folder):
     write("other.de", ["Ich will ein Auto kaufen.", "Das ist ein rotes Haus."])
-    both = scores("output.de", "-r", "test.de", "-r", "other.de")
+    expected = scores("output.de", "-r", "test.de", "-r", "other.de")
     sources = ["I want to buy a car.", "The house is red."]
     rows = zip(sources, REFERENCES, Path("other.de").read_text().splitlines(), strict=True)
     write("test.tsv", ["\t".join(row) for row in rows])
-    assert scores("output.de", "-r", "test.tsv") == both
-    assert scores("output.de", "-r", "test.tsv", "--columns", "2,3") == both
+    assert scores("output.de", "-r", "test.tsv") == expected
+    assert scores("output.de", "-r", "test.tsv", "--columns", "2,3") == expected
     assert scores("output.de", "-r", "test.tsv", "--columns", "2-2") == scores("output.de", "-r", "test.de")
-    assert both["bleu"] == pytest.approx(100)
+    assert expected["bleu"] == pytest.approx(100)
 
 
-def test_lines_of_a_tsv_may_have_different_numbers_of_references(folder):
+def test_tsv_rows_with_different_reference_counts(folder):
     write("test.tsv", ["I\teins\t\tzwei", "you\tdrei", "they\tvier\tfünf\tsechs"])
     assert read_references([Path("test.tsv")]) == [("eins", "zwei"), ("drei",), ("vier", "fünf", "sechs")]
     assert read_references([Path("test.tsv")], "1,2") == [("I", "eins"), ("you", "drei"), ("they", "vier")]
@@ -105,29 +105,29 @@ def test_reads_standard_input(folder):
     assert scores("-", "-r", "test.de", stdin=piped) == scores("output.de", "-r", "test.de")
 
 
-def test_only_a_newline_ends_a_line(folder):
+def test_only_newline_ends_line(folder):
     odd = ["eine\u2028Zeile\x0bmit\x85Zeichen", "zwei\r"]
     write("odd.de", odd)
     assert scores("odd.de", "-r", "odd.de")["chrf"] == pytest.approx(100)
     assert len(read_references([Path("odd.de")])) == 2
 
 
-def test_compares_two_systems(folder):
+def test_against_compares_systems(folder):
     write("old.de", ["Ich Auto.", "Haus ist."])
     result = run("evaluate", "output.de", "-r", "test.de", "--against", "old.de", "--samples", "50")
     assert result.exit_code == 0
     assert "output.de against old.de, paired bootstrap" in result.stdout
     assert result.stdout.count(" p = ") == 3
-    found = json.loads(
+    document = json.loads(
         run(
             "evaluate", "output.de", "-r", "test.de", "--against", "old.de", "--samples", "50", "--json"
         ).stdout
     )
-    assert [row["metric"] for row in found["comparison"]] == ["bleu", "chrf", "ter"]
-    assert [row["value"] for row in found["comparison"]] == [row["value"] for row in found["scores"]]
+    assert [row["metric"] for row in document["comparison"]] == ["bleu", "chrf", "ter"]
+    assert [row["value"] for row in document["comparison"]] == [row["value"] for row in document["scores"]]
 
 
-def test_files_that_cannot_be_used_are_named(folder):
+def test_unusable_files_are_named(folder):
     write("short.de", REFERENCES[:1])
     write("empty.de", [])
     Path("binary").write_bytes(bytes(range(256)))
@@ -151,7 +151,7 @@ def test_files_that_cannot_be_used_are_named(folder):
 
 
 @pytest.mark.parametrize("columns", ["0", "x", "2-x", "2 3", "", "3-2"])
-def test_bad_columns_are_refused(folder, columns):
+def test_invalid_columns_are_refused(folder, columns):
     fails(f"columns {columns!r}", "evaluate", "output.de", "-r", "test.de", "--columns", columns)
 
 
@@ -163,13 +163,13 @@ def test_unknown_metric_and_tokeniser_are_refused(folder):
 @pytest.mark.parametrize(
     "arguments", [["evaluate"], ["evaluate", "x"], ["evalute"], ["evaluate", "x", "--refs"]]
 )
-def test_wrong_usage_ends_with_2(arguments):
+def test_usage_errors_exit_with_2(arguments):
     result = run(*arguments)
     assert result.exit_code == 2
     assert "Traceback" not in result.stderr
 
 
-def test_every_verb_has_examples_in_its_help():
+def test_help_of_verbs_has_examples():
     for command in app.registered_commands:
         assert command.name is not None
         result = run(command.name, "--help")
@@ -182,10 +182,10 @@ def stop_with(error: BaseException):
     def verb() -> None:
         raise error
 
-    return reported(verb)
+    return report_errors(verb)
 
 
-UNWRITABLE = "standard output cannot be written"
+UNWRITABLE_OUTPUT = "standard output cannot be written"
 
 
 @pytest.mark.parametrize(
@@ -193,37 +193,37 @@ UNWRITABLE = "standard output cannot be written"
     [
         (DataError("a.txt: line 3 is wrong"), 1, "error: a.txt: line 3 is wrong\n"),
         (PermissionError(13, "Permission denied", "/root/x"), 1, "error: /root/x: Permission denied\n"),
-        (OSError(28, "No space left on device"), 1, f"error: {UNWRITABLE}: No space left on device\n"),
+        (OSError(28, "No space left on device"), 1, f"error: {UNWRITABLE_OUTPUT}: No space left on device\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
-def test_how_errors_are_shown(error, status, stderr, capsys):
-    with pytest.raises(typer.Exit) as ended:
+def test_error_message_and_exit_status(error, status, stderr, capsys):
+    with pytest.raises(typer.Exit) as caught:
         stop_with(error)()
-    assert ended.value.exit_code == status
+    assert caught.value.exit_code == status
     assert capsys.readouterr().err == stderr
 
 
-def test_a_bug_keeps_its_traceback():
+def test_unexpected_errors_keep_traceback():
     with pytest.raises(ZeroDivisionError):
         stop_with(ZeroDivisionError())()
     with pytest.raises(OSError, match="strange"):
         stop_with(OSError(22, "strange"))()
 
 
-def test_a_closed_pipe_is_silent(folder):
+def test_closed_pipe_is_silent(folder):
     read, closed = os.pipe()
     os.close(read)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "uwaga", "evaluate", "output.de", "-r", "test.de"],
         stdout=closed, stderr=subprocess.PIPE, check=False,
     )  # fmt: skip
     os.close(closed)
-    assert done.stderr == b""
-    assert done.returncode == 128 + signal.SIGPIPE
+    assert result.stderr == b""
+    assert result.returncode == 128 + signal.SIGPIPE
 
 
-def test_ctrl_c_ends_with_130_and_no_traceback(folder):
+def test_ctrl_c_exits_with_130(folder):
     os.mkfifo("pipe")
     process = subprocess.Popen(
         [sys.executable, "-m", "uwaga", "evaluate", "pipe", "-r", "test.de"], stderr=subprocess.PIPE

@@ -27,12 +27,12 @@ TARGET = "Der Hund sieht die Katze."
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    place = tmp_path_factory.mktemp("inspection")
+    folder = tmp_path_factory.mktemp("inspection")
     for name in ("bahdanau", "luong", "cho"):
         model = build_model(VARIANTS[name], JOINT.symbols, JOINT.size, JOINT.size).eval()
         languages, decoding = ("en", "de"), tiny.DECODING
-        save_model(place / name / "model", model, VARIANTS[name], decoding, JOINT, JOINT, languages, "card")
-    return place
+        save_model(folder / name / "model", model, VARIANTS[name], decoding, JOINT, JOINT, languages, "card")
+    return folder
 
 
 def call(*arguments, code=0):
@@ -42,21 +42,21 @@ def call(*arguments, code=0):
 
 
 def test_attend_prints_a_heat_map(folders):
-    shown = call(
+    output = call(
         "attend", TEXT, "--model", folders / "bahdanau" / "model", "--target", TARGET, "--words"
     ).stdout
-    lines = shown.splitlines()
+    lines = output.splitlines()
     assert lines[0] == "bahdanau"
     assert [line.split()[0] for line in lines[-6:]] == [*TARGET.split(), "</s>"]
     header = [line[7:] for line in lines[1:-6]]  # words written from top to bottom, three columns apart
-    columns = ["".join(line[at : at + 1] for line in header).strip() for at in range(0, 18, 3)]
+    columns = ["".join(line[start : start + 1] for line in header).strip() for start in range(0, 18, 3)]
     assert columns == [*TEXT.split(), "</s>"]
 
 
-def test_attend_puts_models_side_by_side(folders, tmp_path):
+def test_attend_compares_models(folders, tmp_path):
     models = ["-m", f"One={folders / 'bahdanau' / 'model'}", "-m", folders / "luong" / "model"]
-    shown = call("attend", TEXT, *models, "--target", TARGET).stdout
-    assert "One\n" in shown and "luong\n" in shown
+    output = call("attend", TEXT, *models, "--target", TARGET).stdout
+    assert "One\n" in output and "luong\n" in output
     call("attend", TEXT, *models, "--target", TARGET, "--output", tmp_path / "two.svg")
     assert (tmp_path / "two.svg").read_bytes().startswith(b"<?xml")
     assert [path.name for path in tmp_path.iterdir()] == ["two.svg"]
@@ -73,10 +73,10 @@ def test_attend_puts_models_side_by_side(folders, tmp_path):
         (["-m", "nowhere/model"], "nowhere"),
     ],
 )
-def test_mistakes_of_attend_are_named(folders, tmp_path, monkeypatch, arguments, words):
+def test_attend_errors(folders, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)
-    places = {name: str(folders / name / "model") for name in ("cho", "luong")}
-    result = call("attend", TEXT, *(one.format(**places) for one in arguments), code=1)
+    paths = {name: str(folders / name / "model") for name in ("cho", "luong")}
+    result = call("attend", TEXT, *(argument.format(**paths) for argument in arguments), code=1)
     assert words in result.stderr and "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -96,15 +96,15 @@ def lengths(files, *arguments, code=0):
     return call("lengths", "-s", files / "test.en", "-r", files / "test.de", *arguments, code=code)
 
 
-def test_lengths_prints_writes_and_draws(files):
+def test_lengths_prints_table_and_figure(files):
     tables, picture = [files / "out.tsv", files / "out.json"], files / "out.svg"
     systems = ["--system", f"Good={files / 'test.de'}", "--system", files / "bad.de"]
     common = [*systems, "--tokenize", "none", "--edges", "2,4", "--samples", "20"]
-    shown = lengths(files, *common, "--table", tables[0], "-o", picture).stdout
+    output = lengths(files, *common, "--table", tables[0], "-o", picture).stdout
     lengths(files, *common, "--table", tables[1])
-    assert "Good" in shown and "bad" in shown and "nrefs:1" in shown
+    assert "Good" in output and "bad" in output and "nrefs:1" in output
     read = json.loads(tables[1].read_text())
-    assert [(one["shortest"], one["longest"], one["lines"]) for one in read["buckets"]] == [
+    assert [(bucket["shortest"], bucket["longest"], bucket["lines"]) for bucket in read["buckets"]] == [
         (1, 2, 2),
         (3, 4, 2),
         (5, 6, 2),
@@ -115,24 +115,24 @@ def test_lengths_prints_writes_and_draws(files):
     assert picture.read_bytes().startswith(b"<?xml")
 
 
-def test_lengths_translates_with_models(folders, files):
-    place = folders / "luong" / "model"
-    lengths(files, "-m", place, "--beam", 2, "--samples", 0, "--table", files / "one.json")
+def test_lengths_with_models(folders, files):
+    model_folder = folders / "luong" / "model"
+    lengths(files, "-m", model_folder, "--beam", 2, "--samples", 0, "--table", files / "one.json")
     sources = (files / "test.en").read_text().splitlines()
-    made = uwaga.load(place, device="cpu").translate(sources, beam=2)
+    translations = uwaga.load(model_folder, device="cpu").translate(sources, beam=2)
     references = [(line,) for line in (files / "test.de").read_text().splitlines()]
-    expected = by_length(sources, references, {"luong": [one.text for one in made]})
+    expected = by_length(sources, references, {"luong": [translation.text for translation in translations]})
     assert (files / "one.json").read_text() == expected.json() + "\n"
 
 
-def test_an_earlier_table_stands_beside_what_is_measured_now(files):
+def test_lengths_merges_earlier_table(files):
     good, bad = f"Good={files / 'test.de'}", f"bad={files / 'bad.de'}"
     common = ["--tokenize", "none", "--edges", "2,4"]
-    earlier, joined, whole = (files / f"{name}.json" for name in ("earlier", "joined", "whole"))
+    earlier, joined, expected = (files / f"{name}.json" for name in ("earlier", "joined", "whole"))
     lengths(files, "--system", good, *common, "--table", earlier)
     lengths(files, "--system", bad, *common, "--earlier", earlier, "--table", joined, "-o", files / "x.svg")
-    lengths(files, "--system", good, "--system", bad, *common, "--table", whole)
-    assert joined.read_text() == whole.read_text()
+    lengths(files, "--system", good, "--system", bad, *common, "--table", expected)
+    assert joined.read_text() == expected.read_text()
     lengths(files, "--system", f"Good={files / 'bad.de'}", *common, "--earlier", earlier, "--table", joined)
     assert json.loads(joined.read_text())["systems"] == ["Good"]
     assert joined.read_text() != earlier.read_text()
@@ -148,7 +148,7 @@ def test_an_earlier_table_stands_beside_what_is_measured_now(files):
         (lambda table: table.clear(), "buckets: Field required"),
     ],
 )
-def test_another_earlier_table_is_refused(files, change, words):
+def test_lengths_refuses_incompatible_table(files, change, words):
     good, table = ["--system", files / "test.de", "--edges", "2,4"], files / "table.json"
     lengths(files, *good, "--table", table)
     changed = json.loads(table.read_text())
@@ -174,16 +174,18 @@ def test_another_earlier_table_is_refused(files, change, words):
         (["--system", "nowhere"], "nowhere"),
     ],
 )
-def test_mistakes_of_lengths_are_named(files, monkeypatch, arguments, words):
+def test_lengths_errors(files, monkeypatch, arguments, words):
     (files / "short.de").write_text("a\n")
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
-    result = lengths(files, *(one.format(short="short.de", good="test.de") for one in arguments), code=1)
+    result = lengths(
+        files, *(argument.format(short="short.de", good="test.de") for argument in arguments), code=1
+    )
     assert words in result.stderr and "Traceback" not in result.stderr
     assert sorted(files.iterdir()) == before
 
 
-def test_names_before_paths(tmp_path):
+def test_labelled_names_and_paths(tmp_path):
     odd = tmp_path / "a=b"
     odd.mkdir()
     values = ["N=x/y", "runs/luong/model", "out/cho.tok.de", str(odd)]
@@ -197,25 +199,36 @@ def test_names_before_paths(tmp_path):
         labelled(["model", "./model"], "--x")
 
 
-def attended(*arguments, code=0):
+def attend(*arguments, code=0):
     return call("attend", "-m", NUMBERS, "--threads", "1", "forty-two", *arguments, code=code)
 
 
-def test_attend_shows_any_matrix_as_text_picture_and_json(tmp_path):
-    every = ["--kind", "encoder", "--kind", "decoder", "--kind", "cross", "--layer", "all", "--head", "all"]
-    rows = [json.loads(line) for line in attended(*every, "--json").stdout.splitlines()]
-    led = uwaga.load(NUMBERS, threads=1).attend("forty-two")
-    there = vars(led.attentions)
-    assert len(rows) == sum(table.shape[0] * table.shape[1] for table in there.values())
+def test_attend_selects_matrices(tmp_path):
+    everything = [
+        "--kind",
+        "encoder",
+        "--kind",
+        "decoder",
+        "--kind",
+        "cross",
+        "--layer",
+        "all",
+        "--head",
+        "all",
+    ]
+    rows = [json.loads(line) for line in attend(*everything, "--json").stdout.splitlines()]
+    insight = uwaga.load(NUMBERS, threads=1).attend("forty-two")
+    attentions = vars(insight.attentions)
+    assert len(rows) == sum(table.shape[0] * table.shape[1] for table in attentions.values())
     for row in rows:
-        wanted = there[row["kind"]][row["layer"] - 1, row["head"] - 1]
-        assert np.abs(np.array(row["weights"]) - wanted).max() < 1e-5
-        assert (len(row["target"]), len(row["source"])) == wanted.shape
-    shown = attended("--kind", "encoder", "--layer", "1", "--head", "1", "--head", "2").stdout
-    assert "encoder, layer 1, head 1" in shown and "encoder, layer 1, head 2" in shown
-    [mean] = attended("--layer", "last", "--json").stdout.splitlines()
+        expected = attentions[row["kind"]][row["layer"] - 1, row["head"] - 1]
+        assert np.abs(np.array(row["weights"]) - expected).max() < 1e-5
+        assert (len(row["target"]), len(row["source"])) == expected.shape
+    output = attend("--kind", "encoder", "--layer", "1", "--head", "1", "--head", "2").stdout
+    assert "encoder, layer 1, head 1" in output and "encoder, layer 1, head 2" in output
+    [mean] = attend("--layer", "last", "--json").stdout.splitlines()
     assert json.loads(mean)["head"] == "mean"
-    attended(*every, "-o", tmp_path / "every.svg")
+    attend(*everything, "-o", tmp_path / "every.svg")
     assert [path.name for path in tmp_path.iterdir()] == ["every.svg"]
 
 
@@ -230,6 +243,6 @@ def test_attend_shows_any_matrix_as_text_picture_and_json(tmp_path):
         (["--head", "99"], "head 99: the model has"),
     ],
 )
-def test_a_matrix_that_is_not_there_is_named(arguments, words):
-    result = attended(*arguments, code=1)
+def test_attend_refuses_missing_matrices(arguments, words):
+    result = attend(*arguments, code=1)
     assert words in result.stderr and "Traceback" not in result.stderr

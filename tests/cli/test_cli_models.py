@@ -1,4 +1,4 @@
-"""``uwaga models``: every model on the machine, sound or not, without a network."""
+"""``uwaga models``: all models on the machine, intact or damaged, without a network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBERS = Path(__file__).parents[1] / "support/models/numbers-en-de"
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A cache with a sound model, a damaged one, one that was never whole, and a data set."""
+    """A cache with an intact model, a damaged one, an incomplete one, and a data set."""
     cache = tmp_path / "hub"
     sound = cache / "models--owner--sound"
     for commit in ("aaa", "bbb"):
@@ -35,45 +35,45 @@ def machine(tmp_path, monkeypatch):
     (cache / "version.txt").write_text("1")
     monkeypatch.setenv("HF_HUB_CACHE", str(cache))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "none"))
-    monkeypatch.setattr(socket, "socket", None)  # nothing may ask a network
+    monkeypatch.setattr(socket, "socket", None)  # no network access
     return tmp_path
 
 
 def run(*arguments: str) -> str:
-    done = CliRunner().invoke(app, ["models", *arguments])
-    assert done.exit_code == 0, done.output + str(done.exception)
-    return done.output
+    result = CliRunner().invoke(app, ["models", *arguments])
+    assert result.exit_code == 0, result.output + str(result.exception)
+    return result.output
 
 
-def test_I11_25_models_are_listed_with_what_tells_them_apart(machine):
-    found = {one["name"]: one for one in map(json.loads, run("--json").splitlines())}
-    hub = {name for name, one in found.items() if one["kind"] == "hub"}
+def test_json_describes_models(machine):
+    rows = {row["name"]: row for row in map(json.loads, run("--json").splitlines())}
+    hub = {name for name, row in rows.items() if row["kind"] == "hub"}
     assert hub == {"owner/sound", "owner/damaged", "owner/begun"}
-    assert set(found) - hub == ({"bundled"} if BUNDLED.exists() else set())
-    sound = found["owner/sound"]
+    assert set(rows) - hub == ({"bundled"} if BUNDLED.exists() else set())
+    sound = rows["owner/sound"]
     assert sound["languages"] == {"source": ["en"], "target": ["de"]}
     assert sound["place"].endswith("snapshots/aaa")
     assert sound["bytes"] == sum(path.stat().st_size for path in NUMBERS.rglob("*") if path.is_file())
     assert sound["precision"] and sound["format"] == "uwaga" and sound["problems"] == []
-    assert "config.json" in found["owner/damaged"]["problems"][0]
-    assert "no file of it was fetched completely" in found["owner/begun"]["problems"][0]
+    assert "config.json" in rows["owner/damaged"]["problems"][0]
+    assert "no file of it was fetched completely" in rows["owner/begun"]["problems"][0]
 
 
-def test_I11_25_the_table_names_every_model_and_every_problem(machine):
+def test_table_lists_models_and_problems(machine):
     table = run()
     assert "owner/sound" in table and "damaged" in table
     assert "owner/begun: no file of it was fetched" in table
 
 
-def test_I11_25_folders_are_looked_through_on_demand(machine):
+def test_given_folders_are_searched(machine):
     shutil.copytree(NUMBERS, machine / "runs/one/model")
-    found = [one.name for one in installed_models([machine / "runs"]) if one.kind == "folder"]
-    assert found == [str(machine / "runs/one/model")]
+    names = [model.name for model in installed_models([machine / "runs"]) if model.kind == "folder"]
+    assert names == [str(machine / "runs/one/model")]
     with pytest.raises(ModelError, match="no such folder to look"):
         list(installed_models([machine / "nowhere"]))
 
 
-def test_I11_25_the_cache_is_where_its_variables_say():
+def test_hub_cache_from_environment():
     assert hub_cache({"HF_HUB_CACHE": "/a", "HF_HOME": "/b"}) == Path("/a")
     assert hub_cache({"HF_HOME": "/b"}) == Path("/b/hub")
     assert hub_cache({"XDG_CACHE_HOME": "/c"}) == Path("/c/huggingface/hub")

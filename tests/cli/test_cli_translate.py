@@ -131,7 +131,9 @@ def test_chunks_keep_order(run, translator, tmp_path, monkeypatch):
 def test_json_fields(run, translator):
     result = run("translate", "--json", "--nbest", 2, "--attention", stdin="\n".join(LINES))
     documents = [json.loads(line) for line in out(result)]
-    for document, translation in zip(documents, translator.translate(LINES, nbest=2, attention=True), strict=True):
+    for document, translation in zip(
+        documents, translator.translate(LINES, nbest=2, attention=True), strict=True
+    ):
         assert document["text"] == translation.text
         assert document["tokens"] == list(translation.tokens)
         assert document["source_tokens"] == list(translation.source_tokens)
@@ -170,7 +172,9 @@ def test_search_options(run, translator):
     options = {"prefix": "Der Hund", "no_repeat_ngram": 1, "min_length": 6}
     assert out(result) == texts(translator, [LINES[0]], **options)
     sentences = "Hi. Where is the station?"
-    assert out(run("translate", "--split", "sentences", sentences)) == texts(translator, [sentences], split="sentences")
+    assert out(run("translate", "--split", "sentences", sentences)) == texts(
+        translator, [sentences], split="sentences"
+    )
     options = {"length_penalty": 0.2, "batch_tokens": 9}
     result = run("translate", "--length-penalty", 0.2, "--batch-tokens", 9, *LINES)
     assert out(result) == texts(translator, LINES, **options)
@@ -184,7 +188,7 @@ def test_truncated_translations_are_reported(run):
     assert "text 1 was cut" in run("translate", "--stream", "--max-length", 1, "a").stderr
 
 
-# --- what goes wrong
+# --- errors
 
 
 def test_text_that_names_a_file_is_refused(run, translator, tmp_path, monkeypatch):
@@ -244,7 +248,9 @@ def test_too_long_line_is_numbered(run):
         "line 2: the sentence"
         in run("translate", "--split", "never", stdin="a\n" + "house " * 60, code=1).stderr
     )
-    assert "longer than any sentence" in run("translate", stdin="x" * (lines.MAX_LINE_LENGTH + 9), code=1).stderr
+    assert (
+        "longer than any sentence" in run("translate", stdin="x" * (lines.MAX_LINE_LENGTH + 9), code=1).stderr
+    )
 
 
 def test_binary_file_is_refused(run, tmp_path):
@@ -327,7 +333,7 @@ def test_lines_are_answered_while_pipe_is_open(folder):
             assert bool(answer.strip()) == bool(line.strip())
         process.stdin.write(b"\xff\n")
         process.stdin.flush()
-        assert process.wait(timeout=60) == 1  # although the pipe is still open and a thread waits at it
+        assert process.wait(timeout=60) == 1  # although the pipe is open and a thread is reading from it
         error = process.stderr.read().decode()
     assert "standard input: line 4 is not UTF-8" in error
     assert "Fatal" not in error
@@ -373,9 +379,10 @@ def test_score_pairs(run, translator, tmp_path):
         ([tmp_path / "s", tmp_path / "t"], None),
     ):
         rows = [tuple(map(float, line.split("\t"))) for line in out(run("score", *arguments, stdin=stdin))]
-        assert [row == pytest.approx(expected_row, abs=2e-4) for row, expected_row in zip(rows, expected, strict=True)] == [
-            True
-        ] * 4
+        assert [
+            row == pytest.approx(expected_row, abs=2e-4)
+            for row, expected_row in zip(rows, expected, strict=True)
+        ] == [True] * 4
     for line, pair_score in zip(out(run("score", "--tokens", stdin=tsv)), scores, strict=True):
         cells = [cell.rpartition(":") for cell in line.split("\t")[2].split(" ")]
         assert [cell[0] for cell in cells] == [*pair_score.tokens, "</s>"]

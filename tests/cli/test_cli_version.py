@@ -19,41 +19,41 @@ def report() -> list[str]:
     return result.stdout.splitlines()
 
 
-def test_the_first_line_is_the_version_alone():
+def test_first_line_is_version():
     assert report()[0] == f"uwaga {uwaga.__version__}"
 
 
-def test_the_other_lines_say_commit_processor_instruction_set_build_and_python():
+def test_other_lines():
     names = [re.split(r"  +", line)[0] for line in report()[1:]]
     assert names == ["commit", "processor", "instruction set", "build", "python"]
 
 
-@pytest.mark.parametrize("isa", cpu.usable())
-def test_the_instruction_set_is_the_one_that_a_model_gets(isa, monkeypatch):
-    monkeypatch.setenv(cpu.VARIABLE, isa)
+@pytest.mark.parametrize("isa", cpu.available_isas())
+def test_selected_instruction_set(isa, monkeypatch):
+    monkeypatch.setenv(cpu.ISA_VARIABLE, isa)
     assert f"instruction set  {isa} of portable" in report()[3]
 
 
-def test_what_runs_here_was_compiled():
-    assert set(cpu.usable()) <= {"portable", *_core.COMPILED_ISAS.split()}
+def test_usable_instruction_sets_are_compiled():
+    assert set(cpu.available_isas()) <= {"portable", *_core.COMPILED_ISAS.split()}
 
 
-def test_an_instruction_set_that_is_lacking_is_named(monkeypatch):
-    monkeypatch.setenv(cpu.VARIABLE, "mmx")
+def test_unknown_instruction_set_is_named(monkeypatch):
+    monkeypatch.setenv(cpu.ISA_VARIABLE, "mmx")
     assert "'mmx' is not one of" in report()[3]
 
 
-def test_a_build_names_a_commit_or_says_that_it_does_not_know_it():
+def test_build_commit():
     assert re.fullmatch(r"[0-9a-f]{4,40}(-dirty)?|unknown", _core.COMMIT)
     assert "/" not in _core.FLAGS, "paths of the machine that built it"
 
 
-def test_an_installed_package_asks_no_git(tmp_path, monkeypatch):
+def test_installed_package_has_no_checkout_commit(tmp_path, monkeypatch):
     monkeypatch.setattr(uwaga, "__file__", str(tmp_path / "lib/site-packages/uwaga/__init__.py"))
     assert checkout_commit() is None
 
 
-def test_the_commit_of_a_checkout_is_read_from_git(tmp_path, monkeypatch):
+def test_checkout_commit(tmp_path, monkeypatch):
     (tmp_path / "src/uwaga").mkdir(parents=True)
     monkeypatch.setattr(uwaga, "__file__", str(tmp_path / "src/uwaga/__init__.py"))
     git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
@@ -65,12 +65,12 @@ def test_the_commit_of_a_checkout_is_read_from_git(tmp_path, monkeypatch):
     assert checkout_commit() is None
 
 
-def test_a_broken_engine_is_reported(monkeypatch):
+def test_broken_engine_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "uwaga.engine.cpu", None)
     assert any(line.startswith("engine           cannot be loaded") for line in report())
 
 
-def test_neither_torch_nor_the_models_are_imported():
+def test_version_imports_no_torch():
     lines = (
         "import sys",
         "from uwaga.cli.main import main",

@@ -233,7 +233,7 @@ def _choose_head(
             update(count)
 
         errors = head_errors(translator, pairs, links, words, advance)
-    best = combine_heads(translator, errors, examples, reference_links, words, lexicon, again=learned)
+    best = combine_heads(translator, errors, examples, reference_links, words, lexicon, retrain=learned)
     error = next(iter(errors.values()))
     against = f"{gold}" if gold is not None else "uwaga's own aligner"
     typer.echo(f"alignment error rate of each head against {against}, {len(pairs)} pairs:\n")

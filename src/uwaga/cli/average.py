@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from uwaga.cli.errors import needing
+from uwaga.cli.errors import require_extra
 
 RunFolder = Annotated[Path, typer.Argument(help="The folder of a run of `uwaga train`.")]
 ModelFolder = Annotated[Path, typer.Argument(help="The model folder to write.")]
@@ -30,7 +30,7 @@ def average(run: RunFolder, folder: ModelFolder, last: Last = None) -> None:
 
         uwaga translate --model ende-so-far "A sentence."
     """
-    with needing("train", "averaging"):
+    with require_extra("train", "averaging"):
         from uwaga.training.final_model import average_run
     steps = average_run(run, folder, last)
     typer.echo(f"{folder}: the mean of the checkpoints of steps {', '.join(map(str, steps))}")

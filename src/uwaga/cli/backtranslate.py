@@ -1,4 +1,4 @@
-"""``uwaga backtranslate``: translate text of the target language back, as sources for training."""
+"""``uwaga backtranslate``: translate target-language text into sources for training."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from uwaga.cli import jobs
-from uwaga.cli import options as the
+from uwaga.cli import jobs, options
 from uwaga.cli.option_groups import option_groups
 
 ReverseModel = Annotated[
@@ -46,17 +45,17 @@ EXAMPLES = """
 
 
 @option_groups
-@the.examples(EXAMPLES)
+@options.examples(EXAMPLES)
 def backtranslate(
     model: ReverseModel,
     text: Monolingual,
     output: jobs.Parts,
     tag: Tag = "",
     column: Column = 0,
-    seed: jobs.DrawSeed = 1,
+    seed: jobs.SamplingSeed = 1,
     part_rows: jobs.PartRows = 10_000,
     join: jobs.Join = None,
-    batch_tokens: the.BatchTokens = None,
+    batch_tokens: options.BatchTokens = None,
     *,
     request: jobs.CorpusRequest,
     search: jobs.CorpusSearch,

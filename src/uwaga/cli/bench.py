@@ -1,4 +1,4 @@
-"""``uwaga bench``: what this machine does with a model, for comparison with others."""
+"""``uwaga bench``: measure the speed of this machine and of a model."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from uwaga.speed.report import Machine, Report
 
-BUSY = 0.5
-"""Load of other programs, for each core, above which figures are too low."""
-PIPED = 160
-"""Columns of output that does not go to a terminal."""
+BUSY_LOAD = 0.5
+"""Load per core of other programs above which measured rates are too low."""
+PIPED_WIDTH = 160
+"""Width of output that does not go to a terminal."""
 UNITS = {"B/s": (1e9, "GB/s"), "op/s": (1e9, "Gop/s"), "tokens/s": (1.0, "tokens/s")}
-"""Divisor and name of a unit in tables."""
-COMMIT = 12
-"""Characters of a commit that are shown."""
+"""Divisor and name of each unit in tables."""
+COMMIT_LENGTH = 12
+"""Characters of a commit hash to show."""
 ABSENT = "–"
 
 Stored = Annotated[
@@ -48,7 +48,7 @@ Formats = Annotated[
     ),
 ]
 Threads = Annotated[int, typer.Option(help="CPU threads; 0 is all cores.")]
-Seconds = Annotated[float, typer.Option(help="Time for all measurements; each is made at least once.")]
+Seconds = Annotated[float, typer.Option(help="Time for all measurements; each runs at least once.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")]
 Compare = Annotated[
     Path | None, typer.Option(help="A report of another machine or version, to show next to this one.")
@@ -92,30 +92,30 @@ def bench(
 
     if as_json and compare is not None:
         raise SettingsError("--compare shows a table: leave out --json, or write the report first")
-    other = None if compare is None else read_report(compare)
-    found = _measured(model, dtype, threads, seconds) if report is None else read_report(report)
+    baseline = None if compare is None else read_report(compare)
+    result = _measure(model, dtype, threads, seconds) if report is None else read_report(report)
     if as_json:
-        typer.echo(found.to_json())
-    elif other is None or compare is None:
-        _print(found)
+        typer.echo(result.to_json())
+    elif baseline is None or compare is None:
+        _print(result)
     else:
-        _print_ratios(found, other, compare.name)
+        _print_ratios(result, baseline, compare.name)
 
 
-def _measured(model: str | None, dtype: str | None, threads: int, seconds: float) -> Report:
+def _measure(model: str | None, dtype: str | None, threads: int, seconds: float) -> Report:
     from uwaga.cli.meter import texts_meter
     from uwaga.speed.measure import measure
 
     with texts_meter("measuring", "measurements") as advance:
-        found = measure(model, dtype.split(",") if dtype is not None else (), threads, seconds, advance)
-    load, cores = found.machine.load, found.machine.cores
-    if load is not None and load > BUSY * cores:
+        report = measure(model, dtype.split(",") if dtype is not None else (), threads, seconds, advance)
+    load, cores = report.machine.load, report.machine.cores
+    if load is not None and load > BUSY_LOAD * cores:
         typer.echo(
             f"warning: other programs used this machine (load {load:.1f} on {cores} cores): "
             "its rates may be too low",
             err=True,
         )
-    return found
+    return report
 
 
 def _print(report: Report) -> None:
@@ -136,30 +136,32 @@ def _print(report: Report) -> None:
             console.print(table)
 
 
-def _print_ratios(report: Report, other: Report, name: str) -> None:
-    """Print every rate of two reports with their ratio."""
+def _print_ratios(report: Report, baseline: Report, name: str) -> None:
+    """Print the rates of two reports and their ratios."""
     from uwaga.speed.report import compare
 
     console = _console()
-    _print_facts(console, [("this", report), (name, other)])
+    _print_facts(console, [("this", report), (name, baseline)])
     table = _table("rate", "unit", "this", name, "ratio", left=("rate", "unit"))
-    for one in compare(report, other):
-        divisor, unit = UNITS[one.unit]
-        values = [None if value is None else value / divisor for value in (one.one, one.other)]
-        ratio = ABSENT if one.ratio is None else f"{one.ratio:.2f}"
-        table.add_row(one.name, unit, *map(_number, values), ratio)
+    for comparison in compare(report, baseline):
+        divisor, unit = UNITS[comparison.unit]
+        values = [
+            None if value is None else value / divisor for value in (comparison.first, comparison.second)
+        ]
+        ratio = ABSENT if comparison.ratio is None else f"{comparison.ratio:.2f}"
+        table.add_row(comparison.name, unit, *map(_number, values), ratio)
     console.print()
     console.print(table)
 
 
 def _print_facts(console: Console, reports: Sequence[tuple[str, Report]]) -> None:
-    """Print what was measured where; with several reports, a column for each."""
+    """Print the machine and the build of each report, one column per report."""
     facts = [_facts(report) for _, report in reports]
     names = ("", *(name for name, _ in reports))
     table = _table(*names, left=names)
     table.show_header = any(names)
     for name in facts[0]:
-        table.add_row(name, *(one[name] for one in facts))
+        table.add_row(name, *(values[name] for values in facts))
     console.print(table)
 
 
@@ -171,23 +173,23 @@ def _facts(report: Report) -> dict[str, str]:
         "instruction set": f"{machine.instruction_set} of {' '.join(machine.instruction_sets)}",
         "threads": f"{machine.threads} on {machine.cores} core{'s' if machine.cores > 1 else ''}",
         "load before": ABSENT if machine.load is None else f"{machine.load:.2f}",
-        "uwaga": f"{build.version}, commit {build.commit[:COMMIT]}",
+        "uwaga": f"{build.version}, commit {build.commit[:COMMIT_LENGTH]}",
         "build": f"{build.compiler}, {build.flags}",
     }
 
 
 def _memory_table(report: Report) -> Table:
     table = _table("of", "MB", "1 thread", _threads(report.machine), left=("of",))
-    for one in report.memory:
-        rates = (one.bytes / 1e6, one.one_thread / 1e9, one.all_threads / 1e9)
-        table.add_row(one.name, *map(_number, rates))
+    for memory in report.memory:
+        rates = (memory.bytes / 1e6, memory.one_thread / 1e9, memory.all_threads / 1e9)
+        table.add_row(memory.name, *map(_number, rates))
     return table
 
 
 def _peak_table(report: Report) -> Table:
     table = _table("numbers", "Gop/s", left=("numbers",))
-    for one in report.peaks:
-        table.add_row(one.numbers, _number(one.operations_per_second / 1e9))
+    for peak in report.peaks:
+        table.add_row(peak.numbers, _number(peak.operations_per_second / 1e9))
     return table
 
 
@@ -203,12 +205,18 @@ def _kernel_table(report: Report) -> Table:
         "bound",
         left=("kernel", "numbers", "size", "bound"),
     )
-    for one in report.kernels:
-        size = f"{one.inputs}" if one.outputs is None else f"{one.inputs} x {one.outputs}"
-        operations = None if one.operations_per_second is None else one.operations_per_second / 1e9
-        rates = (_number(operations), _number(one.bytes_per_second / 1e9))
+    for kernel in report.kernels:
+        size = f"{kernel.inputs}" if kernel.outputs is None else f"{kernel.inputs} x {kernel.outputs}"
+        operations = None if kernel.operations_per_second is None else kernel.operations_per_second / 1e9
+        rates = (_number(operations), _number(kernel.bytes_per_second / 1e9))
         table.add_row(
-            one.kernel, one.numbers, size, str(one.rows), *rates, _percent(one.share), one.bound or ABSENT
+            kernel.kernel,
+            kernel.numbers,
+            size,
+            str(kernel.rows),
+            *rates,
+            _percent(kernel.share),
+            kernel.bound or ABSENT,
         )
     return table
 
@@ -217,20 +225,24 @@ def _model_table(report: Report) -> Table:
     table = _table(
         "numbers", "batch", "beam", "tokens/s", "limit", "share", "bound", left=("numbers", "bound")
     )
-    for one in report.model.searches:
-        rates = (_number(one.tokens_per_second), _number(one.limit))
-        table.add_row(one.numbers, str(one.batch), str(one.beam), *rates, _percent(one.share), one.bound)
+    for search in report.model.searches:
+        rates = (_number(search.tokens_per_second), _number(search.limit))
+        table.add_row(
+            search.numbers, str(search.batch), str(search.beam), *rates, _percent(search.share), search.bound
+        )
     return table
 
 
 def _console() -> Console:
     from rich.console import Console
 
-    return Console(markup=False, highlight=False, emoji=False, width=None if sys.stdout.isatty() else PIPED)
+    return Console(
+        markup=False, highlight=False, emoji=False, width=None if sys.stdout.isatty() else PIPED_WIDTH
+    )
 
 
 def _table(*columns: str, left: Collection[str]) -> Table:
-    """Return a table without rows; the columns ``left`` are aligned to the left."""
+    """Return an empty table; the columns ``left`` are left-aligned."""
     from rich.table import Table
     from rich.text import Text
 
@@ -245,7 +257,7 @@ def _threads(machine: Machine) -> str:
 
 
 def _number(value: float | None) -> str:
-    """Return a rate with three digits, or with all of a large one."""
+    """Format a rate with three significant digits; large rates have all their digits."""
     if value is None:
         return ABSENT
     digits = 0 if value >= 100 else 1 if value >= 10 else 2

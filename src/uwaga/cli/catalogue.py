@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli.info import PIPED, readable_size
-from uwaga.cli.meter import transfer
+from uwaga.cli.info import PIPED_WIDTH, readable_size
+from uwaga.cli.meter import transfer_meter
 from uwaga.errors import CatalogueError, UwagaError
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from uwaga.library import CatalogueEntry, Listing
 
-MOST_PROBLEMS = 5
-"""Refused entries that are printed."""
+MAX_PROBLEMS = 5
+"""Number of refused entries to print."""
 
 Source = Annotated[str | None, typer.Option("--from", help="The language to translate from.")]
 Target = Annotated[str | None, typer.Option("--to", help="The language to translate to.")]
@@ -40,7 +40,7 @@ Every = Annotated[
     bool, typer.Option("--all", help="Include unreleased models, and every catalogue if none is named.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
-Wanted = Annotated[
+CatalogueModel = Annotated[
     str,
     typer.Argument(
         metavar="PAIR|NAME", help="Both languages, such as `en-pt`, or a name that `uwaga models list` shows."
@@ -70,7 +70,7 @@ Name = Annotated[str, typer.Argument(help="A name that `uwaga models` lists.")]
 def list_available(
     source: Source = None,
     target: Target = None,
-    every: Every = False,
+    include_all: Every = False,
     from_source: FromSource = None,
     mirror: Mirror = None,
     as_json: AsJson = False,
@@ -88,28 +88,30 @@ def list_available(
 
         uwaga models list --from en --to de --from-source opus-mt
     """
-    found, failures = _listings(source, target, every, from_source, mirror)
-    entries = [one for listing in found for one in listing.entries if every or one.released]
+    listings, failures = _listings(source, target, include_all, from_source, mirror)
+    entries = [entry for listing in listings for entry in listing.entries if include_all or entry.released]
     if as_json:
-        for one in entries:
-            typer.echo(json.dumps(one.to_dict(), ensure_ascii=False))
+        for entry in entries:
+            typer.echo(json.dumps(entry.to_dict(), ensure_ascii=False))
     elif entries:
         _print(entries)
-    _print_problems([problem for listing in found for problem in listing.problems], every)
+    _print_problems([problem for listing in listings for problem in listing.problems], include_all)
     if failures and not entries:
         raise failures[0]
     for failure in failures:
         typer.echo(f"not listed: {failure}", err=True)
     if not entries:
-        asked = " ".join(f"{side} {code}" for side, code in (("from", source), ("to", target)) if code)
-        more = "" if every else "; --all asks every catalogue, and lists what is not released"
+        languages = " ".join(
+            f"{direction} {code}" for direction, code in (("from", source), ("to", target)) if code
+        )
+        hint = "" if include_all else "; --all asks every catalogue, and lists what is not released"
         raise CatalogueError(
-            f"there is no model {asked or 'in this catalogue'}; languages are codes such as `en`{more}"
+            f"there is no model {languages or 'in this catalogue'}; languages are codes such as `en`{hint}"
         )
 
 
 def download(
-    model: Wanted,
+    model: CatalogueModel,
     architecture: Architecture = None,
     from_source: FromSource = None,
     mirror: Mirror = None,
@@ -142,16 +144,16 @@ def fetch_model(
     update: bool = False,
     yes: bool = False,
 ) -> Path:
-    """Download a model with a prompt for its licence and a progress bar, and return its path."""
+    """Download a model with a licence prompt and a progress bar, and return its path."""
     from uwaga import library as catalogue
 
     with contextlib.ExitStack() as bar:
         update_bar: list[Callable[[int, int | None], None]] = []
 
         def confirm(entry: CatalogueEntry) -> bool:
-            agreed = _agree(entry, yes)
+            agreed = _accept_licence(entry, yes)
             if agreed and entry.files:
-                update_bar.append(bar.enter_context(transfer(entry.name)))
+                update_bar.append(bar.enter_context(transfer_meter(entry.name)))
             return agreed
 
         return catalogue.download(
@@ -161,7 +163,7 @@ def fetch_model(
             mirror=mirror,
             update=update,
             confirm=confirm,
-            progress=lambda now, total: update_bar[0](now, total),
+            progress=lambda received, total: update_bar[0](received, total),
             waiting=lambda text: typer.echo(text, err=True),
         )
 
@@ -194,32 +196,30 @@ def path(name: NameOrPair) -> None:
     from uwaga.translator.choose_models import choose_models, language_pair
 
     pair = language_pair(name)
-    places = (
-        [catalogue.path(name)] if pair is None else [leg.model.place for leg in choose_models(*pair).legs]
-    )
-    typer.echo("\n".join(map(str, places)))
+    paths = [catalogue.path(name)] if pair is None else [leg.model.path for leg in choose_models(*pair).legs]
+    typer.echo("\n".join(map(str, paths)))
 
 
 def _listings(
-    source: str | None, target: str | None, every: bool, from_source: str | None, mirror: str | None
+    source: str | None, target: str | None, include_all: bool, from_source: str | None, mirror: str | None
 ) -> tuple[list[Listing], list[UwagaError]]:
-    """The models of one catalogue, or of all that have an address, and the errors of those that fail."""
+    """Return the models of one catalogue, or of all that have an address, and the errors of failed ones."""
     from uwaga import library as catalogue
 
-    if not every or from_source is not None or mirror is not None:
+    if not include_all or from_source is not None or mirror is not None:
         return [catalogue.listing(source, target, from_source=from_source, mirror=mirror)], []
-    found, failures = [], []
-    for one in catalogue.SOURCES:
-        if one.address or not one.variable:
+    listings, failures = [], []
+    for catalogue_source in catalogue.SOURCES:
+        if catalogue_source.address or not catalogue_source.variable:
             try:
-                found.append(catalogue.listing(source, target, from_source=one.name))
+                listings.append(catalogue.listing(source, target, from_source=catalogue_source.name))
             except UwagaError as error:
                 failures.append(error)
-    return found, failures
+    return listings, failures
 
 
-def _agree(entry: CatalogueEntry, yes: bool) -> bool:
-    """Show the model and its licence, and ask for acceptance if input is a terminal."""
+def _accept_licence(entry: CatalogueEntry, yes: bool) -> bool:
+    """Print the model and its licence, and prompt for acceptance if input is a terminal."""
     from uwaga.library.install import licence_notice
 
     size = f", {readable_size(entry.size)}" if entry.size else ""
@@ -243,27 +243,33 @@ def _print(entries: Sequence[CatalogueEntry]) -> None:
 
     from uwaga.library.installed import installed_folders, mean_score
 
-    here = {folder.name for folder in installed_folders(os.environ)}
+    installed_names = {folder.name for folder in installed_folders(os.environ)}
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in ("model", "from", "to", "architecture", "size", "score", "status", "licence", ""):
-        table.add_column(head, overflow="fold", justify="right" if head in ("size", "score") else "left")
-    for one in entries:
-        score = mean_score(one.metrics)
+    for heading in ("model", "from", "to", "architecture", "size", "score", "status", "licence", ""):
+        table.add_column(
+            heading, overflow="fold", justify="right" if heading in ("size", "score") else "left"
+        )
+    for entry in entries:
+        score = mean_score(entry.metrics)
         cells = (
-            *(one.name, one.source_language, one.target_language, one.architecture),
-            readable_size(one.size) if one.size else "",
+            *(entry.name, entry.source_language, entry.target_language, entry.architecture),
+            readable_size(entry.size) if entry.size else "",
             f"{100 * score:.1f}" if score else "",
-            *(one.status or "not released", one.licence, "installed" if one.name in here else ""),
+            *(
+                entry.status or "not released",
+                entry.licence,
+                "installed" if entry.name in installed_names else "",
+            ),
         )
         table.add_row(*map(Text, cells))
-    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED).print(table)
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
 
 
-def _print_problems(problems: Sequence[str], every: bool) -> None:
-    if problems and not every:
+def _print_problems(problems: Sequence[str], include_all: bool) -> None:
+    if problems and not include_all:
         typer.echo(f"refused entries: {len(problems)}; --all lists them", err=True)
         return
-    for problem in problems[:MOST_PROBLEMS]:
+    for problem in problems[:MAX_PROBLEMS]:
         typer.echo(f"refused: {problem}", err=True)
-    if len(problems) > MOST_PROBLEMS:
-        typer.echo(f"refused: {len(problems) - MOST_PROBLEMS} more entries", err=True)
+    if len(problems) > MAX_PROBLEMS:
+        typer.echo(f"refused: {len(problems) - MAX_PROBLEMS} more entries", err=True)

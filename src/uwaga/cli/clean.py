@@ -163,7 +163,7 @@ def _settings(
             raise SettingsError(f"--set {error}") from None
         rule_settings |= settings
     if "score" in rule_settings:
-        rule_settings["score"] = rule_settings.pop("score")  # it comes last
+        rule_settings["score"] = rule_settings.pop("score")  # the score rule runs last
     return CleaningSettings.read({**values, "rules": rule_settings}, str(path or "clean"))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 ExportChoice = Literal["marian", "pegasus"]
-"""Formats of other programs that a model can be written in."""
+"""Formats of other programs that a model can be exported to."""
 
 NewFolder = Annotated[Path, typer.Argument(help="Folder to create.")]
 To = Annotated[
@@ -47,7 +47,7 @@ Sample = Annotated[
 
 
 def convert(
-    model: the.AnyModel,
+    model: options.AnyModel,
     folder: NewFolder,
     to: To = None,
     int8: Int8 = False,

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from uwaga.cli import jobs
-from uwaga.cli import options as the
+from uwaga.cli import jobs, options
 from uwaga.cli.option_groups import option_groups
 from uwaga.errors import SettingsError
 
@@ -65,7 +64,7 @@ EXAMPLES = """
 
 
 @option_groups
-@the.examples(EXAMPLES)
+@options.examples(EXAMPLES)
 def distil(
     models_and_corpus: ModelsAndCorpus,
     output: jobs.Parts,
@@ -74,10 +73,10 @@ def distil(
     utility: Utility = None,
     nbest: Candidates = 8,
     pool: Pool = False,
-    seed: jobs.DrawSeed = 1,
+    seed: jobs.SamplingSeed = 1,
     part_rows: jobs.PartRows = 10_000,
     join: jobs.Join = None,
-    batch_tokens: the.BatchTokens = None,
+    batch_tokens: options.BatchTokens = None,
     *,
     request: jobs.CorpusRequest,
     search: jobs.CorpusSearch,

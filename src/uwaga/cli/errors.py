@@ -1,4 +1,4 @@
-"""Errors on the command line: one line on standard error and an exit status."""
+"""Report errors on the command line: one line on standard error and an exit status."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ import typer
 
 from uwaga.errors import MissingExtraError, UwagaError
 
-MISTAKE = 1
+USER_ERROR = 1
 INTERRUPTED = 128 + 2  # SIGINT, as shells report it
 PIPE_CLOSED = 128 + 13  # SIGPIPE
 TERMINATED = 128 + 15  # SIGTERM
 
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPERM, errno.ENXIO)
+WRITE_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPERM, errno.ENXIO)
 
 Arguments = ParamSpec("Arguments")
 
 
-def reported(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
+def report_errors(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """Wrap a verb so that a user's mistake ends it with ``error: ...`` on stderr, without a traceback.
 
     The exit status is 1 for a :class:`~uwaga.errors.UwagaError`, a file that cannot be read or written, and a
-    standard output that is closed or full; 130 after Ctrl-C; 141 (without a message) if the reader of a pipe
+    closed or full standard output; 130 after Ctrl-C; 141 (without a message) if the reader of a pipe
     has exited. Anything else is a bug in uwaga and keeps its traceback.
     """
 
@@ -54,12 +54,12 @@ def reported(verb: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
 
 @contextlib.contextmanager
-def needing(extra: str, work: str) -> Iterator[None]:
+def require_extra(extra: str, work: str) -> Iterator[None]:
     """Report a module that cannot be imported in the block as a missing extra.
 
     Args:
         extra: the extra of uwaga that installs the module.
-        work: what needs it, for the message.
+        work: the feature that needs it, for the message.
     """
     try:
         yield
@@ -70,14 +70,14 @@ def needing(extra: str, work: str) -> Iterator[None]:
 
 
 def fail(message: str) -> None:
-    """Print ``error: message`` on stderr and exit with status 1."""
+    """Print ``error: message`` on standard error and exit with status 1."""
     typer.echo(typer.style("error:", fg="red", bold=True) + " " + message, err=True)
-    raise typer.Exit(MISTAKE)
+    raise typer.Exit(USER_ERROR)
 
 
 @contextlib.contextmanager
 def guarded_output() -> Iterator[None]:
-    """Report a standard output that is closed or full in one line, instead of a traceback."""
+    """Report a closed or full standard output in one line instead of a traceback."""
     closed = sys.stdout is None
     if closed:
         sys.stdout = ClosedOutput()
@@ -85,49 +85,49 @@ def guarded_output() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         raise typer.Exit(PIPE_CLOSED) from None
     except OSError as error:
-        # Errors of files have a file name; one without is of standard output.
-        if error.filename is not None or error.errno not in UNWRITABLE:
+        # An error of a file has a file name; without one, it comes from standard output.
+        if error.filename is not None or error.errno not in WRITE_ERRNOS:
             raise
-        _drop_output()
+        _discard_output()
         fail(f"standard output cannot be written: {error.strerror}")
     finally:
         if closed:
-            sys.stdout = None  # as before
+            sys.stdout = None  # restore it
 
 
 class ClosedOutput(io.TextIOBase):
-    """Replaces the standard output of a process that was started without one."""
+    """Stand-in for the standard output of a process that was started without one."""
 
     def writable(self) -> bool:
-        """Return True: only writing fails."""
+        """Return True; :meth:`write` raises."""
         return True
 
     def write(self, text: str) -> int:
-        """Refuse to write."""
+        """Raise OSError."""
         raise OSError(errno.EBADF, "it is closed")
 
 
 @contextlib.contextmanager
-def terminable() -> Iterator[None]:
+def exit_on_sigterm() -> Iterator[None]:
     """Make SIGTERM unwind the stack, which removes temporary files, and exit with status 143."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def end(number: int, frame: FrameType | None) -> None:
+    def terminate(number: int, frame: FrameType | None) -> None:
         raise SystemExit(TERMINATED)
 
-    before = signal.signal(signal.SIGTERM, end)
+    previous = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous)
 
 
-def _drop_output() -> None:
+def _discard_output() -> None:
     """Discard buffered standard output, so that the interpreter exits without a message."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)

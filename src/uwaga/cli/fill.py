@@ -1,4 +1,4 @@
-"""``uwaga fill``: words for the gaps of a text, from a masked language model."""
+"""``uwaga fill``: fill the gaps of a text with a masked language model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.settings.load_options import LoadOptions
 
@@ -36,8 +36,8 @@ Load = Annotated[LoadOptions, Group(LoadOptions, names=("device", "dtype", "thre
 def fill(
     model: Model,
     text: Texts = None,
-    input_: the.Input = None,
-    output: the.Output = None,
+    input_: options.Input = None,
+    output: options.Output = None,
     top: Top = 5,
     as_json: AsJson = False,
     *,
@@ -53,15 +53,15 @@ def fill(
 
         uwaga fill bert-folder < cloze.txt
     """
-    from uwaga.cli.lines import chunks_of, lines_out
+    from uwaga.cli.lines import input_chunks, open_output
     from uwaga.cli.meter import meter
 
-    chunks = chunks_of(text, input_)
+    chunks = input_chunks(text, input_)
     from uwaga.translator import MaskFiller
 
     filler = MaskFiller.load(model, device=load.device, dtype=load.dtype, threads=load.threads)
     unit = "text" if text else "line"
-    with lines_out(output) as write, meter(input_, "filling") as advance:
+    with open_output(output) as write, meter(input_, "filling") as advance:
         for chunk in chunks:
             filled = filler.fill_all(chunk.lines, top, chunk.names(unit))
             for line, gaps in zip(chunk.lines, filled, strict=True):

@@ -1,4 +1,4 @@
-"""``uwaga generate``: continuations of texts."""
+"""``uwaga generate``: continue texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
 from uwaga.search.options import SearchOptions, SearchOverrides
@@ -46,7 +46,7 @@ Search = Annotated[
     SearchOverrides,
     Group(
         SearchOptions,
-        without=("max_ratio", "max_extra", "mbr", "utility", *the.DETAILS, "batch_tokens"),
+        without=("max_ratio", "max_extra", "mbr", "utility", *options.DETAIL_OPTIONS, "batch_tokens"),
         help={
             "nbest": "Number of continuations of each prompt, one per line",
             "min_length": "Minimum new tokens",
@@ -75,15 +75,15 @@ EXAMPLES = """
 
 
 @option_groups
-@the.examples(EXAMPLES)
+@options.examples(EXAMPLES)
 def generate(
     model: Model,
     prompt: Prompts = None,
-    input_: the.Input = None,
-    output: the.Output = None,
+    input_: options.Input = None,
+    output: options.Output = None,
     chat: ChatMode = False,
     system: System = None,
-    stream: the.Streaming = False,
+    stream: options.Streaming = False,
     as_json: AsJson = False,
     *,
     search: Search,
@@ -98,40 +98,44 @@ def generate(
     With --chat, each text or line is a message and its answer follows as it grows; --json gives an object per
     answer. Empty lines are left out.
     """
-    from uwaga.cli.lines import chunks_of, lines_out
+    from uwaga.cli.lines import input_chunks, open_output
     from uwaga.cli.meter import meter
 
     if system is not None and not chat:
         raise SettingsError("--system begins a chat: give it with --chat")
     stream = stream or (chat and not as_json)
     if stream:
-        the.check_streaming(as_json, search)
-    chunks = chunks_of(prompt, input_)
+        options.check_streaming(as_json, search)
+    chunks = input_chunks(prompt, input_)
     from uwaga.translator import TextGenerator
 
     generator = TextGenerator.load(model, **vars(load))
-    options = generator.decoding.for_stream(search) if stream else generator.options(**search)
+    search_options = generator.decoding.for_stream(search) if stream else generator.options(**search)
     if chat:
         generator.check_chats()
     messages: list[Message] = [] if system is None else [{"role": "system", "content": system}]
     unit = "prompt" if prompt else "line"
-    with lines_out(output) as write, meter(input_, "continuing") as advance:
+    with open_output(output) as write, meter(input_, "continuing") as advance:
         for chunk in chunks:
             if chat:
-                _answers(generator, chunk, messages, options, unit, as_json, write)
+                _answers(generator, chunk, messages, search_options, unit, as_json, write)
             elif stream:
-                _stream(generator, chunk, options, unit, write)
+                _stream(generator, chunk, search_options, unit, write)
             else:
-                for continuation in generator.continue_all(chunk.lines, options, chunk.names(unit)):
+                for continuation in generator.continue_all(chunk.lines, search_options, chunk.names(unit)):
                     write(_json(continuation) if as_json else _plain(continuation, prompt is not None))
             advance(chunk)
 
 
 def _stream(
-    generator: TextGenerator, chunk: Chunk, options: SearchOptions, unit: str, write: Callable[[str], None]
+    generator: TextGenerator,
+    chunk: Chunk,
+    search_options: SearchOptions,
+    unit: str,
+    write: Callable[[str], None],
 ) -> None:
     for number, line in enumerate(chunk.lines, start=chunk.first):
-        pieces = generator.stream_prompt(line, options, f"{unit} {number}")
+        pieces = generator.stream_prompt(line, search_options, f"{unit} {number}")
         write(line)
         for piece in pieces:
             write(piece)
@@ -142,24 +146,24 @@ def _answers(
     generator: TextGenerator,
     chunk: Chunk,
     messages: list[Message],
-    options: SearchOptions,
+    search_options: SearchOptions,
     unit: str,
     as_json: bool,
     write: Callable[[str], None],
 ) -> None:
-    """Add lines to the messages of a chat, and after each the model's answer, which is written."""
+    """Add each line to the messages of a chat, followed by the model's answer, and write the answer."""
     for name, line in zip(chunk.names(unit), chunk.lines, strict=True):
         if not line.strip():
             continue
         messages.append({"role": "user", "content": line})
         name = f"the chat up to {name}"
         if as_json:
-            [continuation] = generator.continue_all([messages], options, [name])
+            [continuation] = generator.continue_all([messages], search_options, [name])
             answer = continuation.text
             write(_json(continuation))
         else:
             answer = ""
-            for piece in generator.stream_prompt(messages, options, name):
+            for piece in generator.stream_prompt(messages, search_options, name):
                 answer += piece
                 write(piece)
             write("\n")
@@ -167,7 +171,7 @@ def _answers(
 
 
 def _plain(continuation: Continuation, keep_lines: bool) -> str:
-    texts = [each.whole for each in (continuation, *continuation.alternatives)]
+    texts = [hypothesis.whole for hypothesis in (continuation, *continuation.alternatives)]
     return "".join((text if keep_lines else " ".join(text.splitlines())) + "\n" for text in texts)
 
 

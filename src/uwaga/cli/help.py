@@ -1,7 +1,7 @@
-"""The help pages of verbs: the common options first, the others by panel.
+"""Format the help pages of commands: common options first, then the others by panel.
 
-A page shows every panel if it then has at most :data:`MOST_LINES` lines; else one line for each panel,
-and ``--help PANEL`` shows its options. ``--help all`` shows everything.
+A page shows every panel if it then has at most :data:`MAX_LINES` lines. Otherwise it has one line per panel,
+and ``--help PANEL`` shows the options of one. ``--help all`` shows everything.
 """
 
 from __future__ import annotations
@@ -13,103 +13,103 @@ from typing import Any
 
 import typer
 
-MOST_LINES = 60
-NARROW, WIDEST = 80, 100
-"""Widths: the one for which :data:`MOST_LINES` holds, and the most that is used."""
+MAX_LINES = 60
+STANDARD_WIDTH, MAX_WIDTH = 80, 100
+"""The width at which :data:`MAX_LINES` is measured, and the maximum width."""
 NAMES_WIDTH = 26
-FEW = 5
-"""Examples on a page that does not hold all."""
-COMMON, LAST = ("Arguments", "Options"), "Computation"
+FEW_EXAMPLES = 5
+"""Lines of examples on an abridged page."""
+COMMON_PANELS, LAST_PANEL = ("Arguments", "Options"), "Computation"
 EXAMPLES, ALL = "examples", "all"
 
 
-def help_page(context: Any, asked: str | None) -> str:
-    """Return the help page of a command, or of the panel that is asked for.
+def help_page(context: Any, panel: str | None) -> str:
+    """Return the help page of a command, or of one of its panels.
 
     Args:
-        context: that of the command.
-        asked: the word after ``--help``: a panel, ``examples`` or ``all``; None for the page.
+        context: the command's context.
+        panel: the word after ``--help``: a panel, ``examples`` or ``all``; None for the help page.
     """
-    width = min(WIDEST, max(40, shutil.get_terminal_size((NARROW, 24)).columns))
+    width = min(MAX_WIDTH, max(40, shutil.get_terminal_size((STANDARD_WIDTH, 24)).columns))
     page = _Page(context, width)
-    if asked is not None:
-        return page.panel(asked)
-    shortest = _Page(context, NARROW)
-    whole = shortest.whole()
-    if whole.count("\n") < MOST_LINES:
-        return page.whole()
-    few = shortest.brief(few_examples=False).count("\n") >= MOST_LINES
-    return page.brief(few_examples=few)
+    if panel is not None:
+        return page.panel(panel)
+    narrowest = _Page(context, STANDARD_WIDTH)
+    full = narrowest.full_page()
+    if full.count("\n") < MAX_LINES:
+        return page.full_page()
+    few = narrowest.brief_page(few_examples=False).count("\n") >= MAX_LINES
+    return page.brief_page(few_examples=few)
 
 
 class _Page:
-    """The parts of a help page in a width."""
+    """The parts of a help page, wrapped to a width."""
 
     def __init__(self, context: Any, width: int) -> None:
         self.context, self.width = context, width
-        self.panels: dict[str, list[Any]] = {title: [] for title in COMMON}
-        for one in context.command.get_params(context):
-            if not getattr(one, "hidden", False):
-                title = one.rich_help_panel or COMMON[one.param_type_name == "option"]
-                self.panels.setdefault(title, []).append(one)
-        titles = sorted(self.panels, key=lambda title: title == LAST)
+        self.panels: dict[str, list[Any]] = {title: [] for title in COMMON_PANELS}
+        for parameter in context.command.get_params(context):
+            if not getattr(parameter, "hidden", False):
+                title = parameter.rich_help_panel or COMMON_PANELS[parameter.param_type_name == "option"]
+                self.panels.setdefault(title, []).append(parameter)
+        titles = sorted(self.panels, key=lambda title: title == LAST_PANEL)
         self.panels = {title: self.panels[title] for title in titles if self.panels[title]}
         text = (context.command.help or "").replace("``", "`").strip()
         self.text, _, self.examples = (part.strip("\n") for part in text.partition("**Examples**"))
 
-    def whole(self) -> str:
-        """Return the page with every panel and example."""
-        return self._joined([self._head(), *self._listed(self.panels), self._examples()])
+    def full_page(self) -> str:
+        """Return the page with all panels and examples."""
+        return self._join([self._header(), *self._panels(self.panels), self._examples()])
 
-    def brief(self, few_examples: bool) -> str:
-        """Return the page with the common options, and one line for each further panel."""
-        common = [title for title in self.panels if title in COMMON]
-        return self._joined(
-            [self._head(), *self._listed(common), self._index(few_examples), self._examples(few_examples)]
+    def brief_page(self, few_examples: bool) -> str:
+        """Return the page with the common options, and one line for each other panel."""
+        common = [title for title in self.panels if title in COMMON_PANELS]
+        return self._join(
+            [self._header(), *self._panels(common), self._index(few_examples), self._examples(few_examples)]
         )
 
     def panel(self, word: str) -> str:
-        """Return the options of one panel, the examples, or the whole page."""
+        """Return the options of one panel, the examples, or the full page."""
         if word == ALL:
-            return self.whole()
+            return self.full_page()
         if word == EXAMPLES and self.examples:
-            return self._joined([self.context.get_usage(), self._examples()])
+            return self._join([self.context.get_usage(), self._examples()])
         titles = [title for title in self.panels if title.lower() == word.lower()]
         if not titles:
             words = [title.lower() for title in self.panels]
-            known = ", ".join([*words, *([EXAMPLES] if self.examples else []), ALL])
-            self.context.fail(f"there is no help on {word!r}; --help takes one of: {known}")
-        return self._joined([self.context.get_usage(), *self._listed(titles)])
+            choices = ", ".join([*words, *([EXAMPLES] if self.examples else []), ALL])
+            self.context.fail(f"there is no help on {word!r}; --help takes one of: {choices}")
+        return self._join([self.context.get_usage(), *self._panels(titles)])
 
-    def _joined(self, parts: Iterable[str]) -> str:
+    def _join(self, parts: Iterable[str]) -> str:
         return "\n\n".join(part for part in parts if part) + "\n"
 
-    def _head(self) -> str:
+    def _header(self) -> str:
         paragraphs = self.text.split("\n\n")
-        return self._joined([self.context.get_usage(), *map(self._paragraph, paragraphs), *self._commands()])[
+        return self._join([self.context.get_usage(), *map(self._paragraph, paragraphs), *self._commands()])[
             :-1
         ]
 
     def _paragraph(self, text: str) -> str:
         if text.startswith("  "):
             return textwrap.indent(textwrap.dedent(text), "  ")
-        return "\n".join(_wrapped(text, self.width))
+        return "\n".join(_wrap(text, self.width))
 
     def _commands(self) -> list[str]:
-        """Return the list of a group's commands, under their headings."""
+        """Return the commands of a group by heading."""
         command = self.context.command
-        found = []
+        sections = []
         for title, names in getattr(command, "headings", {}).items():
             rows = [(name, command.commands[name].get_short_help_str(limit=200)) for name in names]
             if rows:
-                found.append(f"{_title(title)}\n{self._table(rows, 18)}")
-        return found
+                sections.append(f"{_title(title)}\n{self._table(rows, 18)}")
+        return sections
 
-    def _listed(self, titles: Iterable[str]) -> list[str]:
+    def _panels(self, titles: Iterable[str]) -> list[str]:
         return [f"{_title(title)}\n{self._table(map(self._row, self.panels[title]))}" for title in titles]
 
     def _row(self, parameter: Any) -> tuple[str, str]:
-        """Return the left and right column of a parameter."""
+        """Return the left and right columns of a parameter."""
         kind = "" if getattr(parameter, "is_flag", False) else _kind(parameter, self.context)
         if parameter.param_type_name == "argument":
             return argument_name(parameter), parameter.help or ""
@@ -117,7 +117,7 @@ class _Page:
         if parameter.secondary_opts:
             names = f"{names}/{parameter.secondary_opts[0]}"
         if set(parameter.opts) & set(self.context.help_option_names):
-            if self.panels.keys() <= set(COMMON):
+            if self.panels.keys() <= set(COMMON_PANELS):
                 return names, "Show this help."
             return f"{names} [PANEL]", f"Show this help, or that of one panel; `{ALL}`: everything."
         default = _default(parameter)
@@ -128,7 +128,7 @@ class _Page:
     def _table(self, rows: Iterable[tuple[str, str]], names_width: int = NAMES_WIDTH) -> str:
         lines: list[str] = []
         for name, text in rows:
-            wrapped = _wrapped(text.replace("``", "`"), self.width - names_width)
+            wrapped = _wrap(text.replace("``", "`"), self.width - names_width)
             indented = [" " * names_width + part for part in wrapped]
             if wrapped and len(name) + 4 <= names_width:
                 indented[0] = f"  {name:<{names_width - 2}}{wrapped[0]}"
@@ -138,35 +138,35 @@ class _Page:
         return "\n".join(lines)
 
     def _index(self, few_examples: bool) -> str:
-        """Return one line for each panel with further options."""
+        """Return one line for each panel other than the common ones."""
         rows = []
         for title in self.panels:
-            if title not in COMMON:
-                names = ", ".join(max(one.opts, key=len) for one in self.panels[title])
+            if title not in COMMON_PANELS:
+                names = ", ".join(max(parameter.opts, key=len) for parameter in self.panels[title])
                 while len(names) > self.width - 15:
                     names = names.removesuffix(", ...").rpartition(", ")[0] + ", ..."
                 rows.append((title.lower(), names))
         if few_examples:
             rows.append((EXAMPLES, "more of them"))
         rows.append((ALL, "every option and example"))
-        way = f"{self.context.command_path} --help PANEL"
-        return f"{_title(f'More options, shown by {way}')}\n{self._table(rows, 15)}"
+        command = f"{self.context.command_path} --help PANEL"
+        return f"{_title(f'More options, shown by {command}')}\n{self._table(rows, 15)}"
 
     def _examples(self, few: bool = False) -> str:
         lines = []
         for text in self.examples.split("\n\n"):
             if text.strip():
                 lines += self._paragraph(text).splitlines()
-        return "\n".join([_title("Examples"), *(lines[:FEW] if few else lines)]) if lines else ""
+        return "\n".join([_title("Examples"), *(lines[:FEW_EXAMPLES] if few else lines)]) if lines else ""
 
 
 def argument_name(argument: Any) -> str:
-    """Return the name of an argument as usage and help show it: ``TEXT...``."""
+    """Return the name of an argument in usage and help, such as ``TEXT...``."""
     name = str(argument.metavar or argument.name.upper())
     return name if argument.nargs == 1 or "..." in name else f"{name}..."
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap(text: str, width: int) -> list[str]:
     return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False, break_long_words=False)
 
 
@@ -175,16 +175,16 @@ def _title(text: str) -> str:
 
 
 def _kind(parameter: Any, context: Any) -> str:
-    """Return what kind of value an option takes: ``<int>``, ``<auto|never>``."""
+    """Return the type of an option's value, such as ``<int>`` or ``<auto|never>``."""
     if parameter.metavar:
         return str(parameter.metavar)
-    shown = str(parameter.display_type(context)).removeprefix("<").removesuffix(">")
-    shown = shown.removeprefix("list[").removesuffix("]").removesuffix(" range")
-    return f"<{'text' if shown == 'str' else shown.lower()}>"
+    kind = str(parameter.display_type(context)).removeprefix("<").removesuffix(">")
+    kind = kind.removeprefix("list[").removesuffix("]").removesuffix(" range")
+    return f"<{'text' if kind == 'str' else kind.lower()}>"
 
 
 def _default(parameter: Any) -> str:
-    """Return an option's default as the page shows it, or nothing."""
+    """Return the text of an option's default, or an empty string if it is not shown."""
     if isinstance(parameter.show_default, str):
         return parameter.show_default
     value = getattr(parameter.default, "value", parameter.default)

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from uwaga.checkpoints.description import Description
 
-SHOWN = 24
-"""Languages of each side shown in the table; ``--json`` lists all."""
-PIPED = 160
-"""Columns of output that does not go to a terminal."""
+MAX_CODES = 24
+"""Maximum number of language codes per table row; ``--json`` lists all."""
+PIPED_WIDTH = 160
+"""Width of output that does not go to a terminal."""
 UNITS = ("bytes", "kB", "MB", "GB")
 
 
-Place = Annotated[
+ModelName = Annotated[
     str | None,
     typer.Argument(
         help="A model folder or file, or a Hugging Face name (owner/model); `bundled`, the default, is "
@@ -30,7 +30,7 @@ Place = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, with every language.")]
 
 
-def info(model: Place = None, as_json: AsJson = False) -> None:
+def info(model: ModelName = None, as_json: AsJson = False) -> None:
     """Describe a model: family, settings, parameters, vocabulary, languages, licence, decoding defaults.
 
     No weights are read, only settings, tokenisers and the headers of weight files.
@@ -46,14 +46,14 @@ def info(model: Place = None, as_json: AsJson = False) -> None:
     from uwaga.checkpoints.registry import describe
     from uwaga.library.hub import find_model
 
-    found = describe(find_model(model))
+    description = describe(find_model(model))
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+        typer.echo(json.dumps(description.to_dict(), ensure_ascii=False))
     else:
-        _print(found)
+        _print(description)
 
 
-def _print(found: Description) -> None:
+def _print(description: Description) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -61,34 +61,37 @@ def _print(found: Description) -> None:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in _rows(found):
+    for name, value in _rows(description):
         table.add_row(Text(name), Text(value))
-    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED).print(table)
+    Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(table)
 
 
-def _rows(found: Description) -> Iterator[tuple[str, str]]:
-    yield "model", found.place
-    yield "format", found.format
-    yield "family", found.family
-    if found.weights.parameters is not None:
-        yield "parameters", f"{found.weights.parameters:,}"
-    if found.weights.bytes:
-        formats = f" ({', '.join(found.weights.formats)})" if found.weights.formats else ""
-        yield "weights", readable_size(found.weights.bytes) + formats
-    for name, value in found.sizes.items():
+def _rows(description: Description) -> Iterator[tuple[str, str]]:
+    yield "model", description.place
+    yield "format", description.format
+    yield "family", description.family
+    if description.weights.parameters is not None:
+        yield "parameters", f"{description.weights.parameters:,}"
+    if description.weights.bytes:
+        formats = f" ({', '.join(description.weights.formats)})" if description.weights.formats else ""
+        yield "weights", readable_size(description.weights.bytes) + formats
+    for name, value in description.sizes.items():
         yield name, f"{value:,}" if type(value) is int else str(value)
-    if found.vocabulary:
-        yield "vocabulary", " and ".join(f"{size:,}" for size in dict.fromkeys(found.vocabulary)) + " pieces"
-    for name, codes in zip(("from", "to"), found.languages, strict=True):
+    if description.vocabulary:
+        yield (
+            "vocabulary",
+            " and ".join(f"{size:,}" for size in dict.fromkeys(description.vocabulary)) + " pieces",
+        )
+    for name, codes in zip(("from", "to"), description.languages, strict=True):
         if codes:
-            rest = f" and {len(codes) - SHOWN} more" if len(codes) > SHOWN else ""
-            yield name, " ".join(codes[:SHOWN]) + rest
-    yield "licence", found.licence or "not stated"
-    for name, default in found.decoding.items():
+            remainder = f" and {len(codes) - MAX_CODES} more" if len(codes) > MAX_CODES else ""
+            yield name, " ".join(codes[:MAX_CODES]) + remainder
+    yield "licence", description.licence or "not stated"
+    for name, default in description.decoding.items():
         yield f"decoding: {name.replace('_', ' ')}", str(default)
-    if found.alignment_head is not None:
-        yield "words aligned by", f"head {found.alignment_head}"
-    for problem in found.problems:
+    if description.alignment_head is not None:
+        yield "words aligned by", f"head {description.alignment_head}"
+    for problem in description.problems:
         yield "note", problem
 
 

@@ -1,4 +1,4 @@
-"""``uwaga learn``: the exercises of the course."""
+"""``uwaga learn``: show and check the exercises of the course."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli.errors import reported
+from uwaga.cli.errors import report_errors
 from uwaga.cli.verb import Verb, VerbGroup
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ learn = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 
-SHOWN = 90
-"""Characters of a question in the list."""
+QUESTION_WIDTH = 90
+"""Width of a question in the list."""
 
 Number = Annotated[str, typer.Argument(help="Chapter and exercise, such as 3.1.", metavar="NUMBER")]
 Answer = Annotated[
@@ -40,11 +40,11 @@ Answer = Annotated[
 
 
 def list_all() -> None:
-    """List the exercises: their numbers and the beginnings of their questions."""
+    """List the exercises with the start of each question."""
     from uwaga.learn import all_exercises
 
-    for one in all_exercises().values():
-        typer.echo(f"{one.number:5} {shorten(one.question, SHOWN, placeholder=' …')}")
+    for exercise in all_exercises().values():
+        typer.echo(f"{exercise.number:5} {shorten(exercise.question, QUESTION_WIDTH, placeholder=' …')}")
 
 
 def show(number: Number) -> None:
@@ -56,8 +56,8 @@ def show(number: Number) -> None:
     """
     from uwaga.learn import find_exercise
 
-    found = find_exercise(number)
-    typer.echo(found.question.rstrip() + "\n" + _asked(found))
+    exercise = find_exercise(number)
+    typer.echo(exercise.question.rstrip() + "\n" + _answer_choices(exercise))
 
 
 def hint(number: Number) -> None:
@@ -87,7 +87,7 @@ def solution(number: Number) -> None:
 def check(number: Number, answer: Answer) -> None:
     """Check an answer; exit with status 1 if it is wrong.
 
-    Code is run with this Python, in a process of its own.
+    Code is run in a separate process of this Python.
 
     **Examples**
 
@@ -95,30 +95,32 @@ def check(number: Number, answer: Answer) -> None:
 
         uwaga learn check 6.4 answer.py
     """
-    from uwaga.learn import check as checked
+    from uwaga.learn import check as check_answer
     from uwaga.learn import find_exercise
 
-    verdict = checked(find_exercise(number), answer)
+    verdict = check_answer(find_exercise(number), answer)
     typer.echo(verdict.remark)
     if not verdict.right:
         raise typer.Exit(1)
 
 
-def _asked(exercise: Exercise) -> str:
+def _answer_choices(exercise: Exercise) -> str:
     """Return the options, items, cells or code that an answer refers to."""
     from uwaga.learn.check import shuffled
 
     if exercise.kind == "choice":
-        return "".join(f"\n{at}. {option.text}" for at, option in enumerate(exercise.options, start=1))
+        return "".join(
+            f"\n{number}. {option.text}" for number, option in enumerate(exercise.options, start=1)
+        )
     if exercise.kind == "order":
-        return "".join(f"\n{at}. {item}" for at, item in enumerate(shuffled(exercise), start=1))
+        return "".join(f"\n{number}. {item}" for number, item in enumerate(shuffled(exercise), start=1))
     if exercise.kind == "table":
         return f"\nrows: {', '.join(exercise.rows)}\ncolumns: {', '.join(exercise.columns)}"
     return f"\n{exercise.start.rstrip()}" if exercise.kind == "code" else ""
 
 
-learn.command("list", cls=Verb)(reported(list_all))
-learn.command("show", cls=Verb)(reported(show))
-learn.command("check", cls=Verb)(reported(check))
-learn.command("hint", cls=Verb)(reported(hint))
-learn.command("solution", cls=Verb)(reported(solution))
+learn.command("list", cls=Verb)(report_errors(list_all))
+learn.command("show", cls=Verb)(report_errors(show))
+learn.command("check", cls=Verb)(report_errors(check))
+learn.command("hint", cls=Verb)(report_errors(hint))
+learn.command("solution", cls=Verb)(report_errors(solution))

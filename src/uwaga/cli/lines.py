@@ -130,7 +130,7 @@ def open_output(path: Path | None) -> Iterator[Callable[[str], None]]:
 
 def _writer(file: IO[bytes] | None, flush: bool = True) -> Callable[[str], None]:
     def write(text: str) -> None:
-        if file is None:  # standard output was replaced by something that takes text only
+        if file is None:  # standard output was replaced by a text-only stream
             sys.stdout.write(text)
             sys.stdout.flush()
             return
@@ -241,7 +241,7 @@ def _decode(raw: bytes | None, location: str) -> str:
             f"{location} is longer than any sentence; the input must be text, one sentence per line"
         )
     try:
-        return raw.decode("utf-8").replace("\r", " ")  # else readers of our output would see two lines
+        return raw.decode("utf-8").replace("\r", " ")  # otherwise the output would have an extra line
     except UnicodeDecodeError as error:
         raise DataError(f"{location} is not UTF-8 at byte {error.start + 1}") from None
 

@@ -1,4 +1,4 @@
-"""The ``uwaga`` command and its verbs, each of which is imported when it is used."""
+"""The ``uwaga`` command. Each verb is imported on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from typer.main import get_command
 
 from uwaga import __version__
-from uwaga.cli.errors import INTERRUPTED, guarded_output, reported, terminable
+from uwaga.cli.errors import INTERRUPTED, exit_on_sigterm, guarded_output, report_errors
 from uwaga.cli.verb import Verb, VerbGroup
 
 HEADINGS = {
@@ -22,32 +22,32 @@ HEADINGS = {
     "Other models": ("generate", "fill"),
     "Learn": ("learn",),
 }
-NAMES = tuple(name for names in HEADINGS.values() for name in names)
-"""Verbs in the order of ``--help``; each is a function, or an app of several, in the module of its name."""
+VERB_NAMES = tuple(name for names in HEADINGS.values() for name in names)
+"""Verbs in the order of ``--help``. Each is a function or a typer app in the module of the same name."""
 
 
 class Verbs(Mapping[str, Any]):
-    """The commands by name, built on first access."""
+    """The commands by name. Each is built on first access."""
 
     def __init__(self) -> None:
         self._built: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        if name not in NAMES:
+        if name not in VERB_NAMES:
             raise KeyError(name)
         if name not in self._built:
             self._built[name] = _build(name)
         return self._built[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
+        return iter(VERB_NAMES)
 
     def __len__(self) -> int:
-        return len(NAMES)
+        return len(VERB_NAMES)
 
 
 class Uwaga(VerbGroup):
-    """The group of all verbs, which are built on first access."""
+    """The top-level command, which contains all verbs."""
 
     headings = HEADINGS
 
@@ -61,9 +61,9 @@ def _build(name: str) -> Any:
     verb = getattr(import_module(f"uwaga.cli.{module}"), module)
     if isinstance(verb, typer.Typer):
         return get_command(verb)
-    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, cls=Verb)(reported(verb))
-    return get_command(alone)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
+    single.command(name, cls=Verb)(report_errors(verb))
+    return get_command(single)
 
 
 app = typer.Typer(
@@ -103,11 +103,11 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line with ``arguments``, those of the process by default."""
+    """Run the command line with ``arguments``, by default those of the process."""
     try:
-        with terminable(), guarded_output():
+        with exit_on_sigterm(), guarded_output():
             app(args=None if arguments is None else list(arguments), prog_name="uwaga")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    except typer.Exit as end:  # raised by the last flush of standard output
-        sys.exit(end.exit_code)
+    except typer.Exit as exit_error:  # raised by the last flush of standard output
+        sys.exit(exit_error.exit_code)

@@ -1,4 +1,4 @@
-"""``uwaga mcp``: a server of the Model Context Protocol."""
+"""``uwaga mcp``: run a Model Context Protocol server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from uwaga.cli.errors import needing
+from uwaga.cli.errors import require_extra
 from uwaga.cli.serve import SettingsFile
 
 ModelNames = Annotated[
@@ -62,20 +62,20 @@ def mcp(
 
         uwaga mcp --http --port 8080 --keys keys.json   # at http://127.0.0.1:8080/mcp
     """
-    with needing("mcp", "the MCP server"):
+    with require_extra("mcp", "the MCP server"):
         from uwaga.server.mcp.serve import read_mcp_settings, run_mcp
-    said: dict[str, object] = {
+    options: dict[str, object] = {
         "host": host,
         "port": port,
         "keys": None if keys_file is None else str(keys_file),
     }
-    of_http = [key for key, value in said.items() if value is not None]
-    if of_http and not http:
-        raise typer.BadParameter(f"--{of_http[0]} needs --http")
-    said |= {"models": model or None, "threads": threads}
-    given = {key: value for key, value in said.items() if value is not None}
+    http_options = [key for key, value in options.items() if value is not None]
+    if http_options and not http:
+        raise typer.BadParameter(f"--{http_options[0]} needs --http")
+    options |= {"models": model or None, "threads": threads}
+    overrides = {key: value for key, value in options.items() if value is not None}
     if not http and sys.stdin is not None and sys.stdin.isatty():
         typer.echo(
             "Waiting for an MCP client on standard input; a client starts this command itself.", err=True
         )
-    run_mcp(read_mcp_settings(settings, given), folder or [], http)
+    run_mcp(read_mcp_settings(settings, overrides), folder or [], http)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uwaga.cli.catalogue import download, list_available, path, remove
-from uwaga.cli.errors import reported
-from uwaga.cli.info import PIPED, readable_size
+from uwaga.cli.errors import report_errors
+from uwaga.cli.info import PIPED_WIDTH, readable_size
 from uwaga.cli.verb import Verb, VerbGroup
 from uwaga.errors import ModelError
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from uwaga.library.installed import InstalledModel
 
-SHOWN = 4
-"""Languages of each side shown in the table."""
+MAX_CODES = 4
+"""Maximum number of language codes per table cell."""
 COMMANDS = ("installed", "list", "download", "remove", "path")
-ALONE = COMMANDS[0]
+DEFAULT_COMMAND = COMMANDS[0]
 """The default command of ``uwaga models``."""
 
 Folders = Annotated[
@@ -35,12 +35,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per 
 
 
 class Models(VerbGroup):
-    """Commands with a default: arguments that name no command are given to it."""
+    """Commands with a default, which is used if the first argument is not a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the default command."""
+        """Insert the default command unless another is named."""
         if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = [ALONE, *args]
+            args = [DEFAULT_COMMAND, *args]
         return super().parse_args(ctx, args)
 
 
@@ -74,50 +74,50 @@ def installed(folders: Folders = None, as_json: AsJson = False) -> None:
     from uwaga.library.installed import installed_models
 
     for word in map(str, folders or ()):
-        near = difflib.get_close_matches(word, COMMANDS, n=1)
-        if near and not Path(word).exists():
-            raise ModelError(f"{word}: no such folder; did you mean `uwaga models {near[0]}`?")
-    found = installed_models(folders or (), described=True)
+        matches = difflib.get_close_matches(word, COMMANDS, n=1)
+        if matches and not Path(word).exists():
+            raise ModelError(f"{word}: no such folder; did you mean `uwaga models {matches[0]}`?")
+    installed_list = installed_models(folders or (), describe_all=True)
     if as_json:
-        for one in found:
-            typer.echo(json.dumps(one.to_dict(), ensure_ascii=False))
+        for model in installed_list:
+            typer.echo(json.dumps(model.to_dict(), ensure_ascii=False))
         return
-    _print(found)
+    _print(installed_list)
 
 
-models.command(ALONE, cls=Verb)(reported(installed))
-models.command("list", cls=Verb)(reported(list_available))
-models.command("download", cls=Verb)(reported(download))
-models.command("remove", cls=Verb)(reported(remove))
-models.command("path", cls=Verb)(reported(path))
+models.command(DEFAULT_COMMAND, cls=Verb)(report_errors(installed))
+models.command("list", cls=Verb)(report_errors(list_available))
+models.command("download", cls=Verb)(report_errors(download))
+models.command("remove", cls=Verb)(report_errors(remove))
+models.command("path", cls=Verb)(report_errors(path))
 
 
-def _print(found: Sequence[InstalledModel]) -> None:
+def _print(listed: Sequence[InstalledModel]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for head in ("model", "from", "to", "family", "size", "precision", "licence"):
-        table.add_column(head, overflow="fold", justify="right" if head == "size" else "left")
-    for one in found:
-        table.add_row(*map(Text, _cells(one)))
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED)
+    for heading in ("model", "from", "to", "family", "size", "precision", "licence"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "size" else "left")
+    for model in listed:
+        table.add_row(*map(Text, _cells(model)))
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(table)
-    for one in found:
-        for problem in one.problems:
-            console.print(Text(f"{one.name}: {problem}"))
+    for model in listed:
+        for problem in model.problems:
+            console.print(Text(f"{model.name}: {problem}"))
 
 
-def _cells(one: InstalledModel) -> list[str]:
-    source, target = (_codes(codes) for codes in one.languages)
+def _cells(model: InstalledModel) -> list[str]:
+    source, target = (_codes(codes) for codes in model.languages)
     family, precision = "unusable", ""
-    if one.description is not None:
-        family, precision = one.description.family, " ".join(one.description.weights.formats)
-    licence = one.licence or ("not stated" if one.description is not None else "")
-    return [one.name, source, target, family, readable_size(one.bytes), precision, licence]
+    if model.description is not None:
+        family, precision = model.description.family, " ".join(model.description.weights.formats)
+    licence = model.licence or ("not stated" if model.description is not None else "")
+    return [model.name, source, target, family, readable_size(model.bytes), precision, licence]
 
 
 def _codes(codes: Sequence[str]) -> str:
-    rest = f" +{len(codes) - SHOWN}" if len(codes) > SHOWN else ""
-    return " ".join(codes[:SHOWN]) + rest
+    remainder = f" +{len(codes) - MAX_CODES}" if len(codes) > MAX_CODES else ""
+    return " ".join(codes[:MAX_CODES]) + remainder

@@ -1,7 +1,7 @@
-"""Options of the command line generated from option records.
+"""Generate command-line options from option records.
 
-A verb declares a whole record of options (:mod:`uwaga.settings.options`) as one parameter, and receives their
-values as one argument::
+A verb declares a record of options (:mod:`uwaga.settings.options`) as a single parameter, and receives their
+values as a single argument::
 
     @option_groups
     def translate(
@@ -10,8 +10,8 @@ values as one argument::
         search: Annotated[SearchOverrides, Group(SearchOptions)],
     ) -> None: ...
 
-Every field of the record that is not ``internal`` becomes an option of the verb, with the field's name, type,
-help, and section. A new field therefore appears in ``--help`` without a change here.
+Each field of the record that is not ``internal`` becomes an option of the verb with the field's name, type,
+help and section, so new fields appear in ``--help`` automatically.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ FLAGS = {
     "target": ("--to",),
     "placeholders": ("--placeholder",),
 }
-"""Options that are not simply named ``--`` and their field's name."""
+"""Flags of fields whose option is not simply ``--`` and the field's name."""
 
-WORDS = {"on_error": {"raise": "stop", "return": "skip"}}
-"""Values that have another word on the command line, by field."""
-NOTHING = "none"
+OPTION_WORDS = {"on_error": {"raise": "stop", "return": "skip"}}
+"""Command-line names of values that differ from the Python value, by field."""
+NO_PATTERNS = "none"
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Group:
 
     Attributes:
         record: a dataclass with options.
-        names: fields to offer, in this order; empty for all that are not internal.
-        without: fields not to offer.
-        help: help texts that replace those of the record, by field.
-        unset: values to show in place of those of the record for options that are not given, by field.
+        names: fields to include, in this order; empty for all that are not internal.
+        without: fields to exclude.
+        help: help texts that override the record's, by field.
+        unset: descriptions of the default that override the record's, by field.
     """
 
     record: type[Any]
@@ -63,68 +63,70 @@ class Group:
     unset: Mapping[str, str] = field(default_factory=dict)
 
     def options(self) -> dict[str, OptionField]:
-        """Return the fields that the verb offers, by name."""
+        """Return the included fields by name."""
         fields = option_fields(self.record)
-        names = self.names or [name for name, each in fields.items() if not each.option.internal]
+        names = self.names or [name for name, option in fields.items() if not option.option.internal]
         return {name: fields[name] for name in names if name not in self.without}
 
 
 def option_groups(verb: Verb) -> Verb:
-    """Replace the groups in a verb's signature by the options of their records.
+    """Replace the groups in a verb's signature with the options of their records.
 
     A parameter annotated ``Annotated[T, Group(record)]`` receives a ``record`` if ``T`` is the record, and
-    otherwise a dict with the values of the options that are given.
+    otherwise a dict with the values of the options that the user gave.
     """
     hints = get_type_hints(verb, include_extras=True)
     parameters: list[inspect.Parameter] = []
     groups: dict[str, tuple[Group, bool]] = {}
     for parameter in inspect.signature(verb).parameters.values():
         hint = hints[parameter.name]
-        group = next((each for each in get_args(hint)[1:] if isinstance(each, Group)), None)
+        group = next((annotation for annotation in get_args(hint)[1:] if isinstance(annotation, Group)), None)
         if group is None:
             kind = inspect.Parameter.KEYWORD_ONLY
             parameters.append(parameter.replace(annotation=hint, kind=kind))
             continue
         groups[parameter.name] = group, get_args(hint)[0] is group.record
-        parameters += [_parameter(parameter.name, each, group) for each in group.options().values()]
+        parameters += [_parameter(parameter.name, option, group) for option in group.options().values()]
 
     @functools.wraps(verb)
     def command(**values: Any) -> None:
-        for name, (group, whole) in groups.items():
-            given = {each: values.pop(f"{name}_{each}") for each in group.options()}
-            given = {each: _plain(each, value) for each, value in given.items() if value is not None}
-            values[name] = group.record(**given) if whole else given
+        for name, (group, is_record) in groups.items():
+            options = {option: values.pop(f"{name}_{option}") for option in group.options()}
+            options = {
+                option: _field_value(option, value) for option, value in options.items() if value is not None
+            }
+            values[name] = group.record(**options) if is_record else options
         verb(**values)
 
-    del command.__wrapped__  # else its signature would be the verb's
+    del command.__wrapped__  # otherwise its signature would be the verb's
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command  # type: ignore[return-value]
 
 
 def _parameter(prefix: str, option: OptionField, group: Group) -> inspect.Parameter:
     """Return the parameter of a verb for an option.
 
-    It has the option's default, or None if that depends on the model or on other options.
+    Its default is the option's, or None if the default depends on the model or on other options.
     """
-    described = option.option
-    words = group.help.get(option.name, described.help)
-    unset = group.unset.get(option.name, described.unset)
+    metadata = option.option
+    help_text = group.help.get(option.name, metadata.help)
+    unset = group.unset.get(option.name, metadata.unset)
     flags = FLAGS.get(option.name, (f"--{option.name.replace('_', '-')}",))
-    kind = _type_of(option)
-    default = WORDS.get(option.name, {}).get(option.default, option.default)
+    kind = _parameter_type(option)
+    default = OPTION_WORDS.get(option.name, {}).get(option.default, option.default)
     if unset or kind == list[str]:
         default = None
     elif default is not None and (kind is bool or not option.choices):
         default = kind(default)
     if kind is bool:
-        # An option that a model may switch on can be switched off.
+        # A flag that a model may turn on can be turned off.
         flags = (f"{flags[0]}/--no-{flags[0][2:]}" if unset else flags[0], *flags[1:])
     info = typer.Option(
         *flags,
-        help=f"{words}.",
+        help=f"{help_text}.",
         show_default=unset or (default not in (None, "") and kind is not bool),
-        rich_help_panel=described.section or None,
+        rich_help_panel=metadata.section or None,
     )
     annotation = kind if default is not None else kind | None
     return inspect.Parameter(
@@ -135,12 +137,16 @@ def _parameter(prefix: str, option: OptionField, group: Group) -> inspect.Parame
     )
 
 
-def _type_of(option: OptionField) -> Any:
-    """Return the type of a parameter."""
-    if option.kinds == (bool,) or True in option.choices:  # further choices are for Python only
+def _parameter_type(option: OptionField) -> Any:
+    """Return the type of the parameter for an option."""
+    if option.kinds == (bool,) or True in option.choices:  # other choices are available only in Python
         return bool
     if option.choices:
-        return Literal[tuple(WORDS.get(option.name, {}).get(each, each) for each in map(str, option.choices))]
+        return Literal[
+            tuple(
+                OPTION_WORDS.get(option.name, {}).get(choice, choice) for choice in map(str, option.choices)
+            )
+        ]
     if Path in option.kinds:
         return Path
     if option.kinds == (list,):
@@ -148,15 +154,17 @@ def _type_of(option: OptionField) -> Any:
     return option.kinds[0]
 
 
-def _plain(name: str, value: Any) -> Any:
-    """Return the value of a field for that of its option."""
+def _field_value(name: str, value: Any) -> Any:
+    """Convert the value of an option to that of its field."""
     if name == "placeholders":
         return _patterns(value)
-    return next((own for own, word in WORDS.get(name, {}).items() if word == value), value)
+    return next(
+        (field_value for field_value, word in OPTION_WORDS.get(name, {}).items() if word == value), value
+    )
 
 
 def _patterns(values: list[str]) -> bool | list[str]:
-    """Return the placeholders of a request from the values of ``--placeholder``."""
-    if NOTHING in values and len(values) > 1:
+    """Convert the values of ``--placeholder`` to the placeholders of a request."""
+    if NO_PATTERNS in values and len(values) > 1:
         raise SettingsError("--placeholder none cannot be combined with other patterns")
-    return False if values == [NOTHING] else values
+    return False if values == [NO_PATTERNS] else values

@@ -1,4 +1,4 @@
-"""Options that several verbs share, apart from those generated from option records."""
+"""Options shared by several verbs, apart from those generated from option records."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ Via = Annotated[
     typer.Option(help="Pivot language between --from and --to; repeat for a longer chain."),
 ]
 
-DETAILS = ("attention", "entropy", "alignment", "coverage")
-"""Search options that add details to a translation; jobs and continuations have none of them."""
+DETAIL_OPTIONS = ("attention", "entropy", "alignment", "coverage")
+"""Search options that add details to a translation; not available for jobs and continuations."""
 
 BatchTokens = Annotated[
     int | None,
@@ -84,7 +84,7 @@ _REFERENCE = typer.Option(
     "--reference", "-r", help="References: one per line, or a .tsv file with several per line. Repeatable."
 )
 References = Annotated[list[Path], _REFERENCE]
-SomeReferences = Annotated[list[Path] | None, _REFERENCE]
+OptionalReferences = Annotated[list[Path] | None, _REFERENCE]
 Columns = Annotated[
     str, typer.Option(help="Columns of a .tsv that contain references, such as `2`, `2,4` or `2-`.")
 ]
@@ -96,7 +96,7 @@ LOAD_HELP = {
     "target": "Language of the translations",
     "adapter": "Folder `adapter` of a run with adapt.lora; default model: the one it was trained on",
 }
-"""Help of options of loading, for verbs that choose a model by its languages."""
+"""Help of load options, for verbs that choose a model by its languages."""
 
 
 def check_streaming(as_json: bool, search: SearchOverrides) -> None:
@@ -117,7 +117,7 @@ def examples(text: str) -> Callable[[Verb], Verb]:
 
 
 def labelled(values: Sequence[str], option: str) -> dict[str, str]:
-    """Parse arguments ``NAME=PATH``; a path without a name is named after its last parts.
+    """Parse arguments ``NAME=PATH``; a path without a name is named after its last component.
 
     The name of ``runs/bahdanau/model`` is ``bahdanau``, that of ``out/luong.de`` is ``luong``.
     """
@@ -125,7 +125,7 @@ def labelled(values: Sequence[str], option: str) -> dict[str, str]:
     for value in values:
         name, equals, path = value.partition("=")
         if not equals or os.sep in name or os.path.exists(value):  # noqa: PTH110
-            name, path = _label_of(value), value
+            name, path = _default_label(value), value
         if not name or not path:
             raise SettingsError(f"{option} {value!r}: expected NAME=PATH or a path")
         if name in paths:
@@ -134,7 +134,7 @@ def labelled(values: Sequence[str], option: str) -> dict[str, str]:
     return paths
 
 
-def _label_of(path: str) -> str:
+def _default_label(path: str) -> str:
     parts = PurePath(path).parts
     last = parts[-1] if parts else ""
     if last == "model" and len(parts) > 1:

@@ -1,4 +1,4 @@
-"""``uwaga report``: the report of a training run as one HTML file."""
+"""``uwaga report``: write the report of a training run as an HTML file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(run: Run, output: Page = None) -> None:
 
         uwaga report runs/my-model -o my-model.html
     """
-    from uwaga.cli.lines import lines_out
+    from uwaga.cli.lines import open_output
     from uwaga.training.page import REPORT, run_page
 
     path = output or run / REPORT
@@ -37,6 +37,6 @@ def report(run: Run, output: Page = None) -> None:
             f"{path}: is a file of the run; choose another name for the report, ending in .html"
         )
     text = run_page(run)
-    with lines_out(path) as write:
+    with open_output(path) as write:
         write(text)
     typer.echo(f"wrote {path}", err=True)

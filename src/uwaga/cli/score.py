@@ -1,4 +1,4 @@
-"""``uwaga score``: the probability of given translations."""
+"""``uwaga score``: compute the probability of translations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli import options as the
-from uwaga.cli.lines import Files, lines_out, pairs_of
+from uwaga.cli import options
+from uwaga.cli.lines import Files, open_output, read_pairs
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.settings.load_options import LoadOptions
 
@@ -28,8 +28,8 @@ Load = Annotated[LoadOptions, Group(LoadOptions, without=("shortlist", "draft"))
 @option_groups
 def score(
     files: Files = None,
-    model: the.Models = None,
-    output: the.Output = None,
+    model: options.Models = None,
+    output: options.Output = None,
     tokens: Tokens = False,
     as_json: AsJson = False,
     batch_tokens: BatchTokens = 4096,
@@ -55,12 +55,12 @@ def score(
     """
     from uwaga.cli.meter import meter
 
-    chunks = pairs_of(files or [])
+    chunks = read_pairs(files or [])
     from uwaga.translator import Translator
     from uwaga.translator.loading import load_named, named_by
 
     translator = Translator(load_named(model or named_by(load.adapter, None), load))
-    with lines_out(output) as write, meter(files[0] if files else None, "scoring") as advance:
+    with open_output(output) as write, meter(files[0] if files else None, "scoring") as advance:
         for chunk, pairs in chunks:
             scores = translator.score(pairs, batch_tokens=batch_tokens, first=chunk.first)
             write(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from uwaga.cli.errors import needing, reported
+from uwaga.cli.errors import report_errors, require_extra
 from uwaga.cli.verb import Verb, VerbGroup
 
 serve = typer.Typer(
@@ -36,7 +36,7 @@ KeyName = Annotated[str, typer.Argument(help="Name of the client that the key is
 
 
 @serve.callback()
-@reported
+@report_errors
 def run(
     context: typer.Context,
     settings: SettingsFile = None,
@@ -78,26 +78,27 @@ def run(
     """
     if context.invoked_subcommand is not None:
         return
-    with needing("serve", "the server"):
+    with require_extra("serve", "the server"):
         from uwaga.server.serve import run_server
         from uwaga.server.settings import read_server_settings
-    said = {"models": model or None, "host": host, "port": port, "workers": workers, "threads": threads}
-    said |= {"keys": None if keys_file is None else str(keys_file), "cors": cors or None}
-    said |= {"dialects": dialect or None}
-    given = {key: value for key, value in said.items() if value is not None}
-    found = read_server_settings(settings, given)
+    options = {"models": model or None, "host": host, "port": port, "workers": workers, "threads": threads}
+    options |= {"keys": None if keys_file is None else str(keys_file), "cors": cors or None}
+    options |= {"dialects": dialect or None}
+    overrides = {key: value for key, value in options.items() if value is not None}
+    server_settings = read_server_settings(settings, overrides)
     if show:
         import yaml
 
         typer.echo(
-            yaml.safe_dump(found.model_dump(mode="json"), sort_keys=False, allow_unicode=True), nl=False
+            yaml.safe_dump(server_settings.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
+            nl=False,
         )
         return
-    run_server(found)
+    run_server(server_settings)
 
 
 @keys.command("add", cls=Verb)
-@reported
+@report_errors
 def add(
     name: KeyName,
     file: KeyFile = Path("keys.json"),
@@ -117,13 +118,13 @@ def add(
 
         uwaga serve keys add ann --requests-per-minute 60
     """
-    with needing("serve", "the server"):
+    with require_extra("serve", "the server"):
         from uwaga.server.auth import add_key
     typer.echo(add_key(file, name, requests_per_minute, characters_per_minute, characters))
 
 
 @keys.command("list", cls=Verb)
-@reported
+@report_errors
 def list_(file: KeyFile = Path("keys.json")) -> None:
     """List the clients that have an API key, with its date and limits.
 
@@ -131,17 +132,17 @@ def list_(file: KeyFile = Path("keys.json")) -> None:
 
         uwaga serve keys list
     """
-    with needing("serve", "the server"):
+    with require_extra("serve", "the server"):
         from uwaga.server.auth import read_keys
-    for one in read_keys(file):
-        limits = {"requests/min": one.requests_per_minute, "characters/min": one.characters_per_minute}
-        limits |= {"characters": one.characters or None}
-        told = ", ".join(f"{value} {what}" for what, value in limits.items() if value is not None)
-        typer.echo(f"{one.name}\t{one.created}\t{told or 'default limits'}")
+    for key in read_keys(file):
+        limits = {"requests/min": key.requests_per_minute, "characters/min": key.characters_per_minute}
+        limits |= {"characters": key.characters or None}
+        limits_text = ", ".join(f"{value} {unit}" for unit, value in limits.items() if value is not None)
+        typer.echo(f"{key.name}\t{key.created}\t{limits_text or 'default limits'}")
 
 
 @keys.command("remove", cls=Verb)
-@reported
+@report_errors
 def remove(name: KeyName, file: KeyFile = Path("keys.json")) -> None:
     """Revoke an API key; a running server notices within a second.
 
@@ -149,7 +150,7 @@ def remove(name: KeyName, file: KeyFile = Path("keys.json")) -> None:
 
         uwaga serve keys remove ann
     """
-    with needing("serve", "the server"):
+    with require_extra("serve", "the server"):
         from uwaga.server.auth import remove_key
     remove_key(file, name)
 

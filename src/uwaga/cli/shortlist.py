@@ -1,4 +1,4 @@
-"""``uwaga shortlist``: learn which target tokens a model may choose from for each source token."""
+"""``uwaga shortlist``: learn a vocabulary shortlist, the likely target tokens of each source token."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uwaga.cli import options as the
+from uwaga.cli import options
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
 from uwaga.settings.load_options import LoadOptions
 
 if TYPE_CHECKING:
-    from uwaga.conversion.shortlist import Trial
+    from uwaga.conversion.shortlist import ShortlistTrial
 
 Sources = Annotated[
     Path,
@@ -26,7 +26,7 @@ Frequent = Annotated[
     int, typer.Option(min=1, help="Number of frequent target tokens in the list of every sentence.")
 ]
 PerWord = Annotated[int, typer.Option(min=1, help="Further target tokens per source token.")]
-Sentences = Annotated[int, typer.Option(min=1, help="Maximum number of pairs to learn from.")]
+Sentences = Annotated[int, typer.Option(min=1, help="Maximum number of training pairs.")]
 HeldOut = Annotated[
     int, typer.Option(min=1, help="Pairs to hold out for evaluation; at most a tenth of all.")
 ]
@@ -44,7 +44,7 @@ Load = Annotated[LoadOptions, Group(LoadOptions, names=("dtype", "threads", "sou
 
 @option_groups
 def shortlist(
-    model: the.AnyModel,
+    model: options.AnyModel,
     source: Sources,
     target: Targets,
     output: ShortlistFile,
@@ -61,8 +61,8 @@ def shortlist(
     """Learn a vocabulary shortlist, which speeds up `uwaga translate --shortlist`.
 
     The model force-decodes the translations of a parallel corpus, and its attention shows which target tokens
-    belong to each source token. A sentence is then translated with the most frequent target tokens and those
-    of its source tokens only. The loss in BLEU and the gain in speed are measured on held-out sentences.
+    belong to each source token. A sentence is then translated using only the most frequent target tokens and
+    those of its source tokens. The loss in BLEU and the speed-up are measured on held-out sentences.
 
     **Examples**
 
@@ -73,41 +73,41 @@ def shortlist(
         uwaga translate --model runs/ende/model --shortlist ende.shortlist < test.en
     """
     from uwaga.checkpoints.formats.uwaga.shortlist import write_shortlist
-    from uwaga.cli.meter import counter
-    from uwaga.conversion.shortlist import count_shortlist, read_corpus, try_shortlist
+    from uwaga.cli.meter import count_meter
+    from uwaga.conversion.shortlist import evaluate_shortlist, learn_shortlist, read_corpus
     from uwaga.translator import Translator
 
     corpus = read_corpus(source, target, sentences, held_out, _dev(dev_source, dev_target))
     translator = Translator.load(model, **vars(replace(load, device="cpu")))
-    with counter(len(corpus.training), "reading") as advance:
-        counted = count_shortlist(translator, corpus.training, frequent, per_word, advance)
+    with count_meter(len(corpus.training), "reading") as advance:
+        counted = learn_shortlist(translator, corpus.training, frequent, per_word, advance)
     write_shortlist(output, counted.shortlist, translator.source, translator.target, counted.pairs)
     typer.echo(f"{output}: {counted.summary()}")
     kind = "held-out" if dev_source is None else "dev"
     typer.echo(f"evaluating on {len(corpus.heldout):,} {kind} pairs ...", err=True)
-    _print(try_shortlist(translator, counted.shortlist, corpus.heldout, translator.options(beam=beam)))
+    _print(evaluate_shortlist(translator, counted.shortlist, corpus.heldout, translator.options(beam=beam)))
 
 
 def _dev(source: Path | None, target: Path | None) -> tuple[Path, Path] | None:
     if source is not None and target is not None:
         return source, target
     if source is not None or target is not None:
-        raise SettingsError("give both of --dev-source and --dev-target, or neither")
+        raise SettingsError("give both --dev-source and --dev-target, or neither")
     return None
 
 
-def _print(trial: Trial) -> None:
+def _print(trial: ShortlistTrial) -> None:
     """Print BLEU and speed with and without the shortlist, and the size and coverage of the lists."""
-    whole, short = trial.bleu()
+    full, short = trial.bleu()
     typer.echo(f"{'':17}{'BLEU':>6}{'tokens/s':>10}")
-    typer.echo(f"{'whole vocabulary':<17}{whole.value:6.2f}{trial.whole.speed:10.0f}")
-    typer.echo(f"{'shortlist':<17}{short.value:6.2f}{trial.short.speed:10.0f}")
+    typer.echo(f"{'whole vocabulary':<17}{full.value:6.2f}{trial.full.speed:10.0f}")
+    typer.echo(f"{'shortlist':<17}{short.value:6.2f}{trial.shortlisted.speed:10.0f}")
     typer.echo(
-        f"loss {whole.value - short.value:.2f} BLEU, {trial.speed_up:.2f} times the speed; "
+        f"loss {full.value - short.value:.2f} BLEU, {trial.speed_up:.2f} times the speed; "
         f"{trial.equal:,} of {len(trial.references):,} translations equal"
     )
     typer.echo(
         f"mean list: {trial.size:.0f} of {trial.vocabulary:,} tokens, with {100 * trial.coverage:.1f}% of "
         "the tokens of the references"
     )
-    typer.echo(whole.signature)
+    typer.echo(full.signature)

@@ -1,4 +1,4 @@
-"""``uwaga translate``: texts, files and pipes."""
+"""``uwaga translate``: translate texts, files and pipes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from uwaga.cli import options as the
-from uwaga.cli.chosen import load_for_sample
-from uwaga.cli.errors import MISTAKE
+from uwaga.cli import options
+from uwaga.cli.errors import USER_ERROR
 from uwaga.cli.lines import (
     DEMONSTRATION,
     Chunk,
     Pace,
-    chunks_of,
-    lines_out,
-    sample_of,
+    input_chunks,
+    language_sample,
+    open_output,
 )
+from uwaga.cli.loading import load_for_sample
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import DataError, SettingsError
 from uwaga.languages.detection import AUTO
-from uwaga.results.confidence import Word, in_text
+from uwaga.results.confidence import Word, split_words
 from uwaga.results.translation import DraftUse
 from uwaga.search.options import SearchOptions, SearchOverrides
 from uwaga.settings.load_options import LoadOptions
@@ -44,26 +44,26 @@ if TYPE_CHECKING:
 
 
 def moses_lines(translation: Translation, index: int) -> str:
-    """Return a line for each translation, best first, in the format of Moses and its rerankers.
+    """Return a line per translation, best first, in the n-best format of Moses and its rerankers.
 
-    ``index ||| text ||| features ||| score``: the index counts input lines from 0; the features are
-    ``log_prob``, the natural log-probability, and ``tokens``, how many; the score is that of the search. Bars
-    in a text, which would end its field, become a single one.
+    The format is ``index ||| text ||| features ||| score``. The features are ``log_prob``, the natural
+    log-probability, and ``tokens``, the number of tokens; the score is that of the search. ``|||`` in a text,
+    which would end its field, becomes ``|``.
 
     Args:
-        translation: with its alternatives.
-        index: the index of its line, from 0.
+        translation: a translation with its alternatives.
+        index: the index of its input line, from 0.
     """
     lines = []
-    for way in (translation, *translation.alternatives):
-        text = " ".join(way.text.split()).replace("|||", "|")
-        features = f"log_prob= {way.log_prob:.6f} tokens= {len(way.tokens)}"
-        lines.append(f"{index} ||| {text} ||| {features} ||| {way.score:.6f}\n")
+    for hypothesis in (translation, *translation.alternatives):
+        text = " ".join(hypothesis.text.split()).replace("|||", "|")
+        features = f"log_prob= {hypothesis.log_prob:.6f} tokens= {len(hypothesis.tokens)}"
+        lines.append(f"{index} ||| {text} ||| {features} ||| {hypothesis.score:.6f}\n")
     return "".join(lines)
 
 
 UNSURE, DOUBTFUL = 0.3, 0.15
-"""Mean token probabilities of a word: below the first it is marked, below the second strongly."""
+"""Mean token probabilities below which a word is marked, and marked strongly."""
 
 
 def shows_colours(output: Path | None) -> bool:
@@ -72,14 +72,14 @@ def shows_colours(output: Path | None) -> bool:
 
 
 def confident_text(translation: Translation, colours: bool) -> str:
-    """Mark the uncertain words of a translation, in colours or with their probability.
+    """Mark the uncertain words of a translation, in colour or with their probability.
 
     Args:
         translation: the translation of one line.
-        colours: yellow for a word whose pieces have on geometric mean less than 0.3, red and underlined for
-            one below 0.15; else ``word[0.24]``.
+        colours: mark a word in yellow if the geometric mean probability of its pieces is below 0.3, and in
+            red and underlined if it is below 0.15; otherwise as ``word[0.24]``.
     """
-    parts = in_text(translation.text, translation.words)
+    parts = split_words(translation.text, translation.words)
     return "".join(part if word is None else _marked(word, colours) for part, word in parts)
 
 
@@ -92,77 +92,88 @@ def _marked(word: Word, colours: bool) -> str:
     return typer.style(word.text, fg="red" if strong else "yellow", underline=strong or None)
 
 
-NAMED = 3
-"""Number of lines that are named in warnings; further ones are counted."""
+MAX_NAMED_LINES = 3
+"""Number of lines to name in warnings; further lines are counted."""
 
 
 @dataclass
 class Notes:
-    """Warnings and errors about lines or texts (``unit``), and the use of drafts; ``bundled`` is True for the
-    bundled model.
+    """Warnings and errors about lines or texts, and the use of drafts.
 
-    Every line that failed is named at once; of lines with warnings or cut translations, the first few.
+    Every failed line is named immediately; of the lines with warnings or cut translations, the first few.
+
+    Attributes:
+        unit: ``line`` or ``text``.
+        bundled: True for the bundled model.
+        cut: numbers of the lines whose translation was cut.
+        warned: number of lines with warnings.
+        failed: number of lines that could not be translated.
+        draft: total use of drafts.
     """
 
     unit: str
     bundled: bool = False
     cut: list[int] = field(default_factory=list)
-    doubted: int = 0
+    warned: int = 0
     failed: int = 0
     draft: DraftUse | None = None
-    _said: bool = False
+    _demonstration_noted: bool = False
 
-    def take(self, number: int, translation: Translation) -> None:
-        """Report the error and warnings of the translation of line ``number``, and count its drafts."""
+    def add(self, number: int, translation: Translation) -> None:
+        """Report the error and warnings of the translation of line ``number``, and add its use of drafts."""
         if translation.error is not None:
             self.fail(translation.error, bool(translation.text))
-        self.doubt(number, translation.warnings)
+        self.warn(number, translation.warnings)
         if translation.truncated:
             self.cut.append(number)
         self.draft = DraftUse.total([self.draft, translation.draft])
 
-    def doubt(self, number: int, warnings: tuple[str, ...]) -> None:
+    def warn(self, number: int, warnings: tuple[str, ...]) -> None:
         """Report the warnings of line ``number``."""
         from uwaga.translator.checks import UNLIKE
 
         if not warnings:
             return
-        self.doubted += 1
-        if self.doubted <= NAMED:
+        self.warned += 1
+        if self.warned <= MAX_NAMED_LINES:
             for warning in warnings:
                 typer.echo(f"warning: {self.unit} {number}: {warning}", err=True)
-        if self.bundled and not self._said and any(one.startswith(UNLIKE) for one in warnings):
-            self._said = True
+        if (
+            self.bundled
+            and not self._demonstration_noted
+            and any(warning.startswith(UNLIKE) for warning in warnings)
+        ):
+            self._demonstration_noted = True
             typer.echo(DEMONSTRATION, err=True)
 
     def fail(self, error: UwagaError, copied: bool) -> None:
-        """Report that a line, which the error names, was not translated."""
+        """Report that the line named in the error was not translated."""
         self.failed += 1
         typer.echo(f"error: {error}; {'copied' if copied else 'left empty'}", err=True)
 
     def finish(self) -> None:
-        """Report the use of drafts, and the number of lines that were not named."""
+        """Report the use of drafts, and the number of lines that have not been named."""
         if self.draft is not None:
             typer.echo(
                 f"drafts: {self.draft.share_accepted:.0%} of {self.draft.proposed} tokens accepted, "
                 f"{self.draft.share_saved:.0%} of the model's passes saved",
                 err=True,
             )
-        if self.doubted > NAMED:
-            more = self.doubted - NAMED
+        if self.warned > MAX_NAMED_LINES:
+            more = self.warned - MAX_NAMED_LINES
             typer.echo(f"warning: and {more} more such {self.unit}{'' if more == 1 else 's'}", err=True)
-        for number in self.cut[:NAMED]:
+        for number in self.cut[:MAX_NAMED_LINES]:
             typer.echo(
                 f"warning: the translation of {self.unit} {number} was cut at the length limit "
                 "(--max-length, or the model's)",
                 err=True,
             )
-        if len(self.cut) > NAMED:
-            typer.echo(f"warning: and so were {len(self.cut) - NAMED} more", err=True)
+        if len(self.cut) > MAX_NAMED_LINES:
+            typer.echo(f"warning: and so were {len(self.cut) - MAX_NAMED_LINES} more", err=True)
         if self.failed:
             plural = "" if self.failed == 1 else "s"
             typer.echo(f"error: {self.failed} {self.unit}{plural} could not be translated", err=True)
-            raise typer.Exit(MISTAKE)
+            raise typer.Exit(USER_ERROR)
 
 
 Texts = Annotated[
@@ -202,7 +213,7 @@ Alignments = Annotated[
     ),
 ]
 
-Wanted = Annotated[dict[str, Any], Group(Request)]
+RequestValues = Annotated[dict[str, Any], Group(Request)]
 Search = Annotated[
     SearchOverrides,
     Group(
@@ -214,7 +225,7 @@ Search = Annotated[
         },
     ),
 ]
-Load = Annotated[LoadOptions, Group(LoadOptions, help=the.LOAD_HELP)]
+Load = Annotated[LoadOptions, Group(LoadOptions, help=options.LOAD_HELP)]
 
 
 EXAMPLES = r"""
@@ -263,21 +274,21 @@ EXAMPLES = r"""
 
 
 @option_groups
-@the.examples(EXAMPLES)
+@options.examples(EXAMPLES)
 def translate(
     text: Texts = None,
-    model: the.Models = None,
-    input_: the.Input = None,
-    output: the.Output = None,
+    model: options.Models = None,
+    input_: options.Input = None,
+    output: options.Output = None,
     nbest_format: NbestFormat = "tabs",
     as_json: AsJson = False,
     confidence: Confident = False,
-    stream: the.Streaming = False,
-    resume: the.Resume = False,
+    stream: options.Streaming = False,
+    resume: options.Resume = False,
     alignments: Alignments = None,
-    via: the.Via = None,
+    via: options.Via = None,
     *,
-    request: Wanted,
+    request: RequestValues,
     search: Search,
     load: Load,
 ) -> None:
@@ -291,17 +302,17 @@ def translate(
     if resume and output is None:
         raise SettingsError("--resume needs the --output of the interrupted run")
     pace = Pace() if sys.stderr.isatty() else None
-    chunks, sample = chunks_of(text, input_, pace), list[str]()
+    chunks, sample = input_chunks(text, input_, pace), list[str]()
     if load.source == AUTO:
-        sample, chunks = sample_of(chunks)
+        sample, chunks = language_sample(chunks)
     search |= {"entropy": as_json and confidence, "alignment": alignments is not None}
-    wanted = Request("", search=search, **request)
-    wanted.check()
+    template = Request("", search=search, **request)
+    template.check()
     translator, bundled = load_for_sample(model, load, via, sample)
-    wanted = translator.prepare(wanted, streaming=stream)
+    template = translator.prepare(template, streaming=stream)
     notes = Notes("text" if text else "line", bundled)
-    with open_results(translator, wanted, shape, output, resume) as journal:
-        job = _Job(translator, wanted, shape, notes, pace, journal, load.source == AUTO)
+    with open_results(translator, template, shape, output, resume) as journal:
+        job = _Job(translator, template, shape, notes, pace, journal, load.source == AUTO)
         job.run(chunks, input_, output, alignments)
     notes.finish()
 
@@ -309,7 +320,7 @@ def translate(
 class _Shape(NamedTuple):
     """The format of the output: JSON, streamed, a Moses n-best list, or plain text.
 
-    ``confident`` marks uncertain words, by ``colours`` or by their probability.
+    With ``confident``, uncertain words are marked, in ``colours`` or with their probability.
     """
 
     as_json: bool
@@ -321,7 +332,7 @@ class _Shape(NamedTuple):
     def check(self, search: SearchOverrides) -> None:
         """Check that no options conflict."""
         if self.streams:
-            the.check_streaming(self.as_json, search)
+            options.check_streaming(self.as_json, search)
         if search.get("attention") and not self.as_json:
             raise SettingsError("--attention needs --json")
         if self.confident and (self.streams or self.moses):
@@ -330,26 +341,31 @@ class _Shape(NamedTuple):
             raise SettingsError("--nbest-format moses cannot be combined with --json or --stream")
 
     def show(self, translation: Translation, index: int) -> str:
-        """Return the output for a translation and its alternatives: one line, unless it is Moses's format.
+        """Return the output for a translation and its alternatives: one line, or several in Moses's format.
 
         Args:
-            translation: with its alternatives.
-            index: the index of its line, from 0.
+            translation: a translation with its alternatives.
+            index: the index of its input line, from 0.
         """
         if self.moses:
             return moses_lines(translation, index)
         if self.as_json:
             return json.dumps(translation.to_dict(confidence=self.confident), ensure_ascii=False) + "\n"
-        ways = (translation, *translation.alternatives)
-        texts = [confident_text(one, self.colours) if self.confident else one.text for one in ways]
-        return ("\t".join(text.replace("\t", " ") for text in texts) if len(ways) > 1 else texts[0]) + "\n"
+        hypotheses = (translation, *translation.alternatives)
+        texts = [
+            confident_text(hypothesis, self.colours) if self.confident else hypothesis.text
+            for hypothesis in hypotheses
+        ]
+        return (
+            "\t".join(text.replace("\t", " ") for text in texts) if len(hypotheses) > 1 else texts[0]
+        ) + "\n"
 
 
 @contextlib.contextmanager
 def open_results(
     translator: Translator, request: Request, shape: _Shape, output: Path | None, resume: bool
 ) -> Iterator[Journal | None]:
-    """Open the journal of an output file, from which an interrupted run resumes; None for a stream."""
+    """Open the journal of an output file, from which an interrupted run resumes. Yield None for a stream."""
     if output is None or (output.exists() and not output.is_file()):
         yield None
         return
@@ -375,9 +391,9 @@ def open_results(
 
 
 class Result(NamedTuple):
-    """The output for one line, as the journal holds it.
+    """The output for a line, as stored in the journal.
 
-    ``line`` is a checksum of the input; ``text`` and ``links`` are what is written of it.
+    ``line`` is a checksum of the input line; ``text`` and ``links`` are the output.
     """
 
     line: int
@@ -389,7 +405,7 @@ class Result(NamedTuple):
 class _Job:
     """The translation of all chunks of lines to the output files.
 
-    With ``detects``, lines that are already in the target language are left alone.
+    With ``detects``, lines that are already in the target language are copied.
     """
 
     translator: Translator
@@ -403,19 +419,19 @@ class _Job:
     def run(
         self, chunks: Iterator[Chunk], source: Path | None, output: Path | None, alignments: Path | None
     ) -> None:
-        """Translate every chunk, except what an interrupted run has finished."""
+        """Translate every chunk, except for the lines that an interrupted run finished."""
         from uwaga.cli.meter import meter
 
         with contextlib.ExitStack() as files:
-            write = files.enter_context(lines_out(output))
-            write_links = None if alignments is None else files.enter_context(lines_out(alignments))
+            write = files.enter_context(open_output(output))
+            write_links = None if alignments is None else files.enter_context(open_output(alignments))
             advance = files.enter_context(meter(source, "translating"))
             for chunk in chunks:
                 started = time.monotonic()
                 earlier = self._replayed(chunk)
-                rest = chunk.without(len(earlier))
+                remaining = chunk.without(len(earlier))
                 write("".join(result.text for result in earlier))
-                results = self._stream(rest, write) if self.shape.streams else self._translate(rest)
+                results = self._stream(remaining, write) if self.shape.streams else self._translate(remaining)
                 if not self.shape.streams:
                     write("".join(result.text for result in results))
                 if write_links is not None:
@@ -424,9 +440,9 @@ class _Job:
                     self.journal.add(results)
                 advance(chunk)
                 if self.pace is not None:
-                    self.pace.took(time.monotonic() - started)
+                    self.pace.adjust(time.monotonic() - started)
             if self.journal is not None and self.journal.replay(1):
-                raise self._other_input("has more lines")
+                raise self._input_mismatch("has more lines")
 
     def _replayed(self, chunk: Chunk) -> list[Result]:
         """Return the results of an interrupted run for the first lines of a chunk."""
@@ -435,10 +451,10 @@ class _Job:
         results = [Result(*values) for values in self.journal.replay(len(chunk.lines))]
         for number, (result, line) in enumerate(zip(results, chunk.lines, strict=False), chunk.first):
             if result.line != _checksum(line):
-                raise self._other_input(f"has another line {number}")
+                raise self._input_mismatch(f"has another line {number}")
         return results
 
-    def _other_input(self, difference: str) -> DataError:
+    def _input_mismatch(self, difference: str) -> DataError:
         assert self.journal is not None
         return DataError(
             f"{self.journal.path}: belongs to another input, which {difference}; give that input, or omit "
@@ -450,18 +466,18 @@ class _Job:
         from uwaga.translator.translate import left_alone
 
         requests = self._requests(chunk)
-        alone = [self._is_done(one.text) for one in requests]
-        rest = [one for one, done in zip(requests, alone, strict=True) if not done]
-        translated = self.translator.run(rest, window=max(len(rest), 1))
+        in_target = [self._is_in_target(request.text) for request in requests]
+        pending = [request for request, skipped in zip(requests, in_target, strict=True) if not skipped]
+        translated = self.translator.run(pending, window=max(len(pending), 1))
         results = []
-        for number, line, done in zip(count(chunk.first), chunk.lines, alone, strict=False):
-            translation = left_alone(line) if done else next(translated)
-            self.notes.take(number, translation)
+        for number, line, skipped in zip(count(chunk.first), chunk.lines, in_target, strict=False):
+            translation = left_alone(line) if skipped else next(translated)
+            self.notes.add(number, translation)
             text = self.shape.show(translation, number - 1)
             results.append(Result(_checksum(line), text, f"{translation.alignment or ''}\n"))
         return results
 
-    def _is_done(self, line: str) -> bool:
+    def _is_in_target(self, line: str) -> bool:
         """Return True if a line is already in the target language."""
         if not self.detects:
             return False
@@ -490,14 +506,14 @@ class _Job:
         return results
 
     def _pieces(self, number: int, request: Request) -> Iterator[str]:
-        if self._is_done(request.text):
+        if self._is_in_target(request.text):
             yield request.text + "\n"
             return
         truncated = yield from self.translator.run_stream(request)
         yield "\n"
         if truncated:
             self.notes.cut.append(number)
-        self.notes.doubt(number, self.translator.input_warnings(request.text, request.split))
+        self.notes.warn(number, self.translator.input_warnings(request.text, request.split))
 
     def _requests(self, chunk: Chunk) -> list[Request]:
         return [

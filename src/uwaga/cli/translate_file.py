@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uwaga.cli import options as the
-from uwaga.cli.chosen import load_for_sample
+from uwaga.cli import options
 from uwaga.cli.lines import DEMONSTRATION
+from uwaga.cli.loading import load_for_sample
 from uwaga.cli.option_groups import Group, option_groups
 from uwaga.errors import SettingsError
 from uwaga.languages.detection import AUTO
@@ -23,10 +23,10 @@ from uwaga.translator.request import Request
 if TYPE_CHECKING:
     from uwaga.documents import DocumentReport
 
-SHOWN = 5
-"""Number of doubtful texts that are shown."""
-SAMPLE = 200
-"""Number of texts from which the language of a document is detected."""
+MAX_PRINTED_DOUBTS = 5
+"""Number of doubtful translations to print."""
+SAMPLE_TEXTS = 200
+"""Number of texts used to detect the language of a document."""
 
 Document = Annotated[Path, typer.Argument(help="The document to translate.")]
 Target = Annotated[
@@ -63,7 +63,9 @@ Retranslate = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace an output file that exists.")]
 
-Wanted = Annotated[dict[str, Any], Group(Request, without=("format", "prefix", "ignore_tags", "on_error"))]
+RequestValues = Annotated[
+    dict[str, Any], Group(Request, without=("format", "prefix", "ignore_tags", "on_error"))
+]
 Search = Annotated[
     SearchOverrides,
     Group(
@@ -73,7 +75,7 @@ Search = Annotated[
         unset={"coverage": "those that are not clearly aligned"},
     ),
 ]
-Load = Annotated[LoadOptions, Group(LoadOptions, help=the.LOAD_HELP)]
+Load = Annotated[LoadOptions, Group(LoadOptions, help=options.LOAD_HELP)]
 
 
 EXAMPLES = """
@@ -92,7 +94,7 @@ EXAMPLES = """
 
 
 @option_groups
-@the.examples(EXAMPLES)
+@options.examples(EXAMPLES)
 def translate_file(
     document: Document,
     output: Target,
@@ -102,10 +104,10 @@ def translate_file(
     columns: Columns = None,
     retranslate: Retranslate = False,
     force: Force = False,
-    model: the.Models = None,
-    via: the.Via = None,
+    model: options.Models = None,
+    via: options.Via = None,
     *,
-    request: Wanted,
+    request: RequestValues,
     search: Search,
     load: Load,
 ) -> None:
@@ -121,16 +123,16 @@ def translate_file(
     # Errors of the document are reported before a model is loaded.
     source = load.source
     document_options = DocumentOptions(
-        encoding, _listed(keys), _listed(columns), retranslate, source, load.target
+        encoding, _split_names(keys), _split_names(columns), retranslate, source, load.target
     )
     job = document_job(document, output, format_, document_options)
     if output.exists() and not force:
         raise SettingsError(f"{output}: exists; add --force to replace it, or name another file")
     sample: list[str] = []
     if source == AUTO:
-        sample = list(islice(job_texts(job), SAMPLE))
+        sample = list(islice(job_texts(job), SAMPLE_TEXTS))
         document_options = replace(document_options, source=None)
-    translator, bundled = load_for_sample(model, load, via, sample, of_document=True)
+    translator, bundled = load_for_sample(model, load, via, sample, is_document=True)
     if bundled:
         typer.echo(DEMONSTRATION, err=True)
     search.setdefault("coverage", "unaligned")
@@ -151,18 +153,18 @@ def translate_file(
 
 
 def _report_doubts(report: DocumentReport) -> None:
-    """Report the number of doubtful texts, and the first few with the reasons."""
-    from uwaga.results.translation import shortened
+    """Print the number of doubtful translations, and the first few with the reasons."""
+    from uwaga.results.translation import shorten
 
     if not report.doubtful:
         return
-    count, more = len(report.doubtful), len(report.doubtful) - SHOWN
+    count, more = len(report.doubtful), len(report.doubtful) - MAX_PRINTED_DOUBTS
     typer.echo(f"warning: {count} of {report.texts} translations may be wrong:", err=True)
-    for one in report.doubtful[:SHOWN]:
-        typer.echo(f"  text {one.number}, {shortened(one.text)!r}: {'; '.join(one.reasons)}", err=True)
+    for doubt in report.doubtful[:MAX_PRINTED_DOUBTS]:
+        typer.echo(f"  text {doubt.number}, {shorten(doubt.text)!r}: {'; '.join(doubt.reasons)}", err=True)
     if more > 0:
         typer.echo(f"  and {more} more", err=True)
 
 
-def _listed(names: str | None) -> tuple[str, ...]:
+def _split_names(names: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (names or "").split(",") if name.strip())

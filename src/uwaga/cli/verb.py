@@ -1,4 +1,4 @@
-"""Verbs of the command line: their flags, their help, and the values that they convert."""
+"""Commands of the command line: checks of flags, help pages, and conversion of values."""
 
 from __future__ import annotations
 
@@ -12,40 +12,45 @@ from typer.core import TyperCommand, TyperGroup
 
 from uwaga.cli.lines import TEXTS_ONLY
 
-PANEL = "uwaga.panel"
-TRUTH = ("true", "false")
+PANEL_KEY = "uwaga.panel"
+BOOLEAN_WORDS = ("true", "false")
 
 
 def check_flags(context: Any, args: Sequence[str]) -> None:
-    """Refuse ``--json true``: a flag takes no value, so the word would be taken as an argument."""
-    parameters = [one for one in context.command.params if getattr(one, "is_flag", False)]
-    flags = {name for one in parameters for name in (*one.opts, *one.secondary_opts)}
-    given = args[: args.index("--")] if "--" in args else args
-    for name, word in pairwise(given):
-        if name in flags and word.lower() in TRUTH:
-            instead = f"leave out {word!r}" if word.lower() == TRUTH[0] else f"leave out {name} {word}"
-            context.fail(f"{name} takes no value: {instead}, or put -- before {word!r} if it is an argument")
+    """Reject ``--json true``: a flag takes no value, so ``true`` would become an argument."""
+    parameters = [parameter for parameter in context.command.params if getattr(parameter, "is_flag", False)]
+    flags = {name for parameter in parameters for name in (*parameter.opts, *parameter.secondary_opts)}
+    leading = args[: args.index("--")] if "--" in args else args
+    for name, word in pairwise(leading):
+        if name in flags and word.lower() in BOOLEAN_WORDS:
+            advice = f"leave out {word!r}" if word.lower() == BOOLEAN_WORDS[0] else f"leave out {name} {word}"
+            context.fail(f"{name} takes no value: {advice}, or put -- before {word!r} if it is an argument")
 
 
-def _repeated(context: Any, args: list[str]) -> list[str]:
-    """Repeat an option that takes several files, ``--train a b``, before each of them."""
-    several = {name for one in context.command.params if one.metavar == "FILE..." for name in one.opts}
+def _repeat_options(context: Any, args: list[str]) -> list[str]:
+    """Expand an option with several files, ``--train a b``, to ``--train a --train b``."""
+    repeatable = {
+        name
+        for parameter in context.command.params
+        if parameter.metavar == "FILE..."
+        for name in parameter.opts
+    }
     result: list[str] = []
     current = None
-    for number, arg in enumerate(args):
+    for index, arg in enumerate(args):
         if arg.startswith("-"):
-            current = arg if arg in several else None
-        elif current is not None and args[number - 1] != current:
+            current = arg if arg in repeatable else None
+        elif current is not None and args[index - 1] != current:
             result.append(current)
         result.append(arg)
     return result
 
 
-def note_panel(context: Any, args: Sequence[str]) -> None:
-    """Record the panel that is asked for by ``--help PANEL``."""
+def record_panel(context: Any, args: Sequence[str]) -> None:
+    """Record the panel requested by ``--help PANEL``."""
     for name, word in pairwise(args):
         if name in context.help_option_names and not word.startswith("-"):
-            context.meta[PANEL] = word
+            context.meta[PANEL_KEY] = word
             return
 
 
@@ -56,62 +61,62 @@ class Verb(TyperCommand):
         """Parse the arguments."""
         TEXTS_ONLY.set("--" in args)
         check_flags(ctx, args)
-        note_panel(ctx, args)
-        return super().parse_args(ctx, _repeated(ctx, args))
+        record_panel(ctx, args)
+        return super().parse_args(ctx, _repeat_options(ctx, args))
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, which convert few values."""
-        return _convert_few(super().get_params(ctx))
+        """Return the parameters, patched by :func:`_convert_given_values`."""
+        return _convert_given_values(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line after the name."""
         from uwaga.cli.help import argument_name
 
-        arguments = [one for one in self.params if one.param_type_name == "argument"]
-        names = [(argument_name(one), one.required) for one in arguments]
+        arguments = [parameter for parameter in self.params if parameter.param_type_name == "argument"]
+        names = [(argument_name(argument), argument.required) for argument in arguments]
         return ["[OPTIONS]", *(name if required else f"[{name}]" for name, required in names)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help page."""
         from uwaga.cli.help import help_page
 
-        formatter.write(help_page(ctx, ctx.meta.get(PANEL)))
+        formatter.write(help_page(ctx, ctx.meta.get(PANEL_KEY)))
 
 
 class VerbGroup(TyperGroup):
-    """A command with commands, which are listed under :attr:`headings`."""
+    """A command with subcommands, which the help page lists under :attr:`headings`."""
 
     @property
     def headings(self) -> Mapping[str, Sequence[str]]:
-        """Names of the commands by the heading under which the help page lists them."""
+        """Names of the subcommands by heading of the help page."""
         return {"Commands": list(self.commands)}
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, which convert few values."""
-        return _convert_few(super().get_params(ctx))
+        """Return the parameters, patched by :func:`_convert_given_values`."""
+        return _convert_given_values(super().get_params(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help page."""
         from uwaga.cli.help import help_page
 
-        formatter.write(help_page(ctx, ctx.meta.get(PANEL)))
+        formatter.write(help_page(ctx, ctx.meta.get(PANEL_KEY)))
 
 
-def _convert_few(parameters: list[Any]) -> list[Any]:
-    """Make parameters convert only values that are given and are not text.
+def _convert_given_values(parameters: list[Any]) -> list[Any]:
+    """Make parameters convert only values that the user gave and that are not text.
 
-    typer builds a validator of pydantic for each parameter that it converts, which takes longer than reading
-    a model's settings.
+    typer builds a pydantic validator for each parameter that it converts, which takes longer than reading a
+    model's settings.
     """
 
-    def converted(parameter: Any, convert: Callable[..., Any], context: Any, value: Any) -> Any:
+    def convert_given(parameter: Any, convert: Callable[..., Any], context: Any, value: Any) -> Any:
         source = context.get_parameter_source(parameter.name)
         is_default = source is not None and source.name == "DEFAULT" and not parameter.required
         kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
         if not is_default and (kind not in (str, list[str]) or not isinstance(value, str | list | tuple)):
             try:
                 return convert(context, value)
-            except typer.BadParameter as error:  # in the words of pydantic
+            except typer.BadParameter as error:  # with pydantic's message
                 reason = error.message.removeprefix("Value error, ").partition(", unable to parse")[0]
                 error.message = reason.replace("Input should", f"{value!r} should")
                 raise
@@ -119,5 +124,5 @@ def _convert_few(parameters: list[Any]) -> list[Any]:
 
     for parameter in parameters:
         if not isinstance(parameter.process_value, partial):
-            parameter.process_value = partial(converted, parameter, parameter.process_value)
+            parameter.process_value = partial(convert_given, parameter, parameter.process_value)
     return parameters

@@ -1,4 +1,4 @@
-"""The lines of ``uwaga --version`` below the version: commit, instruction set and build."""
+"""The lines of ``uwaga --version`` after the version: commit, instruction set and build."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from pathlib import Path
 import uwaga
 from uwaga.errors import SettingsError, reason
 
-SECONDS = 5
-"""Longest wait for git."""
+GIT_TIMEOUT = 5
+"""Timeout of git in seconds."""
 
 
 def version_lines() -> Iterator[str]:
-    """Yield the lines, each a name and its value."""
+    """Yield lines with a name and its value."""
     try:
         from uwaga.engine._core import ABI, BUILD_TYPE, COMMIT, COMPILED_ISAS, COMPILER, FLAGS, ISAS
-        from uwaga.engine.cpu import chosen_isa, processor_name
-    except ImportError as error:  # a missing engine, or one of an earlier version
+        from uwaga.engine.cpu import processor_name, resolve_isa
+    except ImportError as error:  # the engine is missing, or from an earlier version
         yield _line("commit", checkout_commit() or "unknown")
         yield _line("engine", f"cannot be loaded: {reason(error)}")
     else:
         yield _line("commit", checkout_commit() or COMMIT)
         yield _line("processor", processor_name())
         try:
-            selected = ISAS[chosen_isa()]
+            selected = ISAS[resolve_isa()]
         except SettingsError as error:
             selected = str(error)
         yield _line("instruction set", f"{selected} of {' '.join(['portable', *COMPILED_ISAS.split()])}")
@@ -37,16 +37,16 @@ def version_lines() -> Iterator[str]:
 
 
 def checkout_commit() -> str | None:
-    """Return the commit of the clone that uwaga runs from, None if it is installed or git does not know."""
+    """Return the commit of the git clone that uwaga runs from, None if it is installed or git fails."""
     root = Path(uwaga.__file__).parents[2]
     if not (root / ".git").exists() or not (root / "src/uwaga").is_dir():
         return None
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS)  # noqa: S603 (constant arguments)
+        result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_TIMEOUT)  # noqa: S603 (constant arguments)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+    return result.stdout.strip() or None
 
 
 def _line(name: str, value: str) -> str:

@@ -1,4 +1,4 @@
-"""`uwaga translate` where lines fail, look strange or are interrupted: all lines stay aligned."""
+"""`uwaga translate` with failing, unusual or interrupted lines: output lines stay aligned with the input."""
 
 import json
 import signal
@@ -39,25 +39,27 @@ def run(*arguments, stdin=None, code=0):
 
 
 def texts(folder, sources):
-    return [one.text for one in uwaga.load(folder, device="cpu").translate(sources)]
+    return [translation.text for translation in uwaga.load(folder, device="cpu").translate(sources)]
 
 
 @pytest.mark.parametrize("stream", [[], ["--stream"]])
-@pytest.mark.parametrize("how", ["skip", "copy"])
-def test_I11_3_a_line_that_fails_is_skipped_or_copied_and_reported(folder, how, stream, tmp_path):
+@pytest.mark.parametrize("on_error", ["skip", "copy"])
+def test_failed_lines_are_skipped_or_copied(folder, on_error, stream, tmp_path):
     beam = [] if stream else ["--beam", "1"]
-    arguments = ["-m", folder, "--split", "never", "--on-error", how, *beam, *stream]
+    arguments = ["-m", folder, "--split", "never", "--on-error", on_error, *beam, *stream]
     result = run(*arguments, "-o", tmp_path / "out", stdin="\n".join(TEXTS * 2), code=1)
-    found = (tmp_path / "out").read_text().split("\n")[:-1]
-    good = [one.text for one in uwaga.load(folder, device="cpu").translate(TEXTS[::2], beam=1)]
-    bad = "" if how == "skip" else TEXTS[1]
-    assert found == [good[0], bad, good[1]] * 2
+    output = (tmp_path / "out").read_text().split("\n")[:-1]
+    translations = [
+        translation.text for translation in uwaga.load(folder, device="cpu").translate(TEXTS[::2], beam=1)
+    ]
+    replacement = "" if on_error == "skip" else TEXTS[1]
+    assert output == [translations[0], replacement, translations[1]] * 2
     errors = [line for line in result.stderr.splitlines() if line.startswith("error:")]
     assert [line[:13] for line in errors[:2]] == ["error: line 2", "error: line 5"]
     assert errors[2:] == ["error: 2 lines could not be translated"]
 
 
-def test_I11_3_a_cut_sentence_is_named_and_no_error(folder):
+def test_split_sentence_is_a_warning(folder):
     result = run("-m", folder, stdin="\n".join(TEXTS))
     assert "warning: line 2: the sentence 'house house" in result.stderr
     assert result.stdout.count("\n") == 3
@@ -65,7 +67,7 @@ def test_I11_3_a_cut_sentence_is_named_and_no_error(folder):
     assert "parts" in document["warnings"][0]
 
 
-def test_I11_7_three_lines_are_named_and_the_others_counted(folder):
+def test_warnings_name_three_lines(folder):
     result = run("-m", folder, stdin="Привет\n" * 7)
     assert result.stderr.count("letters of Cyrillic") == 3
     assert "warning: and 4 more such lines" in result.stderr
@@ -74,9 +76,9 @@ def test_I11_7_three_lines_are_named_and_the_others_counted(folder):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--model", "bundled"], ["--stream"]])
-def test_I11_24_the_bundled_model_says_what_it_is_of_strange_texts_only(arguments):
-    strange = "Привет мир\n" * 5
-    assert run(*arguments, stdin=strange).stderr.count(DEMONSTRATION) == 1
+def test_bundled_model_note_for_unusual_texts(arguments):
+    unusual = "Привет мир\n" * 5
+    assert run(*arguments, stdin=unusual).stderr.count(DEMONSTRATION) == 1
     assert run(*arguments, stdin="I want to buy a car.\nWhere is Tom?\n").stderr == ""
 
 
@@ -84,8 +86,8 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def translating(folder, tmp_path, sources, *arguments):
-    """Start a run that reads a pipe, and wait until it has finished all lines so far."""
+def start_translation(folder, tmp_path, sources, *arguments):
+    """Start a run that reads a pipe, and wait until it has translated all lines so far."""
     command = [sys.executable, "-m", "uwaga", "translate", "-m", folder, "--device", "cpu", *arguments]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = subprocess.Popen([*map(str, command)], cwd=tmp_path, **pipes)
@@ -103,63 +105,64 @@ def translating(folder, tmp_path, sources, *arguments):
 SOURCES = [f"I want {number} cars." for number in range(6)]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize(("name", "options"), [("out.de", []), ("out.gz", []), ("out.de", ["--stream"])])
-def test_an_interrupted_run_is_resumed_byte_for_byte(folder, tmp_path, name, options, how):
+def test_interrupted_run_resumes_to_same_bytes(folder, tmp_path, name, options, signal_number):
     options = [*options, "--beam", "1", "-o", tmp_path / name]
     links = [] if options[0] == "--stream" else ["--alignments", tmp_path / "links"]
-    process = translating(folder, tmp_path, SOURCES[:3], *options, *links)
-    process.send_signal(how)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[how]
-    assert how == signal.SIGKILL or "kept for --resume" in said.decode()
+    process = start_translation(folder, tmp_path, SOURCES[:3], *options, *links)
+    process.send_signal(signal_number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[signal_number]
+    assert signal_number == signal.SIGKILL or "kept for --resume" in errors.decode()
     assert not (tmp_path / name).exists()
     run("-m", folder, "--device", "cpu", *options, *links, "--resume", stdin="\n".join(SOURCES))
     assert names(tmp_path) == sorted([name, *(["links"] if links else [])])
-    whole = [tmp_path / "whole", *([tmp_path / "all links"] if links else [])]
-    again = [*options[:-1], whole[0], *(["--alignments", whole[1]] if links else [])]
-    run("-m", folder, "--device", "cpu", *again, stdin="\n".join(SOURCES))
+    expected = [tmp_path / "whole", *([tmp_path / "all links"] if links else [])]
+    uninterrupted = [*options[:-1], expected[0], *(["--alignments", expected[1]] if links else [])]
+    run("-m", folder, "--device", "cpu", *uninterrupted, stdin="\n".join(SOURCES))
     with open_bytes(tmp_path / name) as file:
-        assert file.read() == whole[0].read_bytes()
+        assert file.read() == expected[0].read_bytes()
     if links:
-        assert (tmp_path / "links").read_bytes() == whole[1].read_bytes()
+        assert (tmp_path / "links").read_bytes() == expected[1].read_bytes()
 
 
-def test_a_run_is_resumed_with_its_own_input_and_options(folder, tmp_path):
-    out, there = tmp_path / "out", ["-m", folder, "-o", tmp_path / "out"]
-    bad = [*SOURCES, LONG.strip()]
-    run(*there, "--split", "never", "--format", "markdown", stdin="\n".join(bad), code=1)
+def test_resume_checks_input_and_options(folder, tmp_path):
+    out, arguments = tmp_path / "out", ["-m", folder, "-o", tmp_path / "out"]
+    failing = [*SOURCES, LONG.strip()]
+    run(*arguments, "--split", "never", "--format", "markdown", stdin="\n".join(failing), code=1)
     assert names(tmp_path) == []  # nothing was finished
-    process = translating(folder, tmp_path, SOURCES[:3], "-o", out)
+    process = start_translation(folder, tmp_path, SOURCES[:3], "-o", out)
     with pytest.raises(subprocess.CalledProcessError):
         subprocess.run(
             [sys.executable, "-m", "uwaga", "translate", "-o", out, "Hi."], check=True, capture_output=True
         )
     process.kill()
     process.communicate()
-    there += ["--device", "cpu"]
+    arguments += ["--device", "cpu"]
     other = [SOURCES[0], "Where is Tom?", *SOURCES[2:]]
-    assert "line 2" in run(*there, "--resume", stdin="\n".join(other), code=1).stderr
-    kept = (tmp_path / ".out.journal").read_bytes()
+    assert "line 2" in run(*arguments, "--resume", stdin="\n".join(other), code=1).stderr
+    journal = (tmp_path / ".out.journal").read_bytes()
     assert (
-        "more lines" in run(*there, "--resume", "Hi." if kept.count(b"[") < 2 else SOURCES[0], code=1).stderr
+        "more lines"
+        in run(*arguments, "--resume", "Hi." if journal.count(b"[") < 2 else SOURCES[0], code=1).stderr
     )
-    assert "beam" in run(*there, "--resume", "--beam", "1", stdin="\n".join(SOURCES), code=1).stderr
-    assert (tmp_path / ".out.journal").read_bytes() == kept
-    assert "without --resume" in run(*there, "Hi.").stderr
+    assert "beam" in run(*arguments, "--resume", "--beam", "1", stdin="\n".join(SOURCES), code=1).stderr
+    assert (tmp_path / ".out.journal").read_bytes() == journal
+    assert "without --resume" in run(*arguments, "Hi.").stderr
     assert names(tmp_path) == ["out"]
     assert "needs the --output" in run("-m", folder, "--resume", "Hi.", code=1).stderr
 
 
-def test_I11_21_chunks_take_about_a_second(tmp_path):
+def test_chunks_take_about_one_second(tmp_path):
     (tmp_path / "in").write_text("x\n" * 5000)
     pace = lines.Pace()
-    taken = []
+    sizes = []
     for chunk in lines.file_chunks(tmp_path / "in", pace):
-        taken.append(len(chunk.lines))
-        pace.took(len(chunk.lines) / 200)
-    assert taken[0] == lines.FEWEST
-    assert max(taken) <= lines.CHUNK
-    assert sum(taken) == 5000
-    steady = taken[5:-1]
+        sizes.append(len(chunk.lines))
+        pace.adjust(len(chunk.lines) / 200)
+    assert sizes[0] == lines.MIN_CHUNK_LINES
+    assert max(sizes) <= lines.CHUNK_LINES
+    assert sum(sizes) == 5000
+    steady = sizes[5:-1]
     assert all(0.4 < count / 200 < 1.6 for count in steady)

@@ -1,4 +1,4 @@
-"""A standard output that is closed or full: one clear line and an exit status, whatever the verb."""
+"""Closed or full standard output: all verbs print one line and exit with status 1."""
 
 import os
 import shutil
@@ -30,43 +30,43 @@ VERBS = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    place = tmp_path_factory.mktemp("output")
+def workspace(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("output")
     tokeniser = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, tokeniser, tokeniser)
     save_model(
-        place / "model", model, tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# Card\n"
+        folder / "model", model, tiny.TINY, tiny.DECODING, tokeniser, tokeniser, ("en", "de"), "# Card\n"
     )
-    (place / "hyp").write_text(LINES)
-    (place / "ref").write_text(LINES)
-    (place / "pairs.tsv").write_text("Hi.\tHallo.\n")
-    return place
+    (folder / "hyp").write_text(LINES)
+    (folder / "ref").write_text(LINES)
+    (folder / "pairs.tsv").write_text("Hi.\tHallo.\n")
+    return folder
 
 
-def call(place, arguments, redirection):
+def call(folder, arguments, redirection):
     command = ["sh", "-c", f'"$0" -m uwaga "$@" {redirection}', sys.executable, *arguments]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=place, env=environment, capture_output=True, timeout=300)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=300)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", sorted(VERBS))
 @pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
-def test_I11_14_a_closed_or_full_output_is_one_clear_line(place, verb, redirection):
-    for made in ("int8", "marian"):
-        shutil.rmtree(place / made, ignore_errors=True)
-    done = call(place, VERBS[verb], redirection)
-    errors = done.stderr.decode()
+def test_unwritable_output_is_one_line(workspace, verb, redirection):
+    for name in ("int8", "marian"):
+        shutil.rmtree(workspace / name, ignore_errors=True)
+    result = call(workspace, VERBS[verb], redirection)
+    errors = result.stderr.decode()
     assert "Traceback" not in errors
     assert "Exception ignored" not in errors
-    assert done.returncode == 1, errors
-    said = [line for line in errors.splitlines() if "error" in line]
-    assert len(said) == 1, errors
-    assert "standard output cannot be written" in said[0]
+    assert result.returncode == 1, errors
+    error_lines = [line for line in errors.splitlines() if "error" in line]
+    assert len(error_lines) == 1, errors
+    assert "standard output cannot be written" in error_lines[0]
 
 
 @pytest.mark.parametrize("redirection", [">&-", "> /dev/full"])
-def test_I11_14_who_writes_nothing_there_does_not_mind(place, redirection):
-    done = call(place, ["translate", "Hi.", "-o", "out"], redirection)
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert (place / "out").read_text().strip()
+def test_unused_output_may_be_unwritable(workspace, redirection):
+    result = call(workspace, ["translate", "Hi.", "-o", "out"], redirection)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert (workspace / "out").read_text().strip()

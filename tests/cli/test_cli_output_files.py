@@ -1,4 +1,4 @@
-"""Files that verbs write: whole or not at all, under their own name, compressed as it says."""
+"""Output files of verbs: written atomically, and compressed by suffix."""
 
 import contextlib
 import gzip
@@ -21,38 +21,38 @@ from uwaga.files.lines import read_lines
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst", ".xz", ".GZ"])
-def test_I11_6_a_file_is_compressed_as_its_name_says(tmp_path, suffix):
+def test_compression_follows_suffix(tmp_path, suffix):
     if suffix == ".zst":
         pytest.importorskip("zstandard")
     path = tmp_path / f"x.de{suffix}"
-    with lines.lines_out(path) as write:
+    with lines.open_output(path) as write:
         for number in range(3000):
             write(f"Zeile {number} äöü\n")
     assert path.stat().st_size < 20_000
     assert [line.decode() for line in read_lines(path)] == [f"Zeile {number} äöü" for number in range(3000)]
     first = path.read_bytes()
-    with lines.lines_out(path) as write:
+    with lines.open_output(path) as write:
         write("".join(f"Zeile {number} äöü\n" for number in range(3000)))
     if suffix == ".xz":
         assert lzma.decompress(path.read_bytes()).count(b"\n") == 3000
     if suffix.lower() == ".gz":
         assert gzip.decompress(path.read_bytes()).count(b"\n") == 3000
-        assert path.read_bytes()[:10] == first[:10]  # no time and no name in it
+        assert path.read_bytes()[:10] == first[:10]  # without time and name
 
 
-def test_I11_6_without_zstandard_one_line_says_so_before_the_work(tmp_path, monkeypatch):
+def test_missing_zstandard_fails_early(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    wanted = pytest.raises(MissingExtraError, match=r"x\.zst: writing zstd files needs zstandard")
-    with wanted, lines.lines_out(tmp_path / "x.zst"):
+    expected_error = pytest.raises(MissingExtraError, match=r"x\.zst: writing zstd files needs zstandard")
+    with expected_error, lines.open_output(tmp_path / "x.zst"):
         raise AssertionError("never reached")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_I11_13_no_planted_link_is_followed(tmp_path, monkeypatch):
+def test_planted_links_are_not_followed(tmp_path, monkeypatch):
     victim = tmp_path / "victim"
     victim.write_text("precious")
     output = tmp_path / "out"
-    (tmp_path / f".out.{os.getpid()}.part").symlink_to(victim)  # as the name was once
+    (tmp_path / f".out.{os.getpid()}.part").symlink_to(victim)  # the name in earlier versions
     with new_file(output) as file:
         file.write(b"new")
     assert victim.read_text() == "precious"
@@ -64,7 +64,7 @@ def test_I11_13_no_planted_link_is_followed(tmp_path, monkeypatch):
     assert victim.read_text() == "precious"
 
 
-def test_I11_13_the_mode_of_a_file_is_kept_and_a_link_followed(tmp_path):
+def test_file_mode_and_link_are_kept(tmp_path):
     real = tmp_path / "real"
     real.write_text("old")
     real.chmod(0o640)
@@ -74,12 +74,12 @@ def test_I11_13_the_mode_of_a_file_is_kept_and_a_link_followed(tmp_path):
     assert (tmp_path / "link").is_symlink()
     assert real.read_bytes() == b"new"
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
-    before = os.umask(0o027)
+    umask = os.umask(0o027)
     try:
         with new_file(tmp_path / "fresh") as file:
             file.write(b"x")
     finally:
-        os.umask(before)
+        os.umask(umask)
     assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o640
     (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(DataError, match="cannot be written"), new_file(tmp_path / "circle"):
@@ -87,7 +87,7 @@ def test_I11_13_the_mode_of_a_file_is_kept_and_a_link_followed(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["circle", "fresh", "link", "real"]
 
 
-def test_I11_13_after_an_error_there_is_the_old_file(tmp_path):
+def test_error_keeps_old_file(tmp_path):
     (tmp_path / "out").write_text("old")
     for error in (ZeroDivisionError, RuntimeError):
         with contextlib.suppress(error), new_file(tmp_path / "out") as file:
@@ -96,12 +96,12 @@ def test_I11_13_after_an_error_there_is_the_old_file(tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_I11_13_what_a_killed_process_left_goes_and_what_a_living_one_writes_stays(tmp_path):
-    dead = tmp_path / f".out.{'a' * 16}.part"
-    dead.write_text("half")
-    with new_file(tmp_path / "out") as living:
-        living.write(b"first")
-        assert not dead.exists()
+def test_leftovers_of_dead_processes_are_removed(tmp_path):
+    leftover = tmp_path / f".out.{'a' * 16}.part"
+    leftover.write_text("half")
+    with new_file(tmp_path / "out") as first:
+        first.write(b"first")
+        assert not leftover.exists()
         with new_file(tmp_path / "out") as other:
             other.write(b"second")
         assert (tmp_path / "out").read_text() == "second"
@@ -109,7 +109,7 @@ def test_I11_13_what_a_killed_process_left_goes_and_what_a_living_one_writes_sta
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_I11_13_a_terminated_verb_leaves_nothing(tmp_path):
+def test_terminated_verb_leaves_no_files(tmp_path):
     command = [sys.executable, "-m", "uwaga", "score", "--output", "out", "--threads", "1"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
         process.stdin.write(b"Hello.\tHallo.\n")

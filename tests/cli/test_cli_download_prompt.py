@@ -1,0 +1,99 @@
+"""On a terminal, `uwaga translate --from --to` offers to download missing models."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+
+import pytest
+from marian_students import write_student
+from model_server import serve_catalogue, serve_models
+from typer.testing import CliRunner
+
+import uwaga
+from uwaga.cli import loading
+from uwaga.cli.main import app
+from uwaga.errors import NotInstalledError
+from uwaga.library.installed import models_home
+from uwaga.settings.load_options import LoadOptions
+
+PAIRS = ["qaa-en", "en-qab"]
+
+
+class TypedInput(io.StringIO):
+    """Terminal input."""
+
+    def isatty(self):
+        """Return True."""
+        return True
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A mirror with tiny models to and from English, and a machine without models."""
+    monkeypatch.setenv("UWAGA_HOME", str(tmp_path / "uwaga"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.chdir(tmp_path)
+    models = {}
+    for seed, pair in enumerate(PAIRS):
+        write_student(tmp_path / pair, seed=seed)
+        joined = pair.replace("-", "")
+        models[pair, "tiny"] = {
+            path.name.replace("ende", joined): path.read_bytes() for path in (tmp_path / pair).iterdir()
+        }
+        shutil.rmtree(tmp_path / pair)
+    with serve_models() as mirror:
+        monkeypatch.setenv("UWAGA_FIREFOX_URL", mirror.url)
+        serve_catalogue(mirror, models)
+        yield mirror
+
+
+def type_on_terminal(monkeypatch, typed):
+    monkeypatch.setattr(loading, "is_interactive", lambda: True)
+    monkeypatch.setattr(sys, "stdin", TypedInput(typed))
+
+
+def test_missing_models_are_downloaded_on_agreement(server, monkeypatch, capsys):
+    type_on_terminal(monkeypatch, "y\ny\ny\n")
+    options = LoadOptions(source="qaa", target="qab")
+    translator, bundled = loading.load_for_texts(None, options, None)
+    assert len(translator.models) == 2 and not bundled
+    assert translator.route == ("qaa", "en", "qab")
+    captured = capsys.readouterr()
+    assert "Look in the catalogue for qaa-en and en-qab now? [y/N]" in captured.err and captured.out == ""
+    assert (
+        "note: qaa → en → qab by firefox-qaa-en-tiny, firefox-en-qab-tiny, one after the other"
+        in captured.err
+    )
+    # They are installed now: no prompt.
+    monkeypatch.setattr(sys, "stdin", TypedInput(""))
+    count = len(server.requests)
+    first, second = (uwaga.load(pair) for pair in PAIRS)
+    assert first.languages == ("qaa", "en")
+    expected = second.translate(first.translate("Where is the dog?").text)
+    assert translator.translate("Where is the dog?").text == expected.text
+    result = CliRunner().invoke(app, ["translate", "--from", "en", "--to", "qab", "Hi"])
+    assert result.exit_code == 0, result.output
+    assert len(server.requests) == count
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", ""])
+def test_refusal_names_download_command(server, monkeypatch, typed):
+    type_on_terminal(monkeypatch, typed)
+    with pytest.raises(NotInstalledError, match="`uwaga models download qaa-en`") as error:
+        loading.load_for_texts(["qaa-en"], LoadOptions(), None)
+    assert error.value.pairs == ("qaa-en",)
+    assert server.requests == [] and not models_home().exists()
+
+
+def test_no_prompt_without_terminal(server):
+    result = CliRunner().invoke(app, ["translate", "--from", "qaa", "--to", "en", "Hi"], input="y\ny\n")
+    assert result.exit_code == 1 and "`uwaga models download qaa-en`" in result.stderr
+    assert server.requests == [] and "[y/N]" not in result.stderr
+
+
+def test_installed_name_precedes_language_pair(server, tmp_path):
+    write_student(models_home() / "qaa-en", seed=5)
+    assert uwaga.load("qaa-en").languages == ("en", "de")  # as its files state
