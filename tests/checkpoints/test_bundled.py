@@ -1,4 +1,4 @@
-"""The bundled English→German model: there, small, attributed, and not easily upset."""
+"""The bundled English→German model: translations, robustness, size and attribution."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ def folder() -> Path:
     return find_model(None)
 
 
-def test_the_car(translator: Translator) -> None:
+def test_first_example_translates(translator: Translator) -> None:
     assert translator.translate("I want to buy a car.").text in CAR
 
 
 @pytest.mark.parametrize("text", ["i want to buy a car.", "I want to buy a car", "i want to buy a car"])
-def test_hurried_typing_keeps_the_meaning(translator: Translator, text: str) -> None:
+def test_missing_capitals_and_full_stop_keep_the_meaning(translator: Translator, text: str) -> None:
     words = translator.translate(text).text.rstrip(".!").casefold().split()
     assert words[0] == "ich" and words[-3:] == ["ein", "auto", "kaufen"]
 
 
-def test_capitals_translate_as_lower_case_does(translator: Translator) -> None:
-    shouted = translator.translate("I WANT TO BUY A CAR.")
-    assert shouted.text == translator.translate("i want to buy a car.").text
-    [score] = translator.score([("I WANT TO BUY A CAR.", shouted.text)])
-    assert score.source_tokens == shouted.source_tokens
+def test_capitals_translate_like_lower_case(translator: Translator) -> None:
+    capitals = translator.translate("I WANT TO BUY A CAR.")
+    assert capitals.text == translator.translate("i want to buy a car.").text
+    [score] = translator.score([("I WANT TO BUY A CAR.", capitals.text)])
+    assert score.source_tokens == capitals.source_tokens
 
 
-def test_alone_equals_in_a_batch(translator: Translator) -> None:
-    together = translator.translate(SENTENCES)
-    for sentence, expected in zip(SENTENCES, together, strict=True):
-        alone = translator.translate(sentence)
-        assert alone.tokens == expected.tokens
-        assert alone.score == pytest.approx(expected.score, abs=1e-5)
+def test_batch_equals_single_sentences(translator: Translator) -> None:
+    batch = translator.translate(SENTENCES)
+    for sentence, expected in zip(SENTENCES, batch, strict=True):
+        single = translator.translate(sentence)
+        assert single.tokens == expected.tokens
+        assert single.score == pytest.approx(expected.score, abs=1e-5)
 
 
 def test_E6_three_steps_by_hand_are_the_first_three_tokens(translator: Translator) -> None:
@@ -74,24 +74,24 @@ def test_E6_three_steps_by_hand_are_the_first_three_tokens(translator: Translato
     assert tuple(translator.target.pieces(by_hand)) == greedy.tokens[:3]
 
 
-def test_M20_scores_are_those_of_teacher_forcing(translator: Translator) -> None:
-    found = translator.translate(SENTENCES[4], beam=4)
-    [score] = translator.score([(SENTENCES[4], found.text)])
-    if score.tokens == found.tokens:  # another segmentation of the same text is another event
-        assert score.log_prob == pytest.approx(found.log_prob, abs=1e-4)
+def test_M20_scores_equal_teacher_forcing(translator: Translator) -> None:
+    translation = translator.translate(SENTENCES[4], beam=4)
+    [score] = translator.score([(SENTENCES[4], translation.text)])
+    if score.tokens == translation.tokens:  # another segmentation of the same text is another event
+        assert score.log_prob == pytest.approx(translation.log_prob, abs=1e-4)
 
 
-def test_a_right_translation_outscores_a_wrong_one(translator: Translator) -> None:
-    right, wrong = translator.score(
+def test_correct_translation_outscores_incorrect(translator: Translator) -> None:
+    correct, incorrect = translator.score(
         [
             ("Where is the train station?", "Wo ist der Bahnhof?"),
             ("Where is the train station?", "Wo ist der Hund?"),
         ]
     )
-    assert right.log_prob > wrong.log_prob
+    assert correct.log_prob > incorrect.log_prob
 
 
-def test_it_is_small_and_attributed() -> None:
+def test_size_and_attribution() -> None:
     total = sum(path.stat().st_size for path in folder().iterdir())
     assert total <= 12_000_000
     card = (folder() / "card.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""CTranslate2 folders and Argos packages: what that library gives, and files that lie are refused."""
+"""CTranslate2 folders and Argos packages: equality with CTranslate2; rejection of invalid files."""
 
 import json
 import shutil
@@ -12,9 +12,9 @@ import tiny_models as tiny
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loaded import load_torch
 from marian_folders import make
-from precision import close_for
+from precision import tolerance
+from torch_models import load_torch
 from typer.testing import CliRunner
 
 import uwaga
@@ -32,7 +32,7 @@ FORMATS = ["float32", "float16", "bfloat16", "int8", "int16", "int8_float16"]
 
 @pytest.fixture(scope="module")
 def marian(tmp_path_factory):
-    """A Marian folder whose encoder and decoder have the same heads, as CTranslate2's converter wants."""
+    """Return a Marian folder with equal numbers of heads, as CTranslate2's converter requires."""
     folder = tmp_path_factory.mktemp("ct2") / "marian"
     make(folder, decoder_attention_heads=3, end=3.0)
     return folder
@@ -47,53 +47,59 @@ def converted(marian, folder, quantisation):
     return folder
 
 
-def greedy(found, folder, texts=TEXTS, **options):
-    """Our greedy pieces and CTranslate2's."""
+def greedy(loaded, folder, texts=TEXTS, **options):
+    """Return the pieces of greedy search in uwaga and in CTranslate2."""
     peer = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32", intra_threads=1)
-    sources = [found.source.add_special_tokens(found.source.encode(text)) for text in texts]
-    theirs = peer.translate_batch(
-        [found.source.pieces(row) for row in sources], beam_size=1, max_decoding_length=14, **options
+    sources = [loaded.source.add_special_tokens(loaded.source.encode(text)) for text in texts]
+    results = peer.translate_batch(
+        [loaded.source.pieces(row) for row in sources], beam_size=1, max_decoding_length=14, **options
     )
-    ours = search(found.model, sources, found.options.changed({"beam": 1, "max_length": 14}))
-    return [found.target.pieces(one.tokens) for (one,) in ours], [one.hypotheses[0] for one in theirs]
+    hypotheses = search(loaded.model, sources, loaded.options.changed({"beam": 1, "max_length": 14}))
+    return [loaded.target.pieces(hypothesis.tokens) for (hypothesis,) in hypotheses], [
+        hypothesis.hypotheses[0] for hypothesis in results
+    ]
 
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("quantisation", FORMATS)
-def test_models_from_marian_equal_ctranslate2(marian, tmp_path, quantisation):
+def test_marian_model_equals_ctranslate2(marian, tmp_path, quantisation):
     folder = converted(marian, tmp_path / "m", quantisation)
-    found = load_torch(folder)
-    ours, theirs = greedy(found, folder)
-    assert ours == theirs
-    assert len({len(row) for row in ours}) > 1
-    # The floats that the whole numbers stand for, computed by hand, in transformers' own model.
+    loaded = load_torch(folder)
+    actual, expected = greedy(loaded, folder)
+    assert actual == expected
+    assert len({len(row) for row in actual}) > 1
+    # The weights, dequantised by hand, in the model of transformers.
     peer = transformers.MarianMTModel.from_pretrained(marian).eval()
-    words = transformers.MarianTokenizer.from_pretrained(marian)
+    tokeniser = transformers.MarianTokenizer.from_pretrained(marian)
     with torch.no_grad():
         weights = dict(peer.named_parameters())
-        kept = {name: by_hand(name, weights, quantisation) for name in weights}
+        dequantised = {name: dequantise(name, weights, quantisation) for name in weights}
         for name, weight in weights.items():
-            weight.copy_(kept[name])
+            weight.copy_(dequantised[name])
         if quantisation in ("float16", "bfloat16", "int8_float16"):
             half = torch.bfloat16 if quantisation == "bfloat16" else torch.float16
             peer.final_logits_bias.copy_(peer.final_logits_bias.to(half).float())
-        batch = words(TEXTS, return_tensors="pt", padding=True)
+        batch = tokeniser(TEXTS, return_tensors="pt", padding=True)
         target = torch.randint(2, 200, (len(TEXTS), 6), generator=torch.manual_seed(1))
-        target[:, 0] = words.pad_token_id
-        wanted = peer(**batch, decoder_input_ids=target).logits
-        source = batch.input_ids.masked_fill(batch.input_ids == words.pad_token_id, found.model.symbols.pad)
-        logits = found.model.logits(found.model.features(source, target))
-    size = words.pad_token_id  # CTranslate2 has no padding token
+        target[:, 0] = tokeniser.pad_token_id
+        peer_logits = peer(**batch, decoder_input_ids=target).logits
+        source = batch.input_ids.masked_fill(
+            batch.input_ids == tokeniser.pad_token_id, loaded.model.symbols.pad
+        )
+        logits = loaded.model.logits(loaded.model.features(source, target))
+    size = tokeniser.pad_token_id  # CTranslate2 has no padding token
     assert (logits[..., size:] < -9000).all()
-    torch.testing.assert_close(logits[..., :size], wanted[..., :size], **close_for(wanted[..., :size]))
+    torch.testing.assert_close(
+        logits[..., :size], peer_logits[..., :size], **tolerance(peer_logits[..., :size])
+    )
 
 
 FUSED = {"self_attn": ("q_proj", "k_proj", "v_proj"), "encoder_attn": ("k_proj", "v_proj")}
 
 
-def by_hand(name, weights, quantisation):
-    """What CTranslate2 keeps of a weight: 8 bits and a scale per row, or 16 bits and a scale for all of it,
-    where the projections of one input are one weight."""
+def dequantise(name, weights, quantisation):
+    """Return a weight after CTranslate2's quantisation: 8 bits with a scale per row, or 16 bits with a scale
+    per tensor, where the projections of one input are fused."""
     weight = weights[name]
     floats = {"float16": torch.float16, "bfloat16": torch.bfloat16, "int8_float16": torch.float16}
     if "embed_positions" in name or weight.dim() == 1:
@@ -101,19 +107,21 @@ def by_hand(name, weights, quantisation):
     if quantisation in ("float16", "bfloat16"):
         return weight.to(floats[quantisation]).float()
     if quantisation.startswith("int8"):
-        most = weight.abs().amax(dim=1, keepdim=True)
-        scale = 127.0 / torch.where(most == 0, 127.0, most)
+        largest = weight.abs().amax(dim=1, keepdim=True)
+        scale = 127.0 / torch.where(largest == 0, 127.0, largest)
         return (weight * scale).round() / scale
     if quantisation == "int16":
         owner, _, layer = name.removesuffix(".weight").rpartition(".")
         fused = FUSED.get(owner.rpartition(".")[2], ())
-        together = [weights[f"{owner}.{one}.weight"] for one in fused] if layer in fused else [weight]
-        scale = 1024 / torch.stack([one.abs().max() for one in together]).max()
+        group = (
+            [weights[f"{owner}.{projection}.weight"] for projection in fused] if layer in fused else [weight]
+        )
+        scale = 1024 / torch.stack([projection.abs().max() for projection in group]).max()
         return (weight * scale).round() / scale
     return weight.clone()
 
 
-def test_sixteen_bit_weights_have_one_scale(marian, tmp_path):
+def test_int16_weight_has_one_scale(marian, tmp_path):
     file = read_model_file(converted(marian, tmp_path / "m", "int16") / "model.bin")
     variable = file.variables["encoder/layer_0/ffn/linear_0/weight"]
     peer = transformers.MarianMTModel.from_pretrained(marian)
@@ -124,10 +132,10 @@ def test_sixteen_bit_weights_have_one_scale(marian, tmp_path):
 
 
 def spec(folder, seed=0, pre_norm=True, encodings=None, scale=True, size=24, **changes):
-    """A random model of CTranslate2's own specification, as OpenNMT's converters make it."""
+    """Save a random model of CTranslate2's specification, like those of OpenNMT's converters."""
     from ctranslate2.specs import transformer_spec
 
-    made = transformer_spec.TransformerSpec.from_config((2, 1), 2, pre_norm=pre_norm, **changes)
+    specification = transformer_spec.TransformerSpec.from_config((2, 1), 2, pre_norm=pre_norm, **changes)
     draws = np.random.default_rng(seed)
     tokeniser = tiny.tokeniser(size=340)
     pieces = [tokeniser.pieces([n])[0] for n in range(4, tokeniser.size)]
@@ -137,36 +145,36 @@ def spec(folder, seed=0, pre_norm=True, encodings=None, scale=True, size=24, **c
     def fill(layer, name, value):
         if value is not None and not (name.endswith("/bias") or name.endswith("encodings")):
             return
-        place = name.split("/")
-        shape = {"gamma": (size,), "beta": (size,)}.get(place[-1])
-        if "ffn" in place and shape is None:
-            shape = (20, size) if "linear_0" in place else (size, 20)
-        elif "attention" in place and shape is None:
+        parts = name.split("/")
+        shape = {"gamma": (size,), "beta": (size,)}.get(parts[-1])
+        if "ffn" in parts and shape is None:
+            shape = (20, size) if "linear_0" in parts else (size, 20)
+        elif "attention" in parts and shape is None:
             shape = {"linear_0": (size, size), "linear_1": (2 * size, size), "linear_2": (size, size)}[
-                place[-2]
+                parts[-2]
             ]
-        elif "self_attention" in place and shape is None:
-            shape = shapes[place[-2]]
-        elif place[-1] == "encodings":
+        elif "self_attention" in parts and shape is None:
+            shape = shapes[parts[-2]]
+        elif parts[-1] == "encodings":
             if encodings is None:
                 return
             shape = (encodings, size)
         elif shape is None:
             shape = (len(vocabulary), size)
-        if place[-1] == "bias":
+        if parts[-1] == "bias":
             shape = shape[:1]
-        centre = 1.0 if place[-1] == "gamma" else 0.0
-        setattr(layer, place[-1], (centre + 0.4 * draws.standard_normal(shape)).astype(np.float32))
+        centre = 1.0 if parts[-1] == "gamma" else 0.0
+        setattr(layer, parts[-1], (centre + 0.4 * draws.standard_normal(shape)).astype(np.float32))
 
-    made._visit(fill)
-    made.encoder.scale_embeddings = made.decoder.scale_embeddings = scale
-    made.decoder.projection.bias[vocabulary.index("</s>")] = 2.0
-    made.register_source_vocabulary(vocabulary)
-    made.register_target_vocabulary(vocabulary)
-    made.validate()
-    made.optimize()
+    specification._visit(fill)
+    specification.encoder.scale_embeddings = specification.decoder.scale_embeddings = scale
+    specification.decoder.projection.bias[vocabulary.index("</s>")] = 2.0
+    specification.register_source_vocabulary(vocabulary)
+    specification.register_target_vocabulary(vocabulary)
+    specification.validate()
+    specification.optimize()
     folder.mkdir(parents=True)
-    made.save(str(folder))
+    specification.save(str(folder))
     (folder / "sentencepiece.model").write_bytes(tokeniser.model_bytes)
     return folder
 
@@ -182,44 +190,46 @@ SPECIFICATIONS = {
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_every_converters_flags_equal_ctranslate2(tmp_path, name):
+def test_converter_variants_equal_ctranslate2(tmp_path, name):
     folder = spec(tmp_path / "m", **SPECIFICATIONS[name])
-    found = load_torch(folder)
-    never = {"suppress_sequences": [["<s>"]]}  # our search never makes the start symbol
-    ours, theirs = greedy(found, folder, [*TEXTS, *tiny.ENGLISH], **never)
-    assert ours == theirs
-    assert len({tuple(row) for row in ours}) > 1
+    loaded = load_torch(folder)
+    options = {"suppress_sequences": [["<s>"]]}  # uwaga's search never produces the start symbol
+    actual, expected = greedy(loaded, folder, [*TEXTS, *tiny.ENGLISH], **options)
+    assert actual == expected
+    assert len({tuple(row) for row in actual}) > 1
 
 
-def test_start_and_end_are_what_config_json_says(tmp_path):
+def test_config_states_start_and_end(tmp_path):
     folder = spec(tmp_path / "m", encodings=50)
     config = json.loads((folder / "config.json").read_text())
     config |= {"decoder_start_token": "</s>", "add_source_eos": True, "add_source_bos": True}
     config["layer_norm_epsilon"] = 1e-3
     (folder / "config.json").write_text(json.dumps(config))
-    found = load_torch(folder)
-    assert found.source.add_special_tokens([7]) == [1, 7, 2]
-    assert (found.model.symbols.start, found.model.settings.norm_epsilon) == (2, 1e-3)
+    loaded = load_torch(folder)
+    assert loaded.source.add_special_tokens([7]) == [1, 7, 2]
+    assert (loaded.model.symbols.start, loaded.model.settings.norm_epsilon) == (2, 1e-3)
     peer = ctranslate2.Translator(str(folder), device="cpu", compute_type="float32")
-    sources = [found.source.encode(text) for text in TEXTS]
-    theirs = peer.translate_batch(
-        [found.source.pieces(row) for row in sources], beam_size=1, max_decoding_length=20
+    sources = [loaded.source.encode(text) for text in TEXTS]
+    results = peer.translate_batch(
+        [loaded.source.pieces(row) for row in sources], beam_size=1, max_decoding_length=20
     )
-    framed = [found.source.add_special_tokens(row) for row in sources]
-    ours = search(found.model, framed, found.options.changed({"beam": 1, "max_length": 20}))
-    for (one,), other in zip(ours, theirs, strict=True):
-        assert found.target.pieces(one.tokens) == other.hypotheses[0][: len(one.tokens)]
+    framed = [loaded.source.add_special_tokens(row) for row in sources]
+    hypotheses = search(loaded.model, framed, loaded.options.changed({"beam": 1, "max_length": 20}))
+    for (hypothesis,), result in zip(hypotheses, results, strict=True):
+        assert loaded.target.pieces(hypothesis.tokens) == result.hypotheses[0][: len(hypothesis.tokens)]
 
 
 def rewrite(path, version=6, revision=7, name="TransformerSpec", drop=(), add=None, aliases=True):
-    """The same variables as a file of another format, by the layout that its source gives."""
+    """Rewrite a file in another format version, by the layout of CTranslate2's sources."""
     file = read_model_file(path)
     numbers = {"float32": 0, "int8": 1, "int16": 2, "int32": 3, "float16": 4}
 
     def text(value):
         return struct.pack("<H", len(value) + 1) + value.encode() + b"\0"
 
-    variables = {key: one.stored for key, one in file.variables.items() if key not in drop} | (add or {})
+    variables = {key: variable.stored for key, variable in file.variables.items() if key not in drop} | (
+        add or {}
+    )
     content = struct.pack("<I", version) + text(name) + struct.pack("<II", revision, len(variables))
     for key, array in sorted(variables.items()):
         content += text(key) + struct.pack("<B", array.ndim) + struct.pack(f"<{array.ndim}I", *array.shape)
@@ -232,22 +242,22 @@ def rewrite(path, version=6, revision=7, name="TransformerSpec", drop=(), add=No
 
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5])
-def test_older_formats_are_read_alike(tmp_path, version):
+def test_older_format_versions_give_the_same_weights(tmp_path, version):
     folder = spec(tmp_path / "m", encodings=50)
-    wanted = load_torch(folder).model.state_dict()
+    expected = load_torch(folder).model.state_dict()
     scoped = [f"{scope}/{name}" for scope in ("encoder", "decoder") for name in ("num_heads", "pre_norm")]
     old = {"num_heads": np.int8(2), "pre_norm": np.int8(1), "with_source_eos": np.int8(1)}
     add = {key: np.array(value) for key, value in old.items()}
     rewrite(folder / "model.bin", version, revision=4, drop=scoped, add=add)
     (folder / "config.json").unlink()
-    words = json.loads((folder / "shared_vocabulary.json").read_text())
+    pieces = json.loads((folder / "shared_vocabulary.json").read_text())
     (folder / "shared_vocabulary.json").unlink()
-    (folder / "shared_vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-    found = load_torch(folder)
-    assert found.source.add_special_tokens([7]) == [7, 2]
-    assert found.model.settings.heads == 2
-    for name, weight in found.model.state_dict().items():
-        assert torch.equal(weight, wanted[name])
+    (folder / "shared_vocabulary.txt").write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
+    loaded = load_torch(folder)
+    assert loaded.source.add_special_tokens([7]) == [7, 2]
+    assert loaded.model.settings.heads == 2
+    for name, weight in loaded.model.state_dict().items():
+        assert torch.equal(weight, expected[name])
 
 
 @pytest.fixture(scope="module")
@@ -262,18 +272,18 @@ def replaced(path, old, new, count=1):
 
 
 def claim(path):
-    """An axis of four billion rows."""
+    """State an axis of four billion rows."""
     content = path.read_bytes()
-    at = content.index(b"decoder/embeddings/weight\0") + len("decoder/embeddings/weight\0") + 1
-    path.write_bytes(content[:at] + struct.pack("<I", 0xFFFFFFFF) + content[at + 4 :])
+    position = content.index(b"decoder/embeddings/weight\0") + len("decoder/embeddings/weight\0") + 1
+    path.write_bytes(content[:position] + struct.pack("<I", 0xFFFFFFFF) + content[position + 4 :])
 
 
-def wrong_vocabulary(folder):
-    words = json.loads((folder / "shared_vocabulary.json").read_text())
-    (folder / "shared_vocabulary.json").write_text(json.dumps(words[:-1]))
+def shorten_vocabulary(folder):
+    pieces = json.loads((folder / "shared_vocabulary.json").read_text())
+    (folder / "shared_vocabulary.json").write_text(json.dumps(pieces[:-1]))
 
 
-BAD = {
+INVALID_FOLDERS = {
     r"model\.bin: cut short or damaged": lambda f: (f / "model.bin").write_bytes(
         (f / "model.bin").read_bytes()[:-50]
     ),
@@ -308,7 +318,7 @@ BAD = {
         f / "model.bin", add={"encoder/layer_0/ffn/linear_0/bias": np.full(20, np.inf, np.float32)}
     ),
     r"neither shared_vocabulary nor source": lambda f: (f / "shared_vocabulary.json").unlink(),
-    r"is for 339 tokens, but the vocabulary has 338": wrong_vocabulary,
+    r"is for 339 tokens, but the vocabulary has 338": shorten_vocabulary,
     r"contains no tokeniser": lambda f: (f / "sentencepiece.model").unlink(),
     r"lacks the decoder_start_token '<go>'": lambda f: (f / "config.json").write_text(
         '{"decoder_start_token": "<go>"}'
@@ -319,18 +329,18 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_bad_folders_are_refused(opennmt, tmp_path, message):
+@pytest.mark.parametrize("message", INVALID_FOLDERS)
+def test_invalid_folder_is_rejected(opennmt, tmp_path, message):
     shutil.copytree(opennmt, tmp_path / "bad")
-    BAD[message](tmp_path / "bad")
+    INVALID_FOLDERS[message](tmp_path / "bad")
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "bad")
 
 
 @given(st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_damaged_header_does_more_than_fail(opennmt, tmp_path, data):
-    """Cut anywhere, or with any byte changed: read, or refused by our own error; nothing else."""
+def test_damaged_header_is_read_or_rejected(opennmt, tmp_path, data):
+    """Truncated or changed files are read or raise ModelError."""
     content = bytearray((opennmt / "model.bin").read_bytes())
     if data.draw(st.booleans()):
         content = content[: data.draw(st.integers(0, len(content) - 1))]
@@ -338,18 +348,18 @@ def test_no_damaged_header_does_more_than_fail(opennmt, tmp_path, data):
         starts = [
             content.find(name) for name in (b"decoder/embeddings", b"encoder/layer_0/ffn", b"encoder/num")
         ]
-        at = data.draw(st.sampled_from([0, *starts])) + data.draw(st.integers(0, 60))
-        content[at] = data.draw(st.integers(0, 255))
+        position = data.draw(st.sampled_from([0, *starts])) + data.draw(st.integers(0, 60))
+        content[position] = data.draw(st.integers(0, 255))
     (tmp_path / "model.bin").write_bytes(content)
     try:
         file = read_model_file(tmp_path / "model.bin")
-        assert sum(one.stored.nbytes for one in file.variables.values()) < 4 * len(content)
+        assert sum(variable.stored.nbytes for variable in file.variables.values()) < 4 * len(content)
     except ModelError:
         pass
 
 
 def package(folder, path, metadata=None, skip=(), extra=()):
-    """An Argos package, as its own training tool zips it."""
+    """Write an Argos package like those of Argos' training tool."""
     values = {"package_version": "1.0", "argos_version": "1.5", "from_code": "en", "to_code": "de"}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("translate-en_de/metadata.json", json.dumps(values | (metadata or {})))
@@ -369,28 +379,29 @@ def test_argos_packages_translate(opennmt, tmp_path):
     translator = uwaga.load(path, device="cpu")
     assert translator.languages == ("en", "de")
     assert (translator.options().beam, translator.options().length_penalty) == (4, 0.2)
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         app, ["translate", "--model", str(path), "--beam", "1", "--split", "never", *TEXTS]
     )
-    assert done.exit_code == 0, done.output
-    wanted = translator.translate(TEXTS, beam=1, split="never")
-    assert done.stdout.splitlines() == [one.text for one in wanted]
+    assert result.exit_code == 0, result.output
+    translations = translator.translate(TEXTS, beam=1, split="never")
+    assert result.stdout.splitlines() == [translation.text for translation in translations]
     model = tiny.tokeniser(size=340)
     peer = ctranslate2.Translator(str(opennmt), device="cpu", compute_type="float32")
     pieces = [model.pieces(model.encode(text)) for text in TEXTS]
-    assert [list(one.source_tokens) for one in wanted] == pieces
-    theirs = peer.translate_batch(
+    assert [list(translation.source_tokens) for translation in translations] == pieces
+    peer_results = peer.translate_batch(
         pieces, beam_size=1, max_decoding_length=49, suppress_sequences=[["<s>"], ["<unk>"]]
     )
-    for one, other in zip(wanted, theirs, strict=True):
-        assert list(one.tokens)[:49] == other.hypotheses[0]
+    for translation, peer_result in zip(translations, peer_results, strict=True):
+        assert list(translation.tokens)[:49] == peer_result.hypotheses[0]
     with zipfile.ZipFile(path) as file:
         file.extractall(tmp_path / "unpacked")
     unpacked = tmp_path / "unpacked/translate-en_de"
     assert detect(unpacked).name == "Argos Translate"
     assert [
-        one.text for one in uwaga.load(unpacked, device="cpu").translate(TEXTS, beam=1, split="never")
-    ] == [one.text for one in wanted]
+        translation.text
+        for translation in uwaga.load(unpacked, device="cpu").translate(TEXTS, beam=1, split="never")
+    ] == [translation.text for translation in translations]
 
 
 def link():
@@ -399,7 +410,7 @@ def link():
     return info
 
 
-BAD_PACKAGES = {
+INVALID_PACKAGES = {
     r"'\.\./evil', a file outside of it; refused": {"extra": [("../evil", b"x")]},
     r"'/etc/evil', a file outside": {"extra": [("/etc/evil", b"x")]},
     r"would unpack from \d+ to 33554432 bytes": {
@@ -414,25 +425,25 @@ BAD_PACKAGES = {
 }
 
 
-@pytest.mark.parametrize("message", BAD_PACKAGES)
-def test_bad_packages_are_refused(opennmt, tmp_path, message):
-    path = package(opennmt, tmp_path / "bad.argosmodel", **BAD_PACKAGES[message])
+@pytest.mark.parametrize("message", INVALID_PACKAGES)
+def test_invalid_package_is_rejected(opennmt, tmp_path, message):
+    path = package(opennmt, tmp_path / "bad.argosmodel", **INVALID_PACKAGES[message])
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(ModelError, match=message):
         load_torch(path)
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_damaged_packages_are_refused(opennmt, tmp_path):
+def test_damaged_package_is_rejected(opennmt, tmp_path):
     path = package(opennmt, tmp_path / "a.argosmodel")
     content = path.read_bytes()
-    middle = len(content) // 2
-    for bad in (content[:-100], b"no zip", content[:middle] + b"\xff" * 64 + content[middle + 64 :]):
-        path.write_bytes(bad)
+    half = len(content) // 2
+    for damaged in (content[:-100], b"no zip", content[:half] + b"\xff" * 64 + content[half + 64 :]):
+        path.write_bytes(damaged)
         with pytest.raises(ModelError, match=r"a\.argosmodel: .*damaged"):
             load_torch(path)
     with pytest.raises(ModelError, match="no such folder"):
         uwaga.load(tmp_path / "missing.argosmodel")
-    done = CliRunner().invoke(app, ["translate", "--model", str(path), "x"])
-    assert done.exit_code == 1
-    assert "Traceback" not in done.output
+    result = CliRunner().invoke(app, ["translate", "--model", str(path), "x"])
+    assert result.exit_code == 1
+    assert "Traceback" not in result.output

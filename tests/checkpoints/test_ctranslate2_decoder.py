@@ -1,4 +1,4 @@
-"""GPT-2 in CTranslate2's format: the model that it was converted from, and folders that lie are refused."""
+"""GPT-2 in CTranslate2's format: equality with the original model; rejection of invalid folders."""
 
 import json
 import shutil
@@ -22,23 +22,23 @@ pytest.importorskip("ctranslate2")
 TOKENISER = "tokenizer.json"
 
 
-def converted(place, out, quantisation=None):
+def converted(folder, out, quantisation=None):
     from ctranslate2.converters import TransformersConverter
 
-    TransformersConverter(str(place), copy_files=[TOKENISER]).convert(str(out), quantization=quantisation)
+    TransformersConverter(str(folder), copy_files=[TOKENISER]).convert(str(out), quantization=quantisation)
     return out
 
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory):
-    """A random model as ``transformers`` saves it."""
-    place = tmp_path_factory.mktemp("gpt2") / "model"
-    pieces = pretrained_tokenisers.older("gpt2")
+    """Return the folder of a random model saved by ``transformers``."""
+    path = tmp_path_factory.mktemp("gpt2") / "model"
+    pieces = pretrained_tokenisers.older_format("gpt2")
     end = pieces.peer.eos_token_id
     sizes = {"vocab_size": pieces.ids.vocabulary, "bos_token_id": end, "eos_token_id": end}
-    gpt2_folders.make(place, **sizes)
-    pieces.peer.save_pretrained(place)
-    return place
+    gpt2_folders.make(path, **sizes)
+    pieces.peer.save_pretrained(path)
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -47,55 +47,55 @@ def folder(gpt2, tmp_path_factory):
 
 
 @pytest.mark.parametrize("changes", [{}, {"tie_word_embeddings": False, "activation_function": "relu"}])
-def test_weights_and_settings_are_those_of_the_model_it_was_made_of(gpt2, tmp_path, changes):
+def test_conversion_keeps_weights_and_settings(gpt2, tmp_path, changes):
     if changes:
-        pieces = pretrained_tokenisers.older("gpt2")
+        pieces = pretrained_tokenisers.older_format("gpt2")
         end = pieces.peer.eos_token_id
         gpt2 = tmp_path / "changed"
         sizes = {"vocab_size": pieces.ids.vocabulary, "bos_token_id": end, "eos_token_id": end}
         gpt2_folders.make(gpt2, **sizes, **changes)
         pieces.peer.save_pretrained(gpt2)
-    wanted, found = read(gpt2), read(converted(gpt2, tmp_path / "model"))
-    assert found.settings == wanted.settings
-    assert (found.task, found.symbols) == ("generate", wanted.symbols)
+    expected, actual = read(gpt2), read(converted(gpt2, tmp_path / "model"))
+    assert actual.settings == expected.settings
+    assert (actual.task, actual.symbols) == ("generate", expected.symbols)
     for (name, weight), other in zip(
-        to_torch(found, "cpu", "float32").state_dict().items(),
-        to_torch(wanted, "cpu", "float32").state_dict().values(),
+        to_torch(actual, "cpu", "float32").state_dict().items(),
+        to_torch(expected, "cpu", "float32").state_dict().values(),
         strict=True,
     ):
         assert torch.equal(weight, other), name
 
 
-def test_text_is_continued_alike_and_described(gpt2, folder):
+def test_continuations_equal_the_original_model(gpt2, folder):
     texts = ["the dog sees", "Where is the station?", ""]
     options = {"beam": 2, "max_length": 6}
-    wanted, found = (uwaga.TextGenerator.load(place).generate(texts, **options) for place in (gpt2, folder))
-    assert [one.text for one in found] == [one.text for one in wanted]
+    expected, actual = (uwaga.TextGenerator.load(path).generate(texts, **options) for path in (gpt2, folder))
+    assert [continuation.text for continuation in actual] == [continuation.text for continuation in expected]
     described = describe(folder)
     assert (described.format, described.family) == ("CTranslate2", "TransformerDecoderSpec")
     assert described.vocabulary == describe(gpt2).vocabulary
     assert described.weights.parameters
-    done = CliRunner().invoke(app, ["generate", str(folder), "--max-length", "3", "the dog"])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["generate", str(folder), "--max-length", "3", "the dog"])
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize("quantisation", ["int8", "float16", "bfloat16", "int16"])
-def test_every_number_format_is_read(gpt2, tmp_path, quantisation):
-    found, wanted = read(converted(gpt2, tmp_path / "model", quantisation)), read(gpt2)
-    assert found.weights is not None
-    assert len(found.weights.shapes) > 40
-    for name in found.weights.shapes:
-        close = 2e-2 * np.abs(wanted.weights.read(name)).max()
-        np.testing.assert_allclose(found.weights.read(name), wanted.weights.read(name), atol=close)
+def test_quantised_weights_are_dequantised(gpt2, tmp_path, quantisation):
+    actual, expected = read(converted(gpt2, tmp_path / "model", quantisation)), read(gpt2)
+    assert actual.weights is not None
+    assert len(actual.weights.shapes) > 40
+    for name in actual.weights.shapes:
+        close = 2e-2 * np.abs(expected.weights.read(name)).max()
+        np.testing.assert_allclose(actual.weights.read(name), expected.weights.read(name), atol=close)
 
 
-def changed(folder, **values):
+def edit_config(folder, **values):
     config = json.loads((folder / "config.json").read_text()) | values
     (folder / "config.json").write_text(json.dumps(config))
 
 
 DECODER = {"name": "TransformerDecoderSpec", "revision": 8}
-BAD = {
+INVALID_FOLDERS = {
     r"unsupported revision 9 of TransformerDecoderSpec": lambda f: rewrite(
         f / "model.bin", name="TransformerDecoderSpec", revision=9
     ),
@@ -112,16 +112,16 @@ BAD = {
     ),
     r"neither|contains vocabulary|vocabulary \(\.json or \.txt\)": lambda f: (f / "vocabulary.json").unlink(),
     r"contains no tokeniser; copy tokenizer.json": lambda f: (f / TOKENISER).unlink(),
-    r"lacks the eos_token '<stop>'": lambda f: changed(f, eos_token="<stop>"),
+    r"lacks the eos_token '<stop>'": lambda f: edit_config(f, eos_token="<stop>"),
     r"tokens in the vocabulary, and 400 in model.bin": lambda f: (f / "vocabulary.json").write_text(
         json.dumps([*json.loads((f / "vocabulary.json").read_text()), "one more"])
     ),
 }
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_bad_folders_are_refused(folder, tmp_path, message):
+@pytest.mark.parametrize("message", INVALID_FOLDERS)
+def test_invalid_folder_is_rejected(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
-    BAD[message](tmp_path / "bad")
+    INVALID_FOLDERS[message](tmp_path / "bad")
     with pytest.raises(ModelError, match=message):
         read(tmp_path / "bad")

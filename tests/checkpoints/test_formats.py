@@ -1,4 +1,4 @@
-"""The registry of formats: a made-up one is seen by all that reads it, and `info` says what `load` loads."""
+"""The registry of formats: custom formats, and agreement of `info` with `load`."""
 
 import json
 import re
@@ -28,7 +28,7 @@ RUN = CliRunner()
 
 @pytest.fixture
 def guide(monkeypatch):
-    """The samples of the guide, run; what they register is gone behind the test."""
+    """Run the examples of the guide; what they register is removed after the test."""
     monkeypatch.setattr(formats, "FORMATS", [*formats.FORMATS])
     monkeypatch.setattr(registry, "FAMILIES", {**registry.FAMILIES})
     text = GUIDE.read_text(encoding="utf-8")
@@ -42,39 +42,39 @@ def guide(monkeypatch):
 
 @pytest.fixture
 def plain(guide, tmp_path):
-    """A folder of the made-up format, and the same model in ours."""
+    """Return a folder of the custom format, and a uwaga folder of the same model."""
     joint = tiny.tokeniser()
     model = tiny.transformer(tiny.TINY, joint, joint)
     save_model(tmp_path / "ours", model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "")
-    ours = formats.read(tmp_path / "ours")
+    checkpoint = formats.read(tmp_path / "ours")
     folder = tmp_path / "plain"
     folder.mkdir()
     (folder / "plain.json").write_text(tiny.TINY.model_dump_json())
     (folder / "plain.spm").write_bytes(joint.model_bytes)
-    weights = {name.replace(".", "/"): ours.weights.read(name) for name in ours.weights.names()}
+    weights = {name.replace(".", "/"): checkpoint.weights.read(name) for name in checkpoint.weights.names()}
     np.savez(folder / "plain.npz", **weights)
     return folder, tmp_path / "ours"
 
 
-def test_a_made_up_format_is_loaded_described_and_converted(plain, tmp_path):
-    folder, ours = plain
-    assert formats.detect(folder).name == "plain" and formats.detect(ours).name == "uwaga"
+def test_custom_format_is_loaded_described_and_converted(plain, tmp_path):
+    folder, original = plain
+    assert formats.detect(folder).name == "plain" and formats.detect(original).name == "uwaga"
     for engine in ("native", "torch"):
-        loaded, wanted = (uwaga.load(place, device="cpu", engine=engine) for place in (folder, ours))
+        loaded, expected = (uwaga.load(path, device="cpu", engine=engine) for path in (folder, original))
         assert loaded.languages == ("en", "de") and loaded.options().beam == 2
-        assert loaded.translate(tiny.ENGLISH, beam=3) == wanted.translate(
+        assert loaded.translate(tiny.ENGLISH, beam=3) == expected.translate(
             tiny.ENGLISH, beam=3, max_length=256
         )
-    shown = json.loads(RUN.invoke(app, ["info", str(folder), "--json"]).stdout)
-    assert (shown["format"], shown["sizes"]["width"], shown["decoding"]["beam"]) == ("plain", 16, 2)
-    done = RUN.invoke(app, ["convert", "--int8", str(folder), str(tmp_path / "int8")])
-    assert done.exit_code == 0, done.output
+    document = json.loads(RUN.invoke(app, ["info", str(folder), "--json"]).stdout)
+    assert (document["format"], document["sizes"]["width"], document["decoding"]["beam"]) == ("plain", 16, 2)
+    result = RUN.invoke(app, ["convert", "--int8", str(folder), str(tmp_path / "int8")])
+    assert result.exit_code == 0, result.output
     rounded = uwaga.load(tmp_path / "int8")
     assert rounded.decoder.precision == "int8" and rounded.options().beam == 2
     assert rounded.translate(tiny.ENGLISH) == uwaga.load(folder, dtype="int8").translate(tiny.ENGLISH)
 
 
-def test_what_is_wrong_with_a_made_up_format_is_named(plain):
+def test_damaged_custom_format_is_rejected(plain):
     folder, _ = plain
     arrays = dict(np.load(folder / "plain.npz"))
     for change, message in (
@@ -89,13 +89,15 @@ def test_what_is_wrong_with_a_made_up_format_is_named(plain):
         for engine in ("native", "torch"):
             with pytest.raises(ModelError, match=message):
                 uwaga.load(folder, device="cpu", engine=engine)
-    np.savez(folder / "plain.npz", **{name: one for name, one in arrays.items() if name != "output_weight"})
+    np.savez(
+        folder / "plain.npz", **{name: array for name, array in arrays.items() if name != "output_weight"}
+    )
     with pytest.raises(ModelError, match=r"'output_weight'.*: missing, which plain\.json asks for"):
         uwaga.load(folder)
 
 
-def test_the_hub_fetches_a_made_up_format(plain, tmp_path, monkeypatch):
-    """A repository that holds more than the model: what no format names stays where it is."""
+def test_hub_fetches_files_of_custom_format(plain, tmp_path, monkeypatch):
+    """Other files of the repository are not fetched."""
     huggingface_hub = pytest.importorskip("huggingface_hub")
     folder, _ = plain
     (folder / "train.py").write_text("raise SystemExit")
@@ -112,35 +114,35 @@ def test_the_hub_fetches_a_made_up_format(plain, tmp_path, monkeypatch):
         return str(fetched)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    found = hub.find_model("someone/plain")
-    assert {path.name for path in found.iterdir()} == {"plain.json", "plain.spm", "plain.npz"}
+    path_of_model = hub.find_model("someone/plain")
+    assert {path.name for path in path_of_model.iterdir()} == {"plain.json", "plain.spm", "plain.npz"}
     assert uwaga.load("someone/plain", device="cpu").translate("the dog").text
 
 
-def test_a_family_is_one_file(guide, tmp_path, monkeypatch):
-    """A kin of BART with another place for its norms: mBART's own arithmetic."""
+def test_custom_family(guide, tmp_path, monkeypatch):
+    """A pre-norm variant of BART, which equals mBART."""
     pytest.importorskip("transformers")
     import fairseq_models
     import pretrained_tokenisers
 
-    case = pretrained_tokenisers.newer("bart")
+    case = pretrained_tokenisers.newer_format("bart")
     sizes = {"vocab_size": case.ids.vocabulary, "max_position_embeddings": 90, "decoder_start_token_id": 2}
     fairseq_models.make(tmp_path / "m", "mbart-large-en-ro", **sizes)
     shutil.copytree(tmp_path / "m", tmp_path / "kin")
     shutil.copytree(case.folder, tmp_path / "kin", dirs_exist_ok=True)
-    fairseq_models.edit(tmp_path / "kin/config.json", model_type="barthelemy")
+    fairseq_models.edit_json(tmp_path / "kin/config.json", model_type="barthelemy")
     fairseq_models.read_as_numbers(monkeypatch)
-    kin, model = formats.read(tmp_path / "kin"), formats.read(tmp_path / "m")
-    assert (kin.family, kin.settings) == ("barthelemy", model.settings)
+    custom, model = formats.read(tmp_path / "kin"), formats.read(tmp_path / "m")
+    assert (custom.family, custom.settings) == ("barthelemy", model.settings)
     for name in model.weights.names():
-        np.testing.assert_array_equal(kin.weights.read(name), model.weights.read(name))
+        np.testing.assert_array_equal(custom.weights.read(name), model.weights.read(name))
     assert uwaga.load(tmp_path / "kin", device="cpu").translate("the dog").source_tokens
     with pytest.raises(ModelError, match="uwaga runs bart, barthelemy, bert"):
         registry.family_of(tmp_path, {"model_type": "novel"})
 
 
-def test_the_first_format_that_applies_reads(tmp_path):
-    """One question decides: a folder that could be two formats is the same to all who ask."""
+def test_first_matching_format_reads(tmp_path):
+    """All functions agree on the format of a folder that matches two formats."""
     make_marian(tmp_path / "m")
     (tmp_path / "m/model.bin").write_bytes(b"x")
     assert formats.detect(tmp_path / "m").name == "Hugging Face"
@@ -150,10 +152,10 @@ def test_the_first_format_that_applies_reads(tmp_path):
         formats.read(tmp_path)
 
 
-# --- info says what load loads
+# --- agreement of info and load
 
 
-def ours(folder):
+def uwaga_folder(folder):
     source, target = tiny.tokeniser("source"), tiny.tokeniser("target", size=330)
     settings = tiny.TINY.model_copy(update={"tie": "decoder", "output_bias": True})
     model = tiny.transformer(settings, source, target)
@@ -169,7 +171,7 @@ def recurrent(folder):
 
 
 def int8(folder):
-    ours(folder.with_name("floats"))
+    uwaga_folder(folder.with_name("floats"))
     quantise(folder.with_name("floats"), folder, ("output",))
 
 
@@ -182,7 +184,7 @@ def gpt2(folder):
     import gpt2_folders
     import pretrained_tokenisers
 
-    case = pretrained_tokenisers.newer("gpt2")
+    case = pretrained_tokenisers.newer_format("gpt2")
     end = case.peer.eos_token_id
     gpt2_folders.make(folder, vocab_size=case.ids.vocabulary, bos_token_id=end, eos_token_id=end)
     shutil.copytree(case.folder, folder, dirs_exist_ok=True)
@@ -192,7 +194,7 @@ def bert(folder):
     import pretrained_tokenisers
     import transformers
 
-    case = pretrained_tokenisers.older("bert")
+    case = pretrained_tokenisers.older_format("bert")
     sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 30}
     config = transformers.BertConfig(vocab_size=case.ids.vocabulary, max_position_embeddings=50, **sizes)
     transformers.BertForMaskedLM(config).save_pretrained(folder)
@@ -201,9 +203,9 @@ def bert(folder):
 
 def seq2seq(kind):
     def make(folder):
-        from test_pretrained_fairseq_folders import whole
+        from test_pretrained_fairseq_folders import model_folder
 
-        whole(folder, kind)
+        model_folder(folder, kind)
 
     return make
 
@@ -230,14 +232,14 @@ def argos(folder):
 
 
 def marian_npz(folder):
-    from test_marian_npz import written
+    from test_marian_npz import write_models
 
-    written(folder.parent)
+    write_models(folder.parent)
     (folder.parent / "npz").rename(folder)
 
 
-EVERY = {
-    "uwaga": ours,
+FOLDERS = {
+    "uwaga": uwaga_folder,
     "uwaga, recurrent": recurrent,
     "uwaga int8": int8,
     "uwaga int8 of Marian": int8_marian,
@@ -255,42 +257,44 @@ EVERY = {
 }
 
 
-@pytest.mark.parametrize("kind", EVERY)
-def test_info_says_what_load_loads(tmp_path, kind):
+@pytest.mark.parametrize("kind", FOLDERS)
+def test_description_equals_loaded_model(tmp_path, kind):
     if "uwaga" not in kind:
         pytest.importorskip("transformers")
     if kind in ("CTranslate2", "Argos Translate"):
         pytest.importorskip("ctranslate2")
-    EVERY[kind](tmp_path / "m")
-    said, found = formats.describe(tmp_path / "m"), formats.read(tmp_path / "m")
-    assert said.problems == ()
-    assert said.format == found.format == kind.split(",")[0].removesuffix(" of Marian")
-    assert (said.family, said.vocabulary, said.licence) == (
-        found.family,
-        found.vocabulary,
-        found.card.licence,
+    FOLDERS[kind](tmp_path / "m")
+    description, checkpoint = formats.describe(tmp_path / "m"), formats.read(tmp_path / "m")
+    assert description.problems == ()
+    assert description.format == checkpoint.format == kind.split(",")[0].removesuffix(" of Marian")
+    assert (description.family, description.vocabulary, description.licence) == (
+        checkpoint.family,
+        checkpoint.vocabulary,
+        checkpoint.card.licence,
     )
-    assert said.languages == found.languages.pairs
-    settings = found.settings.model_dump()
-    for name, value in said.sizes.items():
+    assert description.languages == checkpoint.languages.pairs
+    settings = checkpoint.settings.model_dump()
+    for name, value in description.sizes.items():
         if name != "format version":
             assert settings[name.replace(" ", "_")] == value, name
-    if found.weights is not None:
-        computed = set(found.weights.table.constant) & set(found.weights.stored)
-        beside = sum(found.weights.stored[name].values.size for name in computed)
-        assert said.weights.parameters == found.weights.parameters + beside
-        stored = {found.weights.format(name) for name in found.weights.names()}
-        assert set(said.weights.formats) == stored
-    options = vars(found.decoding) | vars(found.text)
-    assert said.decoding and all(options[name] == value for name, value in said.decoding.items())
-    if found.task == "translate":
-        pair = [codes[0] if codes else None for codes in said.languages]
-        several = len(said.languages[0]) > 1
+    if checkpoint.weights is not None:
+        computed = set(checkpoint.weights.table.constant) & set(checkpoint.weights.stored)
+        constants = sum(checkpoint.weights.stored[name].values.size for name in computed)
+        assert description.weights.parameters == checkpoint.weights.parameters + constants
+        stored = {checkpoint.weights.format(name) for name in checkpoint.weights.names()}
+        assert set(description.weights.formats) == stored
+    options = vars(checkpoint.decoding) | vars(checkpoint.text)
+    assert description.decoding and all(
+        options[name] == value for name, value in description.decoding.items()
+    )
+    if checkpoint.task == "translate":
+        pair = [codes[0] if codes else None for codes in description.languages]
+        multilingual = len(description.languages[0]) > 1
         loaded = uwaga.load(
             tmp_path / "m",
             device="cpu",
-            source=pair[0] if several else None,
-            target=pair[1] if several else None,
+            source=pair[0] if multilingual else None,
+            target=pair[1] if multilingual else None,
         )
-        assert loaded.decoding.beam == said.decoding["beam"]
-        assert several or loaded.languages == found.languages.stated
+        assert loaded.decoding.beam == description.decoding["beam"]
+        assert multilingual or loaded.languages == checkpoint.languages.stated

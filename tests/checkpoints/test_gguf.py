@@ -1,4 +1,4 @@
-"""GGUF files, as llama.cpp writes them: blocks, metadata, settings and weights of each architecture."""
+"""GGUF files as written by llama.cpp: blocks, metadata, settings and weights of each architecture."""
 
 import json
 
@@ -22,7 +22,7 @@ from uwaga.checkpoints.formats.gguf.file import read_file
 from uwaga.checkpoints.formats.gguf.read import read_gguf, read_settings
 from uwaga.cli.main import app
 from uwaga.errors import ModelError
-from uwaga.tokenizers.prompt import prompt_for
+from uwaga.tokenizers.prompt import choose_prompt
 
 RUN = CliRunner()
 
@@ -33,7 +33,7 @@ def peer_dequantise(kind, rows):
 
 
 def same_bits(left, right):
-    """Return whether two arrays have the same bits; of two NaNs the bits do not count."""
+    """Return True if two arrays have the same bits; all NaNs are equal."""
     numbers = ~np.isnan(left)
     return np.array_equal(numbers, ~np.isnan(right)) and np.array_equal(
         left[numbers].view(np.uint32), right[numbers].view(np.uint32)
@@ -66,7 +66,7 @@ def test_more_blocks_than_one_chunk(number):
 
 
 FORMATS = ["F32", "F16", "BF16", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]
-"""Those that the package quantises."""
+"""Formats that the package gguf can quantise."""
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -142,7 +142,7 @@ def test_settings_and_weights_of_each_architecture(tmp_path, case):
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", gguf_files.CASES)
 def test_logits_equal_transformers(tmp_path, case):
-    """M37–M41 with the weights as llama.cpp's converter writes them."""
+    """M37–M41 with weights as written by llama.cpp's converter."""
     peer = gguf_files.peer(case)
     model = load_torch(gguf_files.write(tmp_path / "m.gguf", case, peer)).model
     text = torch.randint(0, len(gguf_files.TOKENS), (2, 40), generator=torch.manual_seed(0))
@@ -153,7 +153,7 @@ def test_logits_equal_transformers(tmp_path, case):
 
 @pytest.mark.parametrize(("case", "layers", "scale"), [("gemma2", 46, 0.25), ("gemma3", 62, 0.25)])
 def test_largest_gemma_scales_scores_by_width_and_heads(tmp_path, case, layers, scale):
-    """Only the number of layers tells; both have heads that are wider than width / heads."""
+    """Only the number of layers identifies them; their heads are wider than width / heads."""
     model = gguf_files.peer(case)
     empty = np.zeros((1, 1), np.float32)
     path = gguf_files.write(
@@ -336,7 +336,7 @@ def test_chat_template_is_read(tmp_path):
     metadata = {"tokenizer.chat_template": text, "general.name": "Hunyuan-MT-7B"}
     chat = formats.read(gguf_files.write(tmp_path / "m.gguf", metadata=metadata)).chat
     assert chat.render([{"role": "user", "content": "ab"}]) == "<s>ab</s>"
-    assert chat.family == prompt_for(["Hunyuan-MT-7B"]).name != prompt_for(["llama"]).name
+    assert chat.family == choose_prompt(["Hunyuan-MT-7B"]).name != choose_prompt(["llama"]).name
     assert formats.read(gguf_files.write(tmp_path / "m.gguf")).chat is None
     with pytest.raises(ModelError, match=r"'tokenizer\.chat_template' must be a string, not 7"):
         formats.read(gguf_files.write(tmp_path / "m.gguf", metadata={"tokenizer.chat_template": 7}))
@@ -362,7 +362,7 @@ def test_engine_continuations_equal_torch(tmp_path, case):
 
 @pytest.mark.parametrize("tokens", ["sentencepiece", "byte-level"])
 def test_files_are_converted_to_int8(tmp_path, tokens):
-    """The folder is the file in int8, whichever tokeniser it has; the command line continues with both."""
+    """The folder equals the file loaded in int8, for both kinds of tokenisers."""
     byte_level, tensors = tokens == "byte-level", {}
     tokeniser = gguf_files.byte_level_metadata() if byte_level else gguf_files.sentencepiece_metadata()
     tokeniser |= {"tokenizer.ggml.eot_token_id": 9}

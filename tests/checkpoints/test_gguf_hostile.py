@@ -1,4 +1,4 @@
-"""GGUF files that strangers made: lying sizes and counts, odd places, mutated bytes."""
+"""Untrusted GGUF files: false sizes and counts, invalid offsets, mutated bytes."""
 
 import struct
 import tracemalloc
@@ -14,8 +14,8 @@ from uwaga.checkpoints.formats.gguf.file import read_file
 from uwaga.checkpoints.formats.gguf.read import read_gguf
 from uwaga.errors import ModelError
 
-MOST = 8 << 20
-"""Bytes of memory that a refused file may take."""
+MAX_MEMORY = 8 << 20
+"""Maximum bytes of memory for a rejected file."""
 
 
 def text(content):
@@ -36,8 +36,8 @@ def header(metadata=(), infos=(), version=3, counts=None):
     return b"GGUF" + struct.pack("<IQQ", version, tensors, values) + b"".join((*metadata, *infos))
 
 
-def whole(metadata=(), infos=(), data=256, **others):
-    content = header(metadata, infos, **others)
+def gguf(metadata=(), infos=(), data=256, **options):
+    content = header(metadata, infos, **options)
     return content + bytes(-len(content) % 32 + data)
 
 
@@ -45,87 +45,87 @@ HUGE = 1 << 60
 CASES = {
     "empty": (b"", "needs 4 bytes and 0 are left: the file is cut short"),
     "other": (b"PK\3\4" + bytes(99), "not a GGUF file"),
-    "version 1": (whole(version=1), "GGUF version 1; uwaga reads versions 2 and 3"),
-    "big-endian": (whole(version=3 << 24), "big-endian"),
+    "version 1": (gguf(version=1), "GGUF version 1; uwaga reads versions 2 and 3"),
+    "big-endian": (gguf(version=3 << 24), "big-endian"),
     "cut in the counts": (b"GGUF" + bytes((3, 0, 0, 0, 1)), "the count of tensors needs 8 bytes"),
-    "more metadata than bytes": (whole(counts=(0, HUGE)), "'' occurs twice|a key of the metadata"),
-    "more tensors than bytes": (whole(counts=(HUGE, 0)), "tensor '' has 0 axes"),
-    "a long key": (whole([struct.pack("<Q", HUGE)]), "a key of the metadata of 1152921504606846976 bytes"),
+    "more metadata than bytes": (gguf(counts=(0, HUGE)), "'' occurs twice|a key of the metadata"),
+    "more tensors than bytes": (gguf(counts=(HUGE, 0)), "tensor '' has 0 axes"),
+    "a long key": (gguf([struct.pack("<Q", HUGE)]), "a key of the metadata of 1152921504606846976 bytes"),
     "a long string": (
-        whole([text("k") + struct.pack("<IQ", 8, HUGE)]),
+        gguf([text("k") + struct.pack("<IQ", 8, HUGE)]),
         "the value of 'k' of 1152921504606846976",
     ),
     "a string beyond the end": (
-        whole([entry("k", 8, struct.pack("<Q", 5000))]),
+        gguf([entry("k", 8, struct.pack("<Q", 5000))]),
         "the value of 'k' needs 5000",
     ),
-    "not UTF-8": (whole([entry("k", 8, text(b"\xff"))]), "the value of 'k' is not UTF-8"),
-    "a key that is not UTF-8": (whole([entry(b"\xff", 8, text("v"))]), "a key of the metadata is not UTF-8"),
-    "an unknown type": (whole([entry("k", 13, bytes(8))]), "the value of 'k' is of the unknown type 13"),
-    "a long array": (whole([entry("k", 9, struct.pack("<IQ", 4, HUGE))]), "the value of 'k' needs"),
+    "not UTF-8": (gguf([entry("k", 8, text(b"\xff"))]), "the value of 'k' is not UTF-8"),
+    "a key that is not UTF-8": (gguf([entry(b"\xff", 8, text("v"))]), "a key of the metadata is not UTF-8"),
+    "an unknown type": (gguf([entry("k", 13, bytes(8))]), "the value of 'k' is of the unknown type 13"),
+    "a long array": (gguf([entry("k", 9, struct.pack("<IQ", 4, HUGE))]), "the value of 'k' needs"),
     "an array of 2^64": (
-        whole([entry("k", 9, struct.pack("<IQ", 12, (1 << 64) - 1))]),
+        gguf([entry("k", 9, struct.pack("<IQ", 12, (1 << 64) - 1))]),
         "the value of 'k' needs",
     ),
     "many empty strings": (
-        whole([entry("k", 9, struct.pack("<IQ", 8, HUGE))]),
+        gguf([entry("k", 9, struct.pack("<IQ", 8, HUGE))]),
         r"entry \d+ of 'k' needs 8 bytes",
     ),
     "a string of an array": (
-        whole([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + struct.pack("<Q", HUGE))]),
+        gguf([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + struct.pack("<Q", HUGE))]),
         "entry 1 of 'k' of 1152921504606846976 bytes",
     ),
     "an array that is not UTF-8": (
-        whole([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + text(b"\xff"))]),
+        gguf([entry("k", 9, struct.pack("<IQ", 8, 2) + text("a") + text(b"\xff"))]),
         "entry 1 of 'k' is not UTF-8",
     ),
     "an array of arrays": (
-        whole([entry("k", 9, struct.pack("<IQ", 9, 1) * 9)]),
+        gguf([entry("k", 9, struct.pack("<IQ", 9, 1) * 9)]),
         "'k' is an array of arrays, which is not supported",
     ),
     "an array of unknown type": (
-        whole([entry("k", 9, struct.pack("<IQ", 99, 1))]),
+        gguf([entry("k", 9, struct.pack("<IQ", 99, 1))]),
         "an array of the unknown type 99",
     ),
-    "a key twice": (whole([entry("k", 4, bytes(4))] * 2), "the key 'k' occurs twice"),
-    "a tensor twice": (whole(infos=[info(), info(offset=32)]), "the tensor 't' occurs twice"),
-    "no axes": (whole(infos=[info(shape=())]), "tensor 't' has 0 axes"),
-    "many axes": (whole(infos=[info(shape=(1,) * 5)]), "tensor 't' has 5 axes"),
-    "2^32 axes": (whole(infos=[text("t") + b"\xff" * 4]), "tensor 't' has 4294967295 axes"),
-    "an empty axis": (whole(infos=[info(shape=(4, 0))]), r"tensor 't' has the shape \(0, 4\)"),
-    "a huge axis": (whole(infos=[info(shape=(HUGE, HUGE, HUGE, HUGE))]), "ends beyond the end of the file"),
-    "a huge axis of blocks": (whole(infos=[info(shape=(HUGE, HUGE), form=8)]), "ends beyond the end"),
-    "a tensor beyond the end": (whole(infos=[info(offset=256)]), "'t' .*ends beyond the end"),
-    "a tensor at 2^64": (whole(infos=[info(offset=(1 << 64) - 32)]), "'t' .*ends beyond the end"),
+    "a key twice": (gguf([entry("k", 4, bytes(4))] * 2), "the key 'k' occurs twice"),
+    "a tensor twice": (gguf(infos=[info(), info(offset=32)]), "the tensor 't' occurs twice"),
+    "no axes": (gguf(infos=[info(shape=())]), "tensor 't' has 0 axes"),
+    "many axes": (gguf(infos=[info(shape=(1,) * 5)]), "tensor 't' has 5 axes"),
+    "2^32 axes": (gguf(infos=[text("t") + b"\xff" * 4]), "tensor 't' has 4294967295 axes"),
+    "an empty axis": (gguf(infos=[info(shape=(4, 0))]), r"tensor 't' has the shape \(0, 4\)"),
+    "a huge axis": (gguf(infos=[info(shape=(HUGE, HUGE, HUGE, HUGE))]), "ends beyond the end of the file"),
+    "a huge axis of blocks": (gguf(infos=[info(shape=(HUGE, HUGE), form=8)]), "ends beyond the end"),
+    "a tensor beyond the end": (gguf(infos=[info(offset=256)]), "'t' .*ends beyond the end"),
+    "a tensor at 2^64": (gguf(infos=[info(offset=(1 << 64) - 32)]), "'t' .*ends beyond the end"),
     "unaligned": (
-        whole(infos=[info(offset=8)]),
+        gguf(infos=[info(offset=8)]),
         "'t' is at byte 8 of the data, which is not a multiple of 32",
     ),
-    "overlapping": (whole(infos=[info(shape=(9,)), info("u", offset=32)]), "'t' and 'u' overlap"),
-    "two in one place": (whole(infos=[info(), info("u")]), "'t' and 'u' overlap"),
+    "overlapping": (gguf(infos=[info(shape=(9,)), info("u", offset=32)]), "'t' and 'u' overlap"),
+    "two in one place": (gguf(infos=[info(), info("u")]), "'t' and 'u' overlap"),
     "an unread format": (
-        whole(infos=[info(shape=(256,), form=23)]),
+        gguf(infos=[info(shape=(256,), form=23)]),
         "'t' is stored as IQ4_XS; uwaga reads F32",
     ),
-    "an unknown format": (whole(infos=[info(form=77)]), "'t' is stored as the unknown format 77"),
+    "an unknown format": (gguf(infos=[info(form=77)]), "'t' is stored as the unknown format 77"),
     "rows that are no blocks": (
-        whole(infos=[info(shape=(33,), form=8)]),
+        gguf(infos=[info(shape=(33,), form=8)]),
         "rows of 33 numbers, which blocks of 32",
     ),
     "alignment 0": (
-        whole([entry("general.alignment", 4, bytes(4))]),
+        gguf([entry("general.alignment", 4, bytes(4))]),
         "'general.alignment' must be a multiple of 8",
     ),
-    "alignment 7": (whole([entry("general.alignment", 4, b"\7\0\0\0")]), "'general.alignment' must be"),
-    "alignment 2^31": (whole([entry("general.alignment", 4, b"\0\0\0\x80")]), "'general.alignment' must be"),
-    "alignment in words": (whole([entry("general.alignment", 8, text("32"))]), "'general.alignment' must be"),
-    "no architecture": (whole(), "'general.architecture' must be a string, not missing"),
-    "architecture 7": (whole([entry("general.architecture", 4, b"\7\0\0\0")]), "must be a string, not 7"),
+    "alignment 7": (gguf([entry("general.alignment", 4, b"\7\0\0\0")]), "'general.alignment' must be"),
+    "alignment 2^31": (gguf([entry("general.alignment", 4, b"\0\0\0\x80")]), "'general.alignment' must be"),
+    "alignment in words": (gguf([entry("general.alignment", 8, text("32"))]), "'general.alignment' must be"),
+    "no architecture": (gguf(), "'general.architecture' must be a string, not missing"),
+    "architecture 7": (gguf([entry("general.architecture", 4, b"\7\0\0\0")]), "must be a string, not 7"),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_lying_headers_are_refused_by_name_before_memory_is_taken(tmp_path, name):
+def test_invalid_header_is_rejected_without_allocation(tmp_path, name):
     content, words = CASES[name]
     path = tmp_path / "m.gguf"
     path.write_bytes(content)
@@ -133,13 +133,13 @@ def test_lying_headers_are_refused_by_name_before_memory_is_taken(tmp_path, name
         tracemalloc.start()
         with pytest.raises(ModelError, match=words) as caught:
             read(path)
-        taken = tracemalloc.get_traced_memory()[1]
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert str(path) in str(caught.value) and len(str(caught.value)) < 1000
-        assert taken < MOST
+        assert peak < MAX_MEMORY
 
 
-def test_all_types_and_versions_of_metadata_are_read(tmp_path):
+def test_metadata_types_and_versions(tmp_path):
     numbers = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 10: "<Q", 11: "<q", 12: "<d"}
     metadata = [entry(f"k{kind}", kind, struct.pack(form, 77)) for kind, form in numbers.items()]
     metadata += [
@@ -153,29 +153,33 @@ def test_all_types_and_versions_of_metadata_are_read(tmp_path):
     ]
     for version in (2, 3):
         path = tmp_path / "m.gguf"
-        path.write_bytes(whole(metadata, version=version))
-        found = read_file(path).metadata
+        path.write_bytes(gguf(metadata, version=version))
+        metadata_read = read_file(path).metadata
         for kind in numbers:
-            assert found[f"k{kind}"] == 77 and found[f"a{kind}"].tolist() == [1, 2, 3]
-        assert found["yes"] is True and found["words"].decoded() == ["é", ""] and found["tenth"] == 0.1
-        assert found["truths"].tolist() == [1, 0]
+            assert metadata_read[f"k{kind}"] == 77 and metadata_read[f"a{kind}"].tolist() == [1, 2, 3]
+        assert (
+            metadata_read["yes"] is True
+            and metadata_read["words"].decoded() == ["é", ""]
+            and metadata_read["tenth"] == 0.1
+        )
+        assert metadata_read["truths"].tolist() == [1, 0]
 
 
 @given(blocks=st.integers(1, 64), words=st.lists(st.text(max_size=9), max_size=30))
-def test_strings_are_read_across_blocks(tmp_path_factory, blocks, words):
+def test_strings_across_blocks(tmp_path_factory, blocks, words):
     path = tmp_path_factory.mktemp("blocks") / "m.gguf"
     content = struct.pack("<IQ", 8, len(words)) + b"".join(map(text, words))
-    path.write_bytes(whole([entry("words", 9, content), entry("end", 8, text("end"))]))
+    path.write_bytes(gguf([entry("words", 9, content), entry("end", 8, text("end"))]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gguf_file, "BLOCK", blocks)
-        found = read_file(path).metadata
-    assert found["words"].decoded() == [found["words"][at] for at in range(len(words))] == words
-    assert found["end"] == "end"
+        patch.setattr(gguf_file, "BLOCK_BYTES", blocks)
+        metadata = read_file(path).metadata
+    assert metadata["words"].decoded() == [metadata["words"][index] for index in range(len(words))] == words
+    assert metadata["end"] == "end"
 
 
-def test_the_header_is_read_once(tmp_path, monkeypatch):
-    """What is read is no more than the file and a block, however much there is of anything."""
-    monkeypatch.setattr(gguf_file, "BLOCK", 4096)
+def test_header_is_read_once(tmp_path, monkeypatch):
+    """Reads are limited to the size of the header and a block."""
+    monkeypatch.setattr(gguf_file, "BLOCK_BYTES", 4096)
     read, part = [], gguf_file.PrivateFile.part
 
     def counted(file, start, size):
@@ -186,28 +190,28 @@ def test_the_header_is_read_once(tmp_path, monkeypatch):
     names = [f"n{number}" for number in range(3000)]
     words = struct.pack("<IQ", 8, len(names)) + b"".join(map(text, names))
     metadata = [entry("words", 9, words), *(entry(name, 4, bytes(4)) for name in names)]
-    infos = [info(name, offset=32 * place) for place, name in enumerate(names)]
+    infos = [info(name, offset=32 * index) for index, name in enumerate(names)]
     path = tmp_path / "m.gguf"
-    path.write_bytes(whole(metadata, infos, data=32 * len(names)))
+    path.write_bytes(gguf(metadata, infos, data=32 * len(names)))
     assert len(read_file(path).tensors) == len(names)
     assert sum(read) < 1.1 * len(header(metadata, infos)) + 4096
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory):
+def valid_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("sound") / "m.gguf"
     content = gguf_files.write(path, "gemma3", form="Q8_0").read_bytes()
     return content, path
 
 
-def use(path):
+def use_model(path):
     checkpoint = read_gguf(path)
     for name in checkpoint.weights.names():
         checkpoint.weights.read(name)
     checkpoint.source.decode(checkpoint.source.encode("abcd the x"))
 
 
-ODD = [
+BOUNDARY_VALUES = [
     0,
     1,
     2,
@@ -227,34 +231,34 @@ ODD = [
 
 @settings(max_examples=200)
 @given(data=st.data())
-def test_mutated_files_are_read_or_refused(sound, data):
-    content, path = sound
-    made = bytearray(content)
+def test_mutated_file_is_read_or_rejected(valid_file, data):
+    content, path = valid_file
+    mutated = bytearray(content)
     tensors = len(content) - 10_000
     for _ in range(data.draw(st.sampled_from([1, 1, 2, 5]))):
-        place = data.draw(st.integers(0, len(content) - 1 if data.draw(st.booleans()) else tensors))
+        position = data.draw(st.integers(0, len(content) - 1 if data.draw(st.booleans()) else tensors))
         kind = data.draw(st.sampled_from(["bits", "number", "cut", "remove", "repeat"]))
         if kind == "bits":
-            made[place % len(made)] ^= 1 << data.draw(st.integers(0, 7))
+            mutated[position % len(mutated)] ^= 1 << data.draw(st.integers(0, 7))
         elif kind == "number":
             size = data.draw(st.sampled_from([4, 8]))
-            number = data.draw(st.sampled_from(ODD)) % (1 << 8 * size)
-            made[place : place + size] = number.to_bytes(size, "little")
+            number = data.draw(st.sampled_from(BOUNDARY_VALUES)) % (1 << 8 * size)
+            mutated[position : position + size] = number.to_bytes(size, "little")
         elif kind == "cut":
-            del made[place:]
+            del mutated[position:]
         elif kind == "remove":
-            del made[place : place + data.draw(st.integers(1, 64))]
+            del mutated[position : position + data.draw(st.integers(1, 64))]
         else:
-            made[place:place] = made[place : place + data.draw(st.integers(1, 64))]
-        made = made or bytearray(1)
-    path.write_bytes(made)
+            mutated[position:position] = mutated[position : position + data.draw(st.integers(1, 64))]
+        mutated = mutated or bytearray(1)
+    path.write_bytes(mutated)
     tracemalloc.start()
     message = str(path)
     try:
-        use(path)
+        use_model(path)
     except ModelError as error:
         message = str(error)
-    taken = tracemalloc.get_traced_memory()[1]
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert str(path) in message and len(message) < 1000
-    assert taken < MOST
+    assert peak < MAX_MEMORY

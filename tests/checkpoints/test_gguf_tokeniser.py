@@ -1,4 +1,4 @@
-"""Tokenisers in GGUF files: the ids of the models that they were made of."""
+"""Tokenisers in GGUF files: equality of ids with the original models."""
 
 import io
 import json
@@ -16,8 +16,8 @@ from tokenizers import pre_tokenizers
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
 from uwaga.checkpoints.formats.gguf.read import read_gguf
-from uwaga.checkpoints.formats.gguf.tokeniser import SPLITTINGS
-from uwaga.checkpoints.formats.uwaga.int8 import library_of, tokeniser_files
+from uwaga.checkpoints.formats.gguf.tokeniser import PRE_TOKENISERS
+from uwaga.checkpoints.formats.uwaga.int8 import tokeniser_files, tokeniser_kind
 from uwaga.errors import MissingExtraError, ModelError
 from uwaga.tokenizers.codecs import SentencePieceCodec
 
@@ -52,19 +52,19 @@ ANY = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.lists(
 
 
 def read(path, **metadata):
-    """Return the tokeniser of a file of this metadata."""
+    """Return the tokeniser of a file with this metadata."""
     model = gguf_files.peer("llama")
     size = len(metadata["tokenizer.ggml.tokens"])
     tensors = {name: np.zeros((size, 64), np.float32) for name in ("token_embd.weight", "output.weight")}
     return read_gguf(gguf_files.write(path, "llama", model, tensors=tensors, tokeniser=metadata)).source
 
 
-def trained(byte_fallback, dummy_prefix):
-    """Return a trained SentencePiece model of BPE."""
-    made = io.BytesIO()
+def train_sentencepiece(byte_fallback, dummy_prefix):
+    """Train and return a SentencePiece model of BPE."""
+    model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SAMPLE),
-        model_writer=made,
+        model_writer=model,
         model_type="bpe",
         vocab_size=420 if byte_fallback else 160,
         byte_fallback=byte_fallback,
@@ -75,14 +75,14 @@ def trained(byte_fallback, dummy_prefix):
         control_symbols=["<|turn|>"],
         minloglevel=2,
     )
-    return sentencepiece.SentencePieceProcessor(model_proto=made.getvalue())
+    return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
 
 
-def metadata_of(model, dummy_prefix):
-    """Return a SentencePiece model as metadata; user-defined tokens have spaces, as llama.cpp has them."""
+def sentencepiece_metadata(model, dummy_prefix):
+    """Return a SentencePiece model as metadata; user-defined tokens have spaces, as in llama.cpp."""
     ids = range(model.get_piece_size())
     kinds = ((model.is_unknown, 2), (model.is_control, 3), (model.is_unused, 5), (model.is_byte, 6))
-    types = [next((kind for is_kind, kind in kinds if is_kind(one)), 1) for one in ids]
+    types = [next((kind for is_kind, kind in kinds if is_kind(token)), 1) for token in ids]
     pieces = model.id_to_piece(list(ids))
     types = [
         4 if piece in ("\u2581\u2581", "\n\n", "<h1>") else kind
@@ -94,7 +94,7 @@ def metadata_of(model, dummy_prefix):
             piece.replace("\u2581", " ") if kind == 4 else piece
             for piece, kind in zip(pieces, types, strict=True)
         ],
-        "tokenizer.ggml.scores": [model.get_score(one) for one in ids],
+        "tokenizer.ggml.scores": [model.get_score(token) for token in ids],
         "tokenizer.ggml.token_type": types,
         "tokenizer.ggml.bos_token_id": model.bos_id(),
         "tokenizer.ggml.eos_token_id": model.eos_id(),
@@ -104,27 +104,33 @@ def metadata_of(model, dummy_prefix):
 
 @pytest.fixture(scope="module", params=[(True, True), (True, False), (False, True)])
 def sentencepieces(request, tmp_path_factory):
-    model = trained(*request.param)
-    ours = read(tmp_path_factory.mktemp("spm") / "m.gguf", **metadata_of(model, request.param[1]))
-    return ours, model
+    model = train_sentencepiece(*request.param)
+    tokeniser = read(
+        tmp_path_factory.mktemp("spm") / "m.gguf", **sentencepiece_metadata(model, request.param[1])
+    )
+    return tokeniser, model
 
 
 @given(text=ANY)
-def test_sentencepiece_gives_the_ids_of_the_model_it_was_made_of(sentencepieces, text):
-    ours, model = sentencepieces
+def test_sentencepiece_ids_equal_original_model(sentencepieces, text):
+    tokeniser, model = sentencepieces
     text = re.sub(r"</?s>|<unk>", "", text).replace("\0", "")
-    assert ours.encode(text) == model.encode(text)
-    assert ours.decode(ours.encode(text)) == model.decode(model.encode(text)).replace(" \u2047 ", "")
+    assert tokeniser.encode(text) == model.encode(text)
+    assert tokeniser.decode(tokeniser.encode(text)) == model.decode(model.encode(text)).replace(
+        " \u2047 ", ""
+    )
 
 
 def test_control_tokens_of_sentencepiece_are_special(sentencepieces):
-    ours, model = sentencepieces
+    tokeniser, model = sentencepieces
     turn, end = model.piece_to_id("<|turn|>"), model.eos_id()
-    ids = ours.encode("the cat<|turn|>the dog</s>")
+    ids = tokeniser.encode("the cat<|turn|>the dog</s>")
     assert ids == [*model.encode("the cat"), turn, *model.encode("the dog"), end]
-    assert ours.decode(ids) == model.decode(model.encode("the cat") + model.encode("the dog"))
-    assert ours.add_special_tokens([5]) == [model.bos_id(), 5]
-    assert ours.symbols.unknown == model.unk_id() and ours.symbols.end == end == ours.symbols.pad
+    assert tokeniser.decode(ids) == model.decode(model.encode("the cat") + model.encode("the dog"))
+    assert tokeniser.add_special_tokens([5]) == [model.bos_id(), 5]
+    assert (
+        tokeniser.symbols.unknown == model.unk_id() and tokeniser.symbols.end == end == tokeniser.symbols.pad
+    )
 
 
 def split(pattern):
@@ -142,15 +148,15 @@ PEERS = {
     ),
     "qwen2": split(PRETOKENIZE_REGEX),
 }
-"""How the models' own tokenizer.json splits texts."""
+"""The pre-tokenisers of the models' tokenizer.json."""
 
 
 def byte_level(name):
-    """Return a trained byte-level tokeniser that splits texts as the peer does, and its metadata."""
-    model = tokenizers.Tokenizer(tokenizers.models.BPE(ignore_merges=SPLITTINGS[name].whole_words))
+    """Return a trained byte-level tokeniser with the peer's pre-tokenisation, and its metadata."""
+    model = tokenizers.Tokenizer(tokenizers.models.BPE(ignore_merges=PRE_TOKENISERS[name].whole_words))
     model.pre_tokenizer = PEERS.get(name, PEERS["gpt-2"])
     model.decoder = tokenizers.decoders.ByteLevel()
-    if SPLITTINGS[name].nfc:
+    if PRE_TOKENISERS[name].nfc:
         model.normalizer = tokenizers.normalizers.NFC()
     special = ["<|end|>", "<|begin|>"]
     trainer = tokenizers.trainers.BpeTrainer(
@@ -183,34 +189,34 @@ def byte_levels(request, tmp_path_factory):
 
 
 @given(text=ANY)
-def test_byte_level_bpe_gives_the_ids_of_the_model_it_was_made_of(byte_levels, text):
-    ours, model = byte_levels
-    wanted = model.encode(text, add_special_tokens=False).ids
-    assert ours.encode(text) == wanted
-    assert ours.decode(wanted) == model.decode(wanted)
+def test_byte_level_bpe_ids_equal_original_model(byte_levels, text):
+    tokeniser, model = byte_levels
+    expected = model.encode(text, add_special_tokens=False).ids
+    assert tokeniser.encode(text) == expected
+    assert tokeniser.decode(expected) == model.decode(expected)
 
 
 def test_special_and_added_tokens_of_byte_level_bpe(byte_levels):
-    ours, model = byte_levels
+    tokeniser, model = byte_levels
     think = model.token_to_id("<think>")
-    assert ours.encode("a<|end|><think>b") == [*model.encode("a").ids, 0, think, *model.encode("b").ids]
-    assert ours.decode(ours.encode("a<|end|><think>b")) == "a<think>b"
+    assert tokeniser.encode("a<|end|><think>b") == [*model.encode("a").ids, 0, think, *model.encode("b").ids]
+    assert tokeniser.decode(tokeniser.encode("a<|end|><think>b")) == "a<think>b"
 
 
-@pytest.mark.parametrize("name", SPLITTINGS)
-def test_every_way_to_split_texts_loses_nothing(tmp_path, name):
+@pytest.mark.parametrize("name", PRE_TOKENISERS)
+def test_pre_tokenisation_is_lossless(tmp_path, name):
     _, metadata = byte_level(name)
-    ours = read(tmp_path / "m.gguf", **metadata)
+    tokeniser = read(tmp_path / "m.gguf", **metadata)
     for text in SAMPLE:
-        assert ours.decode(ours.encode(text)) == text
+        assert tokeniser.decode(tokeniser.encode(text)) == text
     digits = {"smollm": 1, "qwen2": 1, "deepseek-r1-qwen": 1, "tekken": 1, "gpt-2": 9}.get(name, 3)
-    found = [piece.strip("\u0120") for piece in ours.pieces(ours.encode("in 1999 and 2024"))]
-    assert max(len(piece) for piece in found if piece.isdigit()) <= digits
-    begins = name in ("llama-bpe", "llama3", "llama-v3", "tekken")
-    assert ours.add_special_tokens([9]) == ([1, 9] if begins else [9])
+    pieces = [piece.strip("\u0120") for piece in tokeniser.pieces(tokeniser.encode("in 1999 and 2024"))]
+    assert max(len(piece) for piece in pieces if piece.isdigit()) <= digits
+    has_bos = name in ("llama-bpe", "llama3", "llama-v3", "tekken")
+    assert tokeniser.add_special_tokens([9]) == ([1, 9] if has_bos else [9])
 
 
-def test_the_frame_is_as_the_file_says(tmp_path):
+def test_metadata_states_special_tokens(tmp_path):
     _, metadata = byte_level("smollm")
     keys = {"tokenizer.ggml.add_bos_token": True, "tokenizer.ggml.add_eos_token": True}
     assert read(tmp_path / "m.gguf", **metadata, **keys).add_special_tokens([9]) == [1, 9, 0]
@@ -222,7 +228,7 @@ def test_the_frame_is_as_the_file_says(tmp_path):
 
 KEY = "tokenizer.ggml."
 BYTE_LEVEL_FAULTS = [
-    ({"pre": "bloom"}, "pre' is 'bloom', a way to split texts that uwaga does not know; it knows gpt-2"),
+    ({"pre": "bloom"}, "pre' is 'bloom', a pre-tokenisation that uwaga does not know; it knows gpt-2"),
     ({"pre": None}, "pre' must be a string, not missing"),
     ({"model": "rwkv"}, "model' is 'rwkv', which is not supported"),
     ({"merges": ["a"]}, "entry 0 of 'tokenizer.ggml.merges' is not a pair"),
@@ -257,34 +263,34 @@ PIECES_FAULTS = [
         *(("llama", *fault) for fault in PIECES_FAULTS),
     ],
 )
-def test_what_is_wrong_with_a_tokeniser_is_named(tmp_path, tokens, changes, words):
-    metadata = byte_level("smollm")[1] if tokens == "gpt2" else gguf_files.pieces()
+def test_invalid_tokeniser_metadata_is_rejected(tmp_path, tokens, changes, words):
+    metadata = byte_level("smollm")[1] if tokens == "gpt2" else gguf_files.sentencepiece_metadata()
     metadata |= {f"{KEY}{name}": value for name, value in changes.items()}
     with pytest.raises(ModelError, match=words) as caught:
         read(tmp_path / "m.gguf", **metadata)
     assert str(tmp_path / "m.gguf") in str(caught.value)
 
 
-def test_tokens_for_other_weights_are_refused(tmp_path):
+def test_vocabulary_of_other_weights_is_rejected(tmp_path):
     tensors = {name: np.zeros((2000, 64), np.float32) for name in ("token_embd.weight", "output.weight")}
     with pytest.raises(ModelError, match=r"tokens' has 276 tokens, but the weights are for 2000"):
         read_gguf(gguf_files.write(tmp_path / "m.gguf", tensors=tensors))
 
 
-def test_a_byte_level_tokeniser_without_its_library_is_refused(tmp_path, monkeypatch):
+def test_byte_level_bpe_needs_tokenizers_library(tmp_path, monkeypatch):
     _, metadata = byte_level("smollm")
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(MissingExtraError, match=r"needs `tokenizers`; `pip install 'uwaga\[train\]'`"):
         read(tmp_path / "m.gguf", **metadata)
 
 
-def test_a_sentencepiece_tokeniser_is_stored_as_the_model(sentencepieces):
-    """An int8 folder keeps the SentencePiece model alone, with the tokens around a text."""
-    ours, _ = sentencepieces
-    files = tokeniser_files(ours, ours)
-    assert list(files) == ["source.spm"] and library_of(ours) == "sentencepiece"
-    codec = SentencePieceCodec.of_types(files["source.spm"], "source.spm")
+def test_sentencepiece_tokeniser_is_stored_as_its_model(sentencepieces):
+    """An int8 folder holds only the SentencePiece model, and the special tokens around texts."""
+    tokeniser, _ = sentencepieces
+    files = tokeniser_files(tokeniser, tokeniser)
+    assert list(files) == ["source.spm"] and tokeniser_kind(tokeniser) == "sentencepiece"
+    codec = SentencePieceCodec.from_piece_types(files["source.spm"], "source.spm")
     text = "the cat<|turn|>the  dog é 日</s>"
-    assert codec.content == ours.codec.content and codec.encode(text) == ours.encode(text)
+    assert codec.content == tokeniser.codec.content and codec.encode(text) == tokeniser.encode(text)
     with pytest.raises(ModelError, match=r"source\.spm: damaged or not a SentencePiece model"):
-        SentencePieceCodec.of_types(files["source.spm"][:-9], "source.spm")
+        SentencePieceCodec.from_piece_types(files["source.spm"][:-9], "source.spm")

@@ -1,4 +1,4 @@
-"""``uwaga info``: every kind of model described from its settings and headers, without torch."""
+"""``uwaga info``: descriptions of models of all formats from settings and headers, without torch."""
 
 import dataclasses
 import json
@@ -16,7 +16,7 @@ import torch
 from fuzz_formats import t5_folder
 from pretrained_texts import write_json
 from safetensors.torch import save_file
-from test_pretrained_fairseq_folders import whole
+from test_pretrained_fairseq_folders import model_folder
 from typer.testing import CliRunner
 
 from uwaga.checkpoints.card import Card, read_card
@@ -34,39 +34,43 @@ RUN = CliRunner()
 
 
 def show(*arguments):
-    done = RUN.invoke(app, ["info", *map(str, arguments)])
-    assert done.exit_code == 0, done.output
-    return " ".join(done.output.split())
+    result = RUN.invoke(app, ["info", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
 
 
-def test_a_folder_of_ours(tmp_path):
+def test_uwaga_folder(tmp_path):
     source, target = tiny.tokeniser("source"), tiny.tokeniser("target")
     model = tiny.transformer(tiny.TINY, source, target)
     card = "# en to de\n\n| | |\n|---|---|\n| licence of the data | CC BY 2.0 |\n"
     save_model(tmp_path / "m", model, tiny.TINY, tiny.DECODING, source, target, ("en", "de"), card, "float16")
-    found = describe(tmp_path / "m")
-    assert (found.format, found.family, found.licence) == ("uwaga", "transformer", "CC BY 2.0")
-    assert found.weights.parameters == sum(
-        one.numel() for one in {id(p): p for p in model.parameters()}.values()
+    description = describe(tmp_path / "m")
+    assert (description.format, description.family, description.licence) == (
+        "uwaga",
+        "transformer",
+        "CC BY 2.0",
     )
-    assert found.weights.formats == ("F16",)
-    assert found.weights.bytes == (tmp_path / "m/model.safetensors").stat().st_size
-    assert found.sizes["width"] == 16 and found.sizes["decoder layers"] == 2
-    assert found.vocabulary == (source.size, target.size)
-    assert found.languages == (("en",), ("de",))
-    assert found.decoding["beam"] == 3
-    assert found.problems == ()
+    assert description.weights.parameters == sum(
+        parameter.numel() for parameter in {id(p): p for p in model.parameters()}.values()
+    )
+    assert description.weights.formats == ("F16",)
+    assert description.weights.bytes == (tmp_path / "m/model.safetensors").stat().st_size
+    assert description.sizes["width"] == 16 and description.sizes["decoder layers"] == 2
+    assert description.vocabulary == (source.size, target.size)
+    assert description.languages == (("en",), ("de",))
+    assert description.decoding["beam"] == 3
+    assert description.problems == ()
     text = show(tmp_path / "m")
     for part in (
         "transformer",
         "CC BY 2.0",
-        f"{found.weights.parameters:,}",
+        f"{description.weights.parameters:,}",
         f"vocabulary {source.size} pieces",
     ):
         assert part in text
     document = json.loads(show(tmp_path / "m", "--json"))
     assert document["languages"] == {"source": ["en"], "target": ["de"]}
-    assert document["weights"]["parameters"] == found.weights.parameters
+    assert document["weights"]["parameters"] == description.weights.parameters
 
 
 def test_the_bundled_model_is_the_default():
@@ -77,7 +81,7 @@ def test_the_bundled_model_is_the_default():
     assert json.loads(show("bundled", "--json")) == document
 
 
-def test_a_folder_called_bundled_is_that_folder(tmp_path, monkeypatch):
+def test_folder_named_bundled_takes_precedence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert find_model("bundled") == BUNDLED
     (tmp_path / "bundled").mkdir()
@@ -89,7 +93,7 @@ CARD = "---\nlicense: apache-2.0\nlanguage:\n- en\n- no\n---\n# A card\n"
 
 @pytest.fixture
 def marian(tmp_path):
-    """A random OPUS-MT model with a card, and the model."""
+    """Return the folder of a random OPUS-MT model with a card, and the model."""
     folder = tmp_path / "m"
     model = marian_folders.make(folder)
     (folder / "README.md").write_text(CARD)
@@ -98,47 +102,53 @@ def marian(tmp_path):
 
 def test_hugging_face_marian(marian):
     folder, model = marian
-    found = describe(folder)
-    assert (found.format, found.family, found.licence, found.problems) == (
+    description = describe(folder)
+    assert (description.format, description.family, description.licence, description.problems) == (
         *("Hugging Face", "marian", "apache-2.0"),
         (),
     )
-    assert (found.sizes["width"], found.sizes["encoder layers"], found.sizes["decoder layers"]) == (18, 2, 1)
-    positions = sum(one.weight.numel() for one in (model.model.encoder.embed_positions,) * 2)
-    distinct = {one.data_ptr(): one.numel() for one in model.state_dict().values()}
+    assert (
+        description.sizes["width"],
+        description.sizes["encoder layers"],
+        description.sizes["decoder layers"],
+    ) == (18, 2, 1)
+    positions = sum(embedding.weight.numel() for embedding in (model.model.encoder.embed_positions,) * 2)
+    distinct = {tensor.data_ptr(): tensor.numel() for tensor in model.state_dict().values()}
     stored = sum(distinct.values())
-    assert found.weights.parameters in (stored, stored - positions) and found.weights.formats == ("F32",)
-    assert found.languages[1] == ("deu", "fra")
-    assert (found.decoding["beam"], found.decoding["max_length"]) == (4, 13)
+    assert description.weights.parameters in (stored, stored - positions) and description.weights.formats == (
+        "F32",
+    )
+    assert description.languages[1] == ("deu", "fra")
+    assert (description.decoding["beam"], description.decoding["max_length"]) == (4, 13)
     write_json(folder / "tokenizer_config.json", {"source_lang": "eng", "target_lang": "mul"})
     assert describe(folder).languages == (("eng",), ("deu", "fra"))
     text = show(folder)
     assert "deu fra" in text and "apache-2.0" in text and "13" in text
 
 
-def test_languages_of_a_multilingual_family_and_of_a_card(tmp_path):
-    whole(tmp_path / "m", "mbart50")
-    found = describe(tmp_path / "m")
-    assert len(found.languages[0]) == 52 and "sl_SI" in found.languages[1]
+def test_languages_of_multilingual_family_and_card(tmp_path):
+    model_folder(tmp_path / "m", "mbart50")
+    description = describe(tmp_path / "m")
+    assert len(description.languages[0]) == 52 and "sl_SI" in description.languages[1]
     assert "and 28 more" in show(tmp_path / "m") and "zh_CN" not in show(tmp_path / "m")
     assert "zh_CN" in show(tmp_path / "m", "--json")
     t5_folder(tmp_path / "t5")
     assert "not stated" in show(tmp_path / "t5")
     (tmp_path / "t5/README.md").write_text("---\nlanguage: [en, fr]\n---\n")
-    found = describe(tmp_path / "t5")
-    assert (found.languages, found.licence) == ((("en", "fr"), ("en", "fr")), None)
+    description = describe(tmp_path / "t5")
+    assert (description.languages, description.licence) == ((("en", "fr"), ("en", "fr")), None)
 
 
-def test_faults_of_the_weights_are_notes_and_others_errors(marian):
+def test_weight_file_faults_are_notes_and_others_errors(marian):
     folder, _ = marian
-    whole_file = (folder / "model.safetensors").read_bytes()
-    (folder / "model.safetensors").write_bytes(whole_file[:-70])
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[:-70])
     assert "cut short" in describe(folder).problems[0]
     (folder / "model.safetensors").unlink()
-    found = describe(folder)
-    assert "holds neither" in found.problems[0] and found.licence == "apache-2.0"
+    description = describe(folder)
+    assert "holds neither" in description.problems[0] and description.licence == "apache-2.0"
     assert "note" in show(folder)
-    (folder / "pytorch_model.bin").write_bytes(b"x" * 70)  # torch alone could read it
+    (folder / "pytorch_model.bin").write_bytes(b"x" * 70)  # only torch could read it
     assert describe(folder).weights == WeightSummary(None, 70, ())
     config = json.loads((folder / "generation_config.json").read_text())
     write_json(folder / "generation_config.json", config | {"diversity_penalty": 0.5, "num_beam_groups": 2})
@@ -153,12 +163,12 @@ def test_sharded_weights(tmp_path):
         tmp_path / "model.safetensors.index.json",
         {"weight_map": {"w1": "model-1.safetensors", "w2": "model-2.safetensors"}},
     )
-    found = HuggingFaceFolder(tmp_path, {}, weighed=False).summary()
-    assert (found.parameters, found.formats) == (9, ("F16",))
+    summary = HuggingFaceFolder(tmp_path, {}, with_weights=False).summary()
+    assert (summary.parameters, summary.formats) == (9, ("F16",))
 
 
 @pytest.mark.parametrize(
-    ("text", "stated"),
+    ("text", "expected"),
     [
         ("---\nlicense: mit\nlanguage: de\n---\n", ("mit", ("de",))),
         ("---\r\nlicense: [mit, gpl]\r\n---\r\nx", ("mit, gpl", ())),
@@ -173,10 +183,10 @@ def test_sharded_weights(tmp_path):
         ("", (None, ())),
     ],
 )
-def test_cards(tmp_path, text, stated):
+def test_cards(tmp_path, text, expected):
     (tmp_path / "README.md").write_text(text, newline="")
     card = read_card(tmp_path)
-    assert (card.licence, card.languages) == stated
+    assert (card.licence, card.languages) == expected
     assert read_card(tmp_path / "nowhere") == Card()
 
 
@@ -189,75 +199,79 @@ def test_argos_and_ctranslate2(tmp_path):
     spec(folder / "model", encodings=50)
     shutil.move(folder / "model/sentencepiece.model", folder)
     write_json(folder / "metadata.json", {"from_code": "en", "to_code": "de"})
-    found = describe(folder)
-    assert (found.format, found.family, found.languages) == (
+    description = describe(folder)
+    assert (description.format, description.family, description.languages) == (
         *("Argos Translate", "TransformerSpec"),
         (("en",), ("de",)),
     )
-    assert found.sizes["encoder layers"] == 2 and "format version" in found.sizes
-    assert "F32" in found.weights.formats
+    assert description.sizes["encoder layers"] == 2 and "format version" in description.sizes
+    assert "F32" in description.weights.formats
     package = tmp_path / "translate-en_de.argosmodel"
     with zipfile.ZipFile(package, "w") as file:
         for path in sorted(folder.rglob("*")):
             file.write(path, f"en_de/{path.relative_to(folder)}")
     packed = describe(package)
-    assert (packed.languages, packed.weights, packed.sizes) == (found.languages, found.weights, found.sizes)
+    assert (packed.languages, packed.weights, packed.sizes) == (
+        description.languages,
+        description.weights,
+        description.sizes,
+    )
 
 
 def test_marian_npz(tmp_path):
     pytest.importorskip("transformers")
-    from test_marian_npz import written
+    from test_marian_npz import write_models
 
-    written(tmp_path)
-    for place in (tmp_path / "npz", next((tmp_path / "npz").glob("*.npz"))):
-        found = describe(place)
-        assert (found.format, found.family, found.problems) == ("Marian", "transformer", ())
-        assert found.weights.parameters > 0 and found.weights.formats == ("F32",)
-        assert found.sizes["width"] and found.vocabulary
-    np.savez(place, Wemb=np.zeros((9, 4), np.float32))
+    write_models(tmp_path)
+    for path in (tmp_path / "npz", next((tmp_path / "npz").glob("*.npz"))):
+        description = describe(path)
+        assert (description.format, description.family, description.problems) == ("Marian", "transformer", ())
+        assert description.weights.parameters > 0 and description.weights.formats == ("F32",)
+        assert description.sizes["width"] and description.vocabulary
+    np.savez(path, Wemb=np.zeros((9, 4), np.float32))
     with pytest.raises(ModelError, match="was not saved by Marian"):
-        describe(place)
-    place.write_bytes(b"PK junk")
+        describe(path)
+    path.write_bytes(b"PK junk")
     with pytest.raises(ModelError, match="damaged"):
-        describe(place)
+        describe(path)
 
 
-def test_what_is_no_model(tmp_path):
+def test_unrecognised_paths_are_rejected(tmp_path):
     with pytest.raises(ModelError, match="not a recognised model"):
         describe(tmp_path)
-    done = RUN.invoke(app, ["info", str(tmp_path / "nowhere")])
-    assert done.exit_code == 1 and "no such folder" in done.output
+    result = RUN.invoke(app, ["info", str(tmp_path / "nowhere")])
+    assert result.exit_code == 1 and "no such folder" in result.output
     broken = tmp_path / "x.argosmodel"
     broken.write_bytes(b"junk")
     with pytest.raises(ModelError, match="not an Argos package"):
         describe(broken)
 
 
-def test_describing_needs_no_torch():
+def test_describe_does_not_import_torch():
     code = "from uwaga.cli.main import main\ntry: main(['info', '--json'])\nexcept SystemExit: pass\n"
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", f"{code}import sys; print('torch' in sys.modules)"],
         capture_output=True,
         text=True,
         check=True,
     )
-    first, last = done.stdout.splitlines()
+    first, last = result.stdout.splitlines()
     assert last == "False"
     assert json.loads(first)["format"] == "uwaga"
     assert {field.name for field in dataclasses.fields(Description)} == set(json.loads(first))
 
 
-def test_an_int8_folder(tmp_path):
-    """As many weights as the model that it was made of, in a quarter of the bytes."""
-    made = RUN.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
-    assert made.exit_code == 0, made.output
-    found, original = describe(tmp_path / "int8"), describe(BUNDLED)
-    assert (found.format, found.family) == ("uwaga int8", "transformer")
-    assert found.weights.formats == ("I8", "BF16", "F32")
-    assert found.weights.parameters == original.weights.parameters
-    assert found.weights.bytes == (tmp_path / "int8" / "engine.safetensors").stat().st_size
+def test_int8_folder(tmp_path):
+    """The description states the parameters of the original model."""
+    result = RUN.invoke(app, ["convert", "--int8", "bundled", str(tmp_path / "int8"), "--keep", "output"])
+    assert result.exit_code == 0, result.output
+    description, original = describe(tmp_path / "int8"), describe(BUNDLED)
+    assert (description.format, description.family) == ("uwaga int8", "transformer")
+    assert description.weights.formats == ("I8", "BF16", "F32")
+    assert description.weights.parameters == original.weights.parameters
+    assert description.weights.bytes == (tmp_path / "int8" / "engine.safetensors").stat().st_size
     same = ("sizes", "vocabulary", "languages", "licence", "decoding", "problems")
-    assert [getattr(found, name) for name in same] == [getattr(original, name) for name in same]
+    assert [getattr(description, name) for name in same] == [getattr(original, name) for name in same]
     (tmp_path / "int8" / "config.json").write_text('{"format": "uwaga int8 model", "version": 99}')
     with pytest.raises(ModelError, match="install a newer uwaga"):
         describe(tmp_path / "int8")

@@ -1,4 +1,4 @@
-"""Choosing languages: through the tokeniser, the forced first token, a mark or a text before each source."""
+"""Choice of languages: by the tokeniser, a forced first token, or a token or text before each source."""
 
 import dataclasses
 import json
@@ -10,7 +10,7 @@ transformers = pytest.importorskip("transformers")
 
 import huggingface_hub
 from marian_folders import TEXTS, make
-from pretrained_tokenisers import older
+from pretrained_tokenisers import older_format
 from typer.testing import CliRunner
 
 import uwaga
@@ -28,55 +28,57 @@ TASKS = {
 }
 
 
-def chosen(sides, source=None, target=None, first=None, config=None):
-    known = Languages(
-        sides.source, sides.target, first=first, tasks=task_prefixes(config or {}), where="here"
+def direction_of(tokenisers, source=None, target=None, first=None, config=None):
+    languages = Languages(
+        tokenisers.source, tokenisers.target, first=first, tasks=task_prefixes(config or {}), location="here"
     )
-    return known.direction(source, target)
+    return languages.direction(source, target)
 
 
-def test_languages_that_tokens_choose():
-    case = older("m2m100")
+def test_multilingual_directions():
+    case = older_format("m2m100")
     plain = read_m2m100_tokeniser(case.folder, case.ids)
-    found = chosen(plain, "en", "fr")
-    assert found.languages == ("en", "fr")
-    assert found.source.add_special_tokens([5])[0] == plain.source.languages["en"]
-    assert (found.first, found.start) == (plain.source.languages["fr"], None)
-    stated = chosen(plain, "en", None, first=plain.source.languages["de"])
-    assert (stated.languages, stated.first) == (("en", "de"), plain.source.languages["de"])
-    changed = chosen(plain, "en", "fr", first=plain.source.languages["de"])
+    direction = direction_of(plain, "en", "fr")
+    assert direction.languages == ("en", "fr")
+    assert direction.source.add_special_tokens([5])[0] == plain.source.languages["en"]
+    assert (direction.first, direction.start) == (plain.source.languages["fr"], None)
+    forced = direction_of(plain, "en", None, first=plain.source.languages["de"])
+    assert (forced.languages, forced.first) == (("en", "de"), plain.source.languages["de"])
+    changed = direction_of(plain, "en", "fr", first=plain.source.languages["de"])
     assert changed.first == changed.target.languages["fr"]
     with pytest.raises(SettingsError, match=r"several languages without a source; choose .* af am ar"):
-        chosen(plain, None, "fr")
+        direction_of(plain, None, "fr")
     with pytest.raises(SettingsError, match="without a target; choose"):
-        chosen(plain, "en", None)
+        direction_of(plain, "en", None)
     with pytest.raises(SettingsError, match="no language 'xx'"):
-        chosen(plain, "en", "xx")
+        direction_of(plain, "en", "xx")
 
 
 def test_mbart_starts_from_the_target_language():
-    case = older("mbart")
+    case = older_format("mbart")
     plain = read_mbart_tokeniser(case.folder, case.ids)
-    found = chosen(plain, "en", "ro_RO", first=plain.target.languages["de_DE"])
-    assert found.start == found.target.symbols.start == plain.target.languages["ro_RO"]
-    assert found.first is None  # a language forced besides would stand there twice
+    direction = direction_of(plain, "en", "ro_RO", first=plain.target.languages["de_DE"])
+    assert direction.start == direction.target.symbols.start == plain.target.languages["ro_RO"]
+    assert direction.first is None  # a language forced besides would stand there twice
 
 
 def test_tasks_of_t5():
-    sides = older("t5").sides
-    found = chosen(sides, "en", "fr", config=TASKS)
-    assert found.source.encode("the dog") == sides.source.encode("translate English to French: the dog")
-    assert found.target.encode("the dog") == sides.target.encode("the dog")
-    assert found.languages == ("en", "fr")
+    tokenisers = older_format("t5").sides
+    direction = direction_of(tokenisers, "en", "fr", config=TASKS)
+    assert direction.source.encode("the dog") == tokenisers.source.encode(
+        "translate English to French: the dog"
+    )
+    assert direction.target.encode("the dog") == tokenisers.target.encode("the dog")
+    assert direction.languages == ("en", "fr")
     with pytest.raises(
         SettingsError, match=r"does not translate de to en; its config.json knows en to de, en to fr"
     ):
-        chosen(sides, "de", "en", config=TASKS)
-    plain = chosen(sides, config=TASKS)
-    assert plain.source.encode("the dog") == sides.source.encode("the dog")
+        direction_of(tokenisers, "de", "en", config=TASKS)
+    plain = direction_of(tokenisers, config=TASKS)
+    assert plain.source.encode("the dog") == tokenisers.source.encode("the dog")
 
 
-def test_a_model_of_one_pair():
+def test_single_pair_model():
     assert resolve_languages(("en", "de"), None, None, "here") == ("en", "de")
     assert resolve_languages(("en", "de"), "en_GB", "de", "here") == ("en", "de")
     assert resolve_languages(("src", "tgt"), "en", None, "here") == ("en", "tgt")
@@ -94,12 +96,14 @@ def marian(tmp_path_factory):
     return folder
 
 
-def test_marian_puts_the_mark_before_texts(marian, tmp_path):
+def test_marian_prepends_target_language_token(marian, tmp_path):
     plain = uwaga.load(marian, device="cpu")
     french = uwaga.load(marian, device="cpu", target="fra")
     assert french.languages == ("en", "fra")
-    wanted = plain.translate([f">>fra<< {text}" for text in TEXTS])
-    assert [one.text for one in french.translate(TEXTS)] == [one.text for one in wanted]
+    expected = plain.translate([f">>fra<< {text}" for text in TEXTS])
+    assert [translation.text for translation in french.translate(TEXTS)] == [
+        translation.text for translation in expected
+    ]
     assert french.translate(f">>deu<< {TEXTS[0]}") == plain.translate(f">>deu<< {TEXTS[0]}")
     long = " ".join(TEXTS)
     tokens = french.translate(long, split="sentences").source_tokens
@@ -110,7 +114,7 @@ def test_marian_puts_the_mark_before_texts(marian, tmp_path):
     text = "\n".join(TEXTS)
     (tmp_path / "in").write_text(text)
     run = CliRunner().invoke(app, ["translate", "-m", str(marian), "--to", "fra", "-i", str(tmp_path / "in")])
-    assert run.stdout.splitlines() == [one.text for one in wanted]
+    assert run.stdout.splitlines() == [translation.text for translation in expected]
     pair = tmp_path / "pair.tsv"
     pair.write_text("the dog\tein Hund\n")
     scored = CliRunner().invoke(app, ["score", "-m", str(marian), "--from", "en", "--to", "fra", str(pair)])
@@ -119,8 +123,8 @@ def test_marian_puts_the_mark_before_texts(marian, tmp_path):
     )
 
 
-def test_a_cached_opus_model_needs_no_network(marian, tmp_path, monkeypatch):
-    """A cache laid out as huggingface_hub lays it out, filled on another day."""
+def test_cached_opus_model_needs_no_network(marian, tmp_path, monkeypatch):
+    """The cache has the layout of huggingface_hub's."""
     commit = "0123456789abcdef0123456789abcdef01234567"
     repository = tmp_path / "cache/models--Helsinki-NLP--opus-mt-en-de"
     (repository / "refs").mkdir(parents=True)
@@ -133,15 +137,15 @@ def test_a_cached_opus_model_needs_no_network(marian, tmp_path, monkeypatch):
         return real(name, allow_patterns=allow_patterns, local_files_only=True, cache_dir=tmp_path / "cache")
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    found = uwaga.load("Helsinki-NLP/opus-mt-en-de", device="cpu")
-    assert found.translate(TEXTS) == uwaga.load(marian, device="cpu").translate(TEXTS)
-    shown = CliRunner().invoke(app, ["info", "Helsinki-NLP/opus-mt-en-de", "--json"])
-    document = json.loads(shown.stdout)
+    translator = uwaga.load("Helsinki-NLP/opus-mt-en-de", device="cpu")
+    assert translator.translate(TEXTS) == uwaga.load(marian, device="cpu").translate(TEXTS)
+    result = CliRunner().invoke(app, ["info", "Helsinki-NLP/opus-mt-en-de", "--json"])
+    document = json.loads(result.stdout)
     assert document["languages"]["target"] == ["deu", "fra"]
     assert document["weights"]["parameters"] > 1000
 
 
-def test_a_chosen_language_is_kept_by_every_copy():
-    ours = older("m2m100").ours
-    assert dataclasses.replace(ours, clean=True).language == "de"
-    assert ours.with_language("fr").with_language("de") == ours
+def test_copies_keep_the_language():
+    tokeniser = older_format("m2m100").uwaga
+    assert dataclasses.replace(tokeniser, clean=True).language == "de"
+    assert tokeniser.with_language("fr").with_language("de") == tokeniser

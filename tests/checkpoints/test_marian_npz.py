@@ -1,4 +1,4 @@
-"""Marian's own `.npz`: logits and tokens of transformers with Marian's arithmetic; bad files are refused."""
+"""Marian's `.npz` files: equality with transformers with Marian's arithmetic; rejection of invalid files."""
 
 import io
 import json
@@ -14,9 +14,9 @@ import torch
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loaded import Payload, load_torch
 from marian_folders import make
-from precision import EXACT, doubled
+from precision import EXACT, to_double
+from torch_models import Payload, load_torch
 from typer.testing import CliRunner
 
 from uwaga.checkpoints.formats.marian.files import _vocabulary
@@ -51,18 +51,18 @@ OPTIONS = {
 
 
 def marian_sinusoids(positions, width):
-    """By the loop of Marian's ``SinusoidalPositionEmbeddings``."""
+    """Return Marian's sinusoids, computed by the loop of its ``SinusoidalPositionEmbeddings``."""
     table = torch.zeros(positions, width)
     increment = math.log(10000.0) / (width / 2 - 1)
-    for place in range(positions):
+    for position in range(positions):
         for number in range(width // 2):
-            angle = place * math.exp(number * -increment)
-            table[place, number], table[place, width // 2 + number] = math.sin(angle), math.cos(angle)
+            angle = position * math.exp(number * -increment)
+            table[position, number], table[position, width // 2 + number] = math.sin(angle), math.cos(angle)
     return table
 
 
-def as_marian_computes(peer):
-    """The other library's model with Marian's sinusoids, and the 1e-6 in its norms."""
+def with_marian_arithmetic(peer):
+    """Return a model of transformers with Marian's sinusoids and norm epsilon of 1e-6."""
     for stack in (peer.model.encoder, peer.model.decoder):
         table = marian_sinusoids(*stack.embed_positions.weight.shape)
         stack.embed_positions.weight.data.copy_(table)
@@ -72,33 +72,33 @@ def as_marian_computes(peer):
     return peer
 
 
-def marian_names(peer, pre=False):
-    """The weights of a model of transformers, named and turned as Marian has them."""
-    found, suffix = {}, "_pre" if pre else ""
+def marian_weights(peer, pre=False):
+    """Return the weights of a model of transformers with Marian's names and layout."""
+    weights, suffix = {}, "_pre" if pre else ""
     for stack in ("encoder", "decoder"):
         module = getattr(peer.model, stack)
-        for number, layer in enumerate(module.layers, start=1):
-            base = f"{stack}_l{number}"
-            for theirs, ours in (("self_attn", "self"), ("encoder_attn", "context")):
+        for layer_number, block in enumerate(module.layers, start=1):
+            base = f"{stack}_l{layer_number}"
+            for attention, stored_name in (("self_attn", "self"), ("encoder_attn", "context")):
                 for short, long in zip("qkvo", ("q_proj", "k_proj", "v_proj", "out_proj"), strict=True):
-                    if hasattr(layer, theirs):
-                        linear = getattr(getattr(layer, theirs), long)
-                        found[f"{base}_{ours}_W{short}"] = linear.weight.T
-                        found[f"{base}_{ours}_b{short}"] = linear.bias[None]
-            for number_, linear in enumerate((layer.fc1, layer.fc2), start=1):
-                found[f"{base}_ffn_W{number_}"], found[f"{base}_ffn_b{number_}"] = (
+                    if hasattr(block, attention):
+                        linear = getattr(getattr(block, attention), long)
+                        weights[f"{base}_{stored_name}_W{short}"] = linear.weight.T
+                        weights[f"{base}_{stored_name}_b{short}"] = linear.bias[None]
+            for index, linear in enumerate((block.fc1, block.fc2), start=1):
+                weights[f"{base}_ffn_W{index}"], weights[f"{base}_ffn_b{index}"] = (
                     linear.weight.T,
                     linear.bias[None],
                 )
-            for theirs, ours in NORMS.items():
-                norm = getattr(layer, f"{theirs}_layer_norm", None)
+            for norm_name, stored_name in NORMS.items():
+                norm = getattr(block, f"{norm_name}_layer_norm", None)
                 if norm is not None:
-                    found[f"{base}_{ours}_ln_scale{suffix}"] = norm.weight[None]
-                    found[f"{base}_{ours}_ln_bias{suffix}"] = norm.bias[None]
+                    weights[f"{base}_{stored_name}_ln_scale{suffix}"] = norm.weight[None]
+                    weights[f"{base}_{stored_name}_ln_bias{suffix}"] = norm.bias[None]
         if pre:
-            found[f"{stack}_top_ln_scale"] = module.layer_norm.weight[None]
-            found[f"{stack}_top_ln_bias"] = module.layer_norm.bias[None]
-    return {name: tensor.detach().numpy() for name, tensor in found.items()}
+            weights[f"{stack}_top_ln_scale"] = module.layer_norm.weight[None]
+            weights[f"{stack}_top_ln_bias"] = module.layer_norm.bias[None]
+    return {name: tensor.detach().numpy() for name, tensor in weights.items()}
 
 
 def save(folder, arrays, options):
@@ -106,9 +106,9 @@ def save(folder, arrays, options):
     np.savez(folder / "model.npz", **arrays, **{SETTINGS: content})
 
 
-def written(tmp_path, shared=True, tied=True, source_tied=False, options=None, **changes):
-    """A Marian folder of transformers, and the same model as Marian would keep it; its padding row goes."""
-    peer = as_marian_computes(
+def write_models(tmp_path, shared=True, tied=True, source_tied=False, options=None, **changes):
+    """Write a Marian model for transformers and, without the padding row, for Marian."""
+    peer = with_marian_arithmetic(
         make(
             tmp_path / "hf",
             shared,
@@ -120,7 +120,7 @@ def written(tmp_path, shared=True, tied=True, source_tied=False, options=None, *
     )
     folder = tmp_path / "npz"
     folder.mkdir()
-    arrays = marian_names(peer)
+    arrays = marian_weights(peer)
     tables = [peer.model.encoder.embed_tokens.weight, peer.model.decoder.embed_tokens.weight]
     tables = [table[:-1].detach().numpy() for table in tables]
     if shared:
@@ -130,8 +130,8 @@ def written(tmp_path, shared=True, tied=True, source_tied=False, options=None, *
     if not tied:
         arrays["decoder_ff_logit_out_W"] = peer.lm_head.weight[:-1].T.detach().numpy()
     arrays["decoder_ff_logit_out_b"] = peer.final_logits_bias[:, :-1].numpy()
-    said = {"tied-embeddings-all": shared and tied, "tied-embeddings": tied, "tied-embeddings-src": shared}
-    save(folder, arrays, OPTIONS | said | (options or {}))
+    ties = {"tied-embeddings-all": shared and tied, "tied-embeddings": tied, "tied-embeddings-src": shared}
+    save(folder, arrays, OPTIONS | ties | (options or {}))
     names = {"vocab.json": "opus.vocab.yml"}
     if not shared:
         names = {"vocab.json": "opus.src.vocab.yml", "target_vocab.json": "opus.trg.vocab.yml"}
@@ -146,79 +146,90 @@ def written(tmp_path, shared=True, tied=True, source_tied=False, options=None, *
 
 @pytest.mark.numerical
 @pytest.mark.parametrize(("shared", "tied"), [(True, True), (False, True), (False, False)])
-def test_logits_and_tokens_equal_transformers_with_marians_arithmetic(tmp_path, shared, tied):
-    peer, folder = written(tmp_path, shared, tied)
-    found = load_torch(folder)
-    pad = found.model.symbols.pad
-    sources = [found.source.add_special_tokens(found.source.encode(text)) for text in TEXTS]
+def test_logits_and_tokens_equal_transformers(tmp_path, shared, tied):
+    peer, folder = write_models(tmp_path, shared, tied)
+    loaded = load_torch(folder)
+    pad = loaded.model.symbols.pad
+    sources = [loaded.source.add_special_tokens(loaded.source.encode(text)) for text in TEXTS]
     longest = max(map(len, sources))
     batch = torch.tensor([row + [pad] * (longest - len(row)) for row in sources])
     target = torch.randint(2, 200, (len(TEXTS), 6), generator=torch.manual_seed(1))
     target[:, 0] = pad
     mask = (batch != pad).long()
-    double = doubled(peer, found.model)
+    double = to_double(peer, loaded.model)
     with torch.no_grad(), double:
-        wanted = peer(input_ids=batch, attention_mask=mask, decoder_input_ids=target)
-        logits = found.model.logits(found.model.features(batch, target))
-    torch.testing.assert_close(logits[..., :pad], wanted.logits[..., :pad], **EXACT)
-    options = found.options.changed({"beam": 1, "max_length": 12, "unknown": True})
-    ours = search(found.model, sources, options)
+        expected = peer(input_ids=batch, attention_mask=mask, decoder_input_ids=target)
+        logits = loaded.model.logits(loaded.model.features(batch, target))
+    torch.testing.assert_close(logits[..., :pad], expected.logits[..., :pad], **EXACT)
+    options = loaded.options.changed({"beam": 1, "max_length": 12, "unknown": True})
+    hypotheses = search(loaded.model, sources, options)
     with double:
         rows = peer.generate(
             input_ids=batch, attention_mask=mask, num_beams=1, max_length=13, forced_eos_token_id=None
         )
-    for (one,), row in zip(ours, rows[:, 1:].tolist(), strict=True):
-        assert tuple(row[: len(one.tokens)]) == one.tokens
-    assert len({one.tokens for (one,) in ours}) > 1
+    for (hypothesis,), row in zip(hypotheses, rows[:, 1:].tolist(), strict=True):
+        assert tuple(row[: len(hypothesis.tokens)]) == hypothesis.tokens
+    assert len({hypothesis.tokens for (hypothesis,) in hypotheses}) > 1
 
 
 @pytest.mark.numerical
-def test_norms_before_the_blocks_and_trained_positions(tmp_path):
-    """Pegasus is Marian's pre-norm layout; Marian does not scale embeddings beside trained positions."""
+def test_pre_norm_blocks_and_learned_positions(tmp_path):
+    """Pegasus has Marian's pre-norm layout; Marian does not scale embeddings with learned positions."""
     torch.manual_seed(4)
     tokeniser = tiny.tokeniser(size=340)
     sizes = {"d_model": 18, "encoder_layers": 2, "decoder_layers": 1, "vocab_size": 341}
     heads = {"encoder_attention_heads": 3, "decoder_attention_heads": 3}
-    more = {"encoder_ffn_dim": 22, "decoder_ffn_dim": 26, "max_position_embeddings": 40, "init_std": 0.35}
+    options = {"encoder_ffn_dim": 22, "decoder_ffn_dim": 26, "max_position_embeddings": 40, "init_std": 0.35}
     config = transformers.PegasusConfig(
-        **sizes, **heads, **more, activation_function="relu", pad_token_id=340
+        **sizes, **heads, **options, activation_function="relu", pad_token_id=340
     )
-    peer = as_marian_computes(transformers.PegasusForConditionalGeneration(config).eval())
+    peer = with_marian_arithmetic(transformers.PegasusForConditionalGeneration(config).eval())
     table = torch.randn(40, 18)
     for stack in (peer.model.encoder, peer.model.decoder):
         stack.embed_positions.weight.data.copy_(table)
-    arrays = marian_names(peer, pre=True)
+    arrays = marian_weights(peer, pre=True)
     arrays["Wemb"] = peer.model.shared.weight[:-1].detach().numpy()
     arrays["Wpos"] = table.numpy()
     norms = dict(zip(("preprocess", "postprocess", "postprocess-top"), ("n", "da", "n"), strict=True))
-    said = {f"transformer-{name}": value for name, value in norms.items()}
-    said |= {"tied-embeddings-all": True, "transformer-train-positions": True, "max-length": 40}
-    save(tmp_path, arrays, OPTIONS | said | {"transformer-ffn-activation": "relu", "output-omit-bias": True})
+    marian_options = {f"transformer-{name}": value for name, value in norms.items()}
+    marian_options |= {"tied-embeddings-all": True, "transformer-train-positions": True, "max-length": 40}
+    save(
+        tmp_path,
+        arrays,
+        OPTIONS | marian_options | {"transformer-ffn-activation": "relu", "output-omit-bias": True},
+    )
     (tmp_path / "vocab.spm").write_bytes(tokeniser.model_bytes)
-    found = load_torch(tmp_path)
-    source = torch.tensor([found.source.add_special_tokens(found.source.encode(TEXTS[0]))])
-    target = torch.tensor([[found.model.symbols.start, 7, 9, 11, 200]])
-    with torch.no_grad(), doubled(peer, found.model):
-        wanted = peer(input_ids=source, decoder_input_ids=target).logits
-        logits = found.model.logits(found.model.features(source, target))
-    torch.testing.assert_close(logits[..., :340], wanted[..., :340], **EXACT)
-    assert found.source.decode(found.source.encode("the cat")) == "the cat"
+    loaded = load_torch(tmp_path)
+    source = torch.tensor([loaded.source.add_special_tokens(loaded.source.encode(TEXTS[0]))])
+    target = torch.tensor([[loaded.model.symbols.start, 7, 9, 11, 200]])
+    with torch.no_grad(), to_double(peer, loaded.model):
+        expected = peer(input_ids=source, decoder_input_ids=target).logits
+        logits = loaded.model.logits(loaded.model.features(source, target))
+    torch.testing.assert_close(logits[..., :340], expected[..., :340], **EXACT)
+    assert loaded.source.decode(loaded.source.encode("the cat")) == "the cat"
 
 
-def test_the_command_line_translates_and_decoder_yml_is_honoured(tmp_path):
-    _, folder = written(tmp_path)
-    said = {"models": ["model.npz"], "vocabs": ["opus.vocab.yml"] * 2, "beam-size": 3, "normalize": 0.6}
-    (folder / "decoder.yml").write_text(yaml.safe_dump(said | {"relative-paths": True}))
-    found = load_torch(folder)
-    assert (found.options.beam, found.options.length_penalty, found.options.unknown) == (3, 0.6, False)
+def test_command_line_and_decoder_settings(tmp_path):
+    _, folder = write_models(tmp_path)
+    decoder_settings = {
+        "models": ["model.npz"],
+        "vocabs": ["opus.vocab.yml"] * 2,
+        "beam-size": 3,
+        "normalize": 0.6,
+    }
+    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder_settings | {"relative-paths": True}))
+    loaded = load_torch(folder)
+    assert (loaded.options.beam, loaded.options.length_penalty, loaded.options.unknown) == (3, 0.6, False)
     for name in (folder, folder / "model.npz"):
-        done = CliRunner().invoke(app, ["translate", "--model", str(name), "--max-length", "9", *TEXTS])
-        assert done.exit_code == 0, done.output
-        assert len(done.stdout.splitlines()) == len(TEXTS)
-    (folder / "decoder.yml").write_text(yaml.safe_dump(said | {"word-penalty": 0.2}))
+        result = CliRunner().invoke(app, ["translate", "--model", str(name), "--max-length", "9", *TEXTS])
+        assert result.exit_code == 0, result.output
+        assert len(result.stdout.splitlines()) == len(TEXTS)
+    (folder / "decoder.yml").write_text(yaml.safe_dump(decoder_settings | {"word-penalty": 0.2}))
     with pytest.raises(ModelError, match=r"decoder\.yml: word-penalty = 0\.2 is not supported"):
         load_torch(folder)
-    (folder / "decoder.yml").write_text(yaml.safe_dump(said | {"vocabs": ["../../etc/passwd", "x"]}))
+    (folder / "decoder.yml").write_text(
+        yaml.safe_dump(decoder_settings | {"vocabs": ["../../etc/passwd", "x"]})
+    )
     with pytest.raises(ModelError, match=r"names '\.\./\.\./etc/passwd', which is not in the folder"):
         load_torch(folder)
 
@@ -229,7 +240,7 @@ def test_the_command_line_translates_and_decoder_yml_is_honoured(tmp_path):
     )
 )
 @settings(max_examples=40, deadline=None)
-def test_vocabularies_are_read_as_yaml_says(tmp_path_factory, pieces):
+def test_vocabulary_is_read_as_yaml(tmp_path_factory, pieces):
     path = tmp_path_factory.mktemp("yml") / "v.yml"
     special = [
         "</s>",
@@ -249,7 +260,7 @@ def test_vocabularies_are_read_as_yaml_says(tmp_path_factory, pieces):
         "\u2028",
     ]
     ids = {piece: number for number, piece in enumerate(dict.fromkeys([*special, *pieces]))}
-    # Plain scalars fold at line breaks, which no writer of vocabularies lets happen.
+    # Plain scalars fold at line breaks, which writers of vocabularies avoid.
     unbroken = [piece for piece in ids if len(f"{piece}.".splitlines()) == 1]
     plain = {piece: number for number, piece in enumerate(unbroken)}
     path.write_text(yaml.safe_dump(plain, allow_unicode=True, sort_keys=False, width=10**6))
@@ -261,7 +272,7 @@ def test_vocabularies_are_read_as_yaml_says(tmp_path_factory, pieces):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("npz"))[1]
+    return write_models(tmp_path_factory.mktemp("npz"))[1]
 
 
 ALTERNATIVES = {
@@ -291,7 +302,7 @@ ALTERNATIVES = {
         ("enc-depth", 3, "weights 'encoder_l3_.*: missing"),
     ],
 )
-def test_features_are_refused_by_name(folder, tmp_path, name, value, message):
+def test_unsupported_settings_are_rejected(folder, tmp_path, name, value, message):
     shutil.copytree(folder, tmp_path / "m")
     arrays = read_npz(folder / "model.npz")
     options = yaml.safe_load(arrays.pop(SETTINGS).tobytes().rstrip(b"\0"))
@@ -300,30 +311,30 @@ def test_features_are_refused_by_name(folder, tmp_path, name, value, message):
         load_torch(tmp_path / "m")
 
 
-def member(path, name, content):
+def add_member(path, name, content):
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as file:
         file.writestr(name, content)
 
 
-def lying(shape):
-    """An array's header with a shape that its bytes are not of."""
+def false_header(shape):
+    """Return an array whose header states another shape than its data has."""
     file = io.BytesIO()
     np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
     return file.getvalue() + bytes(16)
 
 
-def cut(path, keep):
+def truncate(path, keep):
     path.write_bytes(path.read_bytes()[:keep])
 
 
-BAD = {
-    r"damaged or not a \.npz file": lambda f: cut(f / "model.npz", 3000),
+INVALID_FILES = {
+    r"damaged or not a \.npz file": lambda f: truncate(f / "model.npz", 3000),
     r"model\.npz: damaged or not": lambda f: (f / "model.npz").write_bytes(b"\x93NUMPY"),
-    r"'x\.npy' of shape \(4000000000, 4000\) needs": lambda f: member(
-        f / "model.npz", "x.npy", lying((4_000_000_000, 4000))
+    r"'x\.npy' of shape \(4000000000, 4000\) needs": lambda f: add_member(
+        f / "model.npz", "x.npy", false_header((4_000_000_000, 4000))
     ),
-    r"would unpack from \d+ to 33554432": lambda f: member(f / "model.npz", "x.npy", bytes(1 << 25)),
-    r"weights 'x': .* of a feature": lambda f: member(f / "model.npz", "x.npy", lying((2, 2))),
+    r"would unpack from \d+ to 33554432": lambda f: add_member(f / "model.npz", "x.npy", bytes(1 << 25)),
+    r"weights 'x': .* of a feature": lambda f: add_member(f / "model.npz", "x.npy", false_header((2, 2))),
     r"expected one model .*, found none": lambda f: (f / "model.npz").unlink(),
     r"found model\.npz, other\.npz": lambda f: shutil.copy(f / "model.npz", f / "other.npz"),
     r"expected one vocabulary": lambda f: (f / "opus.vocab.yml").unlink(),
@@ -337,15 +348,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_bad_files_are_refused(folder, tmp_path, message):
+@pytest.mark.parametrize("message", INVALID_FILES)
+def test_invalid_files_are_rejected(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "m")
-    BAD[message](tmp_path / "m")
+    INVALID_FILES[message](tmp_path / "m")
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "m", read=read_marian)
 
 
-def test_objects_are_refused_and_nothing_is_executed(folder, tmp_path):
+def test_objects_are_rejected_without_execution(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     proof = tmp_path / "executed"
     arrays = read_npz(folder / "model.npz")
@@ -362,7 +373,7 @@ def test_objects_are_refused_and_nothing_is_executed(folder, tmp_path):
     assert not proof.exists()
 
 
-def test_a_npz_of_other_arrays_is_refused(folder, tmp_path):
+def test_npz_of_other_arrays_is_rejected(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     np.savez(tmp_path / "m/model.npz", x=np.zeros(3))
     with pytest.raises(ModelError, match=r"has no 'special:model\.yml'"):

@@ -1,4 +1,4 @@
-"""The model folder: what is saved comes back, what is damaged is refused by name, nothing is half-written."""
+"""Model folders: saving and loading, rejection of damaged folders, atomic writes."""
 
 import errno
 import fcntl
@@ -17,7 +17,7 @@ import tiny_models as tiny
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loaded import load_torch
+from torch_models import load_torch
 
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.checkpoints.formats.uwaga.read import read_folder
@@ -46,7 +46,7 @@ def parts(joint=True, **changes):
     return tiny.transformer(shape, source, target), shape, source, target
 
 
-def save(folder, joint=True, dtype="float32", card="# card", **changes):
+def save_folder(folder, joint=True, dtype="float32", card="# card", **changes):
     model, shape, source, target = parts(joint, **changes)
     save_model(folder, model, shape, tiny.DECODING, source, target, ("en", "de"), card, dtype)
     return model
@@ -54,12 +54,12 @@ def save(folder, joint=True, dtype="float32", card="# card", **changes):
 
 @pytest.fixture
 def folder(tmp_path):
-    save(tmp_path / "model")
+    save_folder(tmp_path / "model")
     return tmp_path / "model"
 
 
 def edit(folder, *keys, value):
-    """Change one value of config.json."""
+    """Change a value of config.json."""
     path = folder / "config.json"
     config = json.loads(path.read_text())
     group = config
@@ -73,7 +73,7 @@ def load_model(folder, **options):
     return load_torch(folder, read=read_folder, **options)
 
 
-def refused(folder, *words):
+def assert_rejected(folder, *words):
     with pytest.raises(ModelError) as caught:
         load_model(folder)
     for word in words:
@@ -82,13 +82,13 @@ def refused(folder, *words):
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_what_is_saved_comes_back(tmp_path, changes):
+def test_save_and_load(tmp_path, changes):
     joint = changes.get("tie") not in ("decoder", "none")
-    model = save(tmp_path / "m", joint, card="# Käse\n", **changes)
+    model = save_folder(tmp_path / "m", joint, card="# Käse\n", **changes)
     loaded = load_model(tmp_path / "m")
-    saved, back = model.state_dict(), loaded.model.state_dict()
-    assert saved.keys() == back.keys()
-    assert all(torch.equal(saved[name], back[name]) for name in saved)
+    expected, actual = model.state_dict(), loaded.model.state_dict()
+    assert expected.keys() == actual.keys()
+    assert all(torch.equal(expected[name], actual[name]) for name in expected)
     assert not loaded.model.training
     assert loaded.checkpoint.settings == tiny.TINY.model_copy(update=changes)
     assert (loaded.options, loaded.checkpoint.text) == from_settings(tiny.DECODING)
@@ -103,10 +103,10 @@ def test_what_is_saved_comes_back(tmp_path, changes):
     assert torch.equal(model(source, source), loaded.model(source, source))
 
 
-def test_a_decoder_without_self_attention_needs_a_newer_reader_and_others_do_not(tmp_path):
-    """Readers of version 2 know none of these settings; what they can read says nothing of them."""
+def test_version_of_decoders_without_self_attention(tmp_path):
+    """Folders that readers of version 2 can read do not contain settings that these readers lack."""
     for kind, version in (("attention", 1), ("ssru", 3), ("aan", 3)):
-        save(tmp_path / kind, self_attention=kind)
+        save_folder(tmp_path / kind, self_attention=kind)
         config = json.loads((tmp_path / kind / "config.json").read_text())
         assert config["version"] == version
         assert ("self_attention" in config["model"]) == (version == 3)
@@ -115,7 +115,7 @@ def test_a_decoder_without_self_attention_needs_a_newer_reader_and_others_do_not
 
 def test_tied_weights_are_stored_once(tmp_path):
     for tie, tables in (("all", 1), ("decoder", 2), ("none", 3)):
-        model = save(tmp_path / tie, tie=tie)
+        model = save_folder(tmp_path / tie, tie=tie)
         with safetensors.safe_open(tmp_path / tie / "model.safetensors", "pt") as file:
             names = set(file.keys())
             numbers = sum(file.get_tensor(name).numel() for name in names)
@@ -124,9 +124,9 @@ def test_tied_weights_are_stored_once(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_sixteen_bit_weights_are_half_as_large_and_computed_in_float32(tmp_path, dtype):
-    model = save(tmp_path / "full")
-    save(tmp_path / "half", dtype=dtype)
+def test_sixteen_bit_weights(tmp_path, dtype):
+    model = save_folder(tmp_path / "full")
+    save_folder(tmp_path / "half", dtype=dtype)
     sizes = [(tmp_path / name / "model.safetensors").stat().st_size for name in ("full", "half")]
     numbers = sum(parameter.numel() for parameter in model.parameters())
     assert abs(sizes[0] - sizes[1] - 2 * numbers) < 200  # the headers differ a little
@@ -138,12 +138,12 @@ def test_sixteen_bit_weights_are_half_as_large_and_computed_in_float32(tmp_path,
 
 
 @pytest.mark.parametrize("changes", VARIANTS)
-def test_int8_weights_are_within_half_a_step_and_the_engines_own(tmp_path, changes):
-    model, *others = parts(changes.get("tie") not in ("decoder", "none"), **changes)
+def test_int8_weights_equal_engine_rounding(tmp_path, changes):
+    model, *arguments = parts(changes.get("tie") not in ("decoder", "none"), **changes)
     with torch.no_grad():
         next(model.parameters())[0] = 0.0  # a row of zeros
     for dtype in ("float32", "int8"):
-        shape, source, target = others
+        shape, source, target = arguments
         save_model(tmp_path / dtype, model, shape, tiny.DECODING, source, target, ("en", "de"), "", dtype)
     full, stored = (read_folder(tmp_path / name) for name in ("float32", "int8"))
     for name, tensor in distinct_tensors(load_model(tmp_path / "int8").model).items():
@@ -153,11 +153,11 @@ def test_int8_weights_are_within_half_a_step_and_the_engines_own(tmp_path, chang
             assert (np.abs(tensor.numpy() - exact) <= half_step * (1 + 1e-5)).all()
         else:
             assert np.array_equal(tensor.numpy(), exact)
-    if changes.get("self_attention") != "aan":  # which needs torch
-        ours, theirs = (pack_weights(one, "int8") for one in (stored, full))
-        assert ours.matrices.keys() == theirs.matrices.keys()
-        for name, matrix in ours.matrices.items():
-            assert all(map(np.array_equal, matrix.arrays, theirs.matrices[name].arrays)), name
+    if changes.get("self_attention") != "aan":  # aan needs torch
+        actual, expected = (pack_weights(checkpoint, "int8") for checkpoint in (stored, full))
+        assert actual.matrices.keys() == expected.matrices.keys()
+        for name, matrix in actual.matrices.items():
+            assert all(map(np.array_equal, matrix.arrays, expected.matrices[name].arrays)), name
 
 
 def damage_int8(folder, change):
@@ -185,13 +185,13 @@ SCALES = "output_weight:scales"
         ),
     ],
 )
-def test_damaged_int8_weights_are_refused_by_name(tmp_path, change, words):
-    save(tmp_path / "m", dtype="int8")
+def test_damaged_int8_weights_are_rejected(tmp_path, change, words):
+    save_folder(tmp_path / "m", dtype="int8")
     damage_int8(tmp_path / "m", change)
-    refused(tmp_path / "m", "model.safetensors", *words)
+    assert_rejected(tmp_path / "m", "model.safetensors", *words)
 
 
-def test_loading_draws_nothing_and_training_needs_a_switch(folder):
+def test_loading_keeps_random_state_and_disables_gradients(folder):
     torch.manual_seed(4)
     before = torch.random.get_rng_state()
     loaded = load_model(folder)
@@ -207,48 +207,48 @@ def test_loading_does_not_import_torchs_compiler(folder):
     )
     command = [sys.executable, "-c", code, str(folder)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == "False False\n"  # it takes longer than all the rest
+    assert run.stdout == "False False\n"  # its import takes longer than loading
 
 
-# --- what is damaged
+# --- damaged folders
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "source.spm"])
-def test_a_missing_file_is_named(folder, name):
+def test_missing_file_is_rejected(folder, name):
     (folder / name).unlink()
-    refused(folder, str(folder / name), "no such file")
+    assert_rejected(folder, str(folder / name), "no such file")
 
 
-def test_a_missing_target_tokeniser_is_named(tmp_path):
-    save(tmp_path / "m", joint=False)
+def test_missing_target_tokeniser_is_rejected(tmp_path):
+    save_folder(tmp_path / "m", joint=False)
     (tmp_path / "m/target.spm").unlink()
-    refused(tmp_path / "m", "target.spm", "no such file")
+    assert_rejected(tmp_path / "m", "target.spm", "no such file")
 
 
-@pytest.mark.parametrize("kept", [0, 4, 8, 100, -1, -1000])
-def test_a_truncated_weight_file_is_refused(folder, kept):
+@pytest.mark.parametrize("size", [0, 4, 8, 100, -1, -1000])
+def test_truncated_weight_file_is_rejected(folder, size):
     path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:kept])
-    refused(folder, str(path), "again" if kept else "")
+    path.write_bytes(path.read_bytes()[:size])
+    assert_rejected(folder, str(path), "again" if size else "")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "config.json"])
-def test_a_file_of_noise_is_refused(folder, name):
+def test_file_of_noise_is_rejected(folder, name):
     (folder / name).write_bytes(bytes(range(256)) * 40)
-    refused(folder, str(folder / name))
+    assert_rejected(folder, str(folder / name))
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "source.spm", "config.json"])
-def test_a_folder_or_pipe_in_place_of_a_file_is_refused(folder, name):
+def test_folder_or_pipe_instead_of_a_file_is_rejected(folder, name):
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    refused(folder, str(folder / name))
+    assert_rejected(folder, str(folder / name))
     (folder / name).unlink()
     (folder / name).mkdir()
-    refused(folder, str(folder / name))
+    assert_rejected(folder, str(folder / name))
 
 
-def rewrite(folder, change):
+def rewrite_weights(folder, change):
     path = folder / "model.safetensors"
     tensors = safetensors.torch.load_file(path)
     change(tensors)
@@ -256,48 +256,48 @@ def rewrite(folder, change):
     edit(folder, "sha256", value=hashlib.sha256(path.read_bytes()).hexdigest())
 
 
-def test_a_wrong_shape_names_both_sides(folder):
+def test_shape_mismatch_names_both_shapes(folder):
     name = "encoder.0.attention_norm.weight"
-    rewrite(folder, lambda tensors: tensors.update({name: torch.ones(17)}))
-    refused(folder, "model.safetensors", name, "(17,)", "(16,)")
+    rewrite_weights(folder, lambda tensors: tensors.update({name: torch.ones(17)}))
+    assert_rejected(folder, "model.safetensors", name, "(17,)", "(16,)")
 
 
-def test_a_missing_weight_is_named(folder):
-    rewrite(folder, lambda tensors: tensors.pop("decoder.1.self_attention_norm.bias"))
-    refused(folder, "decoder.1.self_attention_norm.bias", "missing")
+def test_missing_weight_is_rejected(folder):
+    rewrite_weights(folder, lambda tensors: tensors.pop("decoder.1.self_attention_norm.bias"))
+    assert_rejected(folder, "decoder.1.self_attention_norm.bias", "missing")
 
 
-def test_an_unknown_weight_is_named(folder):
-    rewrite(folder, lambda tensors: tensors.update(surplus=torch.ones(2)))
-    refused(folder, "'surplus'", "unknown")
+def test_unknown_weight_is_rejected(folder):
+    rewrite_weights(folder, lambda tensors: tensors.update(surplus=torch.ones(2)))
+    assert_rejected(folder, "'surplus'", "unknown")
 
 
-def test_a_wrong_number_format_names_both_sides(folder):
+def test_number_format_mismatch_names_both_formats(folder):
     name = "output_weight"
-    rewrite(folder, lambda tensors: tensors.update({name: tensors[name].double()}))
-    refused(folder, name, "F64", "F32")
+    rewrite_weights(folder, lambda tensors: tensors.update({name: tensors[name].double()}))
+    assert_rejected(folder, name, "F64", "F32")
 
 
-def test_weights_that_are_not_finite_are_refused(folder):
+def test_non_finite_weights_are_rejected(folder):
     name = "output_weight"
-    rewrite(folder, lambda tensors: tensors[name][3].fill_(float("nan")))
-    refused(folder, name, "finite")
+    rewrite_weights(folder, lambda tensors: tensors[name][3].fill_(float("nan")))
+    assert_rejected(folder, name, "finite")
 
 
-def test_a_vocabulary_that_does_not_fit_the_weights(folder):
+def test_vocabulary_of_other_weights_is_rejected(folder):
     name = "output_weight"
-    rewrite(folder, lambda tensors: tensors.update({name: tensors[name][:-5].clone()}))
-    refused(folder, name, "(335, 16)", "(340, 16)")
+    rewrite_weights(folder, lambda tensors: tensors.update({name: tensors[name][:-5].clone()}))
+    assert_rejected(folder, name, "(335, 16)", "(340, 16)")
 
 
-def test_a_tokeniser_of_another_model(folder):
+def test_tokeniser_of_another_model_is_rejected(folder):
     (folder / "source.spm").write_bytes(tiny.tokeniser("source", size=330).model_bytes)
-    refused(folder, "source.spm", "330 pieces", "340")
+    assert_rejected(folder, "source.spm", "330 pieces", "340")
 
 
-def test_a_tokeniser_that_normalises_otherwise(folder):
+def test_tokeniser_with_another_normalisation_is_rejected(folder):
     (folder / "source.spm").write_bytes(tiny.tokeniser(normalisation="identity").model_bytes)
-    refused(folder, "source.spm", "identity", "nfkc")
+    assert_rejected(folder, "source.spm", "identity", "nfkc")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_tokeniser_that_normalises_otherwise(folder):
         (("languages",), ["en"], ["languages"]),
         (("weights",), "float16", ["F32", "F16"]),
         (("weights",), "int3", ["weights"]),
-        # hostile sizes: refused before memory is taken
+        # excessive sizes: rejected before allocating memory
         (("model", "width"), 10**12, ["bytes"]),
         (("model", "feed_forward"), 10**15, ["bytes"]),
         (("model", "encoder_layers"), 10**12, ["layers", "weights"]),
@@ -339,89 +339,91 @@ def test_a_tokeniser_that_normalises_otherwise(folder):
         (("model",), [], ["model"]),
     ],
 )
-def test_a_bad_setting_is_named(folder, keys, value, words):
+def test_invalid_setting_is_rejected(folder, keys, value, words):
     edit(folder, *keys, value=value)
-    refused(folder, "config.json" if words[0] != "F32" else "model.safetensors", *words)
+    assert_rejected(folder, "config.json" if words[0] != "F32" else "model.safetensors", *words)
 
 
 @pytest.mark.parametrize(
     "content", ["", "[]", "3", "{", "[" * 100_000, '{"a": ' * 50_000, "\ufeff{}", " " * (1 << 21)]
 )
-def test_a_config_that_is_no_mapping_is_refused(folder, content):
+def test_config_that_is_no_mapping_is_rejected(folder, content):
     (folder / "config.json").write_text(content, encoding="utf-8")
-    refused(folder, "config.json")
+    assert_rejected(folder, "config.json")
 
 
-def test_a_hugging_face_folder_is_recognised(folder):
+def test_hugging_face_folder_is_recognised(folder):
     (folder / "config.json").write_text('{"model_type": "marian", "d_model": 512}')
-    refused(folder, "'marian'", "uwaga train")
+    assert_rejected(folder, "'marian'", "uwaga train")
 
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_any_flipped_byte_of_the_config_is_refused_or_harmless(tmp_path_factory, data):
+def test_flipped_config_byte_is_rejected_or_harmless(tmp_path_factory, data):
     folder = tmp_path_factory.getbasetemp() / "flipped"
     if not folder.exists():
-        save(folder)
+        save_folder(folder)
     path = folder / "config.json"
-    good = path.read_bytes()
-    at = data.draw(st.integers(0, len(good) - 1))
+    content = path.read_bytes()
+    position = data.draw(st.integers(0, len(content) - 1))
     try:
-        path.write_bytes(good[:at] + bytes([data.draw(st.integers(0, 255))]) + good[at + 1 :])
+        path.write_bytes(
+            content[:position] + bytes([data.draw(st.integers(0, 255))]) + content[position + 1 :]
+        )
         load_model(folder)
     except ModelError as error:
         if "flipped" not in str(error):
             raise
     finally:
-        path.write_bytes(good)
+        path.write_bytes(content)
 
 
-def test_an_impossible_device_is_a_model_error(folder):
+def test_missing_device_raises_model_error(folder):
     with pytest.raises(ModelError, match="cuda:99"):
         load_model(folder, device="cuda:99")
 
 
-# --- what is written
+# --- writing
 
 
-def test_saving_again_replaces_the_older_model(folder):
-    model = save(folder, joint=False, tie="none")
+def test_saving_replaces_older_model(folder):
+    model = save_folder(folder, joint=False, tie="none")
     assert torch.equal(load_model(folder).model.output_weight, model.output_weight)
-    save(folder)
+    save_folder(folder)
     assert not (folder / "target.spm").exists()
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", ".git", "pytorch_model.bin"])
-def test_a_folder_with_foreign_files_is_not_overwritten(folder, name):
+def test_folder_with_foreign_files_is_not_overwritten(folder, name):
     (folder / name).write_text("mine")
     before = sorted(folder.iterdir())
     with pytest.raises(ModelError, match="not overwritten"):
-        save(folder)
+        save_folder(folder)
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_foreign_config_is_not_overwritten(tmp_path):
+def test_foreign_config_is_not_overwritten(tmp_path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m/config.json").write_text('{"model_type": "bert"}')
     with pytest.raises(ModelError, match="not overwritten"):
-        save(tmp_path / "m")
+        save_folder(tmp_path / "m")
     (tmp_path / "file").write_text("x")
     with pytest.raises(ModelError, match="a file of this name"):
-        save(tmp_path / "file")
+        save_folder(tmp_path / "file")
 
 
-def test_an_empty_folder_and_missing_parents_are_fine(tmp_path):
+def test_empty_folder_and_missing_parents(tmp_path):
     (tmp_path / "empty").mkdir()
-    save(tmp_path / "empty")
-    save(tmp_path / "a/b/c")
+    save_folder(tmp_path / "empty")
+    save_folder(tmp_path / "a/b/c")
     load_model(tmp_path / "empty")
     load_model(tmp_path / "a/b/c")
 
 
-def test_I11_leftovers_of_killed_writers_go_and_those_of_others_stay(tmp_path):
+def test_leftovers_of_killed_writers_are_removed(tmp_path):
     old = tmp_path / ".m.00000000.old"
-    save(old)
+    save_folder(old)
     before = {path.name: path.read_bytes() for path in old.iterdir()}
     (tmp_path / ".m.00000000.part").mkdir()
     (tmp_path / ".m.00000001.part").mkdir()
@@ -431,13 +433,13 @@ def test_I11_leftovers_of_killed_writers_go_and_those_of_others_stay(tmp_path):
     handle = os.open(busy, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
-        atomic.remove_leftovers(tmp_path / "m")  # killed between two renames: the old one is back
+        atomic.remove_leftovers(tmp_path / "m")  # killed between two renames: the old folder is restored
         assert {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir()} == before
-        save(tmp_path / "m", card="another")
+        save_folder(tmp_path / "m", card="another")
         assert sorted(path.name for path in tmp_path.iterdir()) == [busy.name, "m"]
     finally:
         os.close(handle)
-    save(tmp_path / "m")
+    save_folder(tmp_path / "m")
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 
@@ -450,9 +452,9 @@ def test_permissions_follow_the_umask(folder):
 
 @pytest.mark.parametrize("call", ["fsync", "rename"])
 @pytest.mark.parametrize("existing", [False, True])
-def test_a_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
+def test_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
     if existing:
-        save(tmp_path / "m")
+        save_folder(tmp_path / "m")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if call == "fsync":
@@ -468,13 +470,13 @@ def test_a_full_disk_changes_nothing(tmp_path, monkeypatch, call, existing):
         monkeypatch.setattr(atomic.Path, "rename", fail)
         monkeypatch.setattr(atomic.ctypes, "CDLL", lambda name: None)  # folders cannot change places
     with pytest.raises(ModelError, match="no space left") as caught:
-        save(tmp_path / "m", card="another")
+        save_folder(tmp_path / "m", card="another")
     assert "nothing was changed" in str(caught.value)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert existing or not list(tmp_path.iterdir())
 
 
-def test_a_real_limit_on_file_sizes_changes_nothing(tmp_path):
+def test_file_size_limit_changes_nothing(tmp_path):
     code = (
         "import resource, signal, sys, pathlib\n"
         "sys.path[:0] = ['tests/checkpoints', 'tests/support', 'src']\n"
@@ -482,7 +484,7 @@ def test_a_real_limit_on_file_sizes_changes_nothing(tmp_path):
         "folder = pathlib.Path(sys.argv[1]) / 'm'; t.parts()\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))\n"
-        "try: t.save(folder)\n"
+        "try: t.save_folder(folder)\n"
         "except ModelError as error: print(error)\n"
     )
     run = subprocess.run(
@@ -493,7 +495,7 @@ def test_a_real_limit_on_file_sizes_changes_nothing(tmp_path):
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 20_000
 
 
-def test_weights_that_overflow_are_not_saved(tmp_path):
+def test_overflowing_weights_are_not_saved(tmp_path):
     model, shape, source, target = parts()
     with torch.no_grad():
         model.output.weight[0, 0] = 1e6
@@ -504,11 +506,13 @@ def test_weights_that_overflow_are_not_saved(tmp_path):
     assert not (tmp_path / "m").exists()
 
 
-def test_a_model_unlike_its_settings_is_not_saved(tmp_path):
+def test_model_with_other_settings_is_not_saved(tmp_path):
     model, shape, source, target = parts()
-    wrong = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
+    other_settings = TransformerSettings.model_validate(shape.model_dump() | {"feed_forward": 25})
     with pytest.raises(ModelError, match=r"feed_forward.*\(24,.*\(25,"):
-        save_model(tmp_path / "m", model, wrong, DecodingSettings(), source, target, ("en", "de"), "")
+        save_model(
+            tmp_path / "m", model, other_settings, DecodingSettings(), source, target, ("en", "de"), ""
+        )
     with pytest.raises(ModelError, match="'en us'"):
         save_model(tmp_path / "m", model, shape, DecodingSettings(), source, target, ("en us", "de"), "")
     assert not (tmp_path / "m").exists()

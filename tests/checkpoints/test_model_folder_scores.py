@@ -1,10 +1,10 @@
-"""A folder whose model names an attention score."""
+"""Folders of models with attention scores."""
 
 import json
 
 import pytest
 import tiny_models as tiny
-from loaded import load_torch
+from torch_models import load_torch
 
 from uwaga.checkpoints.formats.uwaga.folder import save_model
 from uwaga.errors import ModelError
@@ -12,7 +12,7 @@ from uwaga.models.build import build_model
 from uwaga.settings import LuongSettings
 
 
-def test_a_score_that_there_is_not_is_named_with_the_file(tmp_path):
+def test_unknown_attention_score_is_rejected(tmp_path):
     joint = tiny.tokeniser()
     settings = LuongSettings(embedding=8, hidden=8, layers=1, score="dot")
     model = build_model(settings, joint.symbols, joint.size, joint.size)

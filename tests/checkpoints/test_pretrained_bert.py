@@ -1,13 +1,13 @@
-"""BERT folders: the same states and logits as ``transformers``; bad folders are refused."""
+"""BERT folders: equality with ``transformers`` in states and logits; rejection of invalid folders."""
 
 import shutil
 
 import numbered_tokens
 import pytest
 import torch
-from loaded import edit, load_torch
-from precision import EXACT, close_for, doubled
+from precision import EXACT, to_double, tolerance
 from safetensors.torch import load_file, save_file
+from torch_models import edit_config, load_torch
 
 import uwaga
 from uwaga.checkpoints.formats.huggingface import bert
@@ -38,7 +38,7 @@ def numbers(monkeypatch):
 
 
 def make(folder, version="masked", seed=1):
-    """A random model of odd sizes, saved by transformers' own code."""
+    """Save a random model of unusual sizes with transformers, and return it."""
     kind, changes = VERSIONS[version]
     torch.manual_seed(seed)
     model = kind(transformers.BertConfig(**SIZES | changes)).eval()
@@ -62,61 +62,63 @@ def folder(tmp_path_factory):
 @pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M17_outputs_equal_transformers(tmp_path, version):
-    theirs = make(tmp_path / "m", version)
-    ours = load_torch(tmp_path / "m").model
+    peer = make(tmp_path / "m", version)
+    model = load_torch(tmp_path / "m").model
     longest = max(map(len, TEXTS))
     ids = torch.tensor([row + [0] * (longest - len(row)) for row in TEXTS])
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in TEXTS])
     types = torch.randint(0, 2, ids.shape, generator=torch.manual_seed(0))
     rows = list(zip(types.tolist(), TEXTS, strict=True))
-    double = doubled(theirs, ours)
-    for kinds in (None, types):
+    double = to_double(peer, model)
+    for token_types in (None, types):
         with torch.no_grad(), double:
-            wanted = theirs(
-                input_ids=ids, attention_mask=mask, token_type_ids=kinds, output_hidden_states=True
+            expected = peer(
+                input_ids=ids, attention_mask=mask, token_type_ids=token_types, output_hidden_states=True
             )
-            given = None if kinds is None else [row[: len(text)] for row, text in rows]
-            states = ours.encode(TEXTS, given)
+            type_lists = None if token_types is None else [row[: len(text)] for row, text in rows]
+            states = model.encode(TEXTS, type_lists)
         for row, text in enumerate(TEXTS):
-            reference = wanted.hidden_states[-1][row, : len(text)]
+            reference = expected.hidden_states[-1][row, : len(text)]
             torch.testing.assert_close(states[row], reference, **EXACT)
-            if ours.head is not None:
-                logits = wanted["prediction_logits" if version == "both heads" else "logits"]
-                found = ours.head(states[row])
-                torch.testing.assert_close(found, logits[row, : len(text)], **EXACT)
-    assert (ours.head is None) == (version == "no head")
+            if model.head is not None:
+                logits = expected["prediction_logits" if version == "both heads" else "logits"]
+                logits_ = model.head(states[row])
+                torch.testing.assert_close(logits_, logits[row, : len(text)], **EXACT)
+    assert (model.head is None) == (version == "no head")
 
 
 @pytest.mark.numerical
-def test_M17_a_text_is_the_same_alone_and_in_any_batch(folder):
+def test_M17_states_are_independent_of_the_batch(folder):
     model = load_torch(folder).model
-    for text, found in zip(TEXTS, model.encode(TEXTS), strict=True):
-        [alone] = model.encode([text])
-        torch.testing.assert_close(found, alone, **close_for(alone))
+    for text, state in zip(TEXTS, model.encode(TEXTS), strict=True):
+        [single] = model.encode([text])
+        torch.testing.assert_close(state, single, **tolerance(single))
     assert model.encode([]) == []
 
 
 def test_M17_every_state_sees_the_whole_text(folder):
     """M8: no look-ahead mask."""
     model = load_torch(folder).model
-    one, other = model.encode([[2, 9, 10, 11, 3], [2, 9, 10, 12, 3]])
-    assert float((one[0] - other[0]).abs().max()) > 1e-3
+    first, second = model.encode([[2, 9, 10, 11, 3], [2, 9, 10, 12, 3]])
+    assert float((first[0] - second[0]).abs().max()) > 1e-3
 
 
-def test_a_text_longer_than_the_positions_is_refused(folder):
+def test_text_longer_than_the_positions_is_rejected(folder):
     model = load_torch(folder).model
     assert len(model.encode([[5] * 20])[0]) == 20
     with pytest.raises(TextTooLongError, match=r"text 2: 21 tokens, .* at most 20"):
         model.encode([[5], [5] * 21])
 
 
-def test_the_names_of_the_first_checkpoints_are_read(folder, tmp_path):
-    """gamma and beta, the output under its tied names, positions counted, and the pair's head."""
+def test_names_of_first_checkpoints(folder, tmp_path):
+    """Norms with gamma and beta, tied copies of the output, position indices, and the next-sentence head."""
     shutil.copytree(folder, tmp_path / "old")
     values = load_file(folder / "model.safetensors")
     old = {
-        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): one
-        for name, one in values.items()
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): tensor
+        for name, tensor in values.items()
     }
     old |= {
         "cls.predictions.decoder.weight": values["bert.embeddings.word_embeddings.weight"],
@@ -129,12 +131,12 @@ def test_the_names_of_the_first_checkpoints_are_read(folder, tmp_path):
     }
     (tmp_path / "old/model.safetensors").unlink()
     torch.save(old, tmp_path / "old/pytorch_model.bin")
-    found = load_torch(tmp_path / "old").model.state_dict()
+    state = load_torch(tmp_path / "old").model.state_dict()
     for name, weight in load_torch(folder).model.state_dict().items():
-        assert torch.equal(found[name], weight)
+        assert torch.equal(state[name], weight)
 
 
-BAD = {
+INVALID_CONFIGS = {
     r"'position_embedding_type' = 'relative_key' is not supported": {
         "position_embedding_type": "relative_key"
     },
@@ -151,15 +153,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_bad_folders_are_refused(folder, tmp_path, message):
+@pytest.mark.parametrize("message", INVALID_CONFIGS)
+def test_invalid_config_is_rejected(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
-    edit(tmp_path / "bad", **BAD[message])
+    edit_config(tmp_path / "bad", **INVALID_CONFIGS[message])
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "bad")
 
 
-def test_another_head_and_a_missing_weight_are_refused(folder, tmp_path):
+def test_unknown_head_and_missing_weight_are_rejected(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "bad")
     values = load_file(folder / "model.safetensors")
     save_file(values | {"classifier.weight": torch.ones(2, 18)}, tmp_path / "bad/model.safetensors")
@@ -171,6 +173,6 @@ def test_another_head_and_a_missing_weight_are_refused(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_a_translator_points_to_what_runs_it(folder):
+def test_translator_names_the_class_to_use(folder):
     with pytest.raises(ModelError, match="an encoder-only model, which uwaga"):
         uwaga.Translator.load(folder, device="cpu")

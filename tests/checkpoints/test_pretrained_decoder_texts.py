@@ -1,11 +1,11 @@
-"""Whole folders of today's decoders, with their tokenisers: continued, described, converted."""
+"""Folders of decoder-only models with their tokenisers: continuations, descriptions and conversions."""
 
 import json
 import shutil
 
 import pytest
-from decoder_folders import Version, make
-from decoder_tokenisers import BEGINS, BYTES, ENDS, folder, pieces
+from decoder_folders import Variant, make
+from decoder_tokenisers import BOS_IDS, BYTES, EOS_IDS, folder, sentencepiece_folder
 from pretrained_texts import write_json
 from typer.testing import CliRunner
 
@@ -28,51 +28,55 @@ PROMPTS = ["the dog sees", "Frau Müller kauft 3,000 cars", "naïve 🚗 café\n
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Each folder, with the tokeniser's own beginning and end, and one row too few for Gemma."""
-    found = {}
+def folders(tmp_path_factory):
+    """Return the folders, with the tokeniser's start and end, and without the last row for Gemma."""
+    paths = {}
     for name, (family, changes) in FOLDERS.items():
-        place = tmp_path_factory.mktemp("whole") / name.replace(" ", "-")
+        path = tmp_path_factory.mktemp("whole") / name.replace(" ", "-")
         kind = name.removesuffix(" pieces")
-        source = pieces(kind) if name.endswith("pieces") else folder(kind)
+        source = sentencepiece_folder(kind) if name.endswith("pieces") else folder(kind)
         peer = transformers.AutoTokenizer.from_pretrained(source)
-        ids = {"bos_token_id": BEGINS.get(kind), "eos_token_id": ENDS[kind], "pad_token_id": ENDS[kind]}
-        # Bytes that are no valid text are read differently by SentencePiece and by transformers.
-        unused = {*peer.all_special_ids, *peer.convert_tokens_to_ids(BYTES)} - {ENDS[kind], None}
+        ids = {
+            "bos_token_id": BOS_IDS.get(kind),
+            "eos_token_id": EOS_IDS[kind],
+            "pad_token_id": EOS_IDS[kind],
+        }
+        # SentencePiece and transformers decode invalid bytes differently.
+        unused = {*peer.all_special_ids, *peer.convert_tokens_to_ids(BYTES)} - {EOS_IDS[kind], None}
         size = len(peer) if name in ("gemma", "llama2 pieces") else len(peer) + 9
-        model = make(place, Version(name, family, changes), vocab_size=size, head_dim=8, **ids)
+        model = make(path, Variant(name, family, changes), vocab_size=size, head_dim=8, **ids)
         model.generation_config.update(bad_words_ids=None, max_new_tokens=9, suppress_tokens=sorted(unused))
-        model.save_pretrained(place)
-        shutil.copytree(source, place, dirs_exist_ok=True)
+        model.save_pretrained(path)
+        shutil.copytree(source, path, dirs_exist_ok=True)
         if name == "gemma":
-            config = json.loads((place / "tokenizer_config.json").read_text())
-            write_json(place / "tokenizer_config.json", config | {"mask_token": "<image>"})
-        found[name] = place
-    return found
+            config = json.loads((path / "tokenizer_config.json").read_text())
+            write_json(path / "tokenizer_config.json", config | {"mask_token": "<image>"})
+        paths[name] = path
+    return paths
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_continuations_are_those_of_transformers(made, name):
-    model = transformers.AutoModelForCausalLM.from_pretrained(made[name], attn_implementation="eager")
-    peer = transformers.AutoTokenizer.from_pretrained(made[name])
-    generator = uwaga.load(made[name], device="cpu")
+def test_continuations_equal_transformers(folders, name):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folders[name], attn_implementation="eager")
+    peer = transformers.AutoTokenizer.from_pretrained(folders[name])
+    generator = uwaga.load(folders[name], device="cpu")
     for prompt in PROMPTS:
-        found = generator.generate(prompt)
+        continuation = generator.generate(prompt)
         [row] = model.generate(**peer(prompt, return_tensors="pt", return_token_type_ids=False))
-        assert found.whole == peer.decode(row, skip_special_tokens=True)
-        assert "".join(generator.stream(prompt)) == found.text
+        assert continuation.whole == peer.decode(row, skip_special_tokens=True)
+        assert "".join(generator.stream(prompt)) == continuation.text
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_folders_are_described_and_converted(made, tmp_path, name):
-    shown = RUN.invoke(app, ["info", str(made[name])])
-    assert shown.exit_code == 0 and FOLDERS[name][0] in shown.output, shown.output
+def test_folders_are_described_and_converted(folders, tmp_path, name):
+    result = RUN.invoke(app, ["info", str(folders[name])])
+    assert result.exit_code == 0 and FOLDERS[name][0] in result.output, result.output
     for flag in ("--int8", "--int4"):
         out = tmp_path / flag
-        done = RUN.invoke(app, ["convert", flag, str(made[name]), str(out)])
-        assert done.exit_code == 0, done.output
-        ours, first = uwaga.load(out), uwaga.load(made[name], device="cpu")
+        conversion = RUN.invoke(app, ["convert", flag, str(folders[name]), str(out)])
+        assert conversion.exit_code == 0, conversion.output
+        converted, original = uwaga.load(out), uwaga.load(folders[name], device="cpu")
         for prompt in PROMPTS:
-            ids = first.tokeniser.add_special_tokens(first.tokeniser.encode(prompt))
-            assert ours.tokeniser.add_special_tokens(ours.tokeniser.encode(prompt)) == ids
-            assert ours.generate(prompt, max_length=3).whole.startswith(prompt)
+            ids = original.tokeniser.add_special_tokens(original.tokeniser.encode(prompt))
+            assert converted.tokeniser.add_special_tokens(converted.tokeniser.encode(prompt)) == ids
+            assert converted.generate(prompt, max_length=3).whole.startswith(prompt)

@@ -1,4 +1,4 @@
-"""Folders of today's decoders: the numbers and tokens of ``transformers``; bad folders are refused."""
+"""Decoder-only folders: equality with ``transformers`` in numbers and tokens; invalid folders."""
 
 import json
 import shutil
@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 from decoder_folders import (
-    END,
+    EOS,
     HUNYUAN,
     LLAMA3,
     PROMPTS,
-    SIZE,
-    VERSIONS,
+    VARIANTS,
+    VOCABULARY_SIZE,
     YARN,
-    exact_angles,
     make,
+    use_exact_frequencies,
 )
-from loaded import edit, load_torch
-from precision import EXACT, doubled
+from precision import EXACT, to_double
 from safetensors.torch import load_file, save_file
+from torch_models import edit_config, load_torch
 
 from uwaga.checkpoints.formats.huggingface import llama
 from uwaga.checkpoints.registry import describe, read
@@ -31,7 +31,7 @@ from uwaga.errors import ModelError
 from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
-EVERY = pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+EACH_VERSION = pytest.mark.parametrize("version", VARIANTS, ids=lambda version: version.name)
 
 
 @pytest.fixture(autouse=True)
@@ -43,51 +43,53 @@ def numbers(monkeypatch):
 
 
 @pytest.mark.numerical
-@EVERY
+@EACH_VERSION
 def test_M37_M41_outputs_equal_transformers(tmp_path, version):
-    theirs = make(tmp_path / "m", version)
-    ours, engine = load_torch(tmp_path / "m"), to_engine(read(tmp_path / "m"))
-    text = torch.randint(3, SIZE, (3, 50), generator=torch.manual_seed(0))
-    double = doubled(theirs, ours.model)
-    exact_angles(theirs)
+    peer = make(tmp_path / "m", version)
+    loaded, engine = load_torch(tmp_path / "m"), to_engine(read(tmp_path / "m"))
+    text = torch.randint(3, VOCABULARY_SIZE, (3, 50), generator=torch.manual_seed(0))
+    double = to_double(peer, loaded.model)
+    use_exact_frequencies(peer)
     with torch.no_grad(), double:
-        torch.testing.assert_close(ours.model.logits(ours.model.read(text)), theirs(text).logits, **EXACT)
-        for prompt, [found] in zip(PROMPTS, search(ours.model, PROMPTS, ours.options), strict=True):
-            row = theirs.generate(input_ids=torch.tensor([prompt]))[0, len(prompt) :].tolist()
-            assert (*found.tokens, *([] if found.truncated else [END])) == tuple(row)
-        wanted = torch.log_softmax(theirs(text).logits, -1).numpy()
+        torch.testing.assert_close(loaded.model.logits(loaded.model.read(text)), peer(text).logits, **EXACT)
+        for prompt, [hypothesis] in zip(PROMPTS, search(loaded.model, PROMPTS, loaded.options), strict=True):
+            row = peer.generate(input_ids=torch.tensor([prompt]))[0, len(prompt) :].tolist()
+            assert (*hypothesis.tokens, *([] if hypothesis.truncated else [EOS])) == tuple(row)
+        expected = torch.log_softmax(peer(text).logits, -1).numpy()
     state = engine.start(engine.encode(text[:, :40].tolist()), 1)
-    fed = np.full(3, engine.symbols.start)
-    for at in range(39, 50):
-        step = engine.step(fed, state, Choice(1, all_tokens=True))
-        np.testing.assert_allclose(step.log_probs, wanted[:, at], atol=1e-4 * np.ptp(wanted), rtol=0)
-        state, fed = step.state, text[:, at + 1].numpy() if at < 49 else fed
+    tokens = np.full(3, engine.symbols.start)
+    for position in range(39, 50):
+        step = engine.step(tokens, state, Choice(1, all_tokens=True))
+        np.testing.assert_allclose(
+            step.log_probs, expected[:, position], atol=1e-4 * np.ptp(expected), rtol=0
+        )
+        state, tokens = step.state, text[:, position + 1].numpy() if position < 49 else tokens
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """A folder of each family."""
-    place = tmp_path_factory.mktemp("decoders")
-    made = {version.family: version for version in VERSIONS}
-    for family, version in made.items():
-        make(place / family, version)
-    return place
+    root = tmp_path_factory.mktemp("decoders")
+    versions = {version.family: version for version in VARIANTS}
+    for family, version in versions.items():
+        make(root / family, version)
+    return root
 
 
-def same_settings(place, family, folders):
-    """Read both folders and compare all that was read."""
-    ours, first = load_torch(place), load_torch(folders / family)
-    assert ours.checkpoint.settings == first.checkpoint.settings
-    wanted = first.model.state_dict()
-    assert all(torch.equal(wanted[name], weight) for name, weight in ours.model.state_dict().items())
+def same_settings(path, family, folders):
+    """Assert that two folders have equal settings and weights."""
+    loaded, original = load_torch(path), load_torch(folders / family)
+    assert loaded.checkpoint.settings == original.checkpoint.settings
+    expected = original.model.state_dict()
+    assert all(torch.equal(expected[name], weight) for name, weight in loaded.model.state_dict().items())
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma3_text", "hunyuan_v1_dense"])
-def test_configurations_of_transformers_4_are_read(tmp_path, folders, family):
-    """There, ``rope_theta`` and ``rope_scaling`` state the positions, and layers have no list of types."""
-    place = tmp_path / "m"
-    shutil.copytree(folders / family, place)
-    path = place / "config.json"
+def test_configuration_of_transformers_4(tmp_path, folders, family):
+    """Version 4 has ``rope_theta`` and ``rope_scaling``, and no list of layer types."""
+    folder = tmp_path / "m"
+    shutil.copytree(folders / family, folder)
+    path = folder / "config.json"
     values = json.loads(path.read_text())
     positions = values.pop("rope_parameters")
     values.pop("layer_types", None)
@@ -98,10 +100,10 @@ def test_configurations_of_transformers_4_are_read(tmp_path, folders, family):
     kind = positions.pop("rope_type")
     values["rope_scaling"] = None if kind == "default" else {**positions, "type": kind}
     path.write_text(json.dumps(values))
-    same_settings(place, family, folders)
+    same_settings(folder, family, folders)
 
 
-def test_gemma3_with_images_gives_its_language_model(tmp_path, folders):
+def test_language_model_of_multimodal_gemma3(tmp_path, folders):
     text = json.loads((folders / "gemma3_text/config.json").read_text())
     vision = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = transformers.Gemma3Config(
@@ -112,81 +114,90 @@ def test_gemma3_with_images_gives_its_language_model(tmp_path, folders):
     model.model.language_model.load_state_dict(inner.model.state_dict())
     model.save_pretrained(tmp_path / "new")
     for name in ("model.language_model.", "language_model.model."):
-        place = tmp_path / name
-        shutil.copytree(tmp_path / "new", place)
+        path = tmp_path / name
+        shutil.copytree(tmp_path / "new", path)
         values = {
             key.replace("model.language_model.", name).replace("language_model.model.", name): value
-            for key, value in load_file(place / "model.safetensors").items()
+            for key, value in load_file(path / "model.safetensors").items()
         }
-        save_file(values, place / "model.safetensors")
-        same_settings(place, "gemma3_text", folders)
-    save_file({"vision_tower.x": torch.zeros(3)}, place / "model.safetensors")
+        save_file(values, path / "model.safetensors")
+        same_settings(path, "gemma3_text", folders)
+    save_file({"vision_tower.x": torch.zeros(3)}, path / "model.safetensors")
     with pytest.raises(ModelError, match=r"missing|no weights of a language model|only 1 weights"):
-        load_torch(place)
+        load_torch(path)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_weights_of_16_bits_and_in_shards_are_read(tmp_path, folders, dtype):
+def test_sharded_16_bit_weights(tmp_path, folders, dtype):
     model = transformers.AutoModelForCausalLM.from_pretrained(folders / "gemma2", dtype=dtype)
     model.save_pretrained(tmp_path / "m", max_shard_size="10KB")
     assert len(list((tmp_path / "m").glob("model-*.safetensors"))) > 3
-    ours = load_torch(tmp_path / "m").model.state_dict()
-    found = model.state_dict()
-    for name, theirs, offset in (
+    weights = load_torch(tmp_path / "m").model.state_dict()
+    peer_weights = model.state_dict()
+    for name, stored_name, offset in (
         ("embedding.weight", "model.embed_tokens.weight", 0.0),
         ("decoder.1.feed_forward.inner.weight", "model.layers.1.mlp.gate_proj.weight", 0.0),
         ("decoder_norm.weight", "model.norm.weight", 1.0),
     ):
-        assert torch.equal(ours[name], found[theirs].float() + offset)
+        assert torch.equal(weights[name], peer_weights[stored_name].float() + offset)
 
 
-def test_a_recommended_repetition_penalty_is_left_out_and_shown(folders, tmp_path):
+def test_repetition_penalty_is_ignored_and_described(folders, tmp_path):
     shutil.copytree(folders / "qwen2", tmp_path / "m")
-    stated = {"repetition_penalty": 1.05, "max_new_tokens": 9, "do_sample": True, "eos_token_id": [2, 7]}
-    (tmp_path / "m/generation_config.json").write_text(json.dumps(stated))
-    found = describe(tmp_path / "m")
-    assert found.sizes["repetition penalty"] == "1.05, not applied"
+    generation = {"repetition_penalty": 1.05, "max_new_tokens": 9, "do_sample": True, "eos_token_id": [2, 7]}
+    (tmp_path / "m/generation_config.json").write_text(json.dumps(generation))
+    description = describe(tmp_path / "m")
+    assert description.sizes["repetition penalty"] == "1.05, not applied"
     assert load_torch(tmp_path / "m").options.sample
     assert "repetition penalty" not in describe(folders / "qwen2").sizes
 
 
-def test_several_end_tokens_end_texts_as_in_transformers(monkeypatch, folders, tmp_path):
+def test_several_end_tokens_equal_transformers(monkeypatch, folders, tmp_path):
     def tokeniser(folder, ids, ends, declared):
-        made = numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
-        return replace(made, symbols=replace(made.symbols, other_ends=tuple(ends[1:])))
+        number_tokeniser = numbered_tokens.read_numbers(folder, replace(ids, end=ends[0])).source
+        return replace(
+            number_tokeniser, symbols=replace(number_tokeniser.symbols, other_ends=tuple(ends[1:]))
+        )
 
     shutil.copytree(folders / "llama", tmp_path / "m")
     monkeypatch.setattr(llama, "read_decoder_tokeniser", tokeniser)
-    ends = [END, *range(5, SIZE, 6)]
-    stated = {"eos_token_id": ends, "max_new_tokens": 12, "num_beams": 2, "pad_token_id": 0}
-    (tmp_path / "m/generation_config.json").write_text(json.dumps(stated))
-    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
-    ours, engine = load_torch(tmp_path / "m"), to_engine(read(tmp_path / "m"))
-    assert ours.checkpoint.symbols.ends == tuple(ends)
-    seen = []
+    ends = [EOS, *range(5, VOCABULARY_SIZE, 6)]
+    generation = {"eos_token_id": ends, "max_new_tokens": 12, "num_beams": 2, "pad_token_id": 0}
+    (tmp_path / "m/generation_config.json").write_text(json.dumps(generation))
+    peer = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "m")
+    loaded, engine = load_torch(tmp_path / "m"), to_engine(read(tmp_path / "m"))
+    assert loaded.checkpoint.symbols.ends == tuple(ends)
+    endings = []
     for prompt in PROMPTS:
         with torch.no_grad():
-            row = theirs.generate(input_ids=torch.tensor([prompt]))[0, len(prompt) :].tolist()
-        ended = row[-1] in ends
-        seen.append(ended)
-        for model in (ours.model, engine):
-            [[found]] = search(model, [prompt], ours.options)
-            assert (list(found.tokens), found.truncated) == (row[:-1] if ended else row, not ended)
-    assert any(seen)
+            row = peer.generate(input_ids=torch.tensor([prompt]))[0, len(prompt) :].tolist()
+        has_end = row[-1] in ends
+        endings.append(has_end)
+        for model in (loaded.model, engine):
+            [[hypothesis]] = search(model, [prompt], loaded.options)
+            assert (list(hypothesis.tokens), hypothesis.truncated) == (
+                row[:-1] if has_end else row,
+                not has_end,
+            )
+    assert any(endings)
 
 
-def test_described_without_its_weights(folders, tmp_path):
-    found = describe(folders / "gemma3_text")
-    assert found.family == "gemma3_text"
-    assert (found.sizes["window"], found.sizes["global every"], found.sizes["key value heads"]) == (4, 3, 2)
-    assert found.sizes["rotary base"] == 7000.0
-    assert found.sizes["local rotary scaling"] == "none"
+def test_description_without_weights(folders, tmp_path):
+    description = describe(folders / "gemma3_text")
+    assert description.family == "gemma3_text"
+    assert (
+        description.sizes["window"],
+        description.sizes["global every"],
+        description.sizes["key value heads"],
+    ) == (4, 3, 2)
+    assert description.sizes["rotary base"] == 7000.0
+    assert description.sizes["local rotary scaling"] == "none"
     shutil.copytree(folders / "llama", tmp_path / "m")
     (tmp_path / "m/model.safetensors").write_bytes(b"x")
     assert "damaged" in " ".join(describe(tmp_path / "m").problems)
 
 
-BAD = {
+INVALID_CONFIGS = {
     r"the family 'llama4' is unknown; uwaga runs .*llama.*qwen3": ("llama", {"model_type": "llama4"}),
     r"'hidden_size' must be a whole number": ("llama", {"hidden_size": -36}),
     r"'num_hidden_layers' must be a whole number": ("llama", {"num_hidden_layers": 0}),
@@ -220,7 +231,7 @@ BAD = {
         "gemma2",
         {"layer_types": ["full_attention"]},
     ),
-    r"'layer_types' is not one of regular distances": (
+    r"'layer_types' has no regular pattern": (
         "gemma2",
         {"layer_types": ["full_attention", "sliding_attention", "full_attention"]},
     ),
@@ -247,80 +258,82 @@ POSITIONS = {
     r"must be a group of parameters, not 'yarn'": "yarn",
     r"'rope_theta' must be a number above 0": {"rope_theta": float("nan")},
 }
-CASES = BAD | {message: ("llama", {"rope_parameters": values}) for message, values in POSITIONS.items()}
+CASES = INVALID_CONFIGS | {
+    message: ("llama", {"rope_parameters": values}) for message, values in POSITIONS.items()
+}
 
 
 @pytest.mark.parametrize("message", CASES)
-def test_bad_configurations_are_refused(folders, tmp_path, message):
+def test_invalid_config_is_rejected(folders, tmp_path, message):
     family, changes = CASES[message]
     shutil.copytree(folders / family, tmp_path / "bad")
-    edit(tmp_path / "bad", **changes)
+    edit_config(tmp_path / "bad", **changes)
     (tmp_path / "bad/generation_config.json").unlink()
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "bad")
 
 
-def test_huge_alphas_are_refused(folders, tmp_path):
+def test_huge_alpha_is_rejected(folders, tmp_path):
     shutil.copytree(folders / "hunyuan_v1_dense", tmp_path / "bad")
-    edit(tmp_path / "bad", rope_parameters={**HUNYUAN, "alpha": 1e300})
+    edit_config(tmp_path / "bad", rope_parameters={**HUNYUAN, "alpha": 1e300})
     with pytest.raises(ModelError, match=r"'alpha' = .* is too large"):
         load_torch(tmp_path / "bad")
 
 
-def test_many_positions_take_no_memory(folders, tmp_path):
+def test_rotary_positions_take_no_memory(folders, tmp_path):
     shutil.copytree(folders / "llama", tmp_path / "m")
-    edit(tmp_path / "m", max_position_embeddings=2_000_000_000)
+    edit_config(tmp_path / "m", max_position_embeddings=2_000_000_000)
     assert load_torch(tmp_path / "m").model.max_source == 2_000_000_000
 
 
 def sharded(folders, tmp_path):
-    """A folder with shards, and its index."""
+    """Return a folder with shards, and its index."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folders / "llama")
     model.save_pretrained(tmp_path / "m", max_shard_size="20KB")
     return tmp_path / "m", json.loads((tmp_path / "m/model.safetensors.index.json").read_text())
 
 
 @pytest.mark.parametrize("file", ["../secret.safetensors", "/etc/passwd", "..", "sub/x.safetensors", ""])
-def test_shards_outside_the_folder_are_refused(folders, tmp_path, file):
-    place, index = sharded(folders, tmp_path)
+def test_shard_outside_the_folder_is_rejected(folders, tmp_path, file):
+    path, index = sharded(folders, tmp_path)
     save_file({"model.norm.weight": torch.zeros(36)}, tmp_path / "secret.safetensors")
     index["weight_map"]["model.norm.weight"] = file
-    (place / "model.safetensors.index.json").write_text(json.dumps(index))
+    (path / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(ModelError, match="not a file of this folder"):
-        load_torch(place)
+        load_torch(path)
 
 
-def test_damaged_shards_are_refused(folders, tmp_path):
-    place, index = sharded(folders, tmp_path)
-    files = sorted(place.glob("model-*.safetensors"))
-    whole = files[1].read_bytes()
+def test_damaged_shards_are_rejected(folders, tmp_path):
+    path, index = sharded(folders, tmp_path)
+    files = sorted(path.glob("model-*.safetensors"))
+    content = files[1].read_bytes()
     files[1].unlink()
     with pytest.raises(ModelError, match=f"{files[1].name}: no such file"):
-        load_torch(place)
-    files[1].write_bytes(whole[:-4])
+        load_torch(path)
+    files[1].write_bytes(content[:-4])
     with pytest.raises(ModelError, match=f"{files[1].name}: damaged or cut short"):
-        load_torch(place)
-    length = int.from_bytes(whole[:8], "little")
-    header = json.loads(whole[8 : 8 + length])
+        load_torch(path)
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
     name = next(key for key in header if key != "__metadata__")
     header[name]["shape"] = [1 << 40, 1 << 20]
     text = json.dumps(header).encode()
-    files[1].write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + length :])
+    files[1].write_bytes(len(text).to_bytes(8, "little") + text + content[8 + length :])
     with pytest.raises(ModelError, match=f"{files[1].name}: damaged or cut short"):
-        load_torch(place)
-    files[1].write_bytes((1 << 62).to_bytes(8, "little") + whole[8:])
+        load_torch(path)
+    files[1].write_bytes((1 << 62).to_bytes(8, "little") + content[8:])
     with pytest.raises(ModelError, match=f"{files[1].name}: damaged or cut short"):
-        load_torch(place)
-    files[1].write_bytes(whole)
+        load_torch(path)
+    files[1].write_bytes(content)
     save_file(load_file(files[0]) | load_file(files[1]), files[1])
     with pytest.raises(ModelError, match=f"is stored in {files[0].name}, too"):
-        load_torch(place)
-    files[1].write_bytes(whole)
+        load_torch(path)
+    files[1].write_bytes(content)
     index["weight_map"][name] = files[0].name
-    (place / "model.safetensors.index.json").write_text(json.dumps(index))
+    (path / "model.safetensors.index.json").write_text(json.dumps(index))
     with pytest.raises(ModelError, match="is missing, although"):
-        load_torch(place)
+        load_torch(path)
     for text in ("[]", "{}", '{"weight_map": 3}', "{" * 100_000, "\x00"):
-        (place / "model.safetensors.index.json").write_text(text)
+        (path / "model.safetensors.index.json").write_text(text)
         with pytest.raises(ModelError, match="not an index of weight files"):
-            load_torch(place)
+            load_torch(path)

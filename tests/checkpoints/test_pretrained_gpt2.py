@@ -1,4 +1,4 @@
-"""GPT-2 folders: the same numbers and tokens as ``transformers``; bad folders are refused."""
+"""GPT-2 folders: equality with ``transformers`` in numbers and tokens; rejection of invalid folders."""
 
 import json
 import shutil
@@ -7,11 +7,11 @@ import numbered_tokens
 import numpy as np
 import pytest
 import torch
-from gpt2_folders import UNSUPPORTED, EOS, PROMPTS, VARIANTS, make
-from loaded import edit_config, load_torch
-from precision import EXACT, tolerance, to_double
+from gpt2_folders import EOS, PROMPTS, UNSUPPORTED, VARIANTS, make
+from precision import EXACT, to_double, tolerance
 from safetensors.torch import load_file, save_file
 from sampled_pairs import total_variation
+from torch_models import edit_config, load_torch
 
 import uwaga
 from uwaga.checkpoints.formats.huggingface import gpt2
@@ -45,23 +45,23 @@ def padded(rows, left):
 @pytest.mark.numerical
 @pytest.mark.parametrize("version", VARIANTS)
 def test_M18_outputs_equal_transformers(tmp_path, version):
-    theirs = make(tmp_path / "m", **VARIANTS[version])
-    ours = load_torch(tmp_path / "m")
+    peer = make(tmp_path / "m", **VARIANTS[version])
+    loaded = load_torch(tmp_path / "m")
     text = torch.randint(0, 37, (3, 40), generator=torch.manual_seed(0))
-    double = to_double(theirs, ours.model)
+    double = to_double(peer, loaded.model)
     with torch.no_grad(), double:
-        torch.testing.assert_close(ours.model.logits(ours.model.read(text)), theirs(text).logits, **EXACT)
+        torch.testing.assert_close(loaded.model.logits(loaded.model.read(text)), peer(text).logits, **EXACT)
     ids, mask = padded(PROMPTS, left=True)
     outputs = set()
     for beam in (1, 4, 6):
         with double:
-            rows = theirs.generate(input_ids=ids, attention_mask=mask, num_beams=beam)[:, ids.shape[1] :]
-        found = search(ours.model, PROMPTS, ours.options.changed({"beam": beam}))
-        for (one,), row in zip(found, rows.tolist(), strict=True):
-            made = (*one.tokens, *([] if one.truncated else [EOS]))
-            assert tuple(row[: row.index(EOS) + 1] if EOS in row else row) == made
-            outputs.add(made)
-    assert len(outputs) > len(PROMPTS) and len({len(made) for made in outputs}) > 1
+            rows = peer.generate(input_ids=ids, attention_mask=mask, num_beams=beam)[:, ids.shape[1] :]
+        hypotheses = search(loaded.model, PROMPTS, loaded.options.changed({"beam": beam}))
+        for (hypothesis,), row in zip(hypotheses, rows.tolist(), strict=True):
+            tokens = (*hypothesis.tokens, *([] if hypothesis.truncated else [EOS]))
+            assert tuple(row[: row.index(EOS) + 1] if EOS in row else row) == tokens
+            outputs.add(tokens)
+    assert len(outputs) > len(PROMPTS) and len({len(tokens) for tokens in outputs}) > 1
 
 
 @pytest.mark.numerical
@@ -71,31 +71,31 @@ def test_M18_M20_steps_equal_teacher_forcing(folder):
     targets = torch.randint(0, 36, (len(PROMPTS), length), generator=torch.manual_seed(3))
     shifted = torch.cat([torch.full((len(PROMPTS), 1), EOS), targets[:, :-1]], dim=1)
     source, _ = padded(PROMPTS, left=False)
-    whole = torch.tensor(
+    full_rows = torch.tensor(
         [[*prompt, *row.tolist()] for prompt, row in zip(PROMPTS, targets, strict=True)][2:3]
     )
     with torch.no_grad():
-        together = model(source, shifted).numpy()  # (prompts, length, vocabulary)
-        read = torch.log_softmax(model.logits(model.read(whole)), -1).numpy()
-    np.testing.assert_allclose(together[2], read[0, len(PROMPTS[2]) - 1 : -1], **EXACT)
+        expected = model(source, shifted).numpy()  # (prompts, length, vocabulary)
+        read = torch.log_softmax(model.logits(model.read(full_rows)), -1).numpy()
+    np.testing.assert_allclose(expected[2], read[0, len(PROMPTS[2]) - 1 : -1], **EXACT)
     state = model.start(model.encode(PROMPTS), beams)
     for position in range(length):
         tokens = np.repeat(shifted[:, position].numpy(), beams)
         step = model.step(tokens, state, Choice(1, all_tokens=True))
-        np.testing.assert_allclose(step.log_probs, np.repeat(together[:, position], beams, 0), **EXACT)
+        np.testing.assert_allclose(step.log_probs, np.repeat(expected[:, position], beams, 0), **EXACT)
         state = step.state
 
 
 @pytest.mark.numerical
-def test_M21_a_prompt_is_the_same_alone_and_in_any_batch(folder):
+def test_M21_results_are_independent_of_the_batch(folder):
     loaded = load_torch(folder)
     options = loaded.options.changed({"beam": 4, "nbest": 4})
-    together = search(loaded.model, PROMPTS, options)
-    for prompt, found in zip(PROMPTS, together, strict=True):
-        [alone] = search(loaded.model, [prompt], options)
-        assert [one.tokens for one in alone] == [one.tokens for one in found]
-        scores = [one.score for one in found]
-        np.testing.assert_allclose([one.score for one in alone], scores, **tolerance(scores))
+    batch = search(loaded.model, PROMPTS, options)
+    for prompt, results in zip(PROMPTS, batch, strict=True):
+        [single] = search(loaded.model, [prompt], options)
+        assert [hypothesis.tokens for hypothesis in single] == [hypothesis.tokens for hypothesis in results]
+        scores = [hypothesis.score for hypothesis in results]
+        np.testing.assert_allclose([hypothesis.score for hypothesis in single], scores, **tolerance(scores))
 
 
 @pytest.mark.numerical
@@ -106,39 +106,39 @@ def test_M21_reorder_and_select(folder):
     state = model.step(np.arange(10), state, Choice(1)).state
     expected = model.step(np.arange(10, 20), state, Choice(5))
     rows = np.array([5, 4, 1, 0])
-    moved = state.reorder(np.array([1, 0, 3, 2, 5, 4, 7, 6, 9, 8])).select(np.array([2, 0]))
-    found = model.step(np.arange(10, 20)[rows], moved, Choice(5))
-    np.testing.assert_array_equal(found.tokens, expected.tokens[rows])
-    np.testing.assert_allclose(found.log_probs, expected.log_probs[rows], **tolerance(expected.log_probs))
+    reordered = state.reorder(np.array([1, 0, 3, 2, 5, 4, 7, 6, 9, 8])).select(np.array([2, 0]))
+    actual = model.step(np.arange(10, 20)[rows], reordered, Choice(5))
+    np.testing.assert_array_equal(actual.tokens, expected.tokens[rows])
+    np.testing.assert_allclose(actual.log_probs, expected.log_probs[rows], **tolerance(expected.log_probs))
 
 
 def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
-    theirs = make(tmp_path / "m", vocab_size=9, bos_token_id=8, eos_token_id=8)
+    peer = make(tmp_path / "m", vocab_size=9, bos_token_id=8, eos_token_id=8)
     loaded = load_torch(tmp_path / "m")
 
     @torch.no_grad()
     def next_logits(prompt, tokens):
-        return theirs(torch.tensor([[*prompt, *tokens]])).logits[0, -1]
+        return peer(torch.tensor([[*prompt, *tokens]])).logits[0, -1]
 
     for distance in total_variation(loaded.model, loaded.options, [[3], [5, 1, 0, 7, 2]], next_logits):
         assert distance < 0.04
 
 
-def test_a_text_ends_where_the_positions_do(folder):
+def test_positions_limit_the_length(folder):
     loaded = load_torch(folder)
-    room = loaded.options.changed({"min_length": 5, "max_length": 6})
-    assert search(loaded.model, [[1] * 35], room)  # the last token made needs no position
-    [[found]] = search(loaded.model, [[1] * 37], room)
-    assert (len(found.tokens), found.truncated) == (4, True)
+    options = loaded.options.changed({"min_length": 5, "max_length": 6})
+    assert search(loaded.model, [[1] * 35], options)  # the last generated token needs no position
+    [[hypothesis]] = search(loaded.model, [[1] * 37], options)
+    assert (len(hypothesis.tokens), hypothesis.truncated) == (4, True)
     with pytest.raises(TextTooLongError):
         loaded.model.encode([[1] * 41])
 
 
-def test_older_and_shorter_names_are_read(folder, tmp_path):
-    """As the first GPT-2 was published, and as its distilled one was."""
-    wanted = load_torch(folder).model.state_dict()
+def test_names_of_older_checkpoints(folder, tmp_path):
+    """The names of the original GPT-2 and of DistilGPT2."""
+    expected = load_torch(folder).model.state_dict()
     mask = torch.ones(40, 40).tril()[None, None]
-    for number, add in enumerate((("bias",), ("bias", "masked_bias"))):
+    for number, masks in enumerate((("bias",), ("bias", "masked_bias"))):
         copy = tmp_path / str(number)
         shutil.copytree(folder, copy)
         values = load_file(copy / "model.safetensors")
@@ -148,18 +148,22 @@ def test_older_and_shorter_names_are_read(folder, tmp_path):
             values["lm_head.weight"] = values["transformer.wte.weight"].clone()
         stem = "h" if number == 0 else "transformer.h"
         for layer in range(3):
-            values |= {f"{stem}.{layer}.attn.{name}": mask.clone() for name in add}
+            values |= {f"{stem}.{layer}.attn.{name}": mask.clone() for name in masks}
         save_file(values, copy / "model.safetensors", metadata={"format": "pt"})
-        found = load_torch(copy).model.state_dict()
-        assert all(torch.equal(found[name], weight) for name, weight in wanted.items())
+        state = load_torch(copy).model.state_dict()
+        assert all(torch.equal(state[name], weight) for name, weight in expected.items())
 
 
-def test_lengths_are_those_of_the_folder_or_ours(folder, tmp_path):
+def test_length_limits_of_the_folder_or_the_default(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     assert load_torch(folder).options.max_length == 11
-    for stated, wanted in (({}, 64), ({"max_length": 30}, 29), ({"max_length": 30, "max_new_tokens": 5}, 5)):
-        (tmp_path / "m/generation_config.json").write_text(json.dumps(stated))
-        assert load_torch(tmp_path / "m").options.max_length == wanted
+    for generation, expected in (
+        ({}, 64),
+        ({"max_length": 30}, 29),
+        ({"max_length": 30, "max_new_tokens": 5}, 5),
+    ):
+        (tmp_path / "m/generation_config.json").write_text(json.dumps(generation))
+        assert load_torch(tmp_path / "m").options.max_length == expected
 
 
 def test_fused_weights_are_not_copied(folder):
@@ -171,14 +175,14 @@ def test_fused_weights_are_not_copied(folder):
 
 
 @pytest.mark.parametrize("message", UNSUPPORTED)
-def test_bad_folders_are_refused(folder, tmp_path, message):
+def test_invalid_config_is_rejected(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
     edit_config(tmp_path / "bad", **UNSUPPORTED[message])
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "bad")
 
 
-def test_a_fused_projection_of_a_wrong_shape_is_refused(folder, tmp_path):
+def test_fused_projection_of_invalid_shape_is_rejected(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "bad")
     values = load_file(tmp_path / "bad/model.safetensors")
     name = "transformer.h.1.attn.c_attn.weight"
@@ -188,6 +192,6 @@ def test_a_fused_projection_of_a_wrong_shape_is_refused(folder, tmp_path):
         load_torch(tmp_path / "bad")
 
 
-def test_another_task_points_to_what_runs_it(folder):
+def test_mask_filler_names_the_class_to_use(folder):
     with pytest.raises(ModelError, match="decoder-only model, which uwaga"):
         uwaga.MaskFiller.load(folder, device="cpu")

@@ -1,4 +1,4 @@
-"""Marian folders: the same numbers, tokens and texts as ``transformers``; bad folders are refused."""
+"""Marian folders: equality with ``transformers`` in numbers, tokens and texts; invalid folders."""
 
 import json
 import pickle
@@ -7,16 +7,16 @@ import shutil
 import pytest
 import tiny_models as tiny
 import torch
-from loaded import Payload, load_torch
 from marian_folders import SEPARATE, TEXTS, make
-from precision import EXACT, doubled
+from precision import EXACT, to_double
+from torch_models import Payload, load_torch
 
 import uwaga
 from uwaga.errors import DataError, ModelError
 from uwaga.search import search
 
 transformers = pytest.importorskip("transformers")
-ODD = [
+UNUSUAL_TEXTS = [
     "",
     " ",
     "🚗 car",
@@ -51,46 +51,50 @@ def folder(tmp_path_factory):
     [(True, True, 3, 6.0, {}), (False, False, 2, 4.5, {"activation_function": "relu"})],
 )
 def test_outputs_equal_transformers(tmp_path, shared, safe, seed, end, changes):
-    theirs = make(tmp_path / "m", shared, seed, safe, end, **changes)
-    peer, ours = peer_tokeniser(tmp_path / "m", shared), load_torch(tmp_path / "m")
-    for text in [*TEXTS, *ODD, ">>fra<< the car", *tiny.ENGLISH]:
+    peer_model = make(tmp_path / "m", shared, seed, safe, end, **changes)
+    peer, loaded = peer_tokeniser(tmp_path / "m", shared), load_torch(tmp_path / "m")
+    for text in [*TEXTS, *UNUSUAL_TEXTS, ">>fra<< the car", *tiny.ENGLISH]:
         if shared or not text.startswith(">>"):
-            assert ours.source.add_special_tokens(ours.source.encode(text)) == peer(text).input_ids
-    for text in [*ODD, *tiny.GERMAN]:
-        assert ours.target.add_special_tokens(ours.target.encode(text)) == peer(text_target=text).input_ids
+            assert loaded.source.add_special_tokens(loaded.source.encode(text)) == peer(text).input_ids
+    for text in [*UNUSUAL_TEXTS, *tiny.GERMAN]:
+        assert (
+            loaded.target.add_special_tokens(loaded.target.encode(text)) == peer(text_target=text).input_ids
+        )
     batch = peer(TEXTS, return_tensors="pt", padding=True)
     target = torch.randint(2, 200, (len(TEXTS), 6), generator=torch.manual_seed(1))
-    double = doubled(theirs, ours.model)
+    double = to_double(peer_model, loaded.model)
     with torch.no_grad(), double:
-        wanted = theirs(**batch, decoder_input_ids=target)
-        encodings, mask = ours.model.encode_ids(batch.input_ids)
-        logits = ours.model.logits(ours.model.features(batch.input_ids, target))
-    real = mask[:, 0, 0]
-    torch.testing.assert_close(encodings[real], wanted.encoder_last_hidden_state[real], **EXACT)
-    torch.testing.assert_close(logits, wanted.logits, **EXACT)
-    sources = [ours.source.add_special_tokens(ours.source.encode(text)) for text in TEXTS]
+        expected = peer_model(**batch, decoder_input_ids=target)
+        encodings, mask = loaded.model.encode_ids(batch.input_ids)
+        logits = loaded.model.logits(loaded.model.features(batch.input_ids, target))
+    real_tokens = mask[:, 0, 0]
+    torch.testing.assert_close(
+        encodings[real_tokens], expected.encoder_last_hidden_state[real_tokens], **EXACT
+    )
+    torch.testing.assert_close(logits, expected.logits, **EXACT)
+    sources = [loaded.source.add_special_tokens(loaded.source.encode(text)) for text in TEXTS]
     lengths = set()
     for beam in (1, 4, 6):
         with double:
-            rows = theirs.generate(**batch, num_beams=beam)
-        found = search(ours.model, sources, ours.options.changed({"beam": beam}))
-        for (one,), row in zip(found, rows[:, 1:].tolist(), strict=True):
-            made = [*one.tokens, 0]
-            assert row == made + [ours.model.symbols.pad] * (len(row) - len(made))
-            lengths.add(len(made))
+            rows = peer_model.generate(**batch, num_beams=beam)
+        hypotheses = search(loaded.model, sources, loaded.options.changed({"beam": beam}))
+        for (hypothesis,), row in zip(hypotheses, rows[:, 1:].tolist(), strict=True):
+            tokens = [*hypothesis.tokens, 0]
+            assert row == tokens + [loaded.model.symbols.pad] * (len(row) - len(tokens))
+            lengths.add(len(tokens))
             text = peer.decode(row, skip_special_tokens=True, use_source_tokenizer=False)
-            assert ours.target.decode(one.tokens) == text
+            assert loaded.target.decode(hypothesis.tokens) == text
     assert len(lengths) > 1
 
 
-def test_load_honours_the_folders_defaults(folder):
+def test_folder_defaults(folder):
     translator = uwaga.load(folder, device="cpu")
     options = translator.options()
     assert (options.beam, options.max_length, options.force_end) == (4, 13, True)
     assert translator.languages == ("en", "de")
     texts = [*TEXTS, ">>fra<< a car", ""]
-    found = translator.translate(texts)
-    assert [one.text for one in found] == [
+    translations = translator.translate(texts)
+    assert [translation.text for translation in translations] == [
         translator.translate(text).text for text in [*TEXTS, ">>fra<< a car", ""]
     ]
     assert translator.score([("a car", "ein Auto")])[0].log_prob < 0
@@ -98,20 +102,20 @@ def test_load_honours_the_folders_defaults(folder):
         translator.translate(">>xyz<< a car")
 
 
-def test_a_pickle_payload_is_refused_and_not_executed(folder, tmp_path):
-    bad, proof = tmp_path / "bad", tmp_path / "executed"
-    for how in (
+def test_pickle_payload_is_rejected_and_not_executed(folder, tmp_path):
+    folder_with_payload, proof = tmp_path / "bad", tmp_path / "executed"
+    for save in (
         torch.save,
         pickle.dump,
     ):
-        shutil.copytree(folder, bad)
-        (bad / "model.safetensors").unlink()
-        with (bad / "pytorch_model.bin").open("wb") as file:
-            how({"a": Payload(proof)}, file)
+        shutil.copytree(folder, folder_with_payload)
+        (folder_with_payload / "model.safetensors").unlink()
+        with (folder_with_payload / "pytorch_model.bin").open("wb") as file:
+            save({"a": Payload(proof)}, file)
         with pytest.raises(ModelError, match=r"pytorch_model\.bin: .*refused"):
-            load_torch(bad)
+            load_torch(folder_with_payload)
         assert not proof.exists()
-        shutil.rmtree(bad)
+        shutil.rmtree(folder_with_payload)
 
 
 def edit(path, **changes):
@@ -128,7 +132,7 @@ def drop_piece(path):
     path.write_text(json.dumps(values))
 
 
-BAD = {
+INVALID_FOLDERS = {
     r"safetensors: damaged or cut short": lambda f: shorten(f / "model.safetensors"),
     r"neither model\.safetensors": lambda f: (f / "model.safetensors").unlink(),
     r"family 'novel' is unknown; uwaga runs .*marian": lambda f: edit(f / "config.json", model_type="novel"),
@@ -146,22 +150,22 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_bad_folders_are_refused(folder, tmp_path, message):
+@pytest.mark.parametrize("message", INVALID_FOLDERS)
+def test_invalid_folder_is_rejected(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
-    BAD[message](tmp_path / "bad")
+    INVALID_FOLDERS[message](tmp_path / "bad")
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "bad")
 
 
-def test_shards_are_read_as_one(folder, tmp_path):
+def test_shards_equal_single_file(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "m")
     (tmp_path / "m/model.safetensors").unlink()
     peer = transformers.MarianMTModel.from_pretrained(folder)
     peer.save_pretrained(tmp_path / "m", max_shard_size="20KB")
     assert (tmp_path / "m/model.safetensors.index.json").exists()
-    one, other = (
+    single, sharded = (
         load_torch(folder).model.state_dict(),
         load_torch(tmp_path / "m").model.state_dict(),
     )
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert all(torch.equal(single[name], sharded[name]) for name in single)

@@ -1,4 +1,4 @@
-"""ProphetNet folders: the numbers, tokens and texts of ``transformers``; the laws of its streams."""
+"""ProphetNet folders: equality with ``transformers`` in numbers and texts; properties of streams."""
 
 import dataclasses
 import json
@@ -10,8 +10,8 @@ import pytest
 transformers = pytest.importorskip("transformers.models.prophetnet.modeling_prophetnet")
 
 import torch
-from loaded import load_torch
-from precision import EXACT, doubled
+from precision import EXACT, to_double
+from torch_models import load_torch
 from transformers import ProphetNetConfig, ProphetNetTokenizer
 
 import uwaga
@@ -47,7 +47,7 @@ def numbers(monkeypatch):
 
 
 def make(folder, version="two", **changes):
-    """A random model of odd sizes, saved by transformers' own code."""
+    """Save a random model of unusual sizes with transformers, and return it."""
     torch.manual_seed(1)
     config = ProphetNetConfig(**SIZES | VERSIONS[version] | changes)
     model = transformers.ProphetNetForConditionalGeneration(config).eval()
@@ -70,37 +70,35 @@ def padded():
 @pytest.mark.numerical
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.usefixtures("numbers")
-def test_M29_the_next_tokens_logits_equal_transformers(tmp_path, version):
-    """Step by step: over several positions at once the peer takes the distances' biases of another position.
+def test_M29_logits_equal_transformers(tmp_path, version):
+    """The peer runs step by step: for several positions it uses the distance biases of other positions.
 
     (5.23 permutes them to (rows, target, streams, heads) and reads (rows, streams, heads, target).)
     """
-    theirs = make(
-        tmp_path / "m", version, num_encoder_layers=3
-    )  # its cache has as many layers as the encoder
-    ours = load_torch(tmp_path / "m").model
+    peer = make(tmp_path / "m", version, num_encoder_layers=3)  # its cache has as many layers as the encoder
+    model = load_torch(tmp_path / "m").model
     ids, mask = padded()
     target = torch.randint(4, 37, (3, 15), generator=torch.manual_seed(1))
     target[:, 0] = 2
-    with torch.no_grad(), doubled(theirs, ours):
-        encoded = theirs.get_encoder()(input_ids=ids, attention_mask=mask)
-        wanted, cache = [], None
+    with torch.no_grad(), to_double(peer, model):
+        encoded = peer.get_encoder()(input_ids=ids, attention_mask=mask)
+        expected, cache = [], None
         for position in range(15):
-            step = theirs(
+            step = peer(
                 encoder_outputs=encoded,
                 attention_mask=mask,
                 decoder_input_ids=target[:, position : position + 1],
                 past_key_values=cache,
                 use_cache=True,
             )
-            wanted.append(step.logits)
+            expected.append(step.logits)
             cache = step.past_key_values
-        logits = ours.logits(ours.features(ids, target))
-        encodings, _ = ours.encode_ids(ids)
-    reference = torch.cat(wanted, dim=1)
+        logits = model.logits(model.features(ids, target))
+        encodings, _ = model.encode_ids(ids)
+    reference = torch.cat(expected, dim=1)
     assert reference.std() > 0.5
-    real = mask.bool()
-    torch.testing.assert_close(encodings[real], encoded.last_hidden_state[real], **EXACT)
+    real_tokens = mask.bool()
+    torch.testing.assert_close(encodings[real_tokens], encoded.last_hidden_state[real_tokens], **EXACT)
     torch.testing.assert_close(logits, reference, **EXACT)
 
 
@@ -108,19 +106,19 @@ def test_M29_the_next_tokens_logits_equal_transformers(tmp_path, version):
 @pytest.mark.usefixtures("numbers")
 def test_M29_generated_tokens_equal_transformers(tmp_path):
     # The peer's cache has as many layers as the encoder.
-    theirs, ours = make(tmp_path / "m", num_encoder_layers=3), load_torch(tmp_path / "m")
+    peer, loaded = make(tmp_path / "m", num_encoder_layers=3), load_torch(tmp_path / "m")
     ids, mask = padded()
-    double, outputs = doubled(theirs, ours.model), set()
+    double, outputs = to_double(peer, loaded.model), set()
     for changes in ({"num_beams": 1}, {"num_beams": 4}, {"num_beams": 5, "no_repeat_ngram_size": 2}):
         with double:
-            rows = theirs.generate(ids, attention_mask=mask, suppress_tokens=[0], max_length=20, **changes)
+            rows = peer.generate(ids, attention_mask=mask, suppress_tokens=[0], max_length=20, **changes)
         options = from_generation_config(
             {"max_length": 20, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 2, **changes}
         )
-        found = search(ours.model, SOURCES, dataclasses.replace(options, max_ratio=9.0))
-        for (one,), row in zip(found, rows[:, 1:].tolist(), strict=True):
-            assert row[: len(one.tokens)] == [*one.tokens]
-            outputs.add(one.tokens)
+        hypotheses = search(loaded.model, SOURCES, dataclasses.replace(options, max_ratio=9.0))
+        for (hypothesis,), row in zip(hypotheses, rows[:, 1:].tolist(), strict=True):
+            assert row[: len(hypothesis.tokens)] == [*hypothesis.tokens]
+            outputs.add(hypothesis.tokens)
     assert len(outputs) > 3
 
 
@@ -132,49 +130,53 @@ def test_M29_steps_equal_teacher_forcing(tmp_path):
     ids, _ = padded()
     target = torch.randint(4, 37, (3, 9), generator=torch.manual_seed(2))
     with torch.no_grad():
-        together = model(ids, target)
+        expected = model(ids, target)
     state = model.start(model.encode(SOURCES), 2)
     for position in range(9):
         tokens = np.repeat(target[:, position].numpy(), 2)
         step = model.step(tokens, state, Choice(37, all_tokens=True, attention=True))
-        np.testing.assert_allclose(step.log_probs, together[:, position].repeat_interleave(2, 0), **EXACT)
+        np.testing.assert_allclose(step.log_probs, expected[:, position].repeat_interleave(2, 0), **EXACT)
         np.testing.assert_allclose(step.attention.sum(1), 1.0, atol=1e-6)
         assert (step.attention[2:4, 3:] == 0).all()
         state = step.state
 
 
 @pytest.mark.usefixtures("numbers")
-def test_M29_a_stream_knows_one_token_less_than_the_one_before_it(tmp_path):
+def test_M29_each_stream_sees_one_token_less(tmp_path):
     make(tmp_path / "m", "three")
     model = load_torch(tmp_path / "m").model
-    ids, changed_at = torch.tensor([SOURCES[0]]), 4
-    one = torch.randint(4, 36, (1, 9), generator=torch.manual_seed(2))
-    other = one.clone()
-    other[0, changed_at] += 1
+    ids, position = torch.tensor([SOURCES[0]]), 4
+    targets = torch.randint(4, 36, (1, 9), generator=torch.manual_seed(2))
+    changed = targets.clone()
+    changed[0, position] += 1
     with torch.no_grad():
-        away = (model.future_features(ids, one, 3) - model.future_features(ids, other, 3)).abs().amax(-1)[0]
+        difference = (
+            (model.future_features(ids, targets, 3) - model.future_features(ids, changed, 3))
+            .abs()
+            .amax(-1)[0]
+        )
     for stream in range(3):
-        assert (away[stream, : changed_at + stream] == 0).all()
-        assert (away[stream, changed_at + stream :] > 0).all()
+        assert (difference[stream, : position + stream] == 0).all()
+        assert (difference[stream, position + stream :] > 0).all()
 
 
 @pytest.mark.numerical
 @pytest.mark.usefixtures("numbers")
-def test_M29_what_is_recorded_is_what_each_step_looks_at(tmp_path):
+def test_M29_recorded_attention_equals_that_of_the_steps(tmp_path):
     make(tmp_path / "m")
     model = load_torch(tmp_path / "m").model.double()
     targets = [[2, 11, 12, 13], [2, 14], [2, 9, 8]]
-    for source, target, found in zip(SOURCES, targets, model.attentions(SOURCES, targets), strict=True):
-        assert found.encoder.shape == (2, 3, len(source), len(source))
-        assert found.decoder.shape == (3, 4, len(target), len(target))
-        assert found.cross.shape == (3, 4, len(target), len(source))
-        for table in (found.encoder, found.decoder, found.cross):
+    for source, target, recording in zip(SOURCES, targets, model.attentions(SOURCES, targets), strict=True):
+        assert recording.encoder.shape == (2, 3, len(source), len(source))
+        assert recording.decoder.shape == (3, 4, len(target), len(target))
+        assert recording.cross.shape == (3, 4, len(target), len(source))
+        for table in (recording.encoder, recording.decoder, recording.cross):
             np.testing.assert_allclose(table.sum(-1), 1.0, atol=1e-6)
-        assert (found.decoder[..., ~np.tri(len(target), dtype=bool)] == 0).all()
+        assert (recording.decoder[..., ~np.tri(len(target), dtype=bool)] == 0).all()
         state = model.start(model.encode([source]), 1)
         for position, token in enumerate(target):
             step = model.step(np.array([token]), state, Choice(1, attention=True))
-            np.testing.assert_allclose(step.attention[0], found.cross[-1, :, position].mean(0), atol=1e-6)
+            np.testing.assert_allclose(step.attention[0], recording.cross[-1, :, position].mean(0), atol=1e-6)
             state = step.state
 
 
@@ -186,10 +188,10 @@ def test_texts_equal_transformers(tmp_path, folded):
     (path / "prophetnet.tokenizer").write_text("\n".join(words) + "\n", encoding="utf-8")
     (path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": folded}), encoding="utf-8")
     peer = ProphetNetTokenizer(path / "prophetnet.tokenizer", do_lower_case=folded)
-    ours = load_torch(path)
+    loaded = load_torch(path)
     for text in ("a man is riding .", "A Man is riding [MASK] a dog."):
-        assert ours.source.add_special_tokens(ours.source.encode(text)) == peer(text)["input_ids"]
-    assert ours.target.decode([6, 7, 8, 9, 10, 11]) == "a man is riding."
+        assert loaded.source.add_special_tokens(loaded.source.encode(text)) == peer(text)["input_ids"]
+    assert loaded.target.decode([6, 7, 8, 9, 10, 11]) == "a man is riding."
     assert uwaga.load(path).translate("a man .").text
 
 
@@ -203,7 +205,7 @@ def test_texts_equal_transformers(tmp_path, folded):
     ],
 )
 @pytest.mark.usefixtures("numbers")
-def test_what_does_not_fit_is_refused_by_name(tmp_path, changes, message):
+def test_invalid_config_is_rejected(tmp_path, changes, message):
     make(tmp_path / "m")
     path = tmp_path / "m/config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))

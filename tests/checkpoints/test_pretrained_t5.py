@@ -1,4 +1,4 @@
-"""T5 folders: the same numbers and tokens as ``transformers``; bad folders are refused."""
+"""T5 folders: equality with ``transformers`` in numbers and tokens; rejection of invalid folders."""
 
 import json
 import shutil
@@ -6,9 +6,9 @@ import shutil
 import numbered_tokens
 import pytest
 import torch
-from loaded import edit_config, load_torch
 from precision import EXACT, to_double
 from sampled_pairs import total_variation
+from torch_models import edit_config, load_torch
 
 from uwaga.checkpoints.formats.huggingface import t5
 from uwaga.errors import ModelError
@@ -53,12 +53,12 @@ def numbers(monkeypatch):
     monkeypatch.setattr(t5, "read_t5_tokeniser", numbered_tokens.read_numbers)
 
 
-def make(folder, version, seed=2, **others):
-    """A random model of odd sizes, saved by transformers' own code."""
-    family, changes, apart = VERSIONS[version]
+def make(folder, version, seed=2, **options):
+    """Save a random model of unusual sizes with transformers, and return it."""
+    family, changes, untied = VERSIONS[version]
     config, kind = CLASSES[family]
     torch.manual_seed(seed)
-    model = kind(config(**SIZES | changes | others)).eval()
+    model = kind(config(**SIZES | changes | options)).eval()
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "layer_norm" in name:
@@ -67,10 +67,10 @@ def make(folder, version, seed=2, **others):
                 weight.normal_(0.0, 1.5)
             else:
                 weight.normal_(0.0, 0.4 if name == "shared.weight" else 0.3)
-    if apart:
+    if untied:
         model.lm_head.weight = torch.nn.Parameter(torch.randn_like(model.lm_head.weight) * 0.5)
     with torch.no_grad():
-        model.lm_head.weight[1] *= 2.0  # the end comes now and then
+        model.lm_head.weight[1] *= 2.0  # the end symbol is likely enough
     model.generation_config.update(max_length=14, bad_words_ids=[[0]])
     model.save_pretrained(folder)
     if changes.get("tie_word_embeddings") is False:  # as older versions, and all published folders, write it
@@ -81,7 +81,7 @@ def make(folder, version, seed=2, **others):
     return model
 
 
-def real(rows):
+def pad_rows(rows):
     longest = max(map(len, rows))
     ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
     return ids, ids != 0
@@ -91,41 +91,41 @@ def real(rows):
 @pytest.mark.parametrize("version", VERSIONS)
 def test_M19_outputs_equal_transformers(tmp_path, version):
     make(tmp_path / "m", version)
-    theirs = CLASSES[VERSIONS[version][0]][1].from_pretrained(tmp_path / "m").eval()
-    assert (theirs.lm_head.weight is not theirs.shared.weight) == VERSIONS[version][2]
-    ours = load_torch(tmp_path / "m")
-    ids, mask = real(SOURCES)
+    peer = CLASSES[VERSIONS[version][0]][1].from_pretrained(tmp_path / "m").eval()
+    assert (peer.lm_head.weight is not peer.shared.weight) == VERSIONS[version][2]
+    loaded = load_torch(tmp_path / "m")
+    ids, mask = pad_rows(SOURCES)
     target = torch.randint(2, 40, (len(SOURCES), 13), generator=torch.manual_seed(1))
     target[:, 0] = 0
-    double = to_double(theirs, ours.model)
+    double = to_double(peer, loaded.model)
     with torch.no_grad(), double:
-        wanted = theirs(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
-        encodings, _ = ours.model.encode_ids(ids)
-        logits = ours.model.logits(ours.model.features(ids, target))
-    torch.testing.assert_close(encodings[mask], wanted.encoder_last_hidden_state[mask], **EXACT)
-    torch.testing.assert_close(logits, wanted.logits, **EXACT)
-    if len(theirs.decoder.block) != len(theirs.encoder.block):
+        expected = peer(input_ids=ids, attention_mask=mask, decoder_input_ids=target)
+        encodings, _ = loaded.model.encode_ids(ids)
+        logits = loaded.model.logits(loaded.model.features(ids, target))
+    torch.testing.assert_close(encodings[mask], expected.encoder_last_hidden_state[mask], **EXACT)
+    torch.testing.assert_close(logits, expected.logits, **EXACT)
+    if len(peer.decoder.block) != len(peer.encoder.block):
         return  # transformers' own cache of such a model fails
     outputs = set()
     for beam in (1, 4, 6):
         with double:
-            rows = theirs.generate(input_ids=ids, attention_mask=mask, num_beams=beam)
-        found = search(ours.model, SOURCES, ours.options.changed({"beam": beam}))
-        for (one,), row in zip(found, rows[:, 1:].tolist(), strict=True):
-            made = (*one.tokens, *([] if one.truncated else [1]))
-            assert tuple(row[: row.index(1) + 1] if 1 in row else row) == made
-            outputs.add(made)
-    assert len(outputs) > len(SOURCES) and len({len(made) for made in outputs}) > 1
+            rows = peer.generate(input_ids=ids, attention_mask=mask, num_beams=beam)
+        hypotheses = search(loaded.model, SOURCES, loaded.options.changed({"beam": beam}))
+        for (hypothesis,), row in zip(hypotheses, rows[:, 1:].tolist(), strict=True):
+            tokens = (*hypothesis.tokens, *([] if hypothesis.truncated else [1]))
+            assert tuple(row[: row.index(1) + 1] if 1 in row else row) == tokens
+            outputs.add(tokens)
+    assert len(outputs) > len(SOURCES) and len({len(tokens) for tokens in outputs}) > 1
 
 
 def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
-    theirs = make(tmp_path / "m", "t5 1.1", vocab_size=9)
+    peer = make(tmp_path / "m", "t5 1.1", vocab_size=9)
     loaded = load_torch(tmp_path / "m")
 
     @torch.no_grad()
     def next_logits(source, tokens):
         target = torch.tensor([[0, *tokens]])
-        logits = theirs(input_ids=torch.tensor([source]), decoder_input_ids=target).logits[0, -1]
+        logits = peer(input_ids=torch.tensor([source]), decoder_input_ids=target).logits[0, -1]
         logits[0] = -torch.inf  # padding is never produced
         return logits
 
@@ -133,31 +133,31 @@ def test_M25_sampling_has_the_distribution_of_transformers(tmp_path):
         assert distance < 0.04
 
 
-def test_M19_there_is_no_longest_source(tmp_path):
+def test_M19_source_length_is_unlimited(tmp_path):
     make(tmp_path / "m", "t5")
-    ours = load_torch(tmp_path / "m")
-    assert ours.model.max_source is None and ours.model.max_target is None
+    loaded = load_torch(tmp_path / "m")
+    assert loaded.model.max_source is None and loaded.model.max_target is None
     long = [*([5, 9, 13] * 300), 1]
-    together, alone = (search(ours.model, rows, ours.options) for rows in ([long, [5, 1]], [long]))
-    assert together[0][0].tokens == alone[0][0].tokens
+    batch, single = (search(loaded.model, rows, loaded.options) for rows in ([long, [5, 1]], [long]))
+    assert batch[0][0].tokens == single[0][0].tokens
 
 
 @pytest.mark.numerical
 def test_M19_buckets_of_distances_by_hand():
-    # 32 buckets to distance 128, both ways: 16 a side, 8 of them exact, then 8 + 8 ln(d/8) / ln(16)
-    both = RelativePositions(1, 32, 128, bidirectional=True)
-    away = torch.tensor([0, 1, 7, 8, 11, 12, 16, 32, 64, 90, 91, 127, 128, 5000])
-    sided = [0, 1, 7, 8, 8, 9, 10, 12, 14, 14, 15, 15, 15, 15]
-    assert both.bucket(-away).tolist() == sided
-    assert both.bucket(away[1:]).tolist() == [16 + number for number in sided[1:]]
-    # one way: 16 exact, then 16 + 16 ln(d/16) / ln(8); later keys are all in bucket 0
-    before = RelativePositions(1, 32, 128, bidirectional=False)
-    away = torch.tensor([0, 1, 15, 16, 18, 19, 32, 64, 128, 5000])
-    assert before.bucket(-away).tolist() == [0, 1, 15, 16, 16, 17, 21, 26, 31, 31]
-    assert before.bucket(away).tolist() == [0] * len(away)
+    # 32 buckets to distance 128, bidirectional: 16 per side, 8 of them exact, then 8 + 8 ln(d/8) / ln(16)
+    bidirectional = RelativePositions(1, 32, 128, bidirectional=True)
+    distances = torch.tensor([0, 1, 7, 8, 11, 12, 16, 32, 64, 90, 91, 127, 128, 5000])
+    buckets = [0, 1, 7, 8, 8, 9, 10, 12, 14, 14, 15, 15, 15, 15]
+    assert bidirectional.bucket(-distances).tolist() == buckets
+    assert bidirectional.bucket(distances[1:]).tolist() == [16 + number for number in buckets[1:]]
+    # causal: 16 exact, then 16 + 16 ln(d/16) / ln(8); later keys are all in bucket 0
+    causal = RelativePositions(1, 32, 128, bidirectional=False)
+    distances = torch.tensor([0, 1, 15, 16, 18, 19, 32, 64, 128, 5000])
+    assert causal.bucket(-distances).tolist() == [0, 1, 15, 16, 16, 17, 21, 26, 31, 31]
+    assert causal.bucket(distances).tolist() == [0] * len(distances)
 
 
-BAD = {
+INVALID_CONFIGS = {
     r"'feed_forward_proj' = 'gated-tanh' is not supported; uwaga has relu, gated-relu": {
         "feed_forward_proj": "gated-tanh"
     },
@@ -182,15 +182,15 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("message", BAD)
-def test_bad_folders_are_refused(folder, tmp_path, message):
+@pytest.mark.parametrize("message", INVALID_CONFIGS)
+def test_invalid_config_is_rejected(folder, tmp_path, message):
     shutil.copytree(folder, tmp_path / "bad")
-    edit_config(tmp_path / "bad", **BAD[message])
+    edit_config(tmp_path / "bad", **INVALID_CONFIGS[message])
     with pytest.raises(ModelError, match=message):
         load_torch(tmp_path / "bad")
 
 
-def test_what_the_first_checkpoints_hold_besides_is_read(folder, tmp_path):
+def test_extra_weights_of_first_checkpoints(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "old")
     edit_config(tmp_path / "old", n_positions=512, task_specific_params={"summarization": {"num_beams": 4}})
     weights = transformers.T5ForConditionalGeneration.from_pretrained(folder).state_dict()

@@ -1,4 +1,4 @@
-"""T5 from text to text, with a tokeniser trained in the test."""
+"""Translations of T5 models with a tokeniser trained in the test."""
 
 import io
 import json
@@ -47,21 +47,21 @@ def test_M19_texts_equal_transformers(tmp_path, files):
     assert isinstance(translator, uwaga.Translator)
     batch = case.peer(TEXTS, return_tensors="pt", padding=True)
     rows = model.generate(input_ids=batch.input_ids, attention_mask=batch.attention_mask)
-    wanted = case.peer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-    together = translator.translate(TEXTS, placeholders=False)
-    assert [one.text.strip() for one in together] == [text.strip() for text in wanted]
-    assert len(set(wanted)) > 2
-    alone = [translator.translate(text, placeholders=False) for text in TEXTS]
-    assert [one.text for one in alone] == [one.text for one in together]
-    found = translator.translate("the dog " * 700, max_length=4)
-    assert len(found.source_tokens) > 1024 and len(found.tokens) <= 4
+    expected = case.peer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+    translations = translator.translate(TEXTS, placeholders=False)
+    assert [translation.text.strip() for translation in translations] == [text.strip() for text in expected]
+    assert len(set(expected)) > 2
+    single = [translator.translate(text, placeholders=False) for text in TEXTS]
+    assert [translation.text for translation in single] == [translation.text for translation in translations]
+    long_translation = translator.translate("the dog " * 700, max_length=4)
+    assert len(long_translation.source_tokens) > 1024 and len(long_translation.tokens) <= 4
     assert translator.score([("a dog", "ein Hund")])[0].log_prob < 0
 
 
 @pytest.fixture(scope="module", params=["tokenizer.json", "spiece.model"])
 def madlad(tmp_path_factory, request):
-    """A folder like those of MADLAD-400: T5 with ``<2xx>`` in its vocabulary."""
-    place = tmp_path_factory.mktemp("madlad")
+    """Return a folder like those of MADLAD-400: T5 with ``<2xx>`` in its vocabulary."""
+    path = tmp_path_factory.mktemp("madlad")
     model = io.BytesIO()
     tags = ["<2de>", "<2en>", "<2fr>", "<2zh_Latn>", "<2zh>", "<2translate>"]
     SentencePieceTrainer.train(
@@ -75,18 +75,18 @@ def madlad(tmp_path_factory, request):
         num_threads=1,
         **{"unk_id": 0, "bos_id": 1, "eos_id": 2, "pad_id": -1},
     )
-    (place / "spiece.model").write_bytes(model.getvalue())
+    (path / "spiece.model").write_bytes(model.getvalue())
     settings = {
         "tokenizer_class": "T5Tokenizer",
         "eos_token": "</s>",
         "unk_token": "<unk>",
         "pad_token": "<s>",
     }
-    (place / "tokenizer_config.json").write_text(json.dumps(settings | {"extra_ids": 0}))
-    peer = transformers.T5Tokenizer.from_pretrained(place)
+    (path / "tokenizer_config.json").write_text(json.dumps(settings | {"extra_ids": 0}))
+    peer = transformers.T5Tokenizer.from_pretrained(path)
     if request.param == "tokenizer.json":
-        peer.save_pretrained(place)
-        peer = transformers.AutoTokenizer.from_pretrained(place)
+        peer.save_pretrained(path)
+        peer = transformers.AutoTokenizer.from_pretrained(path)
     sizes = {"d_model": 20, "d_kv": 6, "d_ff": 26, "num_layers": 2, "num_heads": 3}
     torch.manual_seed(4)
     config = transformers.T5Config(
@@ -101,50 +101,60 @@ def madlad(tmp_path_factory, request):
             if "layer_norm" not in name:
                 weight.normal_(0.0, 0.4)
     network.generation_config.update(max_length=9, bad_words_ids=[[0], [1]])
-    network.save_pretrained(place)
-    return place, peer, network
+    network.save_pretrained(path)
+    return path, peer, network
 
 
-def test_madlad_translates_into_the_language_of_its_tag(madlad):
-    place, peer, network = madlad
-    pieces = SentencePieceProcessor(model_file=str(place / "spiece.model"))
-    translator = uwaga.load(place, device="cpu")
+def test_madlad_translates_into_tagged_language(madlad):
+    path, peer, network = madlad
+    pieces = SentencePieceProcessor(model_file=str(path / "spiece.model"))
+    translator = uwaga.load(path, device="cpu")
     assert translator.languages.targets == ("de", "en", "fr", "zh", "zh_Latn")
     assert translator.languages.sources == translator.languages.targets
-    texts, found = [text for text in LINES if text.isascii()][:40:9], set()
-    for asked, code in (("de", "de"), ("deu_Latn", "de"), ("fr", "fr"), ("zh", "zh"), ("zh_Latn", "zh_Latn")):
+    texts, outputs = [text for text in LINES if text.isascii()][:40:9], set()
+    for target, code in (
+        ("de", "de"),
+        ("deu_Latn", "de"),
+        ("fr", "fr"),
+        ("zh", "zh"),
+        ("zh_Latn", "zh_Latn"),
+    ):
         for text in texts:
             ids = peer(f"<2{code}> {text}").input_ids
-            if not (place / "tokenizer.json").exists():  # without it transformers departs from SentencePiece
+            if not (path / "tokenizer.json").exists():  # without it transformers departs from SentencePiece
                 ids = [*pieces.encode(f"<2{code}> {text}"), 2]
             [row] = network.generate(input_ids=torch.tensor([ids]))
-            wanted = peer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
-            one = translator.translate(text, target=asked, placeholders=False)
-            assert one.text.strip() == wanted.strip()
-            assert translator.between("en", asked).translate(text, placeholders=False).text == one.text
-            found.add((code, text, one.text))
-    assert len({text for _, _, text in found}) > len(texts)
+            expected = peer.decode(row, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            translation = translator.translate(text, target=target, placeholders=False)
+            assert translation.text.strip() == expected.strip()
+            assert (
+                translator.between("en", target).translate(text, placeholders=False).text == translation.text
+            )
+            outputs.add((code, text, translation.text))
+    assert len({text for _, _, text in outputs}) > len(texts)
 
 
-def test_madlad_refuses_languages_that_it_lacks(madlad):
-    place, _, _ = madlad
-    translator = uwaga.load(place, device="cpu")
-    for asked in ({"target": "ja"}, {"source": "ja", "target": "de"}):
+def test_madlad_rejects_unknown_languages(madlad):
+    path, _, _ = madlad
+    translator = uwaga.load(path, device="cpu")
+    for pair in ({"target": "ja"}, {"source": "ja", "target": "de"}):
         with pytest.raises(SettingsError, match="no language 'ja'"):
-            translator.translate("a dog", **asked)
+            translator.translate("a dog", **pair)
     with pytest.raises(SettingsError, match="no language 'translate'"):
-        uwaga.load(place, target="translate", device="cpu")
+        uwaga.load(path, target="translate", device="cpu")
 
 
-def test_madlad_is_described_and_converted_with_its_languages(madlad, tmp_path):
-    place, _, _ = madlad
-    done = CliRunner().invoke(app, ["convert", "--int8", str(place), str(tmp_path / "m")])
-    if not (place / "tokenizer.json").exists():
-        assert done.exit_code == 1 and "int8 and int4 folders hold the tokenisers" in done.output
+def test_madlad_conversion_keeps_languages(madlad, tmp_path):
+    path, _, _ = madlad
+    result = CliRunner().invoke(app, ["convert", "--int8", str(path), str(tmp_path / "m")])
+    if not (path / "tokenizer.json").exists():
+        assert result.exit_code == 1 and "int8 and int4 folders hold the tokenisers" in result.output
         return
-    assert done.exit_code == 0, done.output
+    assert result.exit_code == 0, result.output
     assert "zh_Latn" in CliRunner().invoke(app, ["info", str(tmp_path / "m")]).output
-    ours, first = (uwaga.load(folder, device="cpu") for folder in (tmp_path / "m", place))
+    converted, original = (uwaga.load(folder, device="cpu") for folder in (tmp_path / "m", path))
     for target in ("de", "fr"):
-        rows = [one.translate("a dog", target=target).source_tokens for one in (ours, first)]
+        rows = [
+            translator.translate("a dog", target=target).source_tokens for translator in (converted, original)
+        ]
         assert rows[0] == rows[1]

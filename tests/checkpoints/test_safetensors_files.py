@@ -1,4 +1,4 @@
-"""safetensors files: read and written as the library does, and refused where it refuses."""
+"""safetensors files: agreement with the library in reading, writing and rejecting them."""
 
 import json
 
@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from uwaga.checkpoints.storage.safetensors_files import (
-    NAMES,
+    FORMAT_NAMES,
     aligned_bytes,
     open_tensors,
     read_header,
     read_metadata,
-    tensors_of,
+    tensors_in,
 )
 from uwaga.errors import ModelError
 
 ARRAYS = st.dictionaries(
     st.text(max_size=8).filter(lambda name: name != "__metadata__"),
-    st.sampled_from(sorted(NAMES)).flatmap(
+    st.sampled_from(sorted(FORMAT_NAMES)).flatmap(
         lambda kind: hnp.arrays(kind, hnp.array_shapes(min_dims=0, min_side=0, max_side=4))
     ),
     max_size=4,
@@ -31,30 +31,30 @@ EXAMPLES = settings(max_examples=60, suppress_health_check=[HealthCheck.function
 METADATA = {"format": "pt", "ü": "\n"}
 
 
-def equal(one, other):
-    assert one.keys() == other.keys()
-    for name, array in one.items():
-        assert (array.dtype, array.shape) == (other[name].dtype, other[name].shape)
-        assert array.tobytes() == other[name].tobytes()
+def assert_equal(left, right):
+    assert left.keys() == right.keys()
+    for name, array in left.items():
+        assert (array.dtype, array.shape) == (right[name].dtype, right[name].shape)
+        assert array.tobytes() == right[name].tobytes()
 
 
 @EXAMPLES
 @given(ARRAYS)
-def test_files_are_those_of_the_library(tmp_path, arrays):
+def test_files_equal_those_of_the_library(tmp_path, arrays):
     path = tmp_path / "m.safetensors"
     for content in (safetensors.numpy.save(arrays, METADATA), aligned_bytes(arrays, METADATA)):
         path.write_bytes(content)
-        equal({name: one.values for name, one in open_tensors(path).items()}, arrays)
-        whole = np.frombuffer(content, np.uint8)
-        equal({name: one.values for name, one in tensors_of(path, whole).items()}, arrays)
+        assert_equal({name: tensor.values for name, tensor in open_tensors(path).items()}, arrays)
+        data = np.frombuffer(content, np.uint8)
+        assert_equal({name: tensor.values for name, tensor in tensors_in(path, data).items()}, arrays)
         assert {name: shape for name, (shape, _) in read_header(path).items()} == {
             name: array.shape for name, array in arrays.items()
         }
         assert read_metadata(path) == METADATA
-    equal(safetensors.numpy.load(content), arrays)
+    assert_equal(safetensors.numpy.load(content), arrays)
 
 
-def is_read(load):
+def can_read(load):
     try:
         load()
     except (ModelError, safetensors.SafetensorError):
@@ -64,15 +64,15 @@ def is_read(load):
 
 @EXAMPLES
 @given(ARRAYS, st.data())
-def test_no_damaged_file_is_read_that_the_library_refuses(tmp_path, arrays, data):
+def test_files_rejected_by_the_library_are_rejected(tmp_path, arrays, data):
     content = bytearray(safetensors.numpy.save(arrays, METADATA))
     for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(content) - 1))
-        content[at] = data.draw(st.sampled_from(b'0123456789[]{}",:-. eF') | st.integers(0, 255))
+        position = data.draw(st.integers(0, len(content) - 1))
+        content[position] = data.draw(st.sampled_from(b'0123456789[]{}",:-. eF') | st.integers(0, 255))
     path = tmp_path / "m.safetensors"
     path.write_bytes(content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
-    if is_read(lambda: open_tensors(path)):
-        assert is_read(lambda: safetensors.safe_open(path, "np"))
+    if can_read(lambda: open_tensors(path)):
+        assert can_read(lambda: safetensors.safe_open(path, "np"))
 
 
 def header(size=4, **entries):
@@ -105,10 +105,10 @@ def entry(start=0, end=4, shape=(1,), dtype="F32"):
         ((15).to_bytes(8, "little") + b'{"a":1,"a":[1]}', "a name is in its header twice"),
     ],
 )
-def test_what_is_damaged_is_named(tmp_path, content, problem):
+def test_damaged_file_is_rejected(tmp_path, content, problem):
     path = tmp_path / "m.safetensors"
     path.write_bytes(content)
-    for read in (open_tensors, read_header, lambda path: tensors_of(path, np.frombuffer(content, np.uint8))):
+    for read in (open_tensors, read_header, lambda path: tensors_in(path, np.frombuffer(content, np.uint8))):
         with pytest.raises(ModelError, match=problem) as caught:
             read(path)
         assert str(path) in str(caught.value)

@@ -1,4 +1,4 @@
-"""`uwaga convert`: what it writes, transformers and CTranslate2's converter load, and translate the same."""
+"""`uwaga convert`: transformers and CTranslate2 load the exported folders and translate the same."""
 
 import json
 import os
@@ -11,8 +11,8 @@ import tiny_models as tiny
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loaded import load_torch
-from precision import close_for, doubled
+from precision import to_double, tolerance
+from torch_models import load_torch
 from typer.testing import CliRunner
 
 import uwaga
@@ -57,12 +57,12 @@ DECODING = from_settings(
 
 
 def random_model(seed=3, **changes):
-    """A random model whose biases and norms are random too, so that nothing is lost unseen."""
-    two = changes.pop("two", False)
-    source = tiny.tokeniser("source" if two else "joint", size=330 if two else 340)
-    target = tiny.tokeniser("target", size=340) if two else source
-    made = tiny.TINY.model_copy(update={**POST, **changes})
-    model = tiny.transformer(made, source, target, seed)
+    """Return a random model with random biases and norms, so that tests detect lost weights."""
+    separate = changes.pop("two", False)
+    source = tiny.tokeniser("source" if separate else "joint", size=330 if separate else 340)
+    target = tiny.tokeniser("target", size=340) if separate else source
+    model_settings = tiny.TINY.model_copy(update={**POST, **changes})
+    model = tiny.transformer(model_settings, source, target, seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         for name, parameter in model.named_parameters():
@@ -73,16 +73,16 @@ def random_model(seed=3, **changes):
     return model, source, target
 
 
-def written(folder, case, **changes):
+def write_model(folder, case, **changes):
     options = {**CASES.get(case, {}), "two": case == "two vocabularies", **changes}
     model, source, target = random_model(**options)
-    to = "pegasus" if model.settings.norm == "pre" else "marian"
-    write_hugging_face(folder, to, model, source, target, *DECODING, ("en", "de"))
+    export_format = "pegasus" if model.settings.norm == "pre" else "marian"
+    write_hugging_face(folder, export_format, model, source, target, *DECODING, ("en", "de"))
     return model, source, target
 
 
 def to_ctranslate2(folder, out, *options):
-    """Run CTranslate2's own converter, in this process: importing takes longer than converting."""
+    """Run CTranslate2's converter, in this process since importing takes longer than converting."""
     from ctranslate2.converters import TransformersConverter
 
     TransformersConverter(str(folder)).convert(str(out), *options)
@@ -91,91 +91,98 @@ def to_ctranslate2(folder, out, *options):
 
 @pytest.mark.numerical
 @pytest.mark.parametrize("case", [*CASES, "pegasus"])
-def test_folders_give_transformers_the_same_tokens(tmp_path, case):
+def test_tokens_equal_transformers(tmp_path, case):
     changes = {"norm": "pre", "sinusoids": "interleaved"} if case == "pegasus" else {}
-    model, source, target = written(tmp_path / "m", case, **changes)
+    model, source, target = write_model(tmp_path / "m", case, **changes)
     peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
-    words = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+    tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
     assert type(peer).__name__ == (
         "PegasusForConditionalGeneration" if case == "pegasus" else "MarianMTModel"
     )
     assert peer.dtype == torch.float32
     texts = [line.strip() for line in tiny.ENGLISH]
     sources = [source.add_special_tokens(source.encode(text)) for text in texts]
-    batch = words(texts, return_tensors="pt", padding=True)
-    real = batch.attention_mask.bool()
-    assert [row[mask].tolist() for row, mask in zip(batch.input_ids, real, strict=True)] == sources
-    back = load_torch(tmp_path / "m")
-    assert back.languages == ("en", "de")
+    batch = tokeniser(texts, return_tensors="pt", padding=True)
+    real_tokens = batch.attention_mask.bool()
+    assert [row[mask].tolist() for row, mask in zip(batch.input_ids, real_tokens, strict=True)] == sources
+    loaded = load_torch(tmp_path / "m")
+    assert loaded.languages == ("en", "de")
     options, _ = DECODING
-    model.double(), back.model.double()
-    double = doubled(peer)
+    model.double(), loaded.model.double()
+    double = to_double(peer)
     for beam in (1, 4):
         with double:
             rows = peer.generate(**batch, num_beams=beam)
-        ours = search(model, sources, options.changed({"beam": beam}))
-        again = search(back.model, sources, back.options.changed({"beam": beam}))
-        for (one,), (two,), row in zip(ours, again, rows[:, 1:].tolist(), strict=True):
-            assert one.tokens == two.tokens == tuple(row[: len(one.tokens)])
-            assert set(row[len(one.tokens) :]) <= {model.symbols.end, words.pad_token_id}
-            assert one.log_prob == pytest.approx(two.log_prob, abs=1e-5)  # columns in another order
-            assert target.decode(one.tokens).strip() == words.decode(row, skip_special_tokens=True)
-    assert back.options.beam == 4
+        hypotheses = search(model, sources, options.changed({"beam": beam}))
+        loaded_hypotheses = search(loaded.model, sources, loaded.options.changed({"beam": beam}))
+        for (hypothesis,), (loaded_hypothesis,), row in zip(
+            hypotheses, loaded_hypotheses, rows[:, 1:].tolist(), strict=True
+        ):
+            assert hypothesis.tokens == loaded_hypothesis.tokens == tuple(row[: len(hypothesis.tokens)])
+            assert set(row[len(hypothesis.tokens) :]) <= {model.symbols.end, tokeniser.pad_token_id}
+            assert hypothesis.log_prob == pytest.approx(
+                loaded_hypothesis.log_prob, abs=1e-5
+            )  # columns in another order
+            assert target.decode(hypothesis.tokens).strip() == tokeniser.decode(row, skip_special_tokens=True)
+    assert loaded.options.beam == 4
 
 
 @pytest.mark.parametrize("case", ["interleaved", "halves", "learned", "no biases", "pegasus"])
-def test_ctranslate2_gives_the_same_greedy_tokens(tmp_path, case):
-    model, source, _ = written(tmp_path / "m", case, **({"norm": "pre"} if case == "pegasus" else {}))
+def test_greedy_tokens_equal_ctranslate2(tmp_path, case):
+    model, source, _ = write_model(tmp_path / "m", case, **({"norm": "pre"} if case == "pegasus" else {}))
     peer = to_ctranslate2(tmp_path / "m", tmp_path / "c")
-    words = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+    tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
     sources = [source.add_special_tokens(source.encode(text)) for text in tiny.ENGLISH]
-    # A random model may well choose what a trained one never does: the start and padding symbols.
-    never = [["<unused0>"], ["<pad>" if case == "pegasus" else "<s>"]]
-    found = peer.translate_batch(
-        [words.convert_ids_to_tokens(row) for row in sources],
+    # A random model, unlike a trained one, may produce the start and padding symbols.
+    suppressed = [["<unused0>"], ["<pad>" if case == "pegasus" else "<s>"]]
+    peer_results = peer.translate_batch(
+        [tokeniser.convert_ids_to_tokens(row) for row in sources],
         beam_size=1,
         max_decoding_length=12,
         min_decoding_length=0,
-        suppress_sequences=never,
+        suppress_sequences=suppressed,
     )
-    ours = search(model, sources, SearchOptions(beam=1, max_length=12, max_ratio=50.0))
-    for (one,), other in zip(ours, found, strict=True):
-        assert tuple(words.convert_tokens_to_ids(other.hypotheses[0])) == one.tokens
+    hypotheses = search(model, sources, SearchOptions(beam=1, max_length=12, max_ratio=50.0))
+    for (hypothesis,), peer_result in zip(hypotheses, peer_results, strict=True):
+        assert tuple(tokeniser.convert_tokens_to_ids(peer_result.hypotheses[0])) == hypothesis.tokens
 
 
-def test_the_trained_model_goes_out_and_comes_back(tmp_path):
-    done = CliRunner().invoke(app, ["convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"])
-    assert done.exit_code == 0, done.output
-    assert "note: uwaga ends a target at 3 times" in done.output
-    ours, back = uwaga.load(NUMBERS, device="cpu"), uwaga.load(tmp_path / "m", device="cpu")
-    words = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+def test_trained_model_round_trip(tmp_path):
+    result = CliRunner().invoke(app, ["convert", str(NUMBERS), str(tmp_path / "m"), "--to", "pegasus"])
+    assert result.exit_code == 0, result.output
+    assert "note: uwaga ends a target at 3 times" in result.output
+    original, converted = uwaga.load(NUMBERS, device="cpu"), uwaga.load(tmp_path / "m", device="cpu")
+    tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
     peer = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "m").eval()
-    batch = words(LINES, return_tensors="pt", padding=True)
+    batch = tokeniser(LINES, return_tensors="pt", padding=True)
     for beam in (1, 4):
-        wanted = [one.text for one in ours.translate(LINES, beam=beam)]
-        assert [one.text for one in back.translate(LINES, beam=beam)] == wanted
-        made = peer.generate(**batch, num_beams=beam)
-        assert words.batch_decode(made, skip_special_tokens=True) == wanted
-    assert wanted[1] == "einhundertsiebzig"
-    served = to_ctranslate2(tmp_path / "m", tmp_path / "c")
-    pieces = [words.convert_ids_to_tokens(words(line).input_ids) for line in LINES]
-    found = served.translate_batch(pieces, beam_size=1)
-    texts = [words.decode(words.convert_tokens_to_ids(one.hypotheses[0])) for one in found]
-    assert texts == [one.text for one in ours.translate(LINES, beam=1)]
+        expected = [translation.text for translation in original.translate(LINES, beam=beam)]
+        assert [translation.text for translation in converted.translate(LINES, beam=beam)] == expected
+        generated = peer.generate(**batch, num_beams=beam)
+        assert tokeniser.batch_decode(generated, skip_special_tokens=True) == expected
+    assert expected[1] == "einhundertsiebzig"
+    ctranslate2_model = to_ctranslate2(tmp_path / "m", tmp_path / "c")
+    pieces = [tokeniser.convert_ids_to_tokens(tokeniser(line).input_ids) for line in LINES]
+    peer_results = ctranslate2_model.translate_batch(pieces, beam_size=1)
+    texts = [
+        tokeniser.decode(tokeniser.convert_tokens_to_ids(translation.hypotheses[0]))
+        for translation in peer_results
+    ]
+    assert texts == [translation.text for translation in original.translate(LINES, beam=1)]
 
 
-def test_halving_changes_the_order_of_columns_and_nothing_else():
+def test_deinterleaving_only_reorders_columns():
     model, source, target = random_model(norm="pre", positions="sinusoidal", decoder_heads=4)
-    turned = build_model(
+    reordered = build_model(
         model.settings.model_copy(update={"sinusoids": "halves"}), model.symbols, source.size, target.size
     )
     weights = deinterleave(model.state_dict())
-    turned.load_state_dict(weights)
+    reordered.load_state_dict(weights)
     assert not torch.equal(weights["source_embedding.weight"], model.source_embedding.weight)
     source_ids = torch.tensor([source.add_special_tokens(source.encode(tiny.ENGLISH[0]))])
     target_ids = torch.randint(4, 300, (1, 7), generator=torch.manual_seed(1))
-    found, wanted = (each.eval()(source_ids, target_ids) for each in (turned, model))
-    torch.testing.assert_close(found, wanted, **close_for(wanted))
+    actual, expected = (network.eval()(source_ids, target_ids) for network in (reordered, model))
+    torch.testing.assert_close(actual, expected, **tolerance(expected))
 
 
 UNSUPPORTED = {
@@ -195,15 +202,15 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("message", UNSUPPORTED)
-def test_what_the_format_lacks_is_refused_by_name(tmp_path, message):
-    to, changes = UNSUPPORTED[message]
+def test_unsupported_settings_are_rejected(tmp_path, message):
+    export_format, changes = UNSUPPORTED[message]
     model, source, target = random_model(**changes)
     with pytest.raises(ModelError, match=message):
-        write_hugging_face(tmp_path / "m", to, model, source, target, *DECODING, ("en", "de"))
+        write_hugging_face(tmp_path / "m", export_format, model, source, target, *DECODING, ("en", "de"))
     assert not any(tmp_path.iterdir())
 
 
-def test_other_models_folders_and_decodings_are_refused(tmp_path):
+def test_unsupported_models_folders_and_options_are_rejected(tmp_path):
     model, source, target = random_model()
     recurrent = build_model(BahdanauSettings(embedding=8, hidden=8), model.symbols, source.size, source.size)
     with pytest.raises(ModelError, match=r"Bahdanau.* cannot be written as marian"):
@@ -221,10 +228,10 @@ def test_other_models_folders_and_decodings_are_refused(tmp_path):
         write_hugging_face(tmp_path / "m", "marian", model, source, other, *DECODING, ("en", "de"))
 
 
-def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+def test_full_disk_leaves_no_files(tmp_path, monkeypatch):
     model, source, target = random_model()
 
-    def full(path, *rest):
+    def full(path, *arguments):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
@@ -233,21 +240,21 @@ def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
 
 
-def test_the_command_line_names_differences_and_mistakes(tmp_path):
+def test_command_line_prints_differences_and_errors(tmp_path):
     runner = CliRunner()
-    done = runner.invoke(app, ["convert", "bundled", str(tmp_path / "b"), "--to", "pegasus"])
-    assert done.exit_code == 0, done.output
+    result = runner.invoke(app, ["convert", "bundled", str(tmp_path / "b"), "--to", "pegasus"])
+    assert result.exit_code == 0, result.output
     for difference in ("spaces at both ends", "into sentences", "written in capitals"):
-        assert difference in done.output
-    wrong = runner.invoke(app, ["convert", "bundled", str(tmp_path / "b2"), "--to", "marian"])
-    assert wrong.exit_code == 1
-    assert "--to pegasus" in wrong.output
+        assert difference in result.output
+    rejected = runner.invoke(app, ["convert", "bundled", str(tmp_path / "b2"), "--to", "marian"])
+    assert rejected.exit_code == 1
+    assert "--to pegasus" in rejected.output
     assert not (tmp_path / "b2").exists()
     config = json.loads((tmp_path / "b/config.json").read_text())
     assert config["model_type"] == "pegasus"
 
 
-def test_converting_imports_no_peer(tmp_path):
+def test_convert_imports_no_peer(tmp_path):
     code = (
         "import sys; from uwaga.cli.main import main\n"
         "try: main(sys.argv[1:])\n"
@@ -278,7 +285,7 @@ OPTIONS = st.builds(
 
 @given(OPTIONS)
 @settings(max_examples=30, deadline=None)
-def test_generation_settings_mean_the_same_when_read_again(options):
+def test_generation_config_round_trip(options):
     values = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 64)
     assert from_generation_config(json.loads(json.dumps(values))) == options
     limited = to_generation_config(options, Symbols(start=2, end=3, pad=0, unknown=1), 4, (0, 2))

@@ -1,4 +1,4 @@
-"""Shortlists from a model's attention: what is counted, the file, the commands, and every kind of damage."""
+"""Shortlists from a model's attention: learning, the file, the commands, and rejection of damaged files."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import uwaga
 from uwaga.checkpoints.formats.uwaga.shortlist import read_shortlist, write_shortlist
 from uwaga.cli.main import app
-from uwaga.conversion.shortlist import count_shortlist, read_corpus, try_shortlist, with_shortlist
+from uwaga.conversion.shortlist import evaluate_shortlist, learn_shortlist, read_corpus, with_shortlist
 from uwaga.decoder import Choice
 from uwaga.engine import Shortlist
 from uwaga.errors import DataError, ModelError, SettingsError
@@ -28,7 +28,7 @@ from make import english, german, held_out
 MODEL = MODELS / "numbers-en-de"
 UNSEEN = held_out()
 PAIRS = [(english(number), german(number)) for number in range(0, 1000, 3) if number not in UNSEEN]
-TRIED = [(english(number), german(number)) for number in UNSEEN]
+HELD_OUT = [(english(number), german(number)) for number in UNSEEN]
 
 
 @pytest.fixture(scope="module")
@@ -37,84 +37,96 @@ def translator():
 
 
 @pytest.fixture(scope="module")
-def counted(translator):
-    return count_shortlist(translator, PAIRS, frequent=12, per_word=8)
+def learned(translator):
+    return learn_shortlist(translator, PAIRS, frequent=12, per_word=8)
 
 
 @pytest.fixture(scope="module")
-def path(translator, counted, tmp_path_factory):
+def path(translator, learned, tmp_path_factory):
     path = tmp_path_factory.mktemp("shortlist") / "numbers.shortlist"
-    write_shortlist(path, counted.shortlist, translator.source, translator.target, counted.pairs)
+    write_shortlist(path, learned.shortlist, translator.source, translator.target, learned.pairs)
     return path
 
 
-def test_what_is_counted_is_attention_led_along_the_targets(translator):
-    """Against a plain loop over steps, tokens and source places; frequencies counted by hand."""
+def test_learned_shortlist_counts_attention(translator):
+    """Equality with a direct loop over steps, tokens and source positions."""
     pairs, model = PAIRS[5:25], translator.decoder
-    found = count_shortlist(translator, [*pairs, ("", "x"), ("x", " ")], frequent=4, per_word=3)
-    assert (found.pairs, found.skipped) == (len(pairs), 2)
-    weights, seen = {}, np.zeros(model.vocabulary, dtype=np.int64)
+    learned = learn_shortlist(translator, [*pairs, ("", "x"), ("x", " ")], frequent=4, per_word=3)
+    assert (learned.pairs, learned.skipped) == (len(pairs), 2)
+    weights, frequencies = {}, np.zeros(model.vocabulary, dtype=np.int64)
     for source, target in pairs:
         ids = translator.source.add_special_tokens(translator.source.encode(source))
         state, last = model.start(model.encode([ids]), 1), model.symbols.start
         for token in translator.target.add_special_tokens(translator.target.encode(target)):
             step = model.step(np.array([last]), state, Choice(1, forced=np.array([token]), attention=True))
-            for place in range(len(ids) - 1):
-                if step.attention[0, place] >= 1 / len(ids):
-                    key = (ids[place], token)
-                    weights[key] = weights.get(key, 0.0) + float(step.attention[0, place])
-            seen[token] += 1
+            for position in range(len(ids) - 1):
+                if step.attention[0, position] >= 1 / len(ids):
+                    key = (ids[position], token)
+                    weights[key] = weights.get(key, 0.0) + float(step.attention[0, position])
+            frequencies[token] += 1
             state, last = step.state, token
-    frequent = sorted(range(model.vocabulary), key=lambda token: (-seen[token], token))[:4]
+    frequent = sorted(range(model.vocabulary), key=lambda token: (-frequencies[token], token))[:4]
     common = sorted({*frequent, model.symbols.end, model.symbols.unknown})
-    assert found.shortlist.common.tolist() == common
+    assert learned.shortlist.common.tolist() == common
     for token in range(model.vocabulary):
-        heaviest = sorted((-weight, to) for (of, to), weight in weights.items() if of == token)
-        best = [to for _, to in heaviest if to not in common][:3]
-        first, last = found.shortlist.first[token : token + 2]
+        heaviest = sorted(
+            (-weight, target_token)
+            for (source_token, target_token), weight in weights.items()
+            if source_token == token
+        )
+        best = [target_token for _, target_token in heaviest if target_token not in common][:3]
+        first, last = learned.shortlist.first[token : token + 2]
         # The vocabulary is joint: every token may be copied.
-        assert found.shortlist.targets[first:last].tolist() == sorted({*best, token})
+        assert learned.shortlist.targets[first:last].tolist() == sorted({*best, token})
 
 
-def test_unseen_numbers_are_translated_with_it(translator, counted):
-    trial = try_shortlist(translator, counted.shortlist, TRIED, translator.options(beam=1))
-    sizes = [len(counted.shortlist.of(translator.pair_ids([pair], 1)[0][0])) for pair in TRIED]
+def test_held_out_numbers_are_translated(translator, learned):
+    trial = evaluate_shortlist(translator, learned.shortlist, HELD_OUT, translator.options(beam=1))
+    sizes = [len(learned.shortlist.allowed_tokens(translator.pair_ids([pair], 1)[0][0])) for pair in HELD_OUT]
     assert trial.size == np.mean(sizes) < 100 < translator.decoder.vocabulary
     assert trial.coverage > 0.99
-    assert trial.equal >= len(TRIED) - 3
+    assert trial.equal >= len(HELD_OUT) - 3
     assert trial.vocabulary == translator.decoder.vocabulary
     expected = [
-        evaluate([one.text for one in way.translations], [(target,) for _, target in TRIED], ["bleu"])["bleu"]
-        for way in (trial.whole, trial.short)
+        evaluate(
+            [translation.text for translation in timed.translations],
+            [(target,) for _, target in HELD_OUT],
+            ["bleu"],
+        )["bleu"]
+        for timed in (trial.full, trial.shortlisted)
     ]
     assert trial.bleu() == tuple(expected)
-    short = with_shortlist(translator, counted.shortlist)
-    for translation, (source, _) in zip(trial.short.translations, TRIED, strict=True):
+    short = with_shortlist(translator, learned.shortlist)
+    for translation, (source, _) in zip(trial.shortlisted.translations, HELD_OUT, strict=True):
         allowed = set(
-            short.target.pieces(short.decoder.shortlist.of(short.pair_ids([(source, "")], 1)[0][0]))
+            short.target.pieces(
+                short.decoder.shortlist.allowed_tokens(short.pair_ids([(source, "")], 1)[0][0])
+            )
         )
         assert set(translation.tokens) <= allowed
-    assert trial.short.translations == short.translate([source for source, _ in TRIED], beam=1)
+    assert trial.shortlisted.translations == short.translate([source for source, _ in HELD_OUT], beam=1)
 
 
-def test_a_prefix_outside_the_list_is_kept(translator, counted):
-    short = with_shortlist(translator, counted.shortlist)
+def test_prefix_outside_the_list_is_kept(translator, learned):
+    short = with_shortlist(translator, learned.shortlist)
     source = english(7)
-    allowed = set(short.decoder.shortlist.of(short.pair_ids([(source, "")], 1)[0][0]).tolist())
-    target = next(german(one) for one in range(999) if not set(short.target.encode(german(one))) <= allowed)
-    found = short.translate(source, prefix=target)
-    assert found.text.startswith(target)
+    allowed = set(short.decoder.shortlist.allowed_tokens(short.pair_ids([(source, "")], 1)[0][0]).tolist())
+    target = next(
+        german(number) for number in range(999) if not set(short.target.encode(german(number))) <= allowed
+    )
+    translation = short.translate(source, prefix=target)
+    assert translation.text.startswith(target)
     [score] = short.score([(source, target)])
     assert np.isfinite(score.log_prob)
 
 
-def test_a_file_says_whose_it_is_and_gives_the_same_back(translator, counted, path):
+def test_file_round_trip(translator, learned, path):
     loaded = uwaga.load(MODEL, shortlist=path)
-    again = loaded.decoder.shortlist
+    read_again = loaded.decoder.shortlist
     for name in ("common", "first", "targets"):
-        assert np.array_equal(getattr(again, name), getattr(counted.shortlist, name))
-    texts = [source for source, _ in TRIED[:9]]
-    assert loaded.translate(texts) == with_shortlist(translator, counted.shortlist).translate(texts)
+        assert np.array_equal(getattr(read_again, name), getattr(learned.shortlist, name))
+    texts = [source for source, _ in HELD_OUT[:9]]
+    assert loaded.translate(texts) == with_shortlist(translator, learned.shortlist).translate(texts)
     with safe_open(path, framework="np") as file:
         metadata = file.metadata()
     assert metadata["format"] == "uwaga shortlist"
@@ -122,18 +134,18 @@ def test_a_file_says_whose_it_is_and_gives_the_same_back(translator, counted, pa
     assert {len(metadata[name]) for name in ("source_tokeniser", "target_tokeniser")} == {64}
 
 
-def rewritten(path, to, tensors=None, **changed):
-    """The file with other tensors or metadata."""
+def rewrite(path, output, tensors=None, **changed):
+    """Write a copy of a file with other tensors or metadata."""
     with safe_open(path, framework="np") as file:
         metadata = file.metadata()
-        found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        values = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     metadata = {name: value for name, value in {**metadata, **changed}.items() if value is not None}
-    found = {name: value for name, value in {**found, **(tensors or {})}.items() if value is not None}
-    save_file(found, to, metadata)
-    return to
+    values = {name: value for name, value in {**values, **(tensors or {})}.items() if value is not None}
+    save_file(values, output, metadata)
+    return output
 
 
-BAD = {
+INVALID_METADATA = {
     "another format": ({"format": "uwaga model"}, "not a shortlist"),
     "no format": ({"format": None}, "not a shortlist"),
     "newer": ({"version": "2"}, "install a newer uwaga"),
@@ -148,21 +160,21 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_metadata_is_closed_and_held_against_the_model(name, path, tmp_path):
-    changed, message = BAD[name]
-    bad = rewritten(path, tmp_path / "bad", **changed)
-    with pytest.raises(ModelError, match=re.escape(str(bad)) + f".*{message}"):
-        uwaga.load(MODEL, shortlist=bad)
+@pytest.mark.parametrize("name", INVALID_METADATA)
+def test_invalid_metadata_is_rejected(name, path, tmp_path):
+    changed, message = INVALID_METADATA[name]
+    invalid = rewrite(path, tmp_path / "bad", **changed)
+    with pytest.raises(ModelError, match=re.escape(str(invalid)) + f".*{message}"):
+        uwaga.load(MODEL, shortlist=invalid)
 
 
-def test_tensors_are_checked(path, counted, tmp_path):
-    short = counted.shortlist
+def test_invalid_tensors_are_rejected(path, learned, tmp_path):
+    short = learned.shortlist
     falling = short.first.copy()
     falling[7] += 40
     beyond = short.targets.copy()
     beyond[-1] = short.vocabulary
-    bad = {
+    invalid = {
         "beyond": {"targets": beyond},
         "below": {"common": short.common - short.common[0] - 1},
         "not rising": {"common": short.common[::-1].copy()},
@@ -177,37 +189,39 @@ def test_tensors_are_checked(path, counted, tmp_path):
         "floats": {"targets": short.targets.astype(np.float32)},
         "shape": {"targets": short.targets[None]},
     }
-    for name, tensors in bad.items():
-        file = rewritten(path, tmp_path / "bad", tensors)
+    for name, tensors in invalid.items():
+        file = rewrite(path, tmp_path / "bad", tensors)
         with pytest.raises(ModelError, match=re.escape(str(file))):
             pytest.fail(f"{name}: {uwaga.load(MODEL, shortlist=file)}")
 
 
-def test_cut_flipped_and_lying_files_are_refused(path, tmp_path):
-    content, bad = path.read_bytes(), tmp_path / "bad"
+def test_damaged_files_are_rejected(path, tmp_path):
+    content, damaged = path.read_bytes(), tmp_path / "bad"
     for size in (0, 1, 7, 8, 100, len(content) // 2, len(content) - 1):
-        bad.write_bytes(content[:size])
-        with pytest.raises(ModelError, match=re.escape(str(bad))):
-            uwaga.load(MODEL, shortlist=bad)
+        damaged.write_bytes(content[:size])
+        with pytest.raises(ModelError, match=re.escape(str(damaged))):
+            uwaga.load(MODEL, shortlist=damaged)
     size = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + size])
     header["targets"]["shape"] = [1 << 50]
     text = json.dumps(header).encode()
-    for lie in (text, b"x" * size):
-        bad.write_bytes(struct.pack("<Q", len(lie)) + lie + content[8 + size :])
+    for false_header in (text, b"x" * size):
+        damaged.write_bytes(struct.pack("<Q", len(false_header)) + false_header + content[8 + size :])
         with pytest.raises(ModelError, match="damaged"):
-            uwaga.load(MODEL, shortlist=bad)
-    bad.write_bytes(struct.pack("<Q", 1 << 60) + content[8:])
+            uwaga.load(MODEL, shortlist=damaged)
+    damaged.write_bytes(struct.pack("<Q", 1 << 60) + content[8:])
     with pytest.raises(ModelError, match="damaged"):
-        uwaga.load(MODEL, shortlist=bad)
+        uwaga.load(MODEL, shortlist=damaged)
     rng = np.random.default_rng(0)
     for _ in range(60):  # any one bit: refused, or a list that is sound
-        place = int(rng.integers(len(content)))
-        bad.write_bytes(
-            content[:place] + bytes([content[place] ^ (1 << int(rng.integers(8)))]) + content[place + 1 :]
+        position = int(rng.integers(len(content)))
+        damaged.write_bytes(
+            content[:position]
+            + bytes([content[position] ^ (1 << int(rng.integers(8)))])
+            + content[position + 1 :]
         )
         try:
-            loaded = uwaga.load(MODEL, shortlist=bad)
+            loaded = uwaga.load(MODEL, shortlist=damaged)
         except ModelError:
             continue
         loaded.translate(english(345), max_length=4)
@@ -215,17 +229,17 @@ def test_cut_flipped_and_lying_files_are_refused(path, tmp_path):
         uwaga.load(MODEL, shortlist=tmp_path / "nowhere")
 
 
-def test_another_models_shortlist_is_refused(translator, counted, path, tmp_path):
+def test_shortlist_of_another_model_is_rejected(translator, learned, path, tmp_path):
     with pytest.raises(ModelError, match="another model's shortlist"):
         uwaga.load(shortlist=path)  # the bundled model
     with pytest.raises(ModelError, match="another model's shortlist"):
         read_shortlist(path, translator.source, translator.target, 330, 329)
     nowhere = tmp_path / "no" / "folder"
     with pytest.raises(ModelError, match="cannot be written"):
-        write_shortlist(nowhere, counted.shortlist, translator.source, translator.target)
+        write_shortlist(nowhere, learned.shortlist, translator.source, translator.target)
 
 
-def test_torch_is_refused_by_name(translator, path):
+def test_torch_rejects_shortlist(translator, path):
     pytest.importorskip("torch")
     with pytest.raises(SettingsError, match="torch takes no shortlist"):
         uwaga.load(MODEL, engine="torch", shortlist=path)
@@ -233,11 +247,11 @@ def test_torch_is_refused_by_name(translator, path):
         uwaga.load(MODEL, dtype="float16", shortlist=path)
     torch = uwaga.load(MODEL, engine="torch", device="cpu")
     with pytest.raises(SettingsError, match="native engine's alone"):
-        count_shortlist(torch, PAIRS)
+        learn_shortlist(torch, PAIRS)
     with pytest.raises(SettingsError, match="1 or more"):
-        count_shortlist(translator, PAIRS, frequent=0)
+        learn_shortlist(translator, PAIRS, frequent=0)
     with pytest.raises(DataError, match="no usable pair"):
-        count_shortlist(translator, [("", "")])
+        learn_shortlist(translator, [("", "")])
 
 
 def run(*arguments, code=0, **options):
@@ -250,46 +264,46 @@ def run(*arguments, code=0, **options):
 def corpus(tmp_path):
     for side, lines in zip(("en", "de"), zip(*PAIRS, strict=True), strict=True):
         (tmp_path / f"train.{side}").write_text("\n".join(lines) + "\n")
-    for side, lines in zip(("en", "de"), zip(*TRIED, strict=True), strict=True):
+    for side, lines in zip(("en", "de"), zip(*HELD_OUT, strict=True), strict=True):
         (tmp_path / f"dev.{side}").write_text("\n".join(lines) + "\n")
     return tmp_path
 
 
-def test_the_command_makes_tries_and_uses_a_shortlist(corpus):
-    made = corpus / "numbers.shortlist"
+def test_command_creates_evaluates_and_uses_a_shortlist(corpus):
+    output = corpus / "numbers.shortlist"
     files = (corpus / "train.en", corpus / "train.de")
-    options = ("--output", made, "--frequent", 12, "--per-word", 8, "--threads", 1)
+    options = ("--output", output, "--frequent", 12, "--per-word", 8, "--threads", 1)
     dev = ("--dev-source", corpus / "dev.en", "--dev-target", corpus / "dev.de", "--beam", 1)
-    shown = run("shortlist", MODEL, *files, *options, *dev).stdout
-    assert f"from {len(PAIRS)} pairs" in shown
-    scores = dict(re.findall(r"^(whole vocabulary|shortlist) +([\d.]+) +\d+$", shown, re.MULTILINE))
-    loss = re.search(r"^loss (-?[\d.]+) BLEU, [\d.]+ times the speed; (\d+) of 98", shown, re.MULTILINE)
+    text_shown = run("shortlist", MODEL, *files, *options, *dev).stdout
+    assert f"from {len(PAIRS)} pairs" in text_shown
+    scores = dict(re.findall(r"^(whole vocabulary|shortlist) +([\d.]+) +\d+$", text_shown, re.MULTILINE))
+    loss = re.search(r"^loss (-?[\d.]+) BLEU, [\d.]+ times the speed; (\d+) of 98", text_shown, re.MULTILINE)
     assert float(loss[1]) == pytest.approx(
         float(scores["whole vocabulary"]) - float(scores["shortlist"]), abs=0.011
     )
-    assert re.search(r"mean list: \d+ of 330 tokens, with (100|99)\.\d% of the tokens", shown)
+    assert re.search(r"mean list: \d+ of 330 tokens, with (100|99)\.\d% of the tokens", text_shown)
     assert [path.name for path in corpus.iterdir() if path.name.startswith(".")] == []
     text = english(456)
-    translated = run("translate", "--model", MODEL, "--shortlist", made, text).stdout
-    assert translated == uwaga.load(MODEL, shortlist=made).translate(text).text + "\n"
-    held = run("shortlist", MODEL, *files, *options, "--held-out", 20, "--sentences", 200).stdout
-    assert re.search(r"from (\d+) pairs", held)[1] == "200"
-    assert re.search(r"of 20 translations equal", held)
+    translated = run("translate", "--model", MODEL, "--shortlist", output, text).stdout
+    assert translated == uwaga.load(MODEL, shortlist=output).translate(text).text + "\n"
+    held_out_text = run("shortlist", MODEL, *files, *options, "--held-out", 20, "--sentences", 200).stdout
+    assert re.search(r"from (\d+) pairs", held_out_text)[1] == "200"
+    assert re.search(r"of 20 translations equal", held_out_text)
 
 
-def test_no_pair_is_both_learnt_from_and_tried(corpus):
+def test_held_out_pairs_are_not_learned_from(corpus):
     train, dev = (corpus / "train.en", corpus / "train.de"), (corpus / "dev.en", corpus / "dev.de")
-    for most, sentences in ((20, 100), (1, 1000), (1000, 1000)):
-        found = read_corpus(*train, sentences, most)
-        whole = PAIRS[: sentences + most]
-        assert len(found.heldout) == min(most, len(whole) // 10)
-        assert sorted(found.training + found.heldout) == sorted(whole)
-    found = read_corpus(*train, 50, dev=dev)
-    assert (found.training, found.heldout) == (PAIRS[:50], TRIED)
+    for limit, sentences in ((20, 100), (1, 1000), (1000, 1000)):
+        corpus_read = read_corpus(*train, sentences, limit)
+        expected = PAIRS[: sentences + limit]
+        assert len(corpus_read.heldout) == min(limit, len(expected) // 10)
+        assert sorted(corpus_read.training + corpus_read.heldout) == sorted(expected)
+    corpus_read = read_corpus(*train, 50, dev=dev)
+    assert (corpus_read.training, corpus_read.heldout) == (PAIRS[:50], HELD_OUT)
 
 
-def test_mistakes_are_named_and_leave_nothing_behind(corpus):
-    made = corpus / "made"
+def test_errors_leave_no_files(corpus):
+    output = corpus / "made"
     (corpus / "short.de").write_text("eins\n")
     (corpus / "empty").write_text("")
     train = (corpus / "train.en", corpus / "train.de")
@@ -301,25 +315,25 @@ def test_mistakes_are_named_and_leave_nothing_behind(corpus):
         ((*train, "--dev-source", train[0]), "give both"),
         ((*train, "--dev-source", train[0], "--dev-target", train[1]), "no pairs are left"),
     ):
-        result = run("shortlist", MODEL, *arguments, "--output", made, code=1)
+        result = run("shortlist", MODEL, *arguments, "--output", output, code=1)
         assert re.search(message, " ".join(result.stderr.split())), result.stderr
         assert "Traceback" not in result.output
-        assert not made.exists()
+        assert not output.exists()
     result = run("translate", "--model", MODEL, "--shortlist", train[0], "one", code=1)
     assert "damaged" in result.stderr
-    result = run("translate", "--model", MODEL, "--engine", "torch", "--shortlist", made, "one", code=1)
+    result = run("translate", "--model", MODEL, "--engine", "torch", "--shortlist", output, "one", code=1)
     assert "torch takes no shortlist" in " ".join(result.stderr.split())
 
 
-def test_lists_of_a_sentence(counted):
+def test_lists_of_a_sentence(learned):
     short = Shortlist(
         np.array([1, 5], dtype=np.int32),
         np.array([0, 2, 2, 3], dtype=np.int32),
         np.array([0, 4, 5], dtype=np.int32),
         6,
     )
-    assert short.of([]).tolist() == [1, 5]
-    assert short.of([0, 0, 1]).tolist() == [0, 1, 4, 5]
-    assert short.of([2, 0]).tolist() == [0, 1, 4, 5]
-    assert short.including([3, 1]).of([2]).tolist() == [1, 3, 5]
+    assert short.allowed_tokens([]).tolist() == [1, 5]
+    assert short.allowed_tokens([0, 0, 1]).tolist() == [0, 1, 4, 5]
+    assert short.allowed_tokens([2, 0]).tolist() == [0, 1, 4, 5]
+    assert short.including([3, 1]).allowed_tokens([2]).tolist() == [1, 3, 5]
     assert short.source_vocabulary == 3

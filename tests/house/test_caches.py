@@ -1,4 +1,4 @@
-"""What is cached, and what bounds it: no cache keeps strings of any size or number that requests hold."""
+"""Caches are bounded: none keeps strings of arbitrary size or number from requests."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ BOUNDS = {
     "cleaning/pairs.py:digits": "no argument",
     "cleaning/pairs.py:script_letters": "scripts of the table of languages",
     "cleaning/pairs.py:unstable": "no argument",
-    "cleaning/rules/content.py:_following": "no argument",
-    "conversion/quantise.py:shipped": "no argument",
+    "cleaning/rules/content.py:_misread_continuations": "no argument",
+    "conversion/quantise.py:bundled_sentences": "no argument",
     "documents/document.py:document_formats": "no argument",
     "languages/codes.py:_base_language": "at most 32 characters",
-    "languages/codes.py:script_of": "one character",
+    "languages/codes.py:character_script": "one character",
     "languages/detection.py:_load_identifier": "no argument",
     "learn/exercises.py:all_exercises": "no argument",
     "learn/translations.py:read_texts": "files of the package",
-    "results/views.py:_file": "files of the package",
+    "results/views.py:_read_file": "files of the package",
     "results/views.py:_packed_phrases": "no argument",
     "search/decoder_batch.py:_rules": "64 sets of options, which hold numbers",
     "server/app.py:document": "no argument",
     "server/dialects/libretranslate.py:document": "no argument",
-    "terms/apply.py:times": "lives as long as a call",
-    "tokenizers/chat_template.py:_rendered": "32 templates with messages of at most 65,536 characters",
-    "tokenizers/sentences.py:_ends": "marks of the table of languages",
+    "terms/apply.py:count_occurrences": "lives as long as a call",
+    "tokenizers/chat_template.py:_render_in_process": "32 templates with messages of at most 65,536 characters",
+    "tokenizers/sentences.py:_end_pattern": "marks of the table of languages",
     "translator/split.py:ids": "lives as long as a call",
 }
-"""Functions with a cache, and what bounds its keys."""
+"""Functions with a cache, and the bounds of their keys."""
 CACHES = {"cache", "lru_cache"}
 
 
 def cached_functions() -> set[str]:
-    found: set[str] = set()
+    functions: set[str] = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -55,31 +55,31 @@ def cached_functions() -> set[str]:
                 ]
                 names = {ast.unparse(decorator).rpartition(".")[2] for decorator in decorators}
                 if names & CACHES:
-                    found.add(f"{path.relative_to(SOURCE)}:{node.name}")
-    return found
+                    functions.add(f"{path.relative_to(SOURCE)}:{node.name}")
+    return functions
 
 
-def test_every_cache_names_its_bound():
+def test_caches_are_bounded():
     assert cached_functions() == set(BOUNDS)
 
 
 @pytest.mark.parametrize(
-    "use",
+    "function",
     [
         codes.base_language,
         lambda text: codes.same_language(text, "de"),
         codes.with_region,
-        codes.scripts_of,
+        codes.language_scripts,
         language_name,
-        ServedLanguages([]).known,
+        ServedLanguages([]).resolve,
         lambda text: split_sentences(text, "en"),
         lambda text: split_sentences("A dog. A cat.", text),
     ],
 )
-def test_no_long_string_is_kept(use):
-    text = "中" * 100_000 + str(id(use))
+def test_caches_hold_no_long_strings(function):
+    text = "中" * 100_000 + str(id(function))
     references = sys.getrefcount(text)
     for _ in range(3):
-        use(text)
+        function(text)
     gc.collect()
     assert sys.getrefcount(text) == references

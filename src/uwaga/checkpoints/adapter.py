@@ -1,8 +1,8 @@
-"""Low-rank adapters in a folder of their own (M34), and a model with one. Nothing here needs torch.
+"""Low-rank adapters in separate folders (M34), and models with an adapter. Does not import torch.
 
 ``adapter.json``, a closed schema, and ``adapter.safetensors``: ``NAME.lora_a`` (rank, inputs) and
-``NAME.lora_b`` (outputs, rank) of each adapted layer. The model that they belong to lies elsewhere: the
-folder has its name and the checksum of its weights.
+``NAME.lora_b`` (outputs, rank) of each adapted layer. The base model is stored elsewhere: the
+configuration has its name and the checksum of its weights.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Digest = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class AdapterConfig(StrictModel):
-    """All of ``adapter.json``: ``base`` and ``base_sha256`` say which model the adapter belongs to."""
+    """The schema of ``adapter.json``; ``base`` and ``base_sha256`` identify the base model."""
 
     format: Literal["uwaga adapter"]
     version: int = Field(ge=1)
@@ -48,29 +48,29 @@ class AdapterConfig(StrictModel):
 
 @dataclass(frozen=True)
 class Adapter:
-    """The updates of a model's matrices.
+    """Low-rank updates of a model's matrices.
 
     Attributes:
-        place: the folder, for messages.
-        base: what the model was called.
-        base_sha256: checksum of its weights, as :func:`weights_checksum` has it.
-        rank: of each update.
-        alpha: an update is multiplied by ``alpha / rank``.
-        sides: by name of a layer, A (rank, inputs) and B (outputs, rank).
+        path: the folder, for messages.
+        base: name of the base model.
+        base_sha256: checksum of its weights; see :func:`weights_checksum`.
+        rank: rank of the updates.
+        alpha: updates are multiplied by ``alpha / rank``.
+        factors: A (rank, inputs) and B (outputs, rank) by name of the layer.
     """
 
-    place: Path
+    path: Path
     base: str
     base_sha256: str
     rank: int
     alpha: float
-    sides: Mapping[str, tuple[Floats, Floats]]
+    factors: Mapping[str, tuple[Floats, Floats]]
 
     def update(self, name: str) -> Floats:
-        """``α/r · B A`` of a layer, (outputs, inputs)."""
-        one, other = self.sides[name]
-        made: Floats = np.float32(self.alpha / self.rank) * (other @ one)
-        return made
+        """Return ``α/r · B A`` of a layer, (outputs, inputs)."""
+        a, b = self.factors[name]
+        delta: Floats = np.float32(self.alpha / self.rank) * (b @ a)
+        return delta
 
 
 @dataclass(frozen=True)
@@ -81,37 +81,37 @@ class AdaptedWeights(Weights):
 
     def read(self, name: str) -> Floats:
         """Return a weight in float32."""
-        found = super().read(name)
+        weight = super().read(name)
         if self.adapter is None or not self._changes(name):
-            return found
-        changed: Floats = found + self.adapter.update(_layer(name))
-        return changed
+            return weight
+        updated: Floats = weight + self.adapter.update(_layer(name))
+        return updated
 
     def rows(self, name: str, first: int, last: int) -> Floats | None:
-        """Return rows of a weight; None if it must be read whole, as those that the adapter changes."""
+        """Return rows of a weight; None if the adapter changes it or it must be read in full."""
         return None if self._changes(name) else super().rows(name, first, last)
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
-        """Return the integers that a matrix is stored as, None if the adapter changes it."""
+        """Return the stored integers of a matrix, None if the adapter changes it."""
         return None if self._changes(name) else super().integers(name)
 
     def _changes(self, name: str) -> bool:
-        return self.adapter is not None and _layer(name) in self.adapter.sides
+        return self.adapter is not None and _layer(name) in self.adapter.factors
 
 
 def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
-    """Write an adapter atomically, replacing an older one."""
-    present = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    foreign = [name for name in present if name not in FILES]
+    """Write an adapter atomically, replacing an existing one."""
+    existing = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    foreign = [name for name in existing if name not in FILES]
     if foreign or (folder.exists() and not folder.is_dir()):
         raise ModelError(
-            f"{folder}: holds {(foreign or [folder.name])[0]!r}, which is not of an adapter, so it is not "
-            "overwritten; give another folder"
+            f"{folder}: holds {(foreign or [folder.name])[0]!r}, which does not belong to an adapter, so it "
+            "is not overwritten; give another folder"
         )
     tensors = {
-        f"{name}.lora_{side}": np.ascontiguousarray(values, dtype=np.float32)
-        for name, sides in adapter.sides.items()
-        for side, values in zip("ab", sides, strict=True)
+        f"{name}.lora_{letter}": np.ascontiguousarray(matrix, dtype=np.float32)
+        for name, factors in adapter.factors.items()
+        for letter, matrix in zip("ab", factors, strict=True)
     }
     content = aligned_bytes(tensors)
     config = {
@@ -128,7 +128,7 @@ def write_adapter(folder: Path, adapter: Adapter, card: str) -> None:
 
 
 def read_adapter(folder: str | Path) -> Adapter:
-    """Read what :func:`write_adapter` has written."""
+    """Read an adapter's folder, as written by :func:`write_adapter`."""
     folder = Path(folder)
     if not (folder / CONFIG).is_file():
         raise ModelError(
@@ -142,47 +142,47 @@ def read_adapter(folder: str | Path) -> Adapter:
     path = folder / WEIGHTS
     stored = {name: tensor.floats() for name, tensor in open_tensors(path, config.sha256).items()}
     names = sorted({name.rpartition(".")[0] for name in stored})
-    wanted = {f"{name}.lora_{side}" for name in names for side in "ab"}
-    if not names or set(stored) != wanted:
-        raise ModelError(f"{path}: not the two sides of every layer; copy the adapter again")
-    sides = {}
+    expected = {f"{name}.lora_{letter}" for name in names for letter in "ab"}
+    if not names or set(stored) != expected:
+        raise ModelError(f"{path}: does not hold two matrices for every layer; copy the adapter again")
+    factors = {}
     for name in names:
-        one, other = stored[f"{name}.lora_a"], stored[f"{name}.lora_b"]
-        if one.ndim != 2 or other.ndim != 2 or (len(one), other.shape[1]) != (config.rank, config.rank):
-            raise ModelError(f"{path}: {name!r} is not of rank {config.rank}; copy the adapter again")
-        if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        a, b = stored[f"{name}.lora_a"], stored[f"{name}.lora_b"]
+        if a.ndim != 2 or b.ndim != 2 or (len(a), b.shape[1]) != (config.rank, config.rank):
+            raise ModelError(f"{path}: {name!r} does not have rank {config.rank}; copy the adapter again")
+        if not (np.isfinite(a).all() and np.isfinite(b).all()):
             raise ModelError(f"{path}: {name!r} holds numbers that are not finite; copy the adapter again")
-        sides[name] = (one, other)
-    return Adapter(folder, config.base, config.base_sha256, config.rank, config.alpha, sides)
+        factors[name] = (a, b)
+    return Adapter(folder, config.base, config.base_sha256, config.rank, config.alpha, factors)
 
 
 def adapted(checkpoint: Checkpoint, adapter: Adapter) -> Checkpoint:
-    """Return a model with an adapter merged into its weights as they are read."""
+    """Return a model whose weights are merged with an adapter as they are read."""
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(
-            f"{checkpoint.place}: a quantised model cannot take an adapter; merge the adapter into the model "
+            f"{checkpoint.path}: a quantised model cannot take an adapter; merge the adapter into the model "
             "that this one was converted from (`uwaga merge`), then convert the result"
         )
-    found = weights_checksum(weights)
-    if found != adapter.base_sha256:
+    checksum = weights_checksum(weights)
+    if checksum != adapter.base_sha256:
         raise ModelError(
-            f"{adapter.place}: an adapter of {adapter.base!r} (weights {adapter.base_sha256[:12]}), and "
-            f"{checkpoint.place} is another model (weights {found[:12]}); give that one with --model"
+            f"{adapter.path}: an adapter of {adapter.base!r} (weights {adapter.base_sha256[:12]}), and "
+            f"{checkpoint.path} is another model (weights {checksum[:12]}); give that one with --model"
         )
-    for name, (one, other) in adapter.sides.items():
+    for name, (a, b) in adapter.factors.items():
         shape = weights.shapes.get(f"{name}.weight")
-        if shape != (other.shape[0], one.shape[1]):
+        if shape != (b.shape[0], a.shape[1]):
             raise ModelError(
-                f"{adapter.place}: {name!r} is for a matrix {(other.shape[0], one.shape[1])}, the model has "
+                f"{adapter.path}: {name!r} is for a matrix {(b.shape[0], a.shape[1])}, the model has "
                 f"{shape}; copy the adapter again"
             )
-    changed = AdaptedWeights(weights.shapes, weights.table, weights.stored, adapter)
-    return replace(checkpoint, weights=changed, score_stats=None)
+    adapted_weights = AdaptedWeights(weights.shapes, weights.table, weights.stored, adapter)
+    return replace(checkpoint, weights=adapted_weights, score_stats=None)
 
 
 def weights_checksum(weights: Weights) -> str:
-    """Return the SHA-256 of all weights in float32, their names and shapes, independent of the format."""
+    """Return the SHA-256 of the weights in float32, their names and shapes, for any format."""
     digest = hashlib.sha256()
     for name in sorted(weights.names()):
         digest.update(f"{name} {list(weights.shape(name))}\n".encode())
@@ -191,5 +191,5 @@ def weights_checksum(weights: Weights) -> str:
 
 
 def _layer(name: str) -> str:
-    """Return the layer whose matrix a weight is, empty for other weights."""
+    """Return the name of a weight's layer, empty unless the weight is the layer's matrix."""
     return name.removesuffix(".weight") if name.endswith(".weight") else ""

@@ -1,7 +1,7 @@
-"""The attention head of a model that aligns words best, stored in a small file next to the model.
+"""The attention head that aligns words best, stored in a small file next to the model.
 
-``alignment_head.json`` holds an :class:`uwaga.settings.AlignmentHead`. Where a model is a file, or its folder
-cannot be written, it lies elsewhere: beside the file, or among the user's caches, by the model's files.
+``alignment_head.json`` holds a :class:`uwaga.settings.AlignmentHead`. If a model is a single file or its
+folder is read-only, it is stored next to the file or in the user's cache.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ from uwaga.settings import AlignmentHead
 HEAD_FILE = "alignment_head.json"
 
 
-def read_head(place: Path) -> AlignmentHead | None:
-    """Return the attention head that is stored for a model, None if there is none.
+def read_head(path: Path) -> AlignmentHead | None:
+    """Return the attention head stored for a model, None if there is none.
 
     Args:
-        place: the model's folder or file.
+        path: the model's folder or file.
     """
-    beside = _beside(place)
-    if beside.is_file():
-        return _read(beside)
-    if not _caches().is_dir():
+    adjacent = _adjacent_path(path)
+    if adjacent.is_file():
+        return _read(adjacent)
+    if not _cache_folder().is_dir():
         return None
-    cached = _cached(place)
+    cached = _cache_path(path)
     return _read(cached) if cached.is_file() else None
 
 
-def write_head(place: Path, head: AlignmentHead) -> Path:
-    """Store an attention head with a model: next to it or, if that cannot be written, in the user's cache.
+def write_head(path: Path, head: AlignmentHead) -> Path:
+    """Store an attention head next to a model or, if the location is not writable, in the user's cache.
 
     Args:
-        place: the model's folder or file.
+        path: the model's folder or file.
         head: the attention head.
 
     Returns:
         the file.
     """
-    path = _beside(place)
+    head_path = _adjacent_path(path)
     try:
-        return _write(path, head)
+        return _write(head_path, head)
     except DataError:
-        path = _cached(place)
+        head_path = _cache_path(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return _write(path, head)
+        head_path.parent.mkdir(parents=True, exist_ok=True)
+        return _write(head_path, head)
     except (OSError, DataError) as error:
-        raise ModelError(f"{path}: the choice cannot be kept: {error}") from None
+        raise ModelError(f"{head_path}: the attention head cannot be stored: {error}") from None
 
 
 def head_bytes(head: AlignmentHead) -> bytes:
-    """Return the contents of the file."""
+    """Return the contents of the file of an attention head."""
     return (json.dumps(head.model_dump(exclude_none=True), ensure_ascii=False) + "\n").encode()
 
 
@@ -72,18 +72,18 @@ def _write(path: Path, head: AlignmentHead) -> Path:
     return path
 
 
-def _beside(place: Path) -> Path:
-    return place / HEAD_FILE if place.is_dir() else place.with_name(f"{place.name}.{HEAD_FILE}")
+def _adjacent_path(path: Path) -> Path:
+    return path / HEAD_FILE if path.is_dir() else path.with_name(f"{path.name}.{HEAD_FILE}")
 
 
-def _caches() -> Path:
+def _cache_folder() -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home) / "uwaga" / "alignment"
 
 
-def _cached(place: Path) -> Path:
-    """Return the cache path of a model, which depends on its path and the sizes and times of its files."""
-    files = sorted(place.iterdir()) if place.is_dir() else [place]
-    told = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.is_file()]
-    key = hashlib.sha256(repr((str(place.resolve()), told)).encode()).hexdigest()[:32]
-    return _caches() / f"{key}.json"
+def _cache_path(model: Path) -> Path:
+    """Return the cache path for a model, derived from its path, file sizes and modification times."""
+    files = sorted(model.iterdir()) if model.is_dir() else [model]
+    stats = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files if path.is_file()]
+    key = hashlib.sha256(repr((str(model.resolve()), stats)).encode()).hexdigest()[:32]
+    return _cache_folder() / f"{key}.json"

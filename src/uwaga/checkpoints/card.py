@@ -1,4 +1,4 @@
-"""The front matter of a model card: licence and languages."""
+"""Model cards: licence and languages in their front matter."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 from uwaga.files.regular import open_regular
 
 CARD, README = "card.md", "README.md"
-LARGEST = 1 << 22
-"""Bytes that are looked at."""
-FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-ROW = re.compile(r"^\|[ \t]*licen[cs]e[^|\n]*\|([^|\n]*)\|", re.IGNORECASE | re.MULTILINE)
+MAX_BYTES = 1 << 22
+"""Bytes of a card that are read."""
+FRONT_MATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+LICENCE_ROW = re.compile(r"^\|[ \t]*licen[cs]e[^|\n]*\|([^|\n]*)\|", re.IGNORECASE | re.MULTILINE)
 UNSTATED = ("", "not stated", "unknown")
 
 
 @dataclass(frozen=True)
 class Card:
-    """The text of a card, with licence and languages as far as its front matter states them.
+    """The text of a model card, with the licence and languages that its front matter states.
 
-    The front matter is parsed at its first use: translating rarely needs it.
+    The front matter is parsed at first use; translation rarely needs it.
     """
 
     text: str = ""
@@ -30,31 +30,33 @@ class Card:
     @cached_property
     def licence(self) -> str | None:
         """The licence, None if it is not stated."""
-        licence = next(filter(None, map(self.front.get, ("license_name", "license", "licence"))), None)
+        licence = next(filter(None, map(self.front_matter.get, ("license_name", "license", "licence"))), None)
         if isinstance(licence, list):
             licence = ", ".join(str(name) for name in licence)
-        if not isinstance(licence, str) and (row := ROW.search(self.text)):
+        if not isinstance(licence, str) and (row := LICENCE_ROW.search(self.text)):
             licence = row[1]
         usable = isinstance(licence, str) and licence.strip().lower() not in UNSTATED
         return licence.strip() if usable and isinstance(licence, str) else None
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """Codes of the languages."""
-        stated = self.front.get("language")
-        languages = [stated] if isinstance(stated, str) else stated if isinstance(stated, list) else []
+        """Language codes."""
+        language = self.front_matter.get("language")
+        languages = (
+            [language] if isinstance(language, str) else language if isinstance(language, list) else []
+        )
         # YAML 1.1 reads `no` as false
         return tuple("no" if code is False else str(code) for code in languages)
 
     @property
     def body(self) -> str:
         """The text after the front matter."""
-        return self.text[front.end() :] if (front := FRONT.match(self.text)) else self.text
+        return self.text[front.end() :] if (front := FRONT_MATTER.match(self.text)) else self.text
 
     @cached_property
-    def front(self) -> Mapping[str, object]:
+    def front_matter(self) -> Mapping[str, object]:
         """The front matter, empty if there is none or it is not YAML."""
-        if not (front := FRONT.match(self.text)):
+        if not (front := FRONT_MATTER.match(self.text)):
             return {}
         from uwaga.settings.yaml_text import load_yaml
 
@@ -68,12 +70,12 @@ class Card:
 def read_card(folder: Path) -> Card:
     """Read the card of a model folder: ``card.md``, or Hugging Face's ``README.md`` with front matter.
 
-    Missing or unreadable values count as not stated; a card is written for people.
+    Missing or unreadable values count as not stated, since cards are written for people.
     """
     for name in (CARD, README):
         try:
             with open_regular(folder / name) as file:
-                return Card(file.read(LARGEST).decode("utf-8", errors="replace"))
+                return Card(file.read(MAX_BYTES).decode("utf-8", errors="replace"))
         except OSError:
             continue
     return Card()

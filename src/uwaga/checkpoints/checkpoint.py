@@ -1,4 +1,4 @@
-"""The record of a model in files of any format. Nothing here needs torch."""
+"""The record of a model stored in any format. Does not import torch."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from uwaga.checkpoints.languages import Direction, Languages
     from uwaga.checkpoints.storage.tensors import StoredTensor
     from uwaga.checkpoints.weight_map import Weights
-    from uwaga.engine.packing import Packed, Precision
+    from uwaga.engine.packing import PackedWeights, Precision
     from uwaga.engine.shortlist import Shortlist
     from uwaga.settings import ModelSettings
     from uwaga.tokenizers.chat_template import ChatTemplate
 
 Task = Literal["translate", "generate", "fill"]
-"""A model translates, continues texts, or fills gaps in them."""
+"""A model translates, continues texts, or fills in masked tokens."""
 
 Dtype = Literal["float32", "float16", "bfloat16"]
-StoredDtype = Literal["float32", "float16", "bfloat16", "int8"]
-"""Number formats of stored weights, which are float32 when they are read."""
 """Number formats of floating-point weights."""
+StoredDtype = Literal["float32", "float16", "bfloat16", "int8"]
+"""Number formats of stored weights, which become float32 when they are read."""
 Memory = Literal["fast", "shared", "none"]
-"""Where a reader puts weights: into memory of its own, mapped from the file and shared with other processes,
-or nowhere, for a description that reads only the headers of the weight files."""
+"""How a reader loads weights: into private memory, memory-mapped and shared with other processes, or not at
+all, for a description that reads only the headers of the weight files."""
 
-KINDS: dict[Task, tuple[str, str]] = {
+MODEL_KINDS: dict[Task, tuple[str, str]] = {
     "translate": ("an encoder–decoder", "uwaga.Translator and `uwaga translate`"),
     "generate": ("a decoder-only model", "uwaga.TextGenerator and `uwaga generate`"),
     "fill": ("an encoder-only model", "uwaga.MaskFiller and `uwaga fill`"),
 }
-"""The kind of model that each task needs, and what runs it."""
+"""The kind of model for each task, and the interfaces that run it."""
 
 
 @dataclass(frozen=True)
 class WeightSummary:
-    """The stored weights: number of floating-point parameters (None: unknown), bytes and number formats."""
+    """Sizes of stored weights: floating-point parameters (None: unknown), bytes and number formats."""
 
     parameters: int | None
     bytes: int
@@ -54,7 +54,7 @@ class WeightSummary:
 
     @classmethod
     def of(cls, tensors: Iterable[StoredTensor]) -> WeightSummary:
-        """Summarize the tensors that can be weights, with the bytes of the files that hold them."""
+        """Summarise the floating-point tensors, with the bytes of the files that hold them."""
         weights = [tensor for tensor in tensors if tensor.floating]
         return cls(
             sum(math.prod(tensor.shape) for tensor in weights),
@@ -65,42 +65,42 @@ class WeightSummary:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model with all that is needed to run it: checked, with none of its weights in memory yet.
+    """A model with all the data needed to run it: checked, its weights not yet in memory.
 
     :func:`uwaga.checkpoints.to_engine.to_engine` and :func:`uwaga.checkpoints.to_torch.to_torch` build models
     from it.
 
     Attributes:
-        place: folder or file.
+        path: folder or file.
         format: name of the format in the registry.
         family: ``transformer``, ``marian``, ``bart`` and so on.
-        settings: of the model.
+        settings: settings of the model.
         symbols: special token ids of the target side.
-        source_vocabulary: rows of the source embedding, or of the only one.
+        source_vocabulary: rows of the source embedding, or of the only embedding.
         target_vocabulary: rows of the output.
-        vocabulary: pieces of source and target as the format counts them. The tables may have one row more,
+        vocabulary: pieces of source and target by the count of the format. The tables may have another row,
             for a padding token that the format lacks.
-        source: tokeniser of the source side, or of the only one.
+        source: tokeniser of the source side, or the only tokeniser.
         target: tokeniser of the target side.
-        languages: the model's languages, and the changes that a choice of two of them makes.
+        languages: the model's languages, and what choosing a pair of them changes.
         decoding: default search options.
-        text: default processing of texts before the model sees them.
+        text: default preprocessing of texts.
         card: facts from the model card.
-        weights: the weights on demand, in float32; None for an int8 folder.
-        packed: the weights as the engine reads them, for an int8 folder alone.
-        score_stats: statistics of the scores of its translations, if its folder holds them.
+        weights: weights read on demand, in float32; None for int8 and int4 folders.
+        packed: weights in the engine's format, only for int8 and int4 folders.
+        score_stats: statistics of the scores of its translations, if its folder has them.
         precision: the engine's default precision, if the weights are stored as integers.
-        shortlist: reads the vocabulary shortlist next to the model, which is then used by default.
+        shortlist: function that reads the vocabulary shortlist next to the model, used by default.
         alignment_head: the attention head that aligns words, if one has been chosen.
         chat: the chat template of a decoder-only model, if it has one.
-        summary: sizes of the weights, for a checkpoint that was read without them.
-        problems: faults of the weight files, likewise.
+        summary: sizes of the weights, for a checkpoint read without them.
+        problems: faults of the weight files, for a checkpoint read without weights.
         details: further facts for a description, by name.
         trained_to_translate: whether a decoder-only model is a translator: it continues a source and its end
             symbol with the target.
     """
 
-    place: Path
+    path: Path
     format: str
     family: str
     settings: ModelSettings | DecoderOnlySettings | EncoderOnlySettings
@@ -115,7 +115,7 @@ class Checkpoint:
     text: TextOptions = field(default=TextOptions())
     card: Card = field(default=Card())
     weights: Weights | None = None
-    packed: Packed | None = None
+    packed: PackedWeights | None = None
     score_stats: ScoreStats | None = None
     precision: Precision | None = None
     shortlist: Callable[[], Shortlist] | None = None
@@ -128,13 +128,13 @@ class Checkpoint:
 
     @property
     def task(self) -> Task:
-        """The task of the model, by the kind of its settings and what it was trained for."""
+        """The task of the model, by the kind of its settings and its training."""
         if isinstance(self.settings, DecoderOnlySettings) and not self.trained_to_translate:
             return "generate"
         return "fill" if isinstance(self.settings, EncoderOnlySettings) else "translate"
 
-    def towards(self, direction: Direction) -> Checkpoint:
-        """Return the same model for a pair of languages; see :meth:`Languages.direction`."""
+    def for_direction(self, direction: Direction) -> Checkpoint:
+        """Return the model for one translation direction; see :meth:`Languages.direction`."""
         start = self.symbols.start if direction.start is None else direction.start
         return replace(
             self,

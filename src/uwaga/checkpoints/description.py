@@ -1,4 +1,4 @@
-"""Descriptions of models, computed from a checkpoint that was read without its weights."""
+"""Descriptions of models, computed from checkpoints read without weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uwaga.checkpoints.formats.uwaga.read import model_values
 from uwaga.checkpoints.languages import Pairs
 from uwaga.settings import DecodingSettings
 
-SEARCH = ("beam", "length_penalty", "min_length", "max_length", "no_repeat_ngram", "sample")
+SEARCH_OPTIONS = ("beam", "length_penalty", "min_length", "max_length", "no_repeat_ngram", "sample")
 """Decoding defaults shown first; the others are those of :class:`uwaga.settings.DecodingSettings`."""
 
 
@@ -30,7 +30,7 @@ class Description:
         languages: codes of the source languages and of the target languages; empty where none are stated.
         licence: as the model card states it, None if it does not.
         decoding: default search options.
-        problems: why the model will not load.
+        problems: faults that keep the model from loading.
         alignment_head: the attention head that aligns words, as ``1.2 reading``, if one has been chosen.
     """
 
@@ -59,14 +59,14 @@ def describe_checkpoint(checkpoint: Checkpoint) -> Description:
     """Describe a checkpoint that was read without its weights."""
     flat: dict[str, Any] = {}
     for name, value in model_values(checkpoint.settings).items():
-        inner = value if isinstance(value, dict) else {"": value}  # a group, such as rotary
-        flat |= {f"{name} {key}".strip().replace("_", " "): part for key, part in inner.items()}
+        group = value if isinstance(value, dict) else {"": value}  # a group, such as rotary
+        flat |= {f"{name} {key}".strip().replace("_", " "): setting for key, setting in group.items()}
     sizes: dict[str, int | float | str] = {
         name: value for name, value in flat.items() if name != "family" and type(value) in (int, float, str)
     }
     head = checkpoint.alignment_head
     return Description(
-        place=str(checkpoint.place),
+        place=str(checkpoint.path),
         format=checkpoint.format,
         family=checkpoint.family,
         sizes=sizes | dict(checkpoint.details),
@@ -82,7 +82,7 @@ def describe_checkpoint(checkpoint: Checkpoint) -> Description:
 
 
 def _decoding(checkpoint: Checkpoint) -> dict[str, object]:
-    """Return the default options that a folder of uwaga's own can state; an infinite limit is None."""
+    """Return the default options that a uwaga folder can state, without infinite limits."""
     options: dict[str, Any] = {**vars(checkpoint.decoding), **vars(checkpoint.text)}
-    names = dict.fromkeys((*SEARCH, *DecodingSettings.model_fields))
+    names = dict.fromkeys((*SEARCH_OPTIONS, *DecodingSettings.model_fields))
     return {name: options[name] for name in names if options[name] != math.inf}

@@ -94,8 +94,8 @@ class Languages:
             return codes, codes
         tags = self.source.languages if isinstance(self.source, Tagged) else ()
         source, target = (
-            tuple(code for code in (stated,) if code != unknown)
-            for stated, unknown in zip(self.stated, UNSTATED_LANGUAGES, strict=True)
+            tuple(code for code in (language,) if code != unknown)
+            for language, unknown in zip(self.stated, UNSTATED_LANGUAGES, strict=True)
         )
         target = target_codes(tags) or target
         return (source, target) if source or target else (self.card.languages, self.card.languages)
@@ -199,8 +199,8 @@ class Languages:
         target = self._with_language(target_tokeniser, target_language, "target")
         assert source.language is not None
         assert target.language is not None
-        first = target.first if target.place == "before" or self.first in codes else self.first
-        start = target.symbols.start if target.place == "start" else None
+        first = target.first if target.language_position == "before" or self.first in codes else self.first
+        start = target.symbols.start if target.language_position == "start" else None
         return Direction(source, target, (source.language, target.language), first, start)
 
     def _with_language(self, tokeniser: FramedTokeniser, language: str | None, side: str) -> FramedTokeniser:
@@ -231,9 +231,9 @@ def target_codes(pieces: Iterable[str]) -> tuple[str, ...]:
 
 def task_prefixes(config: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """Return the task prefixes by language pair (``task_specific_params``)."""
-    stated = config.get("task_specific_params")
+    parameters = config.get("task_specific_params")
     prefixes: dict[tuple[str, str], str] = {}
-    for name, values in (stated if isinstance(stated, dict) else {}).items():
+    for name, values in (parameters if isinstance(parameters, dict) else {}).items():
         match = TASK.fullmatch(str(name))
         prefix = values.get("prefix") if isinstance(values, dict) else None
         if match and isinstance(prefix, str):

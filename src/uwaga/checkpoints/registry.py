@@ -1,6 +1,6 @@
-"""The registry of formats: how a format is recognized, who reads it, and which files the hub fetches.
+"""The registry of formats: their detection, readers, and files to fetch from the hub.
 
-A new format is one file that ends in ``register(Format(...))``. Readers are imported at first use.
+A new format is a module that calls ``register(Format(...))``. Readers are imported at first use.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ class Files:
     """The files of a format, as patterns of their names; none of them can hold code.
 
     Attributes:
-        beside: settings, vocabularies and cards, which are fetched from the hub in any case.
+        auxiliary: settings, vocabularies and cards, which are always fetched from the hub.
         weights: the weights.
-        rather_not: weights that are fetched only if a repository has no others.
-        suffixes: suffixes of a model that is a single file.
+        fallback_weights: weights that are fetched only if a repository has no others.
+        suffixes: suffixes of single-file models.
     """
 
-    beside: tuple[str, ...] = ()
+    auxiliary: tuple[str, ...] = ()
     weights: tuple[str, ...] = ()
-    rather_not: tuple[str, ...] = ()
+    fallback_weights: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Format:
-    """A way to store models.
+    """A format of model files.
 
     Attributes:
-        name: shown by ``uwaga info``.
-        detect: returns True if a folder or file is of this format, sound or not. It must be fast.
-        read: returns the model of a folder or file, or the dotted name of a function that does. It checks
-            everything before it takes memory and raises ModelError. With the memory ``none`` it should read
-            no weights, give :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and put faults
-            of the weight files alone into ``problems``.
-        files: what the hub fetches.
+        name: name shown by ``uwaga info``.
+        detect: function that returns True if a folder or file has this format, damaged or not. Must be fast.
+        read: function that returns the model of a folder or file, or the dotted name of one. It checks
+            everything before allocating memory and raises ModelError. With the memory ``none`` it should read
+            no weights, set :attr:`~uwaga.checkpoints.checkpoint.Checkpoint.summary` instead, and add faults
+            of the weight files only to ``problems``.
+        files: files to fetch from the hub.
         shares: True if the weights can be memory-mapped.
     """
 
@@ -71,105 +71,105 @@ class Format:
     files: Files
     shares: bool = False
 
-    def load(self, place: Path, memory: Memory) -> Checkpoint:
-        """Call :attr:`read`, imported if it is a name."""
+    def load(self, path: Path, memory: Memory) -> Checkpoint:
+        """Call :attr:`read`, importing it if it is a name."""
         if not isinstance(self.read, str):
-            return self.read(place, memory)
+            return self.read(path, memory)
         module, _, function = self.read.rpartition(".")
-        checkpoint: Checkpoint = getattr(importlib.import_module(module), function)(place, memory)
+        checkpoint: Checkpoint = getattr(importlib.import_module(module), function)(path, memory)
         return checkpoint
 
 
 FORMATS: list[Format] = []
-"""In the order in which they are tried."""
+"""The registered formats, in the order in which they are tried."""
 
 
-def register(added: Format) -> Format:
-    """Add a format, which is tried before those registered; one of the same name is replaced."""
-    FORMATS[:] = [added, *(other for other in FORMATS if other.name != added.name)]
-    return added
+def register(model_format: Format) -> Format:
+    """Register a format, which is tried before the others; a format of the same name is replaced."""
+    FORMATS[:] = [model_format, *(other for other in FORMATS if other.name != model_format.name)]
+    return model_format
 
 
-def detect(place: Path) -> Format | None:
-    """Return the format of a folder or file, None if it is in no known format."""
-    return next((candidate for candidate in FORMATS if candidate.detect(place)), None)
+def detect(path: Path) -> Format | None:
+    """Return the format of a folder or file, None if it is unknown."""
+    return next((candidate for candidate in FORMATS if candidate.detect(path)), None)
 
 
-def read(place: Path, shared: bool = False) -> Checkpoint:
-    """Read a model of any format, checking everything before memory is taken.
+def read(path: Path, shared: bool = False) -> Checkpoint:
+    """Read a model of any format, checking everything before allocating memory.
 
     Args:
-        place: a folder or file.
+        path: a folder or file.
         shared: memory-map the weights, so that processes share them.
 
     Raises:
         SettingsError: ``shared`` with a format whose weights cannot be memory-mapped.
-        ModelError: it is in no known format, incomplete, damaged, of an unknown family or with a feature that
-            uwaga lacks. The message names the file.
+        ModelError: the format or family is unknown, the model is incomplete or damaged, or it has a feature
+            that uwaga lacks. The message names the file.
         MissingExtraError: its files need a library that is not installed.
     """
-    model_format = _format(place)
+    model_format = _format(path)
     if shared and not model_format.shares:
         raise SettingsError(
-            f"{place}: memory 'shared' works only with int8 and int4 folders, whose weights can be "
+            f"{path}: memory 'shared' works only with int8 and int4 folders, whose weights can be "
             "memory-mapped: create one with `uwaga convert --int8`, or omit the option"
         )
-    checkpoint = model_format.load(place, "shared" if shared else "fast")
-    return _with_head(place, checkpoint)
+    checkpoint = model_format.load(path, "shared" if shared else "fast")
+    return _with_head(path, checkpoint)
 
 
-def _with_head(place: Path, checkpoint: Checkpoint) -> Checkpoint:
-    head, settings = read_head(place), checkpoint.settings
+def _with_head(path: Path, checkpoint: Checkpoint) -> Checkpoint:
+    head, settings = read_head(path), checkpoint.settings
     if head is None:
         return checkpoint
     if isinstance(settings, TransformerSettings):
         layers, heads = settings.decoder_layers, settings.decoder_heads or settings.heads
         if head.layer > layers or (head.head or 1) > heads:
             raise ModelError(
-                f"{place}: the stored alignment head is {head}, but the decoder has {layers} layers of "
+                f"{path}: the stored alignment head is {head}, but the decoder has {layers} layers of "
                 f"{heads} heads; choose one with `uwaga align --choose`"
             )
     return replace(checkpoint, alignment_head=head)
 
 
-def describe(place: Path) -> Description:
+def describe(path: Path) -> Description:
     """Describe a model of any format without reading its weights.
 
     Faults of the weight files, and a damaged alignment head, are among the description's problems.
 
     Raises:
-        ModelError: it is in no known format, or cannot be loaded for another reason.
+        ModelError: the format is unknown, or the model cannot be loaded for another reason.
         MissingExtraError: its files need a library that is not installed.
     """
     from uwaga.checkpoints.description import describe_checkpoint
 
-    checkpoint = _format(place).load(place, "none")
+    checkpoint = _format(path).load(path, "none")
     try:
-        checkpoint = _with_head(place, checkpoint)
+        checkpoint = _with_head(path, checkpoint)
     except ModelError as error:
         checkpoint = replace(checkpoint, problems=(*checkpoint.problems, str(error)))
     return describe_checkpoint(checkpoint)
 
 
 def files() -> Files:
-    """Return the files of all formats together."""
-    every = [candidate.files for candidate in FORMATS]
+    """Return the combined files of all formats."""
+    all_files = [candidate.files for candidate in FORMATS]
     return Files(
-        tuple(dict.fromkeys(name for each in every for name in each.beside)),
-        tuple(dict.fromkeys(name for each in every for name in each.weights)),
-        tuple(dict.fromkeys(name for each in every for name in each.rather_not)),
-        tuple(dict.fromkeys(name for each in every for name in each.suffixes)),
+        tuple(dict.fromkeys(name for group in all_files for name in group.auxiliary)),
+        tuple(dict.fromkeys(name for group in all_files for name in group.weights)),
+        tuple(dict.fromkeys(name for group in all_files for name in group.fallback_weights)),
+        tuple(dict.fromkeys(name for group in all_files for name in group.suffixes)),
     )
 
 
-def _format(place: Path) -> Format:
-    model_format = detect(place)
+def _format(path: Path) -> Format:
+    model_format = detect(path)
     if model_format is not None:
         return model_format
-    if (place / CONFIG).is_file():
-        UWAGA.load(place, "none")  # raises an error that says what is wrong with it
+    if (path / CONFIG).is_file():
+        UWAGA.load(path, "none")  # raises an error that names the fault
     raise ModelError(
-        f"{place}: not a recognised model: found no uwaga or Hugging Face {CONFIG}, CTranslate2 model, Argos "
+        f"{path}: not a recognised model: found no uwaga or Hugging Face {CONFIG}, CTranslate2 model, Argos "
         "package, Marian model or GGUF file"
     )
 
@@ -177,20 +177,20 @@ def _format(place: Path) -> Format:
 # The formats
 
 
-def _states_format(name: str) -> Callable[[Path], bool]:
-    return lambda place: peek(place / CONFIG).get("format") == name
+def _has_format(name: str) -> Callable[[Path], bool]:
+    return lambda path: peek(path / CONFIG).get("format") == name
 
 
 UWAGA = Format(
     "uwaga",
-    _states_format(FORMAT),
+    _has_format(FORMAT),
     "uwaga.checkpoints.formats.uwaga.read.read_folder",
     Files((CONFIG, SOURCE, TARGET, CARD, HEAD_FILE), (WEIGHTS,)),
 )
 UWAGA_INT8, UWAGA_INT4 = (
     Format(
         name,
-        _states_format(stated),
+        _has_format(format_name),
         "uwaga.checkpoints.formats.uwaga.int8.read_quantised",
         Files(
             (CONFIG, SOURCE, TARGET, CARD, "source.vocab.json", "target.vocab.json", HEAD_FILE),
@@ -198,12 +198,12 @@ UWAGA_INT8, UWAGA_INT4 = (
         ),
         shares=True,
     )
-    for name, stated in (("uwaga int8", INT8_FORMAT), ("uwaga int4", INT4_FORMAT))
+    for name, format_name in (("uwaga int8", INT8_FORMAT), ("uwaga int4", INT4_FORMAT))
 )
 
 
-def _is_hugging_face(place: Path) -> bool:
-    return isinstance(peek(place / CONFIG).get("model_type"), str)
+def _is_hugging_face(path: Path) -> bool:
+    return isinstance(peek(path / CONFIG).get("model_type"), str)
 
 
 HUGGING_FACE = Format(
@@ -211,20 +211,20 @@ HUGGING_FACE = Format(
     _is_hugging_face,
     "uwaga.checkpoints.formats.huggingface.registry.read_folder",
     Files(
-        beside=(
+        auxiliary=(
             *(CONFIG, "generation_config.json", "tokenizer_config.json", "tokenizer.json", "vocab.json"),
             *("target_vocab.json", "source.spm", "target.spm", "merges.txt", "vocab.txt", "spiece.model"),
             *("sentencepiece.bpe.model", "sentencepiece.model", "tokenizer.model"),
             *("special_tokens_map.json", "added_tokens.json", "prophetnet.tokenizer", README, HEAD_FILE),
         ),
         weights=("model.safetensors", "model.safetensors.index.json", "model-*.safetensors"),
-        rather_not=("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),
+        fallback_weights=("pytorch_model.bin", "pytorch_model.bin.index.json", "pytorch_model-*.bin"),
     ),
 )
 
 
-def _is_ctranslate2(place: Path) -> bool:
-    return (place / "model.bin").is_file()
+def _is_ctranslate2(path: Path) -> bool:
+    return (path / "model.bin").is_file()
 
 
 CTRANSLATE2 = Format(
@@ -242,15 +242,15 @@ CTRANSLATE2 = Format(
             *("vocabulary.json", "vocabulary.txt"),
             *(SOURCE, TARGET, "sentencepiece.model", README),
         ),
-        rather_not=("model.bin",),
+        fallback_weights=("model.bin",),
     ),
 )
 
 
-def _is_argos(place: Path) -> bool:
-    if place.is_dir():  # an unpacked package
-        return (place / "metadata.json").is_file() and (place / "model" / "model.bin").is_file()
-    return place.suffix == ".argosmodel"
+def _is_argos(path: Path) -> bool:
+    if path.is_dir():  # an unpacked package
+        return (path / "metadata.json").is_file() and (path / "model" / "model.bin").is_file()
+    return path.suffix == ".argosmodel"
 
 
 ARGOS = Format(
@@ -265,19 +265,19 @@ BINARY_MAGIC = struct.pack("<Q", 1)
 """The first bytes of Marian's binary models: their version."""
 
 
-def _is_marian(place: Path) -> bool:
-    if place.is_dir():
-        if (place / CONFIG).exists():
+def _is_marian(path: Path) -> bool:
+    if path.is_dir():
+        if (path / CONFIG).exists():
             return False
-        return any(place.glob(f"*{NPZ}")) or any(map(_is_marian_binary, place.glob(f"model*{BINARY}")))
-    return place.suffix == NPZ or _is_marian_binary(place)
+        return any(path.glob(f"*{NPZ}")) or any(map(_is_marian_binary, path.glob(f"model*{BINARY}")))
+    return path.suffix == NPZ or _is_marian_binary(path)
 
 
 def _is_marian_binary(path: Path) -> bool:
-    return path.suffix == BINARY and _begins_with(path, BINARY_MAGIC)
+    return path.suffix == BINARY and _starts_with(path, BINARY_MAGIC)
 
 
-def _begins_with(path: Path, magic: bytes) -> bool:
+def _starts_with(path: Path, magic: bytes) -> bool:
     if not path.is_file():
         return False
     try:
@@ -297,7 +297,7 @@ MARIAN = Format(
             *(SOURCE, TARGET, README),
         ),
         weights=(f"model.*{BINARY}",),
-        rather_not=(f"*{NPZ}",),
+        fallback_weights=(f"*{NPZ}",),
         suffixes=(NPZ, BINARY),
     ),
 )
@@ -305,8 +305,8 @@ MARIAN = Format(
 GGUF_MAGIC = b"GGUF"
 
 
-def _is_gguf(place: Path) -> bool:
-    return place.suffix == ".gguf" or _begins_with(place, GGUF_MAGIC)
+def _is_gguf(path: Path) -> bool:
+    return path.suffix == ".gguf" or _starts_with(path, GGUF_MAGIC)
 
 
 GGUF = Format(

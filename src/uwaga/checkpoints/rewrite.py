@@ -1,4 +1,4 @@
-"""Write a copy of a model folder with other weights, in the same format. Nothing here needs torch."""
+"""Copies of model folders with other weights, in the same format. Does not import torch."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.results.attention import Floats
 
-Read = Callable[[str], Floats]
-"""From our name of a weight to its numbers."""
-FORMATS = (UWAGA.name, HUGGING_FACE.name)
+WeightReader = Callable[[str], Floats]
+"""Type of functions that return a weight by its name in uwaga."""
+REWRITABLE_FORMATS = (UWAGA.name, HUGGING_FACE.name)
 
 
 def can_rewrite(checkpoint: Checkpoint) -> bool:
     """Return True if :func:`rewrite` can write models of this format."""
-    return checkpoint.format in FORMATS and checkpoint.weights is not None
+    return checkpoint.format in REWRITABLE_FORMATS and checkpoint.weights is not None
 
 
-def rewrite(checkpoint: Checkpoint, folder: Path, read: Read, card: str, half: bool = False) -> None:
+def rewrite(checkpoint: Checkpoint, folder: Path, read: WeightReader, card: str, half: bool = False) -> None:
     """Write a copy of a model folder with other weights and another card, atomically.
 
     Args:
         checkpoint: the model, in one of :data:`FORMATS`.
-        folder: the folder to make; an older one of the same kind is replaced.
+        folder: the folder to create; an existing one of the same format is replaced.
         read: returns the new weight of a name, in the model's shape; tied weights are read once.
         card: the model card in Markdown.
         half: store the weights in float16 instead of float32.
@@ -47,69 +47,69 @@ def rewrite(checkpoint: Checkpoint, folder: Path, read: Read, card: str, half: b
     weights = checkpoint.weights
     if not can_rewrite(checkpoint) or weights is None:
         raise ModelError(
-            f"{checkpoint.place}: a model of the format {checkpoint.format} cannot be written; make a folder "
-            "of it first: `uwaga convert MODEL FOLDER --to marian`"
+            f"{checkpoint.path}: a model of the format {checkpoint.format} cannot be written; create a "
+            "folder of it first: `uwaga convert MODEL FOLDER --to marian`"
         )
-    own = checkpoint.format == UWAGA.name
-    names = FILES if own else {*HUGGING_FACE.files.beside} - {README}
-    beside = {path.name: path.read_bytes() for path in checkpoint.place.iterdir() if path.name in names}
-    _check_replaceable(folder, {*beside, WEIGHTS, CARD, HEAD_FILE})
+    is_uwaga = checkpoint.format == UWAGA.name
+    names = FILES if is_uwaga else {*HUGGING_FACE.files.auxiliary} - {README}
+    auxiliary = {path.name: path.read_bytes() for path in checkpoint.path.iterdir() if path.name in names}
+    _check_replaceable(folder, {*auxiliary, WEIGHTS, CARD, HEAD_FILE})
     content = aligned_bytes(stored_tensors(weights, read, half), {"format": "pt"})
-    files = beside | {WEIGHTS: content, CARD: card.encode()}
+    files = auxiliary | {WEIGHTS: content, CARD: card.encode()}
     if checkpoint.alignment_head is not None:
         files[HEAD_FILE] = head_bytes(checkpoint.alignment_head)
-    if own:
+    if is_uwaga:
         files[CONFIG] = _config(checkpoint, content, half)
     write_folder(folder, files)
 
 
-def stored_tensors(weights: Weights, read: Read, half: bool) -> dict[str, NDArray[Any]]:
-    """Return the tensors of a file in its layout, from new weights, by inverting the table.
+def stored_tensors(weights: Weights, read: WeightReader, half: bool) -> dict[str, NDArray[Any]]:
+    """Return the tensors of a file from new weights, by inverting the table.
 
     Args:
-        weights: the model's weights, whose table gives the layout.
-        read: returns the new weight of a name.
+        weights: the model's weights, whose table determines the layout.
+        read: function that returns the new weight of a name.
         half: use float16 instead of float32.
     """
-    kind = np.float16 if half else np.float32
-    made: dict[str, Floats] = {}
+    dtype = np.float16 if half else np.float32
+    tensors: dict[str, Floats] = {}
     for name in weights.shapes:
         values = read(name)
-        if not np.isfinite(values.astype(kind)).all():
+        if not np.isfinite(values.astype(dtype)).all():
             raise ModelError(
-                f"weight {name!r} is not finite in {np.dtype(kind).name}; the model is not saved"
+                f"weight {name!r} is not finite in {np.dtype(dtype).name}; the model is not saved"
             )
-        longer, views = weights.table.longer.get(name), weights.table.weights[name]
-        parts = np.split(values if longer is None else values[: longer.rows], len(views))
+        padding, views = weights.table.padding.get(name), weights.table.weights[name]
+        parts = np.split(values if padding is None else values[: padding.rows], len(views))
         for view, part in zip(views, parts, strict=True):
             if view.name in weights.stored:
-                _place(made, view, part, weights.stored[view.name])
-    found: dict[str, NDArray[Any]] = {}
+                _write_view(tensors, view, part, weights.stored[view.name])
+    arrays: dict[str, NDArray[Any]] = {}
     for name, tensor in weights.stored.items():
         if tensor.name != name:
             continue  # an alias
-        new = made.get(weights.table.same.get(name, name))
+        new = tensors.get(weights.table.aliases.get(name, name))
         if new is None and name not in weights.table.unused:
             new = tensor.floats()  # such as sinusoids
         if new is not None:
-            found[name] = np.ascontiguousarray(new, dtype=kind)
-    return found
+            arrays[name] = np.ascontiguousarray(new, dtype=dtype)
+    return arrays
 
 
-def _place(made: dict[str, Floats], view: View, values: Floats, stored: StoredTensor) -> None:
-    """Copy a weight, or a part of one, to its place in a stored tensor."""
-    whole = made.setdefault(view.name, np.zeros(stored.shape, dtype=np.float32))
-    seen = whole.T if view.turned else whole
-    rows = len(seen) // view.of if view.of > 1 else 0
-    if view.of > 1:
-        seen[view.first * rows : view.last * rows] = values
+def _write_view(tensors: dict[str, Floats], view: View, values: Floats, stored: StoredTensor) -> None:
+    """Copy a weight, or a part of it, into a stored tensor."""
+    tensor = tensors.setdefault(view.name, np.zeros(stored.shape, dtype=np.float32))
+    target = tensor.T if view.transposed else tensor
+    rows = len(target) // view.parts if view.parts > 1 else 0
+    if view.parts > 1:
+        target[view.first * rows : view.last * rows] = values
     else:
-        seen[...] = values.reshape(seen.shape)
+        target[...] = values.reshape(target.shape)
 
 
 def _config(checkpoint: Checkpoint, content: bytes, half: bool) -> bytes:
-    """Return ``config.json`` of a uwaga folder for new weights, whose score statistics are not measured."""
-    values = read_mapping(checkpoint.place / CONFIG)
+    """Return ``config.json`` of a uwaga folder for new weights, without score statistics."""
+    values = read_mapping(checkpoint.path / CONFIG)
     values["weights"] = "float16" if half else "float32"
     values["sha256"] = hashlib.sha256(content).hexdigest()
     values.pop("usual_score", None)
@@ -122,6 +122,6 @@ def _check_replaceable(folder: Path, names: set[str]) -> None:
     foreign = sorted({path.name for path in folder.iterdir()} - names) if folder.is_dir() else []
     if foreign:
         raise ModelError(
-            f"{folder}: holds {foreign[0]!r}, which is not of such a model, so it is not overwritten; give "
-            "the model another folder or clear this one"
+            f"{folder}: holds {foreign[0]!r}, which does not belong to such a model, so it is not "
+            "overwritten; give the model another folder or clear this one"
         )

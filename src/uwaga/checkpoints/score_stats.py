@@ -1,4 +1,4 @@
-"""Statistics of a model's scores on its dev set, stored in its folder."""
+"""Statistics of a model's scores on its dev set, stored in the model folder."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pydantic import Field, model_validator
 from uwaga.results.translation import Hypothesis
 from uwaga.settings import StrictModel
 
-LOWEST_SHARE = 0.01
-FEWEST = 100
-"""Least number of sentences: a percentile of fewer is meaningless."""
+LOW_QUANTILE = 0.01
+MIN_SENTENCES = 100
+"""Minimum number of sentences; a percentile of fewer is meaningless."""
 
 
 class ScoreStats(StrictModel):
-    """Log-probabilities per target token, including the end symbol, of a model's translations of its dev set.
+    """Statistics of the log-probability per target token, including the end symbol, on the dev set.
 
     ``mean``: the mean over the sentences; ``low``: the first percentile; ``sentences``: their number.
     """
@@ -26,16 +26,20 @@ class ScoreStats(StrictModel):
     sentences: int = Field(ge=1)
 
     @model_validator(mode="after")
-    def _low_is_low(self) -> ScoreStats:
+    def _check_order(self) -> ScoreStats:
         if self.low > self.mean:
             raise ValueError(f"low {self.low} is above the mean {self.mean}")
         return self
 
 
-def measured_stats(hypotheses: Sequence[Hypothesis]) -> ScoreStats | None:
-    """Return the statistics of these translations, the best of each sentence; None if they are too few."""
-    scores = sorted(one.log_prob / len(one.token_scores) for one in hypotheses if one.token_scores)
-    if len(scores) < FEWEST or not math.isfinite(scores[0]):
+def summarise_scores(hypotheses: Sequence[Hypothesis]) -> ScoreStats | None:
+    """Return the statistics of the best translations of sentences; None if they are too few."""
+    scores = sorted(
+        hypothesis.log_prob / len(hypothesis.token_scores)
+        for hypothesis in hypotheses
+        if hypothesis.token_scores
+    )
+    if len(scores) < MIN_SENTENCES or not math.isfinite(scores[0]):
         return None
-    mean, low = math.fsum(scores) / len(scores), scores[int(LOWEST_SHARE * len(scores))]
+    mean, low = math.fsum(scores) / len(scores), scores[int(LOW_QUANTILE * len(scores))]
     return ScoreStats(mean=round(min(mean, 0.0), 4), low=round(min(low, mean, 0.0), 4), sentences=len(scores))

@@ -1,20 +1,20 @@
-"""Conversion of a checkpoint to the native engine, with packed weights. Nothing here needs torch."""
+"""Conversion of a checkpoint to the native engine, with packed weights. Does not import torch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from uwaga.checkpoints.checkpoint import Checkpoint
-from uwaga.engine import NativeModel, Packed, Precision, pack
+from uwaga.engine import NativeModel, PackedWeights, Precision, pack
 from uwaga.engine.layout import EngineSettings, engine_refusal
 from uwaga.errors import ModelError, SettingsError
 
-EXACT = 127
-"""Levels of the numbers in an int8 or int4 folder, which every processor is to read."""
+EXACT_LEVELS = 127
+"""Levels of the integers in int8 and int4 folders, which all processors can read."""
 
 
 def runs_on_engine(checkpoint: Checkpoint) -> bool:
-    """Return True if the engine runs models of this family with these settings."""
+    """Return True if the engine supports a model's family and settings."""
     return engine_refusal(checkpoint.settings) is None
 
 
@@ -22,22 +22,22 @@ def to_engine(
     checkpoint: Checkpoint,
     precision: Precision | None = None,
     threads: int = 1,
-    packed: Packed | None = None,
+    packed: PackedWeights | None = None,
 ) -> NativeModel:
     """Return the native engine for a checkpoint.
 
     Args:
-        checkpoint: of a Transformer, a decoder-only or a recurrent model.
-        precision: precision of the computation; None for that of an int8 or int4 folder or a file of
-            integers, and float32 for all others.
+        checkpoint: checkpoint of a Transformer, a decoder-only or a recurrent model.
+        precision: precision of the computation; None for the precision of an int8 or int4 folder or a file of
+            integers, and float32 for other formats.
         threads: see :class:`uwaga.engine.NativeModel`.
-        packed: the weights, if they are packed already.
+        packed: packed weights, if available.
     """
     settings = _settings(checkpoint)
     if packed is None and checkpoint.packed is not None:
         if precision not in (None, checkpoint.packed.precision):
             raise SettingsError(
-                f"{checkpoint.place}: an {checkpoint.packed.precision} model; {precision} needs the model "
+                f"{checkpoint.path}: an {checkpoint.packed.precision} model; {precision} needs the model "
                 "that it was made of"
             )
         packed = checkpoint.packed
@@ -46,26 +46,26 @@ def to_engine(
     try:
         return NativeModel(settings, checkpoint.symbols, *sizes, packed, threads)
     except ModelError as error:
-        raise ModelError(f"{checkpoint.place}: {error}") from None
+        raise ModelError(f"{checkpoint.path}: {error}") from None
 
 
 def pack_weights(
-    checkpoint: Checkpoint, precision: Precision, keep: Sequence[str] = (), levels: int = EXACT
-) -> Packed:
+    checkpoint: Checkpoint, precision: Precision, keep: Sequence[str] = (), levels: int = EXACT_LEVELS
+) -> PackedWeights:
     """Pack the weights of a checkpoint for the engine; see :func:`uwaga.engine.packing.pack`."""
     settings, weights = _settings(checkpoint), checkpoint.weights
     if weights is None:
-        raise ModelError(f"{checkpoint.place}: quantised already; give the model that it was made of")
+        raise ModelError(f"{checkpoint.path}: quantised already; give the model that it was made of")
     sizes = (checkpoint.source_vocabulary, checkpoint.target_vocabulary)
     try:
         return pack(settings, *sizes, weights.read, precision, keep, levels, weights.integers, weights.rows)
     except ModelError as error:
-        raise ModelError(f"{checkpoint.place}: {error}") from None
+        raise ModelError(f"{checkpoint.path}: {error}") from None
 
 
 def _settings(checkpoint: Checkpoint) -> EngineSettings:
     settings, refusal = checkpoint.settings, engine_refusal(checkpoint.settings)
     if refusal is not None:
-        raise ModelError(f"{checkpoint.place}: the native engine runs {refusal}; use the engine torch")
+        raise ModelError(f"{checkpoint.path}: the native engine runs {refusal}; use the engine torch")
     assert isinstance(settings, EngineSettings)
     return settings

@@ -25,23 +25,23 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 def to_torch(
     checkpoint: Checkpoint, device: str = "cpu", dtype: Dtype = "float32"
 ) -> Seq2Seq | MaskedEncoder:
-    """Build the model of a checkpoint on a device, ready to run and without gradients.
+    """Build the model of a checkpoint on a device, for inference without gradients.
 
-    Weights in float32 share the memory that the file was read into, so that two models of one
-    :class:`Checkpoint` share their weights. Read the checkpoint again for a second model to train.
+    Weights in float32 share the memory of the file's contents, so that two models of the same
+    :class:`Checkpoint` share their weights. To train a second model, read the checkpoint again.
 
     Args:
-        checkpoint: of any format but int8.
+        checkpoint: checkpoint of any format except int8 and int4.
         device: ``cpu``, ``cuda`` or ``cuda:N``.
         dtype: number format of the computation.
     """
     weights = checkpoint.weights
     if weights is None:
         raise SettingsError(
-            f"{checkpoint.place}: a quantised model, which only the native engine runs; leave engine and "
+            f"{checkpoint.path}: a quantised model, which only the native engine runs; leave engine and "
             "device at auto"
         )
-    if isinstance(checkpoint.settings, RecurrentSettings):  # not checked against the weights yet
+    if isinstance(checkpoint.settings, RecurrentSettings):  # not yet checked against the weights
         _check(skip_init(lambda: _build(checkpoint), "meta"), checkpoint, weights)
     model = skip_init(lambda: _build(checkpoint))
     _check(model, checkpoint, weights)
@@ -51,7 +51,7 @@ def to_torch(
     try:
         model.to(device=device, dtype=DTYPES[dtype])
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"{checkpoint.place}: cannot be put on device {device!r}: {error}") from None
+        raise ModelError(f"{checkpoint.path}: cannot be put on device {device!r}: {error}") from None
     return model
 
 
@@ -63,7 +63,7 @@ def _build(checkpoint: Checkpoint) -> Seq2Seq | MaskedEncoder:
             return MaskedEncoder(settings, sizes[1])
         return build_model(settings, checkpoint.symbols, *sizes)
     except SettingsError as error:
-        raise ModelError(f"{checkpoint.place / 'config.json'}: {error}") from None
+        raise ModelError(f"{checkpoint.path / 'config.json'}: {error}") from None
 
 
 def _check(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
@@ -71,18 +71,18 @@ def _check(model: nn.Module, checkpoint: Checkpoint, weights: Weights) -> None:
     expected = {name: tuple(tensor.shape) for name, tensor in distinct_tensors(model).items()}
     shapes = {name: weights.shape(name) for name in weights.names()}
     formats = {name: weights.format(name) for name in shapes}
-    path = next((tensor.path for tensor in weights.stored.values()), checkpoint.place)
+    path = next((tensor.path for tensor in weights.stored.values()), checkpoint.path)
     check_tensors(path, expected, formats, shapes, formats)
 
 
 def _fill(model: nn.Module, weights: Weights) -> None:
-    """Load the weights into the model; those stored in the right format are not copied."""
-    made: dict[int, nn.Parameter] = {}
+    """Load the weights into the model; weights stored in float32 are not copied."""
+    parameters: dict[int, nn.Parameter] = {}
     for name, old in model.state_dict(keep_vars=True).items():
-        if id(old) not in made:
-            made[id(old)] = nn.Parameter(_read(name, weights), requires_grad=False)
+        if id(old) not in parameters:
+            parameters[id(old)] = nn.Parameter(_read(name, weights), requires_grad=False)
         owner, _, leaf = name.rpartition(".")
-        model.get_submodule(owner)._parameters[leaf] = made[id(old)]
+        model.get_submodule(owner)._parameters[leaf] = parameters[id(old)]
 
 
 def _read(name: str, weights: Weights) -> Tensor:
@@ -91,18 +91,18 @@ def _read(name: str, weights: Weights) -> Tensor:
         raise ModelError(f"{weights.origin(name)} holds numbers that are not finite; the file is damaged")
     if values.flags.writeable:
         return torch.from_numpy(values)
-    made = torch.empty(values.shape, dtype=torch.float32)
-    made.numpy()[...] = values
-    return made
+    tensor = torch.empty(values.shape, dtype=torch.float32)
+    tensor.numpy()[...] = values
+    return tensor
 
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
-_DRAWS = (torch.Tensor.normal_, torch.Tensor.uniform_)
+_RANDOM_INITS = (torch.Tensor.normal_, torch.Tensor.uniform_)
 
 
 class SkipInit(TorchFunctionMode):
-    """Skips random initialisation: the weights are read, and the random state must not change.
+    """Skips random initialisation, since the weights are read and the random state must not change.
 
     ``arange``, as for position tables, stays on the CPU: on the meta device it would import half of torch's
     compiler, which takes a second.
@@ -111,12 +111,12 @@ class SkipInit(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        named = kwargs or {}
-        if func in _DRAWS or getattr(func, "__module__", None) == "torch.nn.init":
-            return named["tensor"] if "tensor" in named else args[0]
+        keywords = kwargs or {}
+        if func in _RANDOM_INITS or getattr(func, "__module__", None) == "torch.nn.init":
+            return keywords["tensor"] if "tensor" in keywords else args[0]
         if func is torch.arange:
-            named = {"device": "cpu", **named}
-        return func(*args, **named)
+            keywords = {"device": "cpu", **keywords}
+        return func(*args, **keywords)
 
 
 def skip_init(build: Callable[[], Model], device: str = "cpu") -> Model:
@@ -126,11 +126,11 @@ def skip_init(build: Callable[[], Model], device: str = "cpu") -> Model:
 
 
 def distinct_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """Return the weights of ``model``, a tied one once and under the first of its names."""
+    """Return the weights of ``model``, tied weights once and under their first name."""
     distinct: dict[str, torch.Tensor] = {}
-    seen: set[int] = set()
+    ids: set[int] = set()
     for name, tensor in model.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
+        if id(tensor) not in ids:
+            ids.add(id(tensor))
             distinct[name] = tensor
     return distinct

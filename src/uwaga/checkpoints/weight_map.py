@@ -1,4 +1,4 @@
-"""Mapping of other libraries' weights to uwaga's names and shapes, by a table. Nothing here needs torch."""
+"""Mapping of other libraries' weights to uwaga's names and shapes, by tables. Does not import torch."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from uwaga.checkpoints.storage.tensors import QuantisedTensor, StoredTensor
 from uwaga.errors import ModelError
 from uwaga.results.attention import Floats
 
-SHOWN = 3
-CLOSE = 2e-3
-"""By how much a stored position table may differ from the formula: the rounding of 16 bits."""
+MAX_NAMES = 3
+TOLERANCE = 2e-3
+"""Tolerance between a stored position table and the formula: rounding to 16 bits."""
 
 
 @dataclass(frozen=True)
@@ -26,23 +26,23 @@ class View:
 
     Attributes:
         name: name of the stored tensor.
-        turned: True if it is stored (inputs, outputs).
-        first, last, of: parts ``first`` to ``last - 1`` of ``of`` equal parts along its outputs.
+        transposed: True if it is stored (inputs, outputs).
+        first, last, parts: selects ``first`` to ``last - 1`` of ``parts`` equal parts along its outputs.
         interleaved: heads whose rows are stored in the order 0, d/2, 1, d/2 + 1 and so on, for a head of
             width d; 0 if the rows are in order.
     """
 
     name: str
-    turned: bool = False
+    transposed: bool = False
     first: int = 0
     last: int = 1
-    of: int = 1
+    parts: int = 1
     interleaved: int = 0
 
 
 @dataclass(frozen=True)
-class Longer:
-    """A weight of which only the first ``rows`` rows are stored; the others are filled with ``value``."""
+class RowPadding:
+    """Padding of a weight: only the first ``rows`` rows are stored, the others are filled with ``value``."""
 
     rows: int
     value: float = 0.0
@@ -50,36 +50,36 @@ class Longer:
 
 @dataclass(frozen=True)
 class Table:
-    """The stored tensors that each weight is made of.
+    """The mapping from weights to stored tensors.
 
     Attributes:
-        weights: for each of uwaga's weights the stored tensors, concatenated by rows. It may list
-            weights that the model lacks, because they are tied.
-        same: names that may be stored besides or instead of another, for the same tensor (tied weights).
-        constant: stored tensors that must equal computed ones, with their shapes.
-        unused: stored names that are no part of the model.
-        zero: weights that are zero if they are not stored.
-        longer: weights that have more rows than are stored.
-        asked: the origin of the expected shapes, for messages.
+        weights: stored tensors of each of uwaga's weights, concatenated by rows. It may list
+            weights that the model lacks because they are tied.
+        aliases: alternative names that may be stored for a tensor (tied weights).
+        constant: shapes and values of stored tensors that must equal computed ones.
+        unused: stored names that are not part of the model.
+        optional: weights that are zero if they are not stored.
+        padding: weights with more rows than are stored.
+        origin: origin of the expected shapes, for messages.
     """
 
     weights: Mapping[str, tuple[View, ...]]
-    same: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
     constant: Mapping[str, tuple[tuple[int, ...], Callable[[], Floats]]] = field(default_factory=dict)
     unused: Collection[str] = ()
-    zero: Collection[str] = ()
-    longer: Mapping[str, Longer] = field(default_factory=dict)
-    asked: str = "config.json"
+    optional: Collection[str] = ()
+    padding: Mapping[str, RowPadding] = field(default_factory=dict)
+    origin: str = "config.json"
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights read on demand from files, by uwaga's names.
+    """Weights that are read on demand from files, by uwaga's names.
 
     Attributes:
-        shapes: shape of every weight, a tied one once.
-        table: the stored tensors that they are made of.
-        stored: every tensor of the files, by the names that the table uses.
+        shapes: shape of each weight, tied weights once.
+        table: the mapping to stored tensors.
+        stored: the tensors of the files, by the names used in the table.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -87,11 +87,11 @@ class Weights:
     stored: Mapping[str, StoredTensor]
 
     def names(self) -> Sequence[str]:
-        """The names of the weights in uwaga, a tied one once."""
+        """Return the names of the weights in uwaga, tied weights once."""
         return tuple(self.shapes)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """Return the shape of a weight, in uwaga's order of axes."""
+        """Return the shape of a weight, with uwaga's order of axes."""
         return self.shapes[name]
 
     def format(self, name: str) -> str:
@@ -100,7 +100,7 @@ class Weights:
         return "F32" if tensor is None else tensor.format
 
     def origin(self, name: str) -> str:
-        """Return the file and the stored name, for messages."""
+        """Return the file and stored name of a weight, for messages."""
         tensor = self.stored.get(self.table.weights[name][0].name)
         return repr(name) if tensor is None else f"{tensor.path}: {tensor.name!r}"
 
@@ -111,31 +111,33 @@ class Weights:
         distinct = {id(self.stored[name].content): self.stored[name] for name in used & set(self.stored)}
         return sum(math.prod(tensor.shape) for tensor in distinct.values())
 
-    def moved(self, path: Path) -> Weights:
+    def with_path(self, path: Path) -> Weights:
         """Return the same weights, attributed to another file in messages."""
-        return replace(self, stored={name: replace(one, path=path) for name, one in self.stored.items()})
+        return replace(
+            self, stored={name: replace(tensor, path=path) for name, tensor in self.stored.items()}
+        )
 
     def read(self, name: str) -> Floats:
         """Return a weight in float32."""
-        shape, views, longer = self.shapes[name], self.table.weights[name], self.table.longer.get(name)
+        shape, views, padding = self.shapes[name], self.table.weights[name], self.table.padding.get(name)
         if views[0].name not in self.stored:
-            whole = np.zeros((longer.rows, *shape[1:]) if longer else shape, dtype=np.float32)
+            weight = np.zeros((padding.rows, *shape[1:]) if padding else shape, dtype=np.float32)
         else:
-            parts = [_seen(view, self.stored[view.name].floats()) for view in views]
-            whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if longer is None:
-            return whole.reshape(shape)
-        made = np.full(shape, longer.value, dtype=np.float32)
-        made[: longer.rows] = whole.reshape(longer.rows, *shape[1:])
-        return made
+            parts = [_select(view, self.stored[view.name].floats()) for view in views]
+            weight = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if padding is None:
+            return weight.reshape(shape)
+        padded = np.full(shape, padding.value, dtype=np.float32)
+        padded[: padding.rows] = weight.reshape(padding.rows, *shape[1:])
+        return padded
 
     def rows(self, name: str, first: int, last: int) -> Floats | None:
-        """Return rows ``first`` to ``last`` - 1 of a weight; None if it must be read whole."""
-        view, *others = self.table.weights[name]
+        """Return rows ``first`` to ``last`` - 1 of a weight; None if only the full weight can be read."""
+        view, *other_views = self.table.weights[name]
         tensor = self.stored.get(view.name)
-        whole = others or name in self.table.longer or view != View(view.name)
+        composed = other_views or name in self.table.padding or view != View(view.name)
         if (
-            whole
+            composed
             or tensor is None
             or isinstance(tensor, QuantisedTensor)
             or tensor.shape != self.shapes[name]
@@ -144,90 +146,95 @@ class Weights:
         return tensor.rows(first, last).floats()
 
     def integers(self, name: str) -> tuple[NDArray[np.int8], NDArray[np.float32]] | None:
-        """Return the stored int8 matrix (outputs, inputs) and the scale of each output, None if not in int8.
+        """Return the stored int8 matrix (outputs, inputs) and the scale of each output, or None.
 
-        Zero rows at the end that are not stored are left out.
+        None stands for other formats. Zero rows at the end that are not stored are omitted.
         """
-        views, longer = self.table.weights[name], self.table.longer.get(name)
+        views, padding = self.table.weights[name], self.table.padding.get(name)
         tensors = [self.stored.get(view.name) for view in views]
-        found = [one for one in tensors if isinstance(one, QuantisedTensor) and one.format == "I8"]
-        shape = self.shapes[name]
-        if len(found) < len(views) or len(shape) != 2:
-            return None
-        parts = [_seen(view, one.values) for view, one in zip(views, found, strict=True)]
-        # A matrix with a factor of each row is stored whole, see join_scales().
-        scales = [
-            np.broadcast_to(np.asarray(one.scale, np.float32), len(part))
-            for part, one in zip(parts, found, strict=True)
+        quantised = [
+            tensor for tensor in tensors if isinstance(tensor, QuantisedTensor) and tensor.format == "I8"
         ]
-        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        shape = self.shapes[name]
+        if len(quantised) < len(views) or len(shape) != 2:
+            return None
+        parts = [_select(view, tensor.values) for view, tensor in zip(views, quantised, strict=True)]
+        # A matrix with a factor for each row is one tensor; see join_scales().
+        scales = [
+            np.broadcast_to(np.asarray(tensor.scale, np.float32), len(part))
+            for part, tensor in zip(parts, quantised, strict=True)
+        ]
+        matrix = parts[0] if len(parts) == 1 else np.concatenate(parts)
         scale = np.concatenate(scales)
-        return None if longer is not None and longer.value else (whole, scale)
+        return None if padding is not None and padding.value else (matrix, scale)
 
 
 def map_weights(
-    shapes: Mapping[str, tuple[int, ...]], table: Table, stored: Mapping[str, StoredTensor], where: str
+    shapes: Mapping[str, tuple[int, ...]], table: Table, stored: Mapping[str, StoredTensor], location: str
 ) -> Weights:
-    """Match stored tensors with the weights of a model; only copies and constants are read.
+    """Match stored tensors with the weights of a model, reading only copies and constants.
 
     Args:
-        shapes: shape of every weight of the model, a tied one once.
-        table: the stored tensors that they are made of.
-        stored: the tensors, by the names that the table uses.
-        where: the folder or file, for messages.
+        shapes: shape of each weight of the model, tied weights once.
+        table: the mapping to stored tensors.
+        stored: the tensors, by the names used in the table.
+        location: the folder or file, for messages.
     """
     absent = set(shapes) - set(table.weights)
     if absent:
         raise AssertionError(f"no table for {sorted(absent)}")
     tensors = _resolved(table, stored)
     needed = {view.name for name in shapes for view in table.weights[name]}
-    spare = {view.name for name in table.zero if name in table.weights for view in table.weights[name]}
-    for names, what in (
-        (sorted(needed - set(tensors) - spare), f"missing, which {table.asked} asks for"),
+    optional = {view.name for name in table.optional if name in table.weights for view in table.weights[name]}
+    for names, problem in (
+        (sorted(needed - set(tensors) - optional), f"missing, which {table.origin} asks for"),
         (sorted(set(tensors) - needed), "unknown to this family, or of a feature that is not supported"),
     ):
         if names:
-            rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            raise ModelError(f"{where}: weights {', '.join(map(repr, names[:SHOWN]))}{rest}: {what}")
+            more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+            raise ModelError(
+                f"{location}: weights {', '.join(map(repr, names[:MAX_NAMES]))}{more}: {problem}"
+            )
     for name, shape in shapes.items():
         _check_shapes(name, shape, table, tensors)
     return Weights(shapes, table, {**stored, **tensors})
 
 
 def _resolved(table: Table, stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Return the tensors that the table uses, after checking and dropping constants and copies."""
+    """Return the tensors used by the table, after checking and removing constants and copies."""
     tensors = {name: tensor for name, tensor in stored.items() if name not in table.unused}
-    for name, (shape, made) in table.constant.items():
-        found = tensors.pop(name, None)
-        if found is None:
+    for name, (shape, compute) in table.constant.items():
+        stored_tensor = tensors.pop(name, None)
+        if stored_tensor is None:
             continue
-        if found.shape != shape:
+        if stored_tensor.shape != shape:
             raise ModelError(
-                f"{found.path}: {name!r} has shape {found.shape}, {table.asked} asks for {shape}"
+                f"{stored_tensor.path}: {name!r} has shape {stored_tensor.shape}, {table.origin} asks for "
+                f"{shape}"
             )
-        if not is_constant(found, made()):
-            raise ModelError(f"{found.path}: {name!r} is not the sinusoids that the family uses")
-    for alias, name in table.same.items():
+        if not is_constant(stored_tensor, compute()):
+            raise ModelError(f"{stored_tensor.path}: {name!r} is not the sinusoids that the family uses")
+    for alias, name in table.aliases.items():
         copy = tensors.pop(alias, None)
         if copy is None:
             continue
         first = tensors.setdefault(name, copy)
         if first is not copy and not first.equals(copy):
-            raise ModelError(f"{copy.path}: {alias!r} and {name!r} differ, but {table.asked} ties them")
+            raise ModelError(f"{copy.path}: {alias!r} and {name!r} differ, but {table.origin} ties them")
     return tensors
 
 
-def is_constant(found: StoredTensor, wanted: Floats) -> bool:
-    """Return True if a stored table equals the computed one up to rounding."""
-    return found.shape == wanted.shape and np.allclose(found.floats(), wanted, atol=CLOSE)
+def is_constant(stored: StoredTensor, expected: Floats) -> bool:
+    """Return True if a stored table equals the computed table up to rounding."""
+    return stored.shape == expected.shape and np.allclose(stored.floats(), expected, atol=TOLERANCE)
 
 
 def _check_shapes(
     name: str, shape: tuple[int, ...], table: Table, tensors: Mapping[str, StoredTensor]
 ) -> None:
-    views, longer = table.weights[name], table.longer.get(name)
-    rows = longer.rows if longer else shape[0]
-    wanted = (rows // len(views), *shape[1:])
+    views, padding = table.weights[name], table.padding.get(name)
+    rows = padding.rows if padding else shape[0]
+    expected = (rows // len(views), *shape[1:])
     for view in views:
         tensor = tensors.get(view.name)
         if tensor is None:
@@ -236,42 +243,42 @@ def _check_shapes(
             raise ModelError(
                 f"{tensor.path}: {view.name!r} is stored as {tensor.format}, which is not a weight format"
             )
-        found = tensor.shape[::-1] if view.turned and len(tensor.shape) == 2 else tensor.shape
-        if view.of > 1:
-            if not found or found[0] % view.of:
+        actual = tensor.shape[::-1] if view.transposed and len(tensor.shape) == 2 else tensor.shape
+        if view.parts > 1:
+            if not actual or actual[0] % view.parts:
                 raise ModelError(
-                    f"{tensor.path}: {view.name!r} has shape {tensor.shape}, which is not that of {view.of} "
-                    "projections"
+                    f"{tensor.path}: {view.name!r} has shape {tensor.shape}, which is not that of "
+                    f"{view.parts} projections"
                 )
-            found = (found[0] // view.of * (view.last - view.first), *found[1:])
-        if found == wanted or (
-            len(wanted) == 1 and wanted[0] == max(found, default=0) == math.prod(tensor.shape)
+            actual = (actual[0] // view.parts * (view.last - view.first), *actual[1:])
+        if actual == expected or (
+            len(expected) == 1 and expected[0] == max(actual, default=0) == math.prod(tensor.shape)
         ):
             continue
-        if longer and (found[1:] == wanted[1:] or len(wanted) == 1):
-            stored = math.prod(tensor.shape) if len(wanted) == 1 else found[0]
+        if padding and (actual[1:] == expected[1:] or len(expected) == 1):
+            stored_tokens = math.prod(tensor.shape) if len(expected) == 1 else actual[0]
             raise ModelError(
-                f"{tensor.path}: {view.name!r} is for {stored} tokens, but the vocabulary has "
-                f"{longer.rows}; the files belong to different models"
+                f"{tensor.path}: {view.name!r} is for {stored_tokens} tokens, but the vocabulary has "
+                f"{padding.rows}; the files belong to different models"
             )
         raise ModelError(
-            f"{tensor.path}: {view.name!r} has shape {found}, {table.asked} asks for {wanted}; "
+            f"{tensor.path}: {view.name!r} has shape {actual}, {table.origin} asks for {expected}; "
             "the files belong to different models"
         )
 
 
-def _seen(view: View, values: NDArray[Any]) -> NDArray[Any]:
-    """Return the part of a stored tensor that a view selects; only reordered rows are copied."""
-    turned = values.T if view.turned else values
+def _select(view: View, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the part of a stored tensor selected by a view; only reordered rows are copied."""
+    selected = values.T if view.transposed else values
     if view.interleaved:
-        pairs = turned.reshape(view.interleaved, -1, 2, *turned.shape[1:])  # (heads, d/2, 2, ...)
-        turned = np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(turned.shape)
-    if view.of == 1:
-        return turned
-    rows = turned.shape[0] // view.of
-    return turned[view.first * rows : view.last * rows]
+        pairs = selected.reshape(view.interleaved, -1, 2, *selected.shape[1:])  # (heads, d/2, 2, ...)
+        selected = np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(selected.shape)
+    if view.parts == 1:
+        return selected
+    rows = selected.shape[0] // view.parts
+    return selected[view.first * rows : view.last * rows]
 
 
-def plain(names: Mapping[str, str]) -> dict[str, tuple[View, ...]]:
-    """Return the table of weights that are stored unchanged under uwaga's names."""
-    return {ours: (View(theirs),) for ours, theirs in names.items()}
+def identity_table(names: Mapping[str, str]) -> dict[str, tuple[View, ...]]:
+    """Return a table of weights that are stored unchanged, by their names in uwaga."""
+    return {name: (View(stored_name),) for name, stored_name in names.items()}

@@ -1,1 +1,1 @@
-"""Conversion of models: to int8, to other formats, with merged adapters, and vocabulary shortlists."""
+"""Conversion of models to int8, int4 and other formats, merging of adapters, and vocabulary shortlists."""

@@ -1,4 +1,4 @@
-"""Models as folders for other programs, and adapters merged into their models."""
+"""Export of models for other programs, and merging of adapters into models."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ def export(folder: Path, out: Path, to: ExportFormat) -> list[str]:
     """Write a translation model in the format of another program, atomically.
 
     Args:
-        folder: any model folder that uwaga translates with in torch.
+        folder: a model folder that uwaga can run in torch.
         out: the folder to create.
         to: ``marian`` and ``pegasus`` are Hugging Face folders of the same layout, with post-norm and
-            pre-norm blocks.
+            pre-norm blocks, respectively.
 
     Returns:
-        Notes, one sentence each, on preprocessing that uwaga does and other programs do not.
+        Notes, one sentence each, on differences from programs that load the folder.
 
     Raises:
         ModelError: the model cannot be read or has a feature that the format lacks, or ``out`` exists or
             cannot be written. Nothing is written then.
-        SettingsError: the format cannot express how the model decodes.
+        SettingsError: the format cannot express the model's search options.
         MissingExtraError: torch is not installed.
     """
-    loaded = load_model(folder, LoadOptions("cpu", "float32", engine="torch"))
+    model = load_model(folder, LoadOptions("cpu", "float32", engine="torch"))
     # Imported after loading, which reports what to install if torch is missing.
     from uwaga.checkpoints.formats.huggingface.export import write_hugging_face
 
-    source, target = loaded.source, loaded.target
-    lost = write_hugging_face(
-        out, to, loaded.decoder, source, target, loaded.decoding, loaded.text, loaded.languages
+    source, target = model.source, model.target
+    notes = write_hugging_face(
+        out, to, model.decoder, source, target, model.decoding, model.text, model.languages
     )
-    if loaded.alignment_head is not None:
-        write_head(out, loaded.alignment_head)
-    return lost
+    if model.alignment_head is not None:
+        write_head(out, model.alignment_head)
+    return notes
 
 
 def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> Path:
@@ -56,29 +56,29 @@ def merge_adapter(adapter: Path, out: Path, model: str | Path | None = None) -> 
         adapter: the adapter's folder.
         out: the folder to create, in the format of the base model; weights are float16 if all of the base
             model's are, otherwise float32.
-        model: the base model; None for the one that the adapter names.
+        model: the base model; None for the model named by the adapter.
 
     Returns:
         The location of the base model.
 
     Raises:
-        ModelError: the adapter or the model is missing or damaged, they do not belong together, or ``out``
+        ModelError: the adapter or the model is missing or damaged, they do not match, or ``out``
             cannot be written. Nothing is changed then.
-        SettingsError: the model is in int8, or ``out`` is the base model.
+        SettingsError: the model is quantised, or ``out`` is the base model.
     """
-    found = read_adapter(adapter)
+    loaded = read_adapter(adapter)
     try:
-        place = find_model(found.base if model is None else model)
+        location = find_model(loaded.base if model is None else model)
     except ModelError as error:
         hint = "" if model is not None else "; it is the adapter's base model: give its location with --model"
         raise ModelError(f"{error}{hint}") from None
-    if out.resolve() == Path(place).resolve():
+    if out.resolve() == Path(location).resolve():
         raise SettingsError(f"{out}: is the base model of the adapter; choose another folder")
-    checkpoint = adapted(formats.read(place), found)
+    checkpoint = adapted(formats.read(location), loaded)
     weights = checkpoint.weights
     assert weights is not None
     half = all(weights.format(name) == "F16" for name in weights.names())
-    card = checkpoint.card.text or f"# {place.name}\n"
-    card += f"\nWith the adapter {adapter.resolve().name} of rank {found.rank}, merged by `uwaga merge`.\n"
+    card = checkpoint.card.text or f"# {location.name}\n"
+    card += f"\nWith the adapter {adapter.resolve().name} of rank {loaded.rank}, merged by `uwaga merge`.\n"
     rewrite(checkpoint, out, weights.read, card, half)
-    return place
+    return location

@@ -1,1 +1,1 @@
-"""Files of tensors and of settings, independent of the model format."""
+"""Storage of tensors and settings, independent of the model format."""

@@ -1,7 +1,7 @@
-"""Read and write safetensors files without torch: the header is checked, tensors are read on demand.
+"""Reading and writing of safetensors files without torch; tensors are read on demand.
 
-The format (https://huggingface.co/docs/safetensors) has the length of the header in 8 bytes, the header in
-JSON, and the tensors' bytes one after another.
+A file (https://huggingface.co/docs/safetensors) has the length of the header in 8 bytes, the header in
+JSON, and the tensors' data.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.storage.memory import PrivateFile, PrivateTensor
-from uwaga.checkpoints.storage.tensors import NUMPY, StoredTensor
+from uwaga.checkpoints.storage.tensors import NUMPY_TYPES, StoredTensor
 from uwaga.engine.packing import Bytes
-from uwaga.errors import ModelError, reason, shown
+from uwaga.errors import ModelError, quoted, reason
 from uwaga.files.regular import read_regular
 
-STORED = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
-"""Names of number formats in safetensors, by their names in numpy."""
-PREFIX = 8
+WEIGHT_FORMATS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
+"""Names of floating-point formats in safetensors, by their names in torch."""
+LENGTH_BYTES = 8
 """Bytes of the header's length."""
-LARGEST_HEADER = 100_000_000
-"""Maximum bytes of a header, as in the library safetensors."""
-LARGEST_INDEX = 1 << 26
+MAX_HEADER_BYTES = 100_000_000
+"""Maximum bytes of a header, as in the safetensors library."""
+MAX_INDEX_BYTES = 1 << 26
 """Maximum bytes of an index of shards."""
-SHOWN = 3
+MAX_NAMES = 3
 """Maximum number of names in a message."""
 
 
 def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTensor]:
-    """Return the tensors of a file, each of which is read into private memory on demand.
+    """Return the tensors of a file, which are read into private memory on demand.
 
     Args:
         path: the file.
@@ -45,29 +45,29 @@ def open_tensors(path: Path, sha256: str | None = None) -> dict[str, StoredTenso
         raise ModelError(
             f"{path}: damaged: its checksum differs from that in config.json; fetch or save the model again"
         )
-    found = {}
+    tensors = {}
     for entry in header.entries:
-        tensor = PrivateTensor(file, header.size + entry.start, entry.shape, entry.kind)
-        found[entry.name] = StoredTensor(entry.name, path, entry.format, tensor)
-    return found
+        content = PrivateTensor(file, header.size + entry.start, entry.shape, entry.kind)
+        tensors[entry.name] = StoredTensor(entry.name, path, entry.format, content)
+    return tensors
 
 
-def tensors_of(path: Path, whole: Bytes) -> dict[str, StoredTensor]:
-    """Return the tensors of a file whose bytes are in memory, without a copy."""
-    header = _read_header(path, lambda start, size: whole[start : start + size], len(whole))
-    data = whole[header.size :]
-    found = {}
+def tensors_in(path: Path, content: Bytes) -> dict[str, StoredTensor]:
+    """Return the tensors of a file in memory, without a copy."""
+    header = _read_header(path, lambda start, size: content[start : start + size], len(content))
+    data = content[header.size :]
+    tensors = {}
     for entry in header.entries:
         part = data[entry.start : entry.end]
         if part.ctypes.data % entry.kind.itemsize:
             part = part.copy()
         values = part.view(entry.kind).reshape(entry.shape)
-        found[entry.name] = StoredTensor(entry.name, path, entry.format, values)
-    return found
+        tensors[entry.name] = StoredTensor(entry.name, path, entry.format, values)
+    return tensors
 
 
 class _Entry(NamedTuple):
-    """A tensor of a header; ``start`` and ``end`` are offsets after the header."""
+    """An entry of the header; ``start`` and ``end`` are offsets from its end."""
 
     name: str
     format: str
@@ -78,7 +78,7 @@ class _Entry(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """The tensors of a file in their order, its metadata, and the bytes before the first tensor."""
+    """The entries of the tensors in file order, the metadata, and the bytes before the first tensor."""
 
     entries: list[_Entry]
     metadata: dict[str, str]
@@ -93,16 +93,16 @@ def _open(path: Path) -> tuple[PrivateFile, _Header]:
 
 
 def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _Header:
-    """Read and check a header, given a function that returns the bytes from a start, and the file's size."""
-    if size < PREFIX:
-        raise damaged(path, ValueError(f"it is shorter than {PREFIX} bytes"))
-    length = int.from_bytes(part(0, PREFIX).tobytes(), "little")
-    if length > LARGEST_HEADER:
-        raise damaged(path, ValueError(f"its header is longer than {LARGEST_HEADER} bytes"))
-    if length > size - PREFIX:
+    """Read and check a header, given a function that reads a range of bytes, and the size of the file."""
+    if size < LENGTH_BYTES:
+        raise damaged(path, ValueError(f"it is shorter than {LENGTH_BYTES} bytes"))
+    length = int.from_bytes(part(0, LENGTH_BYTES).tobytes(), "little")
+    if length > MAX_HEADER_BYTES:
+        raise damaged(path, ValueError(f"its header is longer than {MAX_HEADER_BYTES} bytes"))
+    if length > size - LENGTH_BYTES:
         raise damaged(path, ValueError("it ends within its header"))
     try:
-        values = json.loads(part(PREFIX, length).tobytes(), object_pairs_hook=_unique)
+        values = json.loads(part(LENGTH_BYTES, length).tobytes(), object_pairs_hook=_unique)
         metadata = values.pop("__metadata__", {})
         if not all(type(value) is str for value in metadata.values()):
             raise ValueError("its __metadata__ holds more than texts")
@@ -114,61 +114,65 @@ def _read_header(path: Path, part: Callable[[int, int], Bytes], size: int) -> _H
     for entry in entries:
         if entry.start != end:
             raise damaged(
-                path, ValueError(f"{shown(entry.name)} does not begin where the tensor before it ends")
+                path, ValueError(f"{quoted(entry.name)} does not begin where the tensor before it ends")
             )
         end = entry.end
-    if end != size - PREFIX - length:
-        raise damaged(path, ValueError(f"its tensors take {end} bytes and it has {size - PREFIX - length}"))
-    return _Header(entries, metadata, PREFIX + length)
+    if end != size - LENGTH_BYTES - length:
+        raise damaged(
+            path, ValueError(f"its tensors take {end} bytes and it has {size - LENGTH_BYTES - length}")
+        )
+    return _Header(entries, metadata, LENGTH_BYTES + length)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise ValueError("a name is in its header twice")
-    return found
+    return values
 
 
 def _entry(path: Path, name: str, value: Mapping[str, Any]) -> _Entry:
-    (start, end), shape, form = value["data_offsets"], tuple(value["shape"]), value["dtype"]
+    (start, end), shape, number_format = value["data_offsets"], tuple(value["shape"]), value["dtype"]
     if not all(type(number) is int and 0 <= number < 1 << 63 for number in (start, end, *shape)):
-        raise ValueError(f"the shape or data_offsets of {shown(name)} are not whole numbers")
-    if form not in NUMPY:
-        raise ModelError(f"{path}: {shown(name)} is stored as {shown(form)}, which is not supported")
-    kind = np.dtype(NUMPY[form])
+        raise ValueError(f"the shape or data_offsets of {quoted(name)} are not whole numbers")
+    if number_format not in NUMPY_TYPES:
+        raise ModelError(
+            f"{path}: {quoted(name)} is stored as {quoted(number_format)}, which is not supported"
+        )
+    kind = np.dtype(NUMPY_TYPES[number_format])
     if end - start != math.prod(shape) * kind.itemsize:
-        raise ValueError(f"the shape of {shown(name)} does not fit its data_offsets")
-    return _Entry(name, form, kind, shape, start, end)
+        raise ValueError(f"the shape of {quoted(name)} does not fit its data_offsets")
+    return _Entry(name, number_format, kind, shape, start, end)
 
 
 def open_shards(
     index: Path, open_file: Callable[[Path], dict[str, StoredTensor]] = open_tensors
 ) -> dict[str, StoredTensor]:
-    """Return the tensors of all files that an index lists.
+    """Return the tensors of the files listed in an index.
 
     Args:
         index: the JSON file that names the file of each tensor.
-        open_file: returns the tensors of one file.
+        open_file: function that returns the tensors of a file.
     """
-    listed = _read_index(index)
-    found: dict[str, StoredTensor] = {}
-    for path in sorted(set(listed.values())):
-        tensors = open_file(path)
-        for name in sorted(tensors.keys() & found.keys())[:1]:
+    paths = _read_index(index)
+    tensors: dict[str, StoredTensor] = {}
+    for path in sorted(set(paths.values())):
+        file_tensors = open_file(path)
+        for name in sorted(file_tensors.keys() & tensors.keys())[:1]:
             raise ModelError(
-                f"{path}: {name!r} is stored in {found[name].path.name}, too; fetch both files again"
+                f"{path}: {name!r} is stored in {tensors[name].path.name}, too; fetch both files again"
             )
-        found |= tensors
-    for name, path in listed.items():
-        if name not in found or found[name].path != path:
+        tensors |= file_tensors
+    for name, path in paths.items():
+        if name not in tensors or tensors[name].path != path:
             raise ModelError(f"{path}: {name!r} is missing, although {index.name} lists it there")
-    return found
+    return tensors
 
 
 def _read_index(index: Path) -> dict[str, Path]:
-    """Read the index of shards: the file of each tensor."""
+    """Read an index of shards; return the file of each tensor."""
     try:
-        mapping = json.loads(read_regular(index, LARGEST_INDEX).decode("utf-8"))["weight_map"]
+        mapping = json.loads(read_regular(index, MAX_INDEX_BYTES).decode("utf-8"))["weight_map"]
         names = {str(name): str(file) for name, file in mapping.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ModelError(f"{index}: not an index of weight files; fetch it again") from None
@@ -179,12 +183,12 @@ def _read_index(index: Path) -> dict[str, Path]:
 
 
 def count_tensors(path: Path) -> tuple[int, int]:
-    """Return the numbers of tensors and of bytes of a weight file; only its header is read."""
+    """Return the numbers of tensors and of bytes of a weight file, reading only its header."""
     return len(read_header(path)), path.stat().st_size
 
 
 def read_header(path: Path) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the shape and number format of every tensor of a file."""
+    """Return the shape and number format of each tensor of a file."""
     return {entry.name: (entry.shape, entry.format) for entry in _open(path)[1].entries}
 
 
@@ -193,52 +197,56 @@ def read_metadata(path: Path) -> dict[str, str]:
     return _open(path)[1].metadata
 
 
-def check_header(path: Path, expected: Mapping[str, tuple[int, ...]], wanted: Mapping[str, str]) -> None:
-    """Compare the header of ``path`` with the shapes and number formats that a model has."""
-    found = read_header(path)
-    shapes = {name: shape for name, (shape, _) in found.items()}
-    formats = {name: form for name, (_, form) in found.items()}
-    check_tensors(path, expected, wanted, shapes, formats)
+def check_header(
+    path: Path, expected_shapes: Mapping[str, tuple[int, ...]], expected_formats: Mapping[str, str]
+) -> None:
+    """Compare the header of a file with the shapes and number formats of a model."""
+    header = read_header(path)
+    shapes = {name: shape for name, (shape, _) in header.items()}
+    formats = {name: form for name, (_, form) in header.items()}
+    check_tensors(path, expected_shapes, expected_formats, shapes, formats)
 
 
 def check_tensors(
     path: Path,
-    expected: Mapping[str, tuple[int, ...]],
-    wanted: Mapping[str, str],
+    expected_shapes: Mapping[str, tuple[int, ...]],
+    expected_formats: Mapping[str, str],
     shapes: Mapping[str, tuple[int, ...]],
     formats: Mapping[str, str],
 ) -> None:
-    """Compare the shapes and number formats found in ``path`` with those that a model has."""
-    missing, unknown = sorted(set(expected) - set(shapes)), sorted(set(shapes) - set(expected))
+    """Compare the shapes and number formats in a file with those of a model."""
+    missing, unknown = sorted(set(expected_shapes) - set(shapes)), sorted(set(shapes) - set(expected_shapes))
     if missing:
-        raise ModelError(f"{path}: missing {_some(missing)}, which config.json asks for")
+        raise ModelError(f"{path}: missing {_list_names(missing)}, which config.json asks for")
     if unknown:
-        raise ModelError(f"{path}: holds {_some(unknown)}, unknown to the model that config.json describes")
-    for name, shape in expected.items():
+        raise ModelError(
+            f"{path}: holds {_list_names(unknown)}, unknown to the model that config.json describes"
+        )
+    for name, shape in expected_shapes.items():
         if shapes[name] != shape:
             raise ModelError(
                 f"{path}: {name!r} has shape {shapes[name]}, config.json asks for {shape}; "
                 "the two files belong to different models"
             )
-        if formats[name] != wanted[name]:
+        if formats[name] != expected_formats[name]:
             raise ModelError(
-                f"{path}: {name!r} is stored as {formats[name]}, config.json asks for {wanted[name]}; "
-                "the two files belong to different models"
+                f"{path}: {name!r} is stored as {formats[name]}, config.json asks for "
+                f"{expected_formats[name]}; the two files belong to different models"
             )
 
 
-def _some(names: list[str]) -> str:
-    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(repr(name) for name in names[:SHOWN]) + rest
+def _list_names(names: list[str]) -> str:
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(repr(name) for name in names[:MAX_NAMES]) + more
 
 
 def damaged(path: Path, error: Exception) -> ModelError:
-    """Return the error to raise for a file that its library rejects."""
+    """Return the error to raise for an invalid file."""
     return ModelError(f"{path}: damaged or cut short ({reason(error)}); fetch or save the model again")
 
 
-ALIGNED = 64
-NAMES: Mapping[str, str] = {
+ALIGNMENT = 64
+FORMAT_NAMES: Mapping[str, str] = {
     "int8": "I8",
     "uint8": "U8",
     "uint16": "U16",
@@ -250,9 +258,9 @@ NAMES: Mapping[str, str] = {
 
 
 def aligned_bytes(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str] | None = None) -> bytes:
-    """Return a safetensors file of ``tensors`` in their order, the first of them aligned to 64 bytes.
+    """Return a safetensors file of ``tensors`` in their order, the first aligned to 64 bytes.
 
-    A tensor is aligned too if the sizes of all tensors before it are multiples of 64. The library's own
+    Other tensors are aligned if the sizes of all preceding tensors are multiples of 64. The library's
     writer reorders tensors and aligns them to eight bytes.
 
     Args:
@@ -264,12 +272,12 @@ def aligned_bytes(tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, st
     for name, tensor in tensors.items():
         start, end = end, end + tensor.nbytes
         header[name] = {
-            "dtype": NAMES[tensor.dtype.name],
+            "dtype": FORMAT_NAMES[tensor.dtype.name],
             "shape": list(tensor.shape),
             "data_offsets": [start, end],
         }
     text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % ALIGNED)
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
     parts = [len(text).to_bytes(8, "little"), text]
     parts += [np.ascontiguousarray(tensor).tobytes() for tensor in tensors.values()]
     return b"".join(parts)

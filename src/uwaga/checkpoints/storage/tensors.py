@@ -14,14 +14,14 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from uwaga.checkpoints.storage.memory import PrivateTensor
-from uwaga.engine.packing import LEVELS, SMALLEST
-from uwaga.errors import ModelError, shown
+from uwaga.engine.packing import MAX_LEVELS, MIN_QUANTISED
+from uwaga.errors import ModelError, quoted
 from uwaga.results.attention import Floats
 
 if TYPE_CHECKING:
     from uwaga.files.zip import Archive
 
-NUMPY: Mapping[str, Any] = {
+NUMPY_TYPES: Mapping[str, Any] = {
     "F64": np.float64,
     "F32": np.float32,
     "F16": np.float16,
@@ -36,12 +36,12 @@ NUMPY: Mapping[str, Any] = {
     "I8": np.int8,
     "BOOL": np.bool_,
 }
-"""Number formats, as safetensors calls them, that can be read in numpy; bfloat16 as its bits."""
-FLOATING = frozenset({"F64", "F32", "F16", "BF16"})
-FORMATS: Mapping[str, str] = {
-    np.dtype(kind).name: name for name, kind in NUMPY.items() if name not in ("BF16",)
+"""numpy's types of the supported number formats by their safetensors names; bfloat16 as its bits."""
+FLOATING_FORMATS = frozenset({"F64", "F32", "F16", "BF16"})
+FORMAT_NAMES: Mapping[str, str] = {
+    np.dtype(kind).name: name for name, kind in NUMPY_TYPES.items() if name not in ("BF16",)
 }
-"""The same by numpy's names."""
+"""Safetensors names of number formats by their names in numpy."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class StoredTensor:
         name: its name in the file.
         path: the file.
         format: number format by its safetensors name.
-        content: its values, or their place in a file; bfloat16 as its bits.
+        content: its values, or their location in a file; bfloat16 as its bits.
     """
 
     name: str
@@ -62,21 +62,21 @@ class StoredTensor:
 
     @property
     def values(self) -> NDArray[Any]:
-        """Its values, read on demand; bfloat16 as its bits."""
+        """The values, read on demand; bfloat16 as its bits."""
         return self.content.read() if isinstance(self.content, PrivateTensor) else self.content
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Its stored shape."""
+        """The stored shape."""
         return self.content.shape
 
     @property
     def floating(self) -> bool:
-        """True if its number format is a floating-point one, as weights have."""
-        return self.format in FLOATING
+        """True if the number format is a floating-point format, as required for weights."""
+        return self.format in FLOATING_FORMATS
 
     def floats(self) -> Floats:
-        """Return its values in float32; a copy unless they are stored in float32."""
+        """Return the values in float32; a copy unless they are stored in float32."""
         if self.format == "BF16":
             return (self.values.astype(np.uint32) << np.uint32(16)).view(np.float32)
         return self.values.astype(np.float32, copy=False)
@@ -87,14 +87,14 @@ class StoredTensor:
             return True
         if self.shape != other.shape:
             return False
-        ours, theirs = self.values, other.values
-        if ours.shape != theirs.shape or self.format != other.format:
-            return ours.shape == theirs.shape and bool(np.array_equal(self.floats(), other.floats()))
-        same_place = ours.ctypes.data == theirs.ctypes.data and ours.strides == theirs.strides
-        return same_place or bool(np.array_equal(ours, theirs))
+        left, right = self.values, other.values
+        if left.shape != right.shape or self.format != other.format:
+            return left.shape == right.shape and bool(np.array_equal(self.floats(), other.floats()))
+        same_memory = left.ctypes.data == right.ctypes.data and left.strides == right.strides
+        return same_memory or bool(np.array_equal(left, right))
 
     def rows(self, first: int, last: int) -> StoredTensor:
-        """Return a part along the first axis of the file, up to row ``last`` - 1; the rest is not read."""
+        """Return rows ``first`` to ``last`` - 1 along the first stored axis, without reading the others."""
         content = self.content
         part = content.rows(first, last) if isinstance(content, PrivateTensor) else content[first:last]
         return replace(self, content=part)
@@ -106,24 +106,24 @@ class StoredTensor:
 
 @dataclass(frozen=True)
 class QuantisedTensor(StoredTensor):
-    """A tensor of integers that are quantised weights.
+    """A tensor of quantised weights.
 
     Attributes:
-        scale: factor by which the integers are multiplied: one, or (rows,) one of each row.
-        turned: the file holds the transpose.
+        scale: factor of the integers, or (rows,) a factor for each row.
+        transposed: True if the file holds the transpose.
     """
 
     scale: float | Floats = 1.0
-    turned: bool = False
+    transposed: bool = False
 
     @property
     def values(self) -> NDArray[Any]:
-        found = super().values
-        return found.T if self.turned else found
+        stored = super().values
+        return stored.T if self.transposed else stored
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.content.shape[::-1] if self.turned else self.content.shape
+        return self.content.shape[::-1] if self.transposed else self.content.shape
 
     @property
     def floating(self) -> bool:
@@ -132,8 +132,8 @@ class QuantisedTensor(StoredTensor):
     def floats(self) -> Floats:
         """Return the weights in float32, a copy."""
         factor = self.scale[:, None] if isinstance(self.scale, np.ndarray) else np.float32(self.scale)
-        made: Floats = np.multiply(self.values, factor, dtype=np.float32)
-        return made
+        weights: Floats = np.multiply(self.values, factor, dtype=np.float32)
+        return weights
 
     def equals(self, other: StoredTensor) -> bool:
         """Return True if another tensor holds the same weights."""
@@ -141,65 +141,69 @@ class QuantisedTensor(StoredTensor):
 
 
 SCALES = ":scales"
-"""After the name of an int8 matrix: the name of the tensor (rows,) of its factors, in float32."""
+"""Suffix of the tensor (rows,) that holds the factors of an int8 matrix in float32."""
 
 
 def to_int8(matrix: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """Return the integers of a matrix (rows, columns) and the factor of each row, as the engine rounds them.
+    """Quantise a matrix (rows, columns) like the engine; return the integers and the factor of each row.
 
     A row that is not finite has a factor that is not finite.
     """
     largest = np.abs(matrix).max(axis=1, initial=0.0)
-    divisor = np.where(largest < SMALLEST, np.float32(np.inf), largest)
+    divisor = np.where(largest < MIN_QUANTISED, np.float32(np.inf), largest)
     with np.errstate(invalid="ignore"):
-        whole = (
-            np.rint(matrix * (np.float32(LEVELS) / divisor)[:, None]).clip(-LEVELS, LEVELS).astype(np.int8)
+        integers = (
+            np.rint(matrix * (np.float32(MAX_LEVELS) / divisor)[:, None])
+            .clip(-MAX_LEVELS, MAX_LEVELS)
+            .astype(np.int8)
         )
-    return whole, np.where(largest < SMALLEST, np.float32(0), largest / np.float32(LEVELS))
+    return integers, np.where(largest < MIN_QUANTISED, np.float32(0), largest / np.float32(MAX_LEVELS))
 
 
 def join_scales(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Return the tensors of a file whose int8 matrices have their factors; these are read now."""
-    found = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
-    factors = {name.removesuffix(SCALES): one for name, one in stored.items() if name.endswith(SCALES)}
-    for name, tensor in found.items():
+    """Return the tensors of a file, with the int8 matrices joined with their factors, which are read."""
+    tensors = {name: tensor for name, tensor in stored.items() if not name.endswith(SCALES)}
+    factors = {name.removesuffix(SCALES): tensor for name, tensor in stored.items() if name.endswith(SCALES)}
+    for name, tensor in tensors.items():
         if tensor.format != "I8":
             continue
         rows = factors.pop(name, None)
         if rows is None or rows.format != "F32" or len(tensor.shape) != 2 or rows.shape != tensor.shape[:1]:
             raise ModelError(
-                f"{tensor.path}: {shown(name)} is stored as I8 with the shape {tensor.shape}, and "
-                f"{shown(name + SCALES)} does not hold a factor of each row in F32; save the model again"
+                f"{tensor.path}: {quoted(name)} is stored as I8 with the shape {tensor.shape}, and "
+                f"{quoted(name + SCALES)} does not hold a factor of each row in F32; save the model again"
             )
         scale = rows.floats()
         if not np.isfinite(scale).all():
             raise ModelError(
-                f"{tensor.path}: {shown(rows.name)} holds numbers that are not finite; the file is damaged"
+                f"{tensor.path}: {quoted(rows.name)} holds numbers that are not finite; the file is damaged"
             )
-        found[name] = QuantisedTensor(name, tensor.path, tensor.format, tensor.content, scale)
+        tensors[name] = QuantisedTensor(name, tensor.path, tensor.format, tensor.content, scale)
     for name, rows in factors.items():
-        raise ModelError(f"{rows.path}: {shown(rows.name)} belongs to {shown(name)}, which is no int8 matrix")
-    return found
+        raise ModelError(
+            f"{rows.path}: {quoted(rows.name)} belongs to {quoted(name)}, which is no int8 matrix"
+        )
+    return tensors
 
 
 @dataclass(frozen=True)
 class OffsetTensor(StoredTensor):
-    """A tensor to whose numbers one is added: gains that Gemma stores as their distance from 1."""
+    """A tensor whose values are increased by 1: Gemma stores gains as their difference from 1."""
 
     def floats(self) -> Floats:
         """Return the weights in float32, a copy."""
-        made: Floats = super().floats() + np.float32(1.0)
-        return made
+        weights: Floats = super().floats() + np.float32(1.0)
+        return weights
 
     def equals(self, other: StoredTensor) -> bool:
         """Return True if another tensor holds the same weights."""
         return self.shape == other.shape and bool(np.array_equal(self.floats(), other.floats()))
 
 
-LARGEST = 1 << 36
-"""Bytes of one array."""
-LONGEST_HEADER = 10_000
-HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+MAX_ARRAY_BYTES = 1 << 36
+"""Maximum bytes of an array."""
+MAX_HEADER_LENGTH = 10_000
+HEADER_READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
@@ -207,8 +211,8 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
 
     Args:
         path: the file.
-        only: name of the one array whose numbers are read, while the others have the right shape and number
-            format and are all 0; None reads all.
+        only: name of the only array whose numbers are read; the others have the correct shape and number
+            format but contain only zeros; None reads all.
     """
     from uwaga.files.zip import open_archive
 
@@ -222,12 +226,12 @@ def read_npz(path: Path, only: str | None = None) -> dict[str, NDArray[Any]]:
 def read_array_header(
     path: Path, name: str, stream: IO[bytes]
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return the shape of an array, True if it is stored column by column, and its number format."""
+    """Return the shape of an array, True if it is in column-major order, and its number format."""
     version = npy.read_magic(stream)
-    if version not in HEADERS:
-        raise ModelError(f"{path}: {shown(name)} is of the unknown format {version}")
+    if version not in HEADER_READERS:
+        raise ModelError(f"{path}: {quoted(name)} is of the unknown format {version}")
     try:
-        shape, by_column, dtype = HEADERS[version](stream, LONGEST_HEADER)
+        shape, by_column, dtype = HEADER_READERS[version](stream, MAX_HEADER_LENGTH)
     except (
         tokenize.TokenError,
         ValueError,
@@ -238,16 +242,16 @@ def read_array_header(
         AttributeError,
         MemoryError,
     ) as error:
-        raise ModelError(f"{path}: {shown(name)} has a damaged header ({str(error)[:80]})") from None
+        raise ModelError(f"{path}: {quoted(name)} has a damaged header ({str(error)[:80]})") from None
     if any(type(axis) is not int or axis < 0 for axis in shape):
-        raise ModelError(f"{path}: {shown(name)} has the shape {shown(shape)}")
+        raise ModelError(f"{path}: {quoted(name)} has the shape {quoted(shape)}")
     if dtype.hasobject:
-        raise ModelError(f"{path}: {shown(name)} holds objects, not numbers; refused, nothing was executed")
+        raise ModelError(f"{path}: {quoted(name)} holds objects, not numbers; refused, nothing was executed")
     return shape, by_column, dtype
 
 
 def _array(path: Path, archive: Archive, name: str, contents: bool) -> NDArray[Any]:
-    archive.check_size(name, LARGEST)
+    archive.check_size(name, MAX_ARRAY_BYTES)
     with archive.open(name) as stream:
         shape, by_column, dtype = read_array_header(path, name, stream)
         if not contents:
@@ -256,10 +260,10 @@ def _array(path: Path, archive: Archive, name: str, contents: bool) -> NDArray[A
     size = math.prod(shape) * dtype.itemsize
     if size != len(content):
         raise ModelError(
-            f"{path}: {shown(name)} of shape {shown(shape)} needs {shown(size)} bytes, but has "
+            f"{path}: {quoted(name)} of shape {quoted(shape)} needs {quoted(size)} bytes, but has "
             f"{len(content)}; the file is damaged"
         )
     if not dtype.itemsize:
-        raise ModelError(f"{path}: {shown(name)} is of {dtype}, not numbers that are read here")
+        raise ModelError(f"{path}: {quoted(name)} is of {dtype}, not a supported number format")
     array: NDArray[Any] = np.frombuffer(content, dtype)
     return array.reshape(shape, order="F" if by_column else "C")

@@ -1,4 +1,4 @@
-"""``pytorch_model.bin``, which only torch can read: only tensors, checksums verified, nothing executed."""
+"""Reading of ``pytorch_model.bin`` with torch: only tensors, with verified checksums, executing no code."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uwaga.checkpoints.storage.safetensors_files import open_shards
-from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor
+from uwaga.checkpoints.storage.tensors import FORMAT_NAMES, StoredTensor
 from uwaga.errors import MissingExtraError, ModelError, reason
 from uwaga.files.zip import is_zip, open_archive
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-DAMAGE = (
+DAMAGE_ERRORS = (
     *(RuntimeError, ValueError, EOFError, OSError, LookupError, TypeError, AttributeError),
     *(AssertionError, ArithmeticError, ImportError, struct.error),
 )
-"""What torch raises of a stream of its own form that is broken."""
-OLDEST = (2, 10)
-"""The first torch in which no file is known to execute code (CVE-2025-32434, CVE-2026-24747)."""
+"""Errors that torch raises for damaged files."""
+MIN_TORCH = (2, 10)
+"""The first torch version without known code execution by files (CVE-2025-32434, CVE-2026-24747)."""
 
 
 def open_torch_file(path: Path) -> dict[str, StoredTensor]:
     """Return the tensors of a file, read into memory."""
-    return {name: _stored(path, name, value) for name, value in _loaded(path).items()}
+    return {name: _stored(path, name, value) for name, value in _load(path).items()}
 
 
 def open_torch_shards(index: Path) -> dict[str, StoredTensor]:
-    """Return the tensors of all files that an index lists."""
+    """Return the tensors of the files listed in an index."""
     return open_shards(index, open_torch_file)
 
 
-def _loaded(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> dict[str, Any]:
     try:
         import torch
     except ImportError:
@@ -44,13 +44,13 @@ def _loaded(path: Path) -> dict[str, Any]:
             f"{path}: reading this file needs torch: `pip install 'uwaga[train]'`, or fetch the model as "
             "model.safetensors"
         ) from None
-    if tuple(map(int, torch.__version__.split(".")[:2])) < OLDEST:
+    if tuple(map(int, torch.__version__.split(".")[:2])) < MIN_TORCH:
         raise MissingExtraError(
             f"{path}: torch {torch.__version__} may execute code of such a file; refused; install torch "
-            f"{OLDEST[0]}.{OLDEST[1]} or newer, or fetch the model as model.safetensors"
+            f"{MIN_TORCH[0]}.{MIN_TORCH[1]} or newer, or fetch the model as model.safetensors"
         )
     try:
-        if is_zip(path):  # not so before torch 1.6
+        if is_zip(path):  # files before torch 1.6 are not
             with open_archive(path, "a model") as archive:
                 archive.check_sums()
         values = torch.load(path, map_location="cpu", weights_only=True)
@@ -59,9 +59,9 @@ def _loaded(path: Path) -> dict[str, Any]:
             f"{path}: holds more than tensors, or is damaged; refused, nothing in it was executed; "
             "fetch the model as model.safetensors"
         ) from None
-    except DAMAGE as error:
+    except DAMAGE_ERRORS as error:
         raise ModelError(f"{path}: damaged or cut short ({reason(error)}); fetch it again") from None
-    if not isinstance(values, dict) or not all(isinstance(one, torch.Tensor) for one in values.values()):
+    if not isinstance(values, dict) or not all(isinstance(value, torch.Tensor) for value in values.values()):
         raise ModelError(f"{path}: not a mapping from names to tensors; refused")
     return dict(values)
 
@@ -75,6 +75,6 @@ def _stored(path: Path, name: str, tensor: Tensor) -> StoredTensor:
         return StoredTensor(name, path, "BF16", plain.view(torch.int16).numpy().view(np.uint16))
     try:
         values = plain.numpy()
-        return StoredTensor(name, path, FORMATS[values.dtype.name], values)
+        return StoredTensor(name, path, FORMAT_NAMES[values.dtype.name], values)
     except (TypeError, KeyError, RuntimeError):
-        raise ModelError(f"{path}: {name!r} is stored as {plain.dtype}, which is not read here") from None
+        raise ModelError(f"{path}: {name!r} is stored as {plain.dtype}, which is not supported") from None

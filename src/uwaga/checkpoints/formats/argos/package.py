@@ -1,7 +1,7 @@
-"""Argos Translate's packages: a zip file with a CTranslate2 folder and a SentencePiece model in it.
+"""Argos Translate's packages: zip files of a CTranslate2 folder and a SentencePiece model.
 
-Only the files that are needed are unpacked, into a folder that is gone when the model is loaded, and none
-under the name that the package gives it.
+Only the required files are unpacked, under fixed names, into a temporary folder that is removed when the
+model is loaded.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory
 from uwaga.checkpoints.formats.ctranslate2.folder import read_folder
 from uwaga.checkpoints.formats.ctranslate2.vocabulary import PIECES
-from uwaga.checkpoints.languages import UNKNOWN
-from uwaga.errors import ModelError, shown
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES
+from uwaga.errors import ModelError, quoted
 from uwaga.files.regular import read_regular
 from uwaga.files.zip import Archive, open_archive
 from uwaga.search import SearchOptions
 
 NAME = "Argos Translate"
 METADATA = "metadata.json"
-CODES = "bpe.model"
+BPE_CODES = "bpe.model"
 MODEL_FILES = (
     *("model.bin", "config.json", "shared_vocabulary.json", "shared_vocabulary.txt"),
     *("source_vocabulary.json", "source_vocabulary.txt", "target_vocabulary.json", "target_vocabulary.txt"),
 )
-LARGEST = {"model.bin": 1 << 33, PIECES: 1 << 28}
-LARGEST_OTHER = 1 << 26
+MAX_BYTES = {"model.bin": 1 << 33, PIECES: 1 << 28}
+MAX_OTHER_BYTES = 1 << 26
 """Bytes of any other file, unpacked."""
 
-OPTIONS = SearchOptions(
+SEARCH_OPTIONS = SearchOptions(
     beam=4, length_penalty=0.2, max_length=256, max_ratio=math.inf, min_length=1, unknown=False
 )
-"""As Argos Translate searches, except that it puts the source's piece for an unknown token, and this the next
-best token."""
+"""The options of Argos Translate, except that it replaces an unknown token by the source piece, and uwaga by
+the next-best token."""
 
 
 def read_package(path: Path, memory: Memory = "fast") -> Checkpoint:
-    """Read an Argos package, or the folder that one was unpacked into.
+    """Read an Argos package, or the folder of an unpacked one.
 
     Args:
         path: the file or folder.
-        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`; a package is
+        memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`; packages are
             unpacked in any case.
     """
     if path.is_dir():
@@ -61,36 +61,40 @@ def read_package(path: Path, memory: Memory = "fast") -> Checkpoint:
             raise ModelError(str(error).replace(f"{name}/", f"{path}:")) from None
     if checkpoint.weights is None:
         return checkpoint
-    return replace(checkpoint, weights=checkpoint.weights.moved(Path(f"{path}:model/model.bin")))
+    return replace(checkpoint, weights=checkpoint.weights.with_path(Path(f"{path}:model/model.bin")))
 
 
-def _read(folder: Path, place: Path, memory: Memory) -> Checkpoint:
-    values = read_metadata(folder / METADATA, str(place))
+def _read(folder: Path, path: Path, memory: Memory) -> Checkpoint:
+    values = read_metadata(folder / METADATA, str(path))
     kind = values.get("type", "translate")
     if kind != "translate":
-        raise ModelError(f"{place}: a package of the type {shown(kind)}, not of a translation")
+        raise ModelError(f"{path}: a package of the type {quoted(kind)}, not of a translation")
     pieces = folder / PIECES
     if not pieces.is_file():
-        found = (
-            f"{CODES} (Moses' tokeniser and byte-pair codes), which uwaga lacks"
-            if (folder / CODES).is_file()
+        tokeniser = (
+            f"{BPE_CODES} (Moses' tokeniser and byte-pair codes), which uwaga lacks"
+            if (folder / BPE_CODES).is_file()
             else "none"
         )
-        raise ModelError(f"{place}: a package needs {PIECES} as its tokeniser; it has {found}")
-    inner = read_folder(folder / "model", memory, pieces=pieces, options=OPTIONS, languages=codes(values))
-    languages = replace(inner.languages, where=str(place))
-    return replace(inner, place=place, format=NAME, card=read_card(folder), languages=languages)
+        raise ModelError(f"{path}: a package needs {PIECES} as its tokeniser; it has {tokeniser}")
+    checkpoint = read_folder(
+        folder / "model", memory, pieces=pieces, options=SEARCH_OPTIONS, languages=language_codes(values)
+    )
+    languages = replace(checkpoint.languages, location=str(path))
+    return replace(checkpoint, path=path, format=NAME, card=read_card(folder), languages=languages)
 
 
-def codes(values: Mapping[str, Any]) -> tuple[str, str]:
+def language_codes(values: Mapping[str, Any]) -> tuple[str, str]:
     """Return the language codes in the metadata of a package."""
-    return str(values.get("from_code") or UNKNOWN[0]), str(values.get("to_code") or UNKNOWN[1])
+    return str(values.get("from_code") or UNSTATED_LANGUAGES[0]), str(
+        values.get("to_code") or UNSTATED_LANGUAGES[1]
+    )
 
 
 def read_metadata(path: Path, name: str) -> Mapping[str, Any]:
-    """Return the metadata of a package; ``name`` is the package's, for messages."""
+    """Return the metadata of a package; ``name`` is the name of the package, for messages."""
     try:
-        values = json.loads(read_regular(path, LARGEST_OTHER).decode("utf-8"))
+        values = json.loads(read_regular(path, MAX_OTHER_BYTES).decode("utf-8"))
     except (OSError, ValueError, RecursionError):
         raise ModelError(f"{name}: no readable {METADATA}, so it is not an Argos package") from None
     if not isinstance(values, dict):
@@ -104,28 +108,28 @@ def _unpack(path: Path, folder: Path) -> None:
     with open_archive(path, "an Argos package") as package:
         for name, member in needed_members(package).items():
             target = folder / name
-            package.check_size(member, LARGEST.get(target.name, LARGEST_OTHER))
+            package.check_size(member, MAX_BYTES.get(target.name, MAX_OTHER_BYTES))
             with package.open(member) as packed, target.open("xb") as file:
                 shutil.copyfileobj(packed, file, 1 << 20)
 
 
 def needed_members(package: Archive) -> dict[str, str]:
-    """Return the required and optional members of a package by their names inside its folder."""
+    """Return the required and optional members of a package by their names within its folder."""
     path = package.path
-    wanted = {METADATA, PIECES, CODES, *(f"model/{name}" for name in MODEL_FILES)}
-    found: dict[str, str] = {}
+    names = {METADATA, PIECES, BPE_CODES, *(f"model/{name}" for name in MODEL_FILES)}
+    members: dict[str, str] = {}
     roots: set[str] = set()
     for member in package.members:
         parts = PurePosixPath(member).parts
         if ".." in parts or "\\" in member or member.startswith("/"):
-            raise ModelError(f"{path}: holds {shown(member)}, a file outside of it; refused")
-        inside = "/".join(parts[1:])
-        if inside not in wanted:
+            raise ModelError(f"{path}: holds {quoted(member)}, a file outside of it; refused")
+        inner_name = "/".join(parts[1:])
+        if inner_name not in names:
             continue
-        if inside in found:
-            raise ModelError(f"{path}: holds {inside!r} twice; refused")
+        if inner_name in members:
+            raise ModelError(f"{path}: holds {inner_name!r} twice; refused")
         roots.add(parts[0])
-        found[inside] = member
+        members[inner_name] = member
     if len(roots) != 1:
         raise ModelError(f"{path}: not an Argos package, which is one folder with {METADATA} and model/")
-    return found
+    return members

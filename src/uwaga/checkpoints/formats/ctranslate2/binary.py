@@ -1,8 +1,8 @@
-"""CTranslate2's ``model.bin``: a short header and named arrays; none of its sizes is trusted.
+"""CTranslate2's ``model.bin``: a short header and named arrays, all sizes checked.
 
-The layout is that of its ``python/ctranslate2/specs/model_spec.py``: version, name and revision of the
+The layout is defined by its ``python/ctranslate2/specs/model_spec.py``: version, name and revision of the
 specification, arrays (name, shape, number format, bytes), then aliases of arrays. Everything is
-little-endian; versions encode the number format differently, and the first (2019) names no specification.
+little-endian; versions encode the number format differently, and version 1 (2019) has no specification name.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from uwaga.results.attention import Floats
 
 VERSIONS = range(1, 7)
 FIRST_REVISION = 1
-"""Of specifications; its names are those of OpenNMT-tf."""
-MOST_AXES = 8
-LARGEST = 1 << 37
-"""Bytes of a file."""
-SMALL = 1 << 10
-"""Bytes of an array that holds a setting, at most."""
+"""First revision of specifications, which uses the names of OpenNMT-tf."""
+MAX_AXES = 8
+MAX_BYTES = 1 << 37
+"""Maximum bytes of a file."""
+MAX_SETTING_BYTES = 1 << 10
+"""Maximum bytes of an array that holds a setting."""
 BFLOAT16 = "bfloat16"
-FORMATS = ("<f4", "<i1", "<i2", "<i4", "<f2", BFLOAT16)
-"""By number, as ``DataType`` in its ``types.h``."""
-BY_SIZE = {4: "<f4", 2: "<i2", 1: "<i1"}
-"""Before version 4 only the size of a number was said."""
+NUMBER_FORMATS = ("<f4", "<i1", "<i2", "<i4", "<f2", BFLOAT16)
+"""Number formats by number, as in ``DataType`` of its ``types.h``."""
+FORMATS_BY_SIZE = {4: "<f4", 2: "<i2", 1: "<i1"}
+"""Files before version 4 state only the size of a number."""
 INT16_SCALE = 1000.0
-"""Of 16-bit weights without a scale of their own."""
+"""Default scale of 16-bit weights."""
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Variable:
-    """An array as it is stored; its integers are divided by ``scale``."""
+    """A stored array; its integers are divided by ``scale``."""
 
     name: str
     stored: Array
@@ -59,12 +59,12 @@ class Variable:
         elif self.stored.dtype.kind == "f":
             values = self.stored.astype(np.float32)
         else:
-            values = self._dequantised(path)
+            values = self._dequantise(path)
         if not math.isfinite(float(values.sum(dtype=np.float64))):
             raise ModelError(f"{path}: {self.name!r} contains numbers that are not finite")
         return values
 
-    def _dequantised(self, path: Path) -> Floats:
+    def _dequantise(self, path: Path) -> Floats:
         scale = self.scale
         if scale is None:
             if self.stored.dtype != np.int16:
@@ -106,46 +106,54 @@ def read_model_file(path: Path, contents: bool = True) -> ModelFile:
 
     Args:
         path: the file.
-        contents: False reads no array of more than :data:`SMALL` bytes; its numbers are then all 0.
+        contents: False skips arrays of more than :data:`MAX_SETTING_BYTES` bytes; their numbers are then 0.
     """
-    bytes_ = _Bytes(path, contents)
-    version = bytes_.whole("I")
+    reader = _Reader(path, contents)
+    version = reader.unsigned("I")
     if version not in VERSIONS:
         raise ModelError(
             f"{path}: CTranslate2 format {version}, or not such a file; uwaga reads formats {VERSIONS.start} "
             f"to {VERSIONS.stop - 1}: convert the model again with CTranslate2 2 to 4"
         )
-    specification, revision = (bytes_.text(), bytes_.whole("I")) if version >= 2 else ("", FIRST_REVISION)
+    specification, revision = (
+        (reader.string(), reader.unsigned("I")) if version >= 2 else ("", FIRST_REVISION)
+    )
     stored: dict[str, tuple[Array, bool]] = {}
-    for _ in range(bytes_.whole("I")):
-        name, shape = bytes_.text(), bytes_.shape()
+    for _ in range(reader.unsigned("I")):
+        name, shape = reader.string(), reader.shape()
         if revision == FIRST_REVISION:
-            name = _renamed(name)
+            name = _current_name(name)
         if name in stored:
             raise ModelError(f"{path}: {name!r} occurs twice; the file is damaged")
-        stored[name] = bytes_.array(name, shape, version)
+        stored[name] = reader.array(name, shape, version)
     names = {name: name for name in stored}
     if version >= 3:
-        for _ in range(bytes_.whole("I")):
-            second, first = bytes_.text(), bytes_.text()
-            if first not in stored or second in names:
+        for _ in range(reader.unsigned("I")):
+            alias, stored_name = reader.string(), reader.string()
+            if stored_name not in stored or alias in names:
                 raise ModelError(
-                    f"{path}: {second!r} is to be another name of {first!r}; the file is damaged"
+                    f"{path}: {alias!r} is an invalid alias of {stored_name!r}; the file is damaged"
                 )
-            names[second] = first
-            if f"{first}_scale" in stored:
-                names.setdefault(f"{second}_scale", f"{first}_scale")
-    if bytes_.left:
-        raise ModelError(f"{path}: {bytes_.left} bytes more than it says; the file is damaged")
-    made = {
+            names[alias] = stored_name
+            if f"{stored_name}_scale" in stored:
+                names.setdefault(f"{alias}_scale", f"{stored_name}_scale")
+    if reader.remaining:
+        raise ModelError(f"{path}: {reader.remaining} bytes more than it says; the file is damaged")
+    variables = {
         name: Variable(name, array, bfloat16, stored.get(f"{name}_scale", (None, False))[0])
         for name, (array, bfloat16) in stored.items()
     }
-    return ModelFile(path, version, specification, revision, {name: made[one] for name, one in names.items()})
+    return ModelFile(
+        path,
+        version,
+        specification,
+        revision,
+        {name: variables[stored_name] for name, stored_name in names.items()},
+    )
 
 
-def _renamed(name: str) -> str:
-    """Convert a name of the first revision to later ones; each rule applies once, as in CTranslate2."""
+def _current_name(name: str) -> str:
+    """Convert a name of the first revision to the current one; each rule applies once, as in CTranslate2."""
     rules = [
         *(("transformer/", ""), (":0", ""), ("w_embs", "embeddings/weight"), ("kernel", "weight")),
         *(
@@ -162,8 +170,8 @@ def _renamed(name: str) -> str:
     return name.replace("masked_multi_head", "self_attention", 1).replace("multi_head", "attention", 1)
 
 
-class _Bytes:
-    """A file read sequentially; every read is checked against the bytes left."""
+class _Reader:
+    """A sequential reader of a file; every read is checked against the remaining bytes."""
 
     def __init__(self, path: Path, contents: bool) -> None:
         self._path, self._file, self._map = path, None, None
@@ -172,7 +180,7 @@ class _Bytes:
             self._size = self._file.size
         else:
             try:
-                self._map = np.frombuffer(read_regular(path, LARGEST), dtype=np.uint8)
+                self._map = np.frombuffer(read_regular(path, MAX_BYTES), dtype=np.uint8)
             except OSError as error:
                 reason = error.strerror or str(error)
                 raise ModelError(
@@ -181,43 +189,46 @@ class _Bytes:
             self._size = len(self._map)
         if not self._size:
             raise ModelError(f"{path}: the file is empty; fetch or convert the model again")
-        self._at = 0
+        self._position = 0
 
     @property
-    def left(self) -> int:
-        """Number of bytes not yet read."""
-        return self._size - self._at
+    def remaining(self) -> int:
+        """Number of remaining bytes."""
+        return self._size - self._position
 
-    def whole(self, kind: str) -> int:
+    def unsigned(self, kind: str) -> int:
         """Read an unsigned integer: ``B`` of 1 byte, ``H`` of 2, ``I`` of 4."""
-        number: int = struct.unpack(f"<{kind}", self._take(struct.calcsize(kind), "a number"))[0]
+        number: int = struct.unpack(f"<{kind}", self._read(struct.calcsize(kind), "a number"))[0]
         return number
 
-    def text(self) -> str:
+    def string(self) -> str:
         """Read a string, stored after its length and ending in a zero byte."""
-        content = self._take(self.whole("H"), "a name")
+        content = self._read(self.unsigned("H"), "a name")
         try:
             return content.split(b"\0", 1)[0].decode("utf-8")
         except UnicodeDecodeError:
             raise ModelError(
-                f"{self._path}: a name at byte {self._at - len(content)} is not text; the file is damaged"
+                f"{self._path}: a name at byte {self._position - len(content)} is not text; the file is "
+                "damaged"
             ) from None
 
     def shape(self) -> tuple[int, ...]:
         """Read the shape of an array."""
-        axes = self.whole("B")
-        if axes > MOST_AXES:
-            raise ModelError(f"{self._path}: an array of {axes} axes at byte {self._at}; the file is damaged")
-        return tuple(self.whole("I") for _ in range(axes))
+        axes = self.unsigned("B")
+        if axes > MAX_AXES:
+            raise ModelError(
+                f"{self._path}: an array of {axes} axes at byte {self._position}; the file is damaged"
+            )
+        return tuple(self.unsigned("I") for _ in range(axes))
 
     def array(self, name: str, shape: tuple[int, ...], version: int) -> tuple[Array, bool]:
-        """Read an array of this shape; return it and True if it is bfloat16, which numpy lacks."""
-        number = self.whole("B")
-        count = self.whole("I")
+        """Read an array of a shape; return it and True if it is bfloat16, which numpy lacks."""
+        number = self.unsigned("B")
+        count = self.unsigned("I")
         if version >= 4:
-            kind = FORMATS[number] if number < len(FORMATS) else None
+            kind = NUMBER_FORMATS[number] if number < len(NUMBER_FORMATS) else None
         else:
-            kind = BY_SIZE.get(number)
+            kind = FORMATS_BY_SIZE.get(number)
             count *= number
         if kind is None:
             raise ModelError(f"{self._path}: {name!r} has the unknown number format {number}")
@@ -228,32 +239,32 @@ class _Bytes:
                 f"{self._path}: {name!r} of shape {shape} needs {size} bytes, but has {count}; the file is "
                 "damaged"
             )
-        if count > self.left:
-            raise self._short(f"{name!r} of {count} bytes")
-        if self._map is None and count > SMALL:
+        if count > self.remaining:
+            raise self._truncated(f"{name!r} of {count} bytes")
+        if self._map is None and count > MAX_SETTING_BYTES:
             array: Array = np.broadcast_to(np.zeros((), plain), shape)  # takes no memory
         elif self._map is None:
-            array = np.ndarray(shape, plain, buffer=self._part(count))
+            array = np.ndarray(shape, plain, buffer=self._slice(count))
         else:
-            array = np.ndarray(shape, plain, buffer=self._map, offset=self._at)
-        self._at += count
+            array = np.ndarray(shape, plain, buffer=self._map, offset=self._position)
+        self._position += count
         return array, kind == BFLOAT16
 
-    def _take(self, count: int, what: str) -> bytes:
-        if count > self.left:
-            raise self._short(what)
-        content = self._part(count).tobytes()
-        self._at += count
+    def _read(self, count: int, label: str) -> bytes:
+        if count > self.remaining:
+            raise self._truncated(label)
+        content = self._slice(count).tobytes()
+        self._position += count
         return content
 
-    def _part(self, count: int) -> Bytes:
+    def _slice(self, count: int) -> Bytes:
         if self._file is not None:
-            return self._file.part(self._at, count)
+            return self._file.part(self._position, count)
         assert self._map is not None
-        return self._map[self._at : self._at + count]
+        return self._map[self._position : self._position + count]
 
-    def _short(self, what: str) -> ModelError:
+    def _truncated(self, label: str) -> ModelError:
         return ModelError(
-            f"{self._path}: cut short or damaged: at byte {self._at} {what} should stand, and {self.left} "
-            "bytes are left; fetch or convert the model again"
+            f"{self._path}: cut short or damaged: {label} is expected at byte {self._position}, but "
+            f"{self.remaining} bytes are left; fetch or convert the model again"
         )

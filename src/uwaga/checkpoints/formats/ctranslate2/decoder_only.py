@@ -1,4 +1,4 @@
-"""CTranslate2's decoder-only models: its ``TransformerDecoderSpec`` of GPT-2's kind, from any converter."""
+"""CTranslate2's decoder-only models like GPT-2 (``TransformerDecoderSpec``), from any converter."""
 
 from __future__ import annotations
 
@@ -9,34 +9,46 @@ from pathlib import Path
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint
 from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile
-from uwaga.checkpoints.formats.ctranslate2.variables import Variables, activation, heads, scaled, summary
-from uwaga.checkpoints.formats.ctranslate2.vocabulary import DECODER, DEFAULTS, config, epsilon, read_side
-from uwaga.checkpoints.languages import UNKNOWN, Languages
+from uwaga.checkpoints.formats.ctranslate2.variables import (
+    Variables,
+    activation,
+    heads,
+    scales_embeddings,
+    weight_summary,
+)
+from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
+    DECODER_VOCABULARY,
+    DEFAULT_TOKENS,
+    config,
+    epsilon,
+    read_side,
+)
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.weight_map import Table, View, map_weights
 from uwaga.decoder import Symbols
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, quoted
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.marian import SpacedPieces
 from uwaga.tokenizers.pretrained import TokenIds, read_gpt2_tokeniser
 from uwaga.tokenizers.subwords import Subwords
 
-DECODERS = ("TransformerDecoderSpec",)
+DECODER_SPECIFICATIONS = ("TransformerDecoderSpec",)
 """Specifications of decoder-only models."""
 REVISIONS = range(3, 9)
-OPTIONS = SearchOptions(beam=1, max_length=512, max_ratio=math.inf)
-"""CTranslate2's own defaults."""
-TOKENISERS = ("tokenizer.json", "vocab.json")
+SEARCH_OPTIONS = SearchOptions(beam=1, max_length=512, max_ratio=math.inf)
+"""CTranslate2's defaults."""
+TOKENISER_FILES = ("tokenizer.json", "vocab.json")
 EMBEDDING, POSITIONS, OUTPUT = (
     "decoder/embeddings/weight",
     "decoder/position_encodings/encodings",
     "decoder/projection/weight",
 )
 BLOCK = (
-    ("attention.query", View("self_attention/linear_0", first=0, last=1, of=3)),
-    ("attention.key_value", View("self_attention/linear_0", first=1, last=3, of=3)),
+    ("attention.query", View("self_attention/linear_0", first=0, last=1, parts=3)),
+    ("attention.key_value", View("self_attention/linear_0", first=1, last=3, parts=3)),
     ("attention.output", View("self_attention/linear_1")),
     ("feed_forward.inner", View("ffn/linear_0")),
     ("feed_forward.outer", View("ffn/linear_1")),
@@ -44,21 +56,21 @@ BLOCK = (
 NORMS = (("attention_norm", "self_attention/layer_norm"), ("feed_forward_norm", "ffn/layer_norm"))
 
 
-def read_decoder(folder: Path, file: ModelFile, opened: bool, spaced: bool) -> Checkpoint:
+def read_decoder(folder: Path, file: ModelFile, with_weights: bool, spaced: bool) -> Checkpoint:
     """Read the folder of a decoder-only model.
 
     Args:
         folder: the folder.
         file: its ``model.bin``.
-        opened: False reads no weights.
-        spaced: as of :func:`uwaga.checkpoints.formats.ctranslate2.folder.read_folder`.
+        with_weights: False reads no weights.
+        spaced: see :func:`uwaga.checkpoints.formats.ctranslate2.folder.read_folder`.
     """
     if file.revision not in REVISIONS:
         raise ModelError(f"{file.path}: unsupported revision {file.revision} of {file.specification}")
     stored = Variables(file)
     settings = _settings(stored, folder)
     table = _table(stored, settings)
-    pieces = read_side(folder, DECODER)
+    pieces = read_side(folder, DECODER_VOCABULARY)
     symbols = _symbols(folder, pieces)
     tokeniser = _tokeniser(folder, pieces, symbols, spaced)
     size = stored.shape(EMBEDDING, 2)[0]
@@ -69,11 +81,11 @@ def read_decoder(folder: Path, file: ModelFile, opened: bool, spaced: bool) -> C
         )
     card = read_card(folder)
     weights = None
-    if opened:
+    if with_weights:
         shapes = weight_shapes(settings, size, size)
         weights = map_weights(shapes, table, stored.tensors(), str(file.path))
     return Checkpoint(
-        place=folder,
+        path=folder,
         format="CTranslate2",
         family=file.specification,
         settings=settings,
@@ -83,11 +95,11 @@ def read_decoder(folder: Path, file: ModelFile, opened: bool, spaced: bool) -> C
         vocabulary=(len(pieces), len(pieces)),
         source=tokeniser,
         target=tokeniser,
-        languages=Languages(tokeniser, tokeniser, UNKNOWN, None, {}, card, str(folder)),
-        decoding=replace(OPTIONS, banned=tuple(range(len(pieces), size))),
+        languages=Languages(tokeniser, tokeniser, UNSTATED_LANGUAGES, None, {}, card, str(folder)),
+        decoding=replace(SEARCH_OPTIONS, banned=tuple(range(len(pieces), size))),
         card=card,
         weights=weights,
-        summary=None if opened else summary(file),
+        summary=None if with_weights else weight_summary(file),
         details={"format version": file.version},
     )
 
@@ -104,7 +116,7 @@ def _settings(stored: Variables, folder: Path) -> DecoderOnlySettings:
         "norm": "pre" if stored.flag("decoder", "pre_norm", True) else "post",
         "norm_epsilon": epsilon(folder),
         "max_length": rows,
-        "embedding_scale": scaled(stored, "decoder"),
+        "embedding_scale": scales_embeddings(stored, "decoder"),
         "tie_output": stored.variable(EMBEDDING) is stored.variable(OUTPUT),
         "dropout": 0.0,
     }
@@ -119,37 +131,37 @@ def _table(stored: Variables, settings: DecoderOnlySettings) -> Table:
         "output_weight": (View(EMBEDDING if tied else OUTPUT),),
     }
     kinds = {"weight": "gamma", "bias": "beta"}
-    for ours, theirs in kinds.items():
-        weights[f"decoder_norm.{ours}"] = (View(f"decoder/layer_norm/{theirs}"),)
-    for number in range(settings.layers):
-        here, there = f"decoder.{number}", f"decoder/layer_{number}"
+    for kind, parameter in kinds.items():
+        weights[f"decoder_norm.{kind}"] = (View(f"decoder/layer_norm/{parameter}"),)
+    for layer in range(settings.layers):
+        prefix, stored_prefix = f"decoder.{layer}", f"decoder/layer_{layer}"
         for name, view in BLOCK:
             for kind in kinds:
-                part = replace(view, name=f"{there}/{view.name}/{kind}")
-                weights[f"{here}.{name}.{kind}"] = (part,)
+                stored_view = replace(view, name=f"{stored_prefix}/{view.name}/{kind}")
+                weights[f"{prefix}.{name}.{kind}"] = (stored_view,)
         for name, norm in NORMS:
-            for ours, theirs in kinds.items():
-                weights[f"{here}.{name}.{ours}"] = (View(f"{there}/{norm}/{theirs}"),)
+            for kind, parameter in kinds.items():
+                weights[f"{prefix}.{name}.{kind}"] = (View(f"{stored_prefix}/{norm}/{parameter}"),)
     used = {view.name for views in weights.values() for view in views}
-    stored.refuse_features()
+    stored.reject_unsupported()
     stored.flag("decoder", "start_from_zero_embedding", False)
     scales = {name for name in stored.file.variables if name.removesuffix("_scale") in used}
     return Table(
         weights,
-        same={OUTPUT: EMBEDDING} if tied else {},
-        unused=(stored.looked_at | scales) - used,
-        zero={name for name in weights if name.endswith("bias")},
-        asked="what the rest of it says",
+        aliases={OUTPUT: EMBEDDING} if tied else {},
+        unused=(stored.used | scales) - used,
+        optional={name for name in weights if name.endswith("bias")},
+        origin="the rest of the file",
     )
 
 
 def _symbols(folder: Path, pieces: tuple[str, ...]) -> Symbols:
-    stated = config(folder)
+    config_values = config(folder)
     ids = []
     for name in ("bos_token", "eos_token", "unk_token"):
-        token = stated.get(name, DEFAULTS[name])
+        token = config_values.get(name, DEFAULT_TOKENS[name])
         if token not in pieces:
-            raise ModelError(f"{folder}: the vocabulary lacks the {name} {shown(token)}")
+            raise ModelError(f"{folder}: the vocabulary lacks the {name} {quoted(token)}")
         ids.append(pieces.index(token))
     start, end, unknown = ids
     return Symbols(start=start, end=end, pad=end, unknown=unknown)
@@ -161,9 +173,9 @@ def _tokeniser(folder: Path, pieces: tuple[str, ...], symbols: Symbols, spaced: 
         for number, piece in enumerate(pieces):
             ids[f"<unused{number}>" if piece in ids else piece] = number
         return SpacedPieces(ids, symbols, str(folder))
-    if not any((folder / name).is_file() for name in TOKENISERS):
+    if not any((folder / name).is_file() for name in TOKENISER_FILES):
         raise ModelError(
-            f"{folder}: contains no tokeniser; copy {TOKENISERS[0]} to it from the folder that the model was "
-            "converted from"
+            f"{folder}: contains no tokeniser; copy {TOKENISER_FILES[0]} to it from the folder that the "
+            "model was converted from"
         )
     return read_gpt2_tokeniser(folder, TokenIds(len(pieces), symbols.start, symbols.end, None)).target

@@ -1,4 +1,4 @@
-"""CTranslate2's model folders (Klein et al. 2020): its ``TransformerSpec``, from any converter.
+"""CTranslate2's model folders (Klein et al. 2020) of ``TransformerSpec``, from any converter.
 
 Decoder-only models are in :mod:`uwaga.checkpoints.formats.ctranslate2.decoder_only`.
 
@@ -18,14 +18,14 @@ from typing import TypeVar
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory
 from uwaga.checkpoints.formats.ctranslate2.binary import read_model_file
-from uwaga.checkpoints.formats.ctranslate2.decoder_only import DECODERS, read_decoder
+from uwaga.checkpoints.formats.ctranslate2.decoder_only import DECODER_SPECIFICATIONS, read_decoder
 from uwaga.checkpoints.formats.ctranslate2.variables import (
     Variables,
     activation,
-    embedding,
+    embedding_name,
     heads,
-    scaled,
-    summary,
+    scales_embeddings,
+    weight_summary,
 )
 from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
     Vocabularies,
@@ -33,11 +33,11 @@ from uwaga.checkpoints.formats.ctranslate2.vocabulary import (
     read_vocabularies,
     tokenisers,
 )
-from uwaga.checkpoints.languages import UNKNOWN, Languages
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
-from uwaga.checkpoints.weight_map import Longer, Table, View, map_weights
-from uwaga.engine.product import TABLES
+from uwaga.checkpoints.weight_map import RowPadding, Table, View, map_weights
+from uwaga.engine.product import EMBEDDING_TABLES
 from uwaga.errors import ModelError
 from uwaga.search import SearchOptions
 from uwaga.settings import TransformerSettings
@@ -46,15 +46,15 @@ Value = TypeVar("Value")
 
 MODEL = "model.bin"
 SPECIFICATIONS = {"TransformerSpec": 0, "TransformerBase": 8, "TransformerBig": 16, "": 8}
-"""Those that are encoder-decoder Transformers, with their heads where the file does not say them."""
+"""Specifications of encoder–decoder Transformers, with their default number of heads."""
 REVISIONS = range(1, 8)
-LONGEST = 1024
-"""Positions where the model computes its own sinusoids, of which it knows no last one."""
-NEVER = -1e4
-"""A logit bias that makes a probability exactly 0 in float32, and is a number in 16 bits too."""
+MAX_POSITIONS = 1024
+"""Positions of models with computed sinusoids, which state no limit."""
+EXCLUDED_LOGIT = -1e4
+"""A logit bias that makes a probability exactly 0 in float32, and is finite in 16 bits too."""
 
-OPTIONS = SearchOptions(beam=2, max_length=256, max_ratio=math.inf, min_length=1)
-"""CTranslate2's own defaults: it never gives an empty translation."""
+SEARCH_OPTIONS = SearchOptions(beam=2, max_length=256, max_ratio=math.inf, min_length=1)
+"""CTranslate2's defaults, which exclude empty translations."""
 
 
 NAME = "CTranslate2"
@@ -66,8 +66,8 @@ def read_folder(
     *,
     pieces: Path | None = None,
     spaced: bool = False,
-    options: SearchOptions = OPTIONS,
-    languages: tuple[str, str] = UNKNOWN,
+    options: SearchOptions = SEARCH_OPTIONS,
+    languages: tuple[str, str] = UNSTATED_LANGUAGES,
 ) -> Checkpoint:
     """Read a CTranslate2 model folder.
 
@@ -76,14 +76,14 @@ def read_folder(
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
         pieces: the SentencePiece model of both sides; None for ``source.spm`` and ``target.spm`` (Marian's,
             which ends every source with ``</s>``) or ``sentencepiece.model`` in the folder.
-        spaced: read no tokeniser: texts are pieces of the vocabulary with spaces between them.
+        spaced: read no tokeniser; texts are pieces of the vocabulary separated by spaces.
         options: default search options.
         languages: codes of source and target.
     """
-    opened = memory != "none"
-    file = read_model_file(folder / MODEL, opened)
-    if file.specification in DECODERS:
-        return read_decoder(folder, file, opened, spaced)
+    with_weights = memory != "none"
+    file = read_model_file(folder / MODEL, with_weights)
+    if file.specification in DECODER_SPECIFICATIONS:
+        return read_decoder(folder, file, with_weights, spaced)
     if file.specification not in SPECIFICATIONS or file.revision not in REVISIONS:
         raise ModelError(
             f"{file.path}: unsupported kind of model {file.specification or 'unnamed'!r}, revision "
@@ -92,32 +92,35 @@ def read_folder(
         )
     stored = Variables(file)
     settings = _settings(stored, folder)
-    words = read_vocabularies(
+    vocabularies = read_vocabularies(
         folder, file, bool(stored.flag("decoder", "start_from_zero_embedding", False)), stored.framing()
     )
-    table = _table(stored, settings, words)
-    source, target = tokenisers(folder, words, pieces, spaced)
+    table = _table(stored, settings, vocabularies)
+    source, target = tokenisers(folder, vocabularies, pieces, spaced)
     card = read_card(folder)
     return Checkpoint(
-        place=folder,
+        path=folder,
         format=NAME,
         family=file.specification,
         settings=settings,
-        symbols=words.symbols,
-        source_vocabulary=words.size,
-        target_vocabulary=words.size,
-        vocabulary=(len(words.source), len(words.target)),
+        symbols=vocabularies.symbols,
+        source_vocabulary=vocabularies.size,
+        target_vocabulary=vocabularies.size,
+        vocabulary=(len(vocabularies.source), len(vocabularies.target)),
         source=source,
         target=target,
         languages=Languages(source, target, languages, options.first, {}, card, str(folder)),
         decoding=options,
         card=card,
         weights=map_weights(
-            weight_shapes(settings, words.size, words.size), table, stored.tensors(), str(file.path)
+            weight_shapes(settings, vocabularies.size, vocabularies.size),
+            table,
+            stored.tensors(),
+            str(file.path),
         )
-        if opened
+        if with_weights
         else None,
-        summary=None if opened else summary(file),
+        summary=None if with_weights else weight_summary(file),
         details={"format version": file.version},
     )
 
@@ -129,17 +132,19 @@ def _settings(stored: Variables, folder: Path) -> TransformerSettings:
     values = {
         "encoder_layers": stored.layers("encoder"),
         "decoder_layers": stored.layers("decoder"),
-        "width": _alike(stored, "width", lambda scope: stored.shape(embedding(stored, scope), 2)[1]),
+        "width": _shared_setting(
+            stored, "width", lambda scope: stored.shape(embedding_name(stored, scope), 2)[1]
+        ),
         "heads": heads(stored, "encoder", default),
         "decoder_heads": heads(stored, "decoder", default),
         "feed_forward": stored.shape("encoder/layer_0/ffn/linear_0/weight", 2)[0],
         "decoder_feed_forward": stored.shape("decoder/layer_0/ffn/linear_0/weight", 2)[0],
-        "norm": _alike(
+        "norm": _shared_setting(
             stored, "norm", lambda scope: "pre" if stored.flag(scope, "pre_norm", True) else "post"
         ),
-        "activation": _alike(stored, "activation", lambda scope: activation(stored, scope)),
-        "embedding_scale": _alike(stored, "scale", lambda scope: scaled(stored, scope)),
-        "embedding_norm": _alike(
+        "activation": _shared_setting(stored, "activation", lambda scope: activation(stored, scope)),
+        "embedding_scale": _shared_setting(stored, "scale", lambda scope: scales_embeddings(stored, scope)),
+        "embedding_norm": _shared_setting(
             stored, "embedding norm", lambda scope: stored.has(f"{scope}/layernorm_embedding/gamma")
         ),
         "norm_epsilon": epsilon(folder),
@@ -147,23 +152,23 @@ def _settings(stored: Variables, folder: Path) -> TransformerSettings:
         "tie": _tie(stored),
         "dropout": 0.0,
     }
-    rows = _alike(stored, "positions", lambda scope: _positions(stored, scope))
+    rows = _shared_setting(stored, "positions", lambda scope: _positions(stored, scope))
     if rows:
         values |= {"positions": "learned", "max_length": rows}
     else:
-        values |= {"sinusoids": "tensor2tensor", "position_offset": 1, "max_length": LONGEST}
+        values |= {"sinusoids": "tensor2tensor", "position_offset": 1, "max_length": MAX_POSITIONS}
     return parse_stored(TransformerSettings, values, str(path))
 
 
-def _alike(stored: Variables, name: str, value: Callable[[str], Value]) -> Value:
-    """Return a value that encoder and decoder must share."""
-    ours, theirs = value("encoder"), value("decoder")
-    if ours != theirs:
+def _shared_setting(stored: Variables, name: str, read: Callable[[str], Value]) -> Value:
+    """Return a setting that encoder and decoder must share."""
+    encoder, decoder = read("encoder"), read("decoder")
+    if encoder != decoder:
         raise ModelError(
-            f"{stored.file.path}: {name} {ours} in the encoder and {theirs} in the decoder, which "
+            f"{stored.file.path}: {name} {encoder} in the encoder and {decoder} in the decoder, which "
             "uwaga does not support"
         )
-    return ours
+    return encoder
 
 
 def _positions(stored: Variables, scope: str) -> int:
@@ -177,8 +182,8 @@ def _tie(stored: Variables) -> str:
     source, target, output = (
         stored.variable(name)
         for name in (
-            embedding(stored, "encoder"),
-            embedding(stored, "decoder"),
+            embedding_name(stored, "encoder"),
+            embedding_name(stored, "decoder"),
             "decoder/projection/weight",
         )
     )
@@ -188,87 +193,92 @@ def _tie(stored: Variables) -> str:
 
 
 def _layers(settings: TransformerSettings) -> dict[str, View]:
-    """Yield our linear layers with CTranslate2's names, which join the projections of one input."""
-    found: dict[str, View] = {}
+    """Return the views of uwaga's linear layers in CTranslate2's, which fuse the projections of one input."""
+    views: dict[str, View] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
-        own = "attention" if stack == "encoder" else "self_attention"
-        for number in range(count):
-            ours, theirs = f"{stack}.{number}", f"{stack}/layer_{number}"
-            fused = f"{theirs}/self_attention/linear_0"
-            found[f"{ours}.{own}.query"] = View(fused, first=0, last=1, of=3)
-            found[f"{ours}.{own}.key_value"] = View(fused, first=1, last=3, of=3)
-            found[f"{ours}.{own}.output"] = View(f"{theirs}/self_attention/linear_1")
-            found[f"{ours}.feed_forward.inner"] = View(f"{theirs}/ffn/linear_0")
-            found[f"{ours}.feed_forward.outer"] = View(f"{theirs}/ffn/linear_1")
+        attention = "attention" if stack == "encoder" else "self_attention"
+        for layer in range(count):
+            prefix, stored_prefix = f"{stack}.{layer}", f"{stack}/layer_{layer}"
+            fused = f"{stored_prefix}/self_attention/linear_0"
+            views[f"{prefix}.{attention}.query"] = View(fused, first=0, last=1, parts=3)
+            views[f"{prefix}.{attention}.key_value"] = View(fused, first=1, last=3, parts=3)
+            views[f"{prefix}.{attention}.output"] = View(f"{stored_prefix}/self_attention/linear_1")
+            views[f"{prefix}.feed_forward.inner"] = View(f"{stored_prefix}/ffn/linear_0")
+            views[f"{prefix}.feed_forward.outer"] = View(f"{stored_prefix}/ffn/linear_1")
             if stack == "decoder":
-                for number_, part in enumerate(("query", "key_value", "output")):
-                    found[f"{ours}.cross_attention.{part}"] = View(f"{theirs}/attention/linear_{number_}")
-    return found
+                for index, projection in enumerate(("query", "key_value", "output")):
+                    views[f"{prefix}.cross_attention.{projection}"] = View(
+                        f"{stored_prefix}/attention/linear_{index}"
+                    )
+    return views
 
 
 def _norms(settings: TransformerSettings) -> dict[str, str]:
-    """Yield our norms with CTranslate2's names."""
-    found: dict[str, str] = {}
+    """Return CTranslate2's names of uwaga's norms."""
+    norms: dict[str, str] = {}
     for stack, count in (("encoder", settings.encoder_layers), ("decoder", settings.decoder_layers)):
-        own = "attention" if stack == "encoder" else "self_attention"
-        for number in range(count):
-            theirs = f"{stack}/layer_{number}"
-            found[f"{stack}.{number}.{own}_norm"] = f"{theirs}/self_attention/layer_norm"
-            found[f"{stack}.{number}.feed_forward_norm"] = f"{theirs}/ffn/layer_norm"
+        attention = "attention" if stack == "encoder" else "self_attention"
+        for layer in range(count):
+            stored_prefix = f"{stack}/layer_{layer}"
+            norms[f"{stack}.{layer}.{attention}_norm"] = f"{stored_prefix}/self_attention/layer_norm"
+            norms[f"{stack}.{layer}.feed_forward_norm"] = f"{stored_prefix}/ffn/layer_norm"
             if stack == "decoder":
-                found[f"{stack}.{number}.cross_attention_norm"] = f"{theirs}/attention/layer_norm"
+                norms[f"{stack}.{layer}.cross_attention_norm"] = f"{stored_prefix}/attention/layer_norm"
         side = "source" if stack == "encoder" else "target"
         if settings.norm == "pre":
-            found[f"{stack}_norm"] = f"{stack}/layer_norm"
+            norms[f"{stack}_norm"] = f"{stack}/layer_norm"
         if settings.embedding_norm:
-            found[f"{side}_norm"] = f"{stack}/layernorm_embedding"
-    return found
+            norms[f"{side}_norm"] = f"{stack}/layernorm_embedding"
+    return norms
 
 
-def _table(stored: Variables, settings: TransformerSettings, words: Vocabularies) -> Table:
+def _table(stored: Variables, settings: TransformerSettings, vocabularies: Vocabularies) -> Table:
     """Return the table of weights; embeddings and output include the row of the padding token."""
     weights: dict[str, tuple[View, ...]] = {}
-    for ours, view in _layers(settings).items():
+    for name, view in _layers(settings).items():
         for kind in ("weight", "bias"):
-            weights[f"{ours}.{kind}"] = (replace(view, name=f"{view.name}/{kind}"),)
-    for ours, theirs in _norms(settings).items():
-        weights[f"{ours}.weight"] = (View(f"{theirs}/gamma"),)
-        weights[f"{ours}.bias"] = (View(f"{theirs}/beta"),)
+            weights[f"{name}.{kind}"] = (replace(view, name=f"{view.name}/{kind}"),)
+    for name, stored_norm in _norms(settings).items():
+        weights[f"{name}.weight"] = (View(f"{stored_norm}/gamma"),)
+        weights[f"{name}.bias"] = (View(f"{stored_norm}/beta"),)
     tables = {"source_embedding.weight": "encoder", "target_embedding.weight": "decoder"}
-    for ours, stack in tables.items():
-        weights[ours] = (View(embedding(stored, stack)),)
+    for name, stack in tables.items():
+        weights[name] = (View(embedding_name(stored, stack)),)
     if settings.positions == "learned":
         for side, stack in (("source", "encoder"), ("target", "decoder")):
             weights[f"{side}_positions.weight"] = (View(f"{stack}/position_encodings/encodings"),)
     weights["output_weight"] = (View("decoder/projection/weight"),)
     weights["output_bias"] = (View("decoder/projection/bias"),)
-    source, target = len(words.source), len(words.target)
+    source, target = len(vocabularies.source), len(vocabularies.target)
     if settings.tie in ("all", "embeddings") and source != target:
         raise ModelError(
             f"{stored.file.path}: one embedding for vocabularies of {source} and {target} tokens; "
             "the files belong to different models"
         )
-    longer = {name: Longer(target) for name in ("target_embedding.weight", "output_weight")}
-    longer |= {"source_embedding.weight": Longer(source), "output_bias": Longer(target, NEVER)}
+    padding = {name: RowPadding(target) for name in ("target_embedding.weight", "output_weight")}
+    padding |= {
+        "source_embedding.weight": RowPadding(source),
+        "output_bias": RowPadding(target, EXCLUDED_LOGIT),
+    }
     used = {view.name for views in weights.values() for view in views}
-    stored.refuse_features()
+    stored.reject_unsupported()
     scales = {name for name in stored.file.variables if name.removesuffix("_scale") in used}
     return Table(
         weights,
-        same=_second_names(settings, weights),
-        unused=(stored.looked_at | scales) - used,
-        zero={name for name in weights if name.endswith("bias")},
-        longer=longer,
-        asked="what the rest of it says",
+        aliases=_aliases(settings, weights),
+        unused=(stored.used | scales) - used,
+        optional={name for name in weights if name.endswith("bias")},
+        padding=padding,
+        origin="the rest of the file",
     )
 
 
-def _second_names(settings: TransformerSettings, weights: Mapping[str, tuple[View, ...]]) -> dict[str, str]:
+def _aliases(settings: TransformerSettings, weights: Mapping[str, tuple[View, ...]]) -> dict[str, str]:
     """Return the aliases of tied tables."""
-    first = TABLES[settings.tie]
-    found: dict[str, str] = {}
+    owners = EMBEDDING_TABLES[settings.tie]
+    aliases: dict[str, str] = {}
     for side in ("source_embedding", "target_embedding"):
-        ours, kept = weights[f"{side}.weight"][0].name, weights[first[side]][0].name
-        if ours != kept:
-            found[ours] = kept
-    return found
+        alias, original = weights[f"{side}.weight"][0].name, weights[owners[side]][0].name
+        if alias != original:
+            aliases[alias] = original
+    return aliases

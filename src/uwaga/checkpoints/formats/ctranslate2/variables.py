@@ -1,4 +1,4 @@
-"""The variables of a ``model.bin``: settings, features and weights, of which each must be used."""
+"""The variables of a ``model.bin``: settings, features and weights; each must be used."""
 
 from __future__ import annotations
 
@@ -8,45 +8,52 @@ from pathlib import Path
 
 from uwaga.checkpoints.checkpoint import WeightSummary
 from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile, Variable
-from uwaga.checkpoints.storage.tensors import FORMATS, StoredTensor
+from uwaga.checkpoints.storage.tensors import FORMAT_NAMES, StoredTensor
 from uwaga.errors import ModelError
 from uwaga.results.attention import Floats
 
 ACTIVATIONS = ("relu", "gelu_tanh", "silu", "gelu")
-UNSUPPORTED = {4: "the sigmoid approximation of GELU", 5: "tanh", 6: "sigmoid"}
-NEUTRAL = {
+UNSUPPORTED_ACTIVATIONS = {4: "the sigmoid approximation of GELU", 5: "tanh", 6: "sigmoid"}
+NEUTRAL_VALUES = {
     "alibi": (0,),
     "multi_query_attention": (0,),
     "with_relative_position": (0,),
     "scale_outputs": (1,),
 }
-"""Features that we lack, with the values that switch them off."""
-SILENT = (
+"""Features that uwaga lacks, with the values that disable them."""
+INERT_VARIABLES = (
     "alibi_use_positive_positions",
     "scale_alibi",
     "alignment_layer",
     "alignment_heads",
     "embeddings_merge",
 )
-"""What has no effect on translations where ``NEUTRAL`` is neutral and there is one source."""
-FRAMING = ("with_source_bos", "with_source_eos", "with_target_bos", "num_heads", "pre_norm", "activation")
+"""Variables without effect on translations if the features of ``NEUTRAL_VALUES`` are disabled."""
+FILE_SETTINGS = (
+    "with_source_bos",
+    "with_source_eos",
+    "with_target_bos",
+    "num_heads",
+    "pre_norm",
+    "activation",
+)
 
 
 @dataclass(frozen=True)
 class StoredVariable(StoredTensor):
-    """A variable of the file; integers are dequantised by a scale."""
+    """A variable as a stored tensor; integers are dequantised by a scale."""
 
     variable: Variable
 
     @classmethod
     def of(cls, variable: Variable, path: Path) -> StoredVariable:
         """Return a variable as a stored tensor."""
-        kind = "BF16" if variable.bfloat16 else FORMATS[variable.stored.dtype.name]
+        kind = "BF16" if variable.bfloat16 else FORMAT_NAMES[variable.stored.dtype.name]
         return cls(variable.name, path, kind, variable.stored, variable)
 
     @property
     def floating(self) -> bool:
-        """True: integers are dequantised to weights."""
+        """True, since integers are dequantised to weights."""
         return True
 
     def floats(self) -> Floats:
@@ -55,11 +62,11 @@ class StoredVariable(StoredTensor):
 
 
 class Variables:
-    """The variables of a file; each must be used."""
+    """The variables of a file, with a record of those that have been used."""
 
     def __init__(self, file: ModelFile) -> None:
         self.file = file
-        self._seen: set[str] = set()
+        self._used: set[str] = set()
 
     def has(self, name: str) -> bool:
         """Return True if the file has a variable of this name."""
@@ -67,27 +74,30 @@ class Variables:
 
     def variable(self, name: str) -> Variable:
         """Return the variable of this name and mark it as used."""
-        found = self.file.variables.get(name)
-        if found is None:
+        entry = self.file.variables.get(name)
+        if entry is None:
             kind = self.file.specification or "TransformerSpec"
-            raise ModelError(f"{self.file.path}: {name!r} is missing, which a {kind} holds")
-        self._seen |= {name, f"{name}_scale"}
-        return found
+            raise ModelError(f"{self.file.path}: {name!r} is missing, which a {kind} requires")
+        self._used |= {name, f"{name}_scale"}
+        return entry
 
     def tensors(self) -> dict[str, StoredTensor]:
         """Return all variables as stored tensors."""
-        return {name: StoredVariable.of(one, self.file.path) for name, one in self.file.variables.items()}
+        return {
+            name: StoredVariable.of(variable, self.file.path)
+            for name, variable in self.file.variables.items()
+        }
 
     def scalar(self, scope: str, name: str) -> float | None:
-        """Return a scalar of this scope or of the whole file (before revision 5), None if it is missing."""
-        for full in (f"{scope}/{name}", name):
-            if full in self.file.variables:
-                stored = self.variable(full).stored
+        """Return a scalar of a scope or of the file (before revision 5), None if it is missing."""
+        for key in (f"{scope}/{name}", name):
+            if key in self.file.variables:
+                stored = self.variable(key).stored
                 if stored.size != 1:
-                    raise ModelError(f"{self.file.path}: {full!r} should be one number, not {stored.shape}")
+                    raise ModelError(f"{self.file.path}: {key!r} should be one number, not {stored.shape}")
                 value = float(stored.reshape(()))
                 if not math.isfinite(value):
-                    raise ModelError(f"{self.file.path}: {full!r} is {value}, not a number")
+                    raise ModelError(f"{self.file.path}: {key!r} is {value}, not a number")
                 return value
         return None
 
@@ -97,28 +107,28 @@ class Variables:
         return default if value is None else bool(value)
 
     def framing(self) -> dict[str, bool]:
-        """Return the flags for special tokens that files before version 6 hold."""
+        """Return the flags for special tokens in files before version 6."""
         return {
             name: self.flag("", name, name == "with_target_bos")
             for name in ("with_source_bos", "with_source_eos", "with_target_bos")
         }
 
-    def refuse_features(self) -> None:
-        """Raise ModelError for a feature that the file enables and uwaga lacks."""
+    def reject_unsupported(self) -> None:
+        """Raise ModelError if the file enables a feature that uwaga lacks."""
         for scope in ("encoder", "decoder", ""):
-            for name, neutral in NEUTRAL.items():
+            for name, neutral in NEUTRAL_VALUES.items():
                 value = self.scalar(scope, name)
                 if value is not None and value not in neutral:
                     raise ModelError(f"{self.file.path}: {name!r} = {value:g} is not supported by uwaga")
-            for name in SILENT:
-                self._seen.add(f"{scope}/{name}" if scope else name)
-        for name in FRAMING:
-            self._seen.add(name)
+            for name in INERT_VARIABLES:
+                self._used.add(f"{scope}/{name}" if scope else name)
+        for name in FILE_SETTINGS:
+            self._used.add(name)
 
     @property
-    def looked_at(self) -> frozenset[str]:
+    def used(self) -> frozenset[str]:
         """The variables that have been used or have no effect."""
-        return frozenset(self._seen)
+        return frozenset(self._used)
 
     def layers(self, scope: str) -> int:
         """Return the number of layers of a stack."""
@@ -131,16 +141,16 @@ class Variables:
 
     def shape(self, name: str, axes: int) -> tuple[int, ...]:
         """Return the shape of a variable after checking its number of axes."""
-        found = self.variable(name).stored.shape
-        if len(found) != axes or not all(found):
-            raise ModelError(f"{self.file.path}: {name!r} has shape {found}, not {axes} axes")
-        return found
+        sizes = self.variable(name).stored.shape
+        if len(sizes) != axes or not all(sizes):
+            raise ModelError(f"{self.file.path}: {name!r} has shape {sizes}, not {axes} axes")
+        return sizes
 
 
 def heads(stored: Variables, scope: str, default: int) -> int:
-    """Return the attention heads of a stack."""
-    stated = stored.scalar(scope, "num_heads")
-    return default if stated is None else int(stated)
+    """Return the number of attention heads of a stack."""
+    count = stored.scalar(scope, "num_heads")
+    return default if count is None else int(count)
 
 
 def activation(stored: Variables, scope: str) -> str:
@@ -148,22 +158,23 @@ def activation(stored: Variables, scope: str) -> str:
     number = int(stored.scalar(scope, "activation") or 0)
     if not 0 <= number < len(ACTIVATIONS):
         raise ModelError(
-            f"{stored.file.path}: activation {number} ({UNSUPPORTED.get(number, 'unknown')}) is not supported"
+            f"{stored.file.path}: activation {number} ({UNSUPPORTED_ACTIVATIONS.get(number, 'unknown')}) is "
+            "not supported"
         )
     return ACTIVATIONS[number]
 
 
-def embedding(stored: Variables, scope: str) -> str:
+def embedding_name(stored: Variables, scope: str) -> str:
     """Return the name of the embeddings of a stack."""
     name = f"{scope}/embeddings_0/weight"
     return name if stored.has(name) else f"{scope}/embeddings/weight"
 
 
-def scaled(stored: Variables, scope: str) -> bool:
+def scales_embeddings(stored: Variables, scope: str) -> bool:
     """Return True if embeddings are scaled by the square root of the width; other factors are rejected."""
-    table = embedding(stored, scope)
-    older = f"{table.removesuffix('/weight')}/multiply_by_sqrt_depth"
-    name = f"{scope}/scale_embeddings" if stored.has(f"{scope}/scale_embeddings") else older
+    table = embedding_name(stored, scope)
+    old_name = f"{table.removesuffix('/weight')}/multiply_by_sqrt_depth"
+    name = f"{scope}/scale_embeddings" if stored.has(f"{scope}/scale_embeddings") else old_name
     if not stored.has(name):
         return True
     variable = stored.variable(name)
@@ -173,9 +184,9 @@ def scaled(stored: Variables, scope: str) -> bool:
         return bool(variable.stored.reshape(()))
     value = float(variable.floats(stored.file.path).reshape(()))
     root = math.sqrt(stored.shape(table, 2)[1])
-    for known, answer in ((1.0, False), (root, True)):
-        if math.isclose(value, known, rel_tol=1e-3):  # it may have been rounded to 16 bits
-            return answer
+    for factor, scaled in ((1.0, False), (root, True)):
+        if math.isclose(value, factor, rel_tol=1e-3):  # it may have been rounded to 16 bits
+            return scaled
     raise ModelError(
         f"{stored.file.path}: embeddings are multiplied by {value:g}, which uwaga does not support"
     )
@@ -185,7 +196,7 @@ def _is_float(variable: Variable) -> bool:
     return variable.bfloat16 or variable.stored.dtype.kind == "f"
 
 
-def summary(file: ModelFile) -> WeightSummary:
+def weight_summary(file: ModelFile) -> WeightSummary:
     """Return the sizes of the weights, including integers with a scale."""
     distinct = {id(variable): variable for variable in file.variables.values()}.values()
     tensors = [

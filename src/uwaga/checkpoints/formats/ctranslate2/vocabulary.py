@@ -12,19 +12,19 @@ from uwaga.checkpoints.formats.ctranslate2.binary import ModelFile
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
 from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.decoder import Symbols
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, quoted
 from uwaga.files.regular import read_regular
 from uwaga.tokenizers.marian import PAD, FramedPieces, SpacedPieces
 from uwaga.tokenizers.sentencepiece import MARK, SentencePieceModel, read_sentencepiece
 
 PIECES = "sentencepiece.model"
-DECODER = "vocabulary"
+DECODER_VOCABULARY = "vocabulary"
 """The side of a decoder-only model, and the name of its file."""
-SAYS_TOKENS = 6
+TOKENS_VERSION = 6
 """First format version in which ``config.json`` names the special tokens."""
-DEFAULTS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "decoder_start_token": "<s>"}
-EPSILON = 1e-5
-LARGEST = 1 << 26
+DEFAULT_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "decoder_start_token": "<s>"}
+DEFAULT_EPSILON = 1e-5
+MAX_BYTES = 1 << 26
 """Maximum bytes of a vocabulary."""
 
 
@@ -32,8 +32,8 @@ LARGEST = 1 << 26
 class Vocabularies:
     """The pieces of both sides, and the special tokens.
 
-    ``size``: rows of both embeddings, including the padding token, which is the last. ``before`` and
-    ``behind``: ids added before and after a source.
+    ``size``: rows of both embeddings, including the padding token, which is the last. ``prefix`` and
+    ``suffix``: ids added before and after a source.
     """
 
     source: tuple[str, ...]
@@ -41,18 +41,18 @@ class Vocabularies:
     size: int
     symbols: Symbols
     source_symbols: Symbols
-    before: tuple[int, ...]
-    behind: tuple[int, ...]
+    prefix: tuple[int, ...]
+    suffix: tuple[int, ...]
 
 
 def epsilon(folder: Path) -> float:
     """Return the epsilon of the layer norms."""
     value = config(folder).get("layer_norm_epsilon")
     if value is None:
-        return EPSILON
+        return DEFAULT_EPSILON
     if type(value) is not float or not 0.0 < value < 1.0:
         raise ModelError(
-            f"{folder / CONFIG}: 'layer_norm_epsilon' must be a number between 0 and 1, not {shown(value)}"
+            f"{folder / CONFIG}: 'layer_norm_epsilon' must be a number between 0 and 1, not {quoted(value)}"
         )
     return value
 
@@ -69,17 +69,17 @@ def read_vocabularies(
         framing: flags for special tokens, stored in files of old formats.
     """
     source, target = read_side(folder, "source"), read_side(folder, "target")
-    stated = config(folder)
-    if file.version < SAYS_TOKENS:
-        stated = DEFAULTS | {
+    config_values = config(folder)
+    if file.version < TOKENS_VERSION:
+        config_values = DEFAULT_TOKENS | {
             "decoder_start_token": "<s>" if framing["with_target_bos"] else "</s>",
             "add_source_bos": framing["with_source_bos"],
             "add_source_eos": framing["with_source_eos"],
         }
-    tokens = {name: stated.get(name, default) for name, default in DEFAULTS.items()}
+    tokens = {name: config_values.get(name, default) for name, default in DEFAULT_TOKENS.items()}
     pad = max(len(source), len(target))
 
-    def number(pieces: tuple[str, ...], name: str) -> int:
+    def token_id(pieces: tuple[str, ...], name: str) -> int:
         token = tokens[name]
         if token is None and name == "decoder_start_token":
             raise ModelError(
@@ -87,38 +87,38 @@ def read_vocabularies(
                 "uwaga does not support this for CTranslate2 models"
             )
         if token not in pieces:
-            raise ModelError(f"{folder}: the vocabulary lacks the {name} {shown(token)}")
+            raise ModelError(f"{folder}: the vocabulary lacks the {name} {quoted(token)}")
         return pieces.index(token)
 
-    unknown, end = number(target, "unk_token"), number(target, "eos_token")
-    start = pad if starts_from_zero else number(target, "decoder_start_token")
-    source_end = number(source, "eos_token")
+    unknown, end = token_id(target, "unk_token"), token_id(target, "eos_token")
+    start = pad if starts_from_zero else token_id(target, "decoder_start_token")
+    source_end = token_id(source, "eos_token")
     return Vocabularies(
         source,
         target,
         pad + 1,
         Symbols(start=start, end=end, pad=pad, unknown=unknown),
-        Symbols(start=pad, end=source_end, pad=pad, unknown=number(source, "unk_token")),
-        (number(source, "bos_token"),) if stated.get("add_source_bos") else (),
-        (source_end,) if stated.get("add_source_eos") else (),
+        Symbols(start=pad, end=source_end, pad=pad, unknown=token_id(source, "unk_token")),
+        (token_id(source, "bos_token"),) if config_values.get("add_source_bos") else (),
+        (source_end,) if config_values.get("add_source_eos") else (),
     )
 
 
 def tokenisers(
-    folder: Path, words: Vocabularies, pieces: Path | None, spaced: bool = False
+    folder: Path, vocabularies: Vocabularies, pieces: Path | None, spaced: bool = False
 ) -> tuple[FramedPieces | SpacedPieces, FramedPieces | SpacedPieces]:
     """Return the tokenisers of both sides.
 
-    Without a SentencePiece model, and if no piece has its space marker, texts must be segmented already,
-    with spaces between the pieces.
+    Without a SentencePiece model, and if no piece has its space marker, texts must be segmented
+    beforehand, with spaces between the pieces.
 
     Args:
         folder: the folder.
-        words: the vocabularies of the folder.
+        vocabularies: the vocabularies of the folder.
         pieces: the SentencePiece model of both sides; None to look for it in the folder.
-        spaced: texts are segmented already, whatever the folder contains.
+        spaced: texts are already segmented; tokenisers in the folder are ignored.
     """
-    before, behind = words.before, words.behind
+    prefix, suffix = vocabularies.prefix, vocabularies.suffix
     models: list[SentencePieceModel | None]
     if spaced:
         models = [None, None]
@@ -127,18 +127,28 @@ def tokenisers(
             read_sentencepiece(folder / SOURCE),
             read_sentencepiece(folder / TARGET),
         ]
-        before, behind = (), (words.source_symbols.end,)  # as in Marian's tokeniser
+        prefix, suffix = (), (vocabularies.source_symbols.end,)  # as in Marian's tokeniser
     elif pieces is not None or (folder / PIECES).is_file():
         models = [read_sentencepiece(pieces or folder / PIECES)] * 2
-    elif any(piece.startswith(MARK) for piece in words.source):
+    elif any(piece.startswith(MARK) for piece in vocabularies.source):
         raise ModelError(
             f"{folder}: contains no tokeniser; copy {SOURCE} and {TARGET} to it from the Marian folder that "
             f"the model was converted from, or the {PIECES} of both sides"
         )
     else:
         models = [None, None]
-    source = _tokeniser(models[0], words.source, words.source_symbols, folder, "source", before, behind)
-    target = _tokeniser(models[1], words.target, words.symbols, folder, "target", (), (words.symbols.end,))
+    source = _tokeniser(
+        models[0], vocabularies.source, vocabularies.source_symbols, folder, "source", prefix, suffix
+    )
+    target = _tokeniser(
+        models[1],
+        vocabularies.target,
+        vocabularies.symbols,
+        folder,
+        "target",
+        (),
+        (vocabularies.symbols.end,),
+    )
     return source, target
 
 
@@ -148,20 +158,20 @@ def _tokeniser(
     symbols: Symbols,
     folder: Path,
     side: str,
-    before: tuple[int, ...],
-    behind: tuple[int, ...],
+    prefix: tuple[int, ...],
+    suffix: tuple[int, ...],
 ) -> FramedPieces | SpacedPieces:
     names = [*pieces, *(f"<unused{number}>" for number in range(len(pieces), symbols.pad)), PAD]
     ids: dict[str, int] = {}
     for number, piece in enumerate(names):
         name = piece if piece not in ids else f"<unused{number}>"
         if name in ids:
-            raise ModelError(f"{folder}: the {side} vocabulary has {shown(piece)} twice")
+            raise ModelError(f"{folder}: the {side} vocabulary has {quoted(piece)} twice")
         ids[name] = number
-    where = f"{folder} ({side} vocabulary)"
+    location = f"{folder} ({side} vocabulary)"
     if model is None:
-        return SpacedPieces(ids, symbols, where, before, behind)
-    return FramedPieces(model, ids, symbols, where, before, behind)
+        return SpacedPieces(ids, symbols, location, prefix, suffix)
+    return FramedPieces(model, ids, symbols, location, prefix, suffix)
 
 
 def config(folder: Path) -> dict[str, Any]:
@@ -170,24 +180,26 @@ def config(folder: Path) -> dict[str, Any]:
 
 
 def read_side(folder: Path, side: str) -> tuple[str, ...]:
-    """Read the pieces of ``source`` or ``target``, or those of a decoder-only model.
+    """Read the pieces of ``source`` or ``target``, or of a decoder-only model.
 
     As in CTranslate2, a shared vocabulary is preferred, and the unknown token is appended if it is missing.
     """
-    names = [DECODER] if side == DECODER else ["shared_vocabulary", f"{side}_vocabulary"]
+    names = (
+        [DECODER_VOCABULARY] if side == DECODER_VOCABULARY else ["shared_vocabulary", f"{side}_vocabulary"]
+    )
     for name in names:
         for ending in ("json", "txt"):
             path = folder / f"{name}.{ending}"
             if path.is_file():
                 pieces = _vocabulary(path)
-                unknown = config(folder).get("unk_token", DEFAULTS["unk_token"])
+                unknown = config(folder).get("unk_token", DEFAULT_TOKENS["unk_token"])
                 return pieces if unknown in pieces or not isinstance(unknown, str) else (*pieces, unknown)
     raise ModelError(f"{folder}: contains neither {' nor '.join(names)} (.json or .txt)")
 
 
 def _vocabulary(path: Path) -> tuple[str, ...]:
     try:
-        text = read_regular(path, LARGEST).decode("utf-8")  # a piece may contain other line breaks
+        text = read_regular(path, MAX_BYTES).decode("utf-8")  # a piece may contain other line breaks
         pieces = json.loads(text) if path.suffix == ".json" else text.removesuffix("\n").split("\n")
         json.dumps(pieces, ensure_ascii=False).encode("utf-8")  # a lone surrogate is not text
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Quantised blocks of ggml, as GGUF files store them, and the float32 numbers that they stand for.
+"""Quantised blocks of ggml in GGUF files, and their dequantisation to float32.
 
-A row of weights is cut into blocks of 32 or 256 numbers, each with scales of its own. In the layouts of 32,
+A row of weights is divided into blocks of 32 or 256 numbers, each with its own scales. In the layouts of 32,
 number i shares a byte with number i + 16; in those of 256 (*k-quants*), a block has 8 or 16 groups with
-scales that are quantised themselves. The layouts are those of ``ggml-common.h``.
+quantised scales. The layouts are defined in ``ggml-common.h``.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.results.attention import Floats
 
 Bytes = NDArray[np.uint8]
-AT_ONCE = 1 << 17
-"""Numbers dequantised at a time: few enough for intermediate arrays to fit in the processor's cache."""
+CHUNK_NUMBERS = 1 << 17
+"""Numbers dequantised per chunk, so that intermediate arrays fit in the processor's cache."""
 
 
 @dataclass(frozen=True)
 class BlockKind:
-    """A way to store blocks.
+    """A format of quantised blocks.
 
     Attributes:
-        name: as ggml calls it.
+        name: ggml's name.
         size: numbers in a block.
         layout: parts of a block's bytes.
-        numbers: returns (blocks, size) the numbers of blocks in float32.
+        numbers: function that returns (blocks, size) the numbers of blocks in float32.
     """
 
     name: str
@@ -41,18 +41,18 @@ class BlockKind:
     def dequantise(self, rows: Bytes) -> Floats:
         """Return the numbers (rows, columns) of stored rows (rows, bytes); both may have more axes."""
         blocks = np.ascontiguousarray(rows).reshape(-1).view(self.layout)
-        made = np.empty((len(blocks), self.size), dtype=np.float32)
-        # Damaged scales may not be finite; who uses the weights checks that.
+        values = np.empty((len(blocks), self.size), dtype=np.float32)
+        # Damaged scales may not be finite; the users of the weights check that.
         with np.errstate(invalid="ignore", over="ignore"):
-            step = AT_ONCE // self.size
+            step = CHUNK_NUMBERS // self.size
             for start in range(0, len(blocks), step):
-                made[start : start + step] = self.numbers(blocks[start : start + step])
-        return made.reshape(*rows.shape[:-1], -1)
+                values[start : start + step] = self.numbers(blocks[start : start + step])
+        return values.reshape(*rows.shape[:-1], -1)
 
 
 @dataclass(frozen=True)
 class BlockTensor(StoredTensor):
-    """A tensor of quantised blocks; its content has the bytes of a row along the last axis."""
+    """A tensor of quantised blocks; the last axis of its content has the bytes of a row."""
 
     kind: BlockKind
 
@@ -75,12 +75,12 @@ class BlockTensor(StoredTensor):
 
 
 def _wide(half: NDArray[Any]) -> Floats:
-    """Return (blocks, 1) the float32 of one float16 a block."""
+    """Return (blocks, 1) the float16 number of each block in float32."""
     return half.astype(np.float32)[:, None]
 
 
 def _nibbles(packed: Bytes) -> Bytes:
-    """Return (..., 2 n) the low halves of n bytes, then their high halves."""
+    """Return (..., 2 n) the low nibbles of n bytes, then their high nibbles."""
     return np.concatenate([packed & 15, packed >> 4], axis=-1)
 
 
@@ -149,16 +149,16 @@ def _q6_k(blocks: NDArray[Any]) -> Floats:
 
 
 def _kind(name: str, size: int, layout: str, numbers: Callable[[NDArray[Any]], Floats]) -> BlockKind:
-    """Return a kind whose layout is spelt ``part:format[*count]``, in the order of the bytes."""
+    """Return a kind from a layout such as ``part:format[*count]``, in the order of the bytes."""
     fields: list[Any] = []
-    for spelt in layout.split():
-        part, _, form = spelt.partition(":")
-        form, _, count = form.partition("*")
-        fields.append((part, form, int(count)) if count else (part, form))
+    for spec in layout.split():
+        part, _, dtype = spec.partition(":")
+        dtype, _, count = dtype.partition("*")
+        fields.append((part, dtype, int(count)) if count else (part, dtype))
     return BlockKind(name, size, np.dtype(fields), numbers)
 
 
-KINDS: Mapping[int, BlockKind] = {
+BLOCK_KINDS: Mapping[int, BlockKind] = {
     2: _kind("Q4_0", 32, "scale:<f2 low:u1*16", _q4_0),
     3: _kind("Q4_1", 32, "scale:<f2 least:<f2 low:u1*16", _q4_1),
     6: _kind("Q5_0", 32, "scale:<f2 high:u1*4 low:u1*16", _q5_0),
@@ -168,12 +168,12 @@ KINDS: Mapping[int, BlockKind] = {
     13: _kind("Q5_K", 256, "scale:<f2 least:<f2 scales:u1*12 high:u1*32 low:u1*128", _q5_k),
     14: _kind("Q6_K", 256, "low:u1*128 high:u1*64 scales:i1*16 scale:<f2", _q6_k),
 }
-"""By the number that a file has for it."""
-PLAIN: Mapping[int, str] = {0: "F32", 1: "F16", 30: "BF16"}
-"""Formats of one number after another, by number."""
-UNREAD: Mapping[int, str] = {
+"""Quantised formats by their numbers in files."""
+PLAIN_FORMATS: Mapping[int, str] = {0: "F32", 1: "F16", 30: "BF16"}
+"""Formats without blocks, by number."""
+UNSUPPORTED_FORMATS: Mapping[int, str] = {
     **{9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS"},
     **{19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32"},
     **{27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4", 40: "NVFP4", 41: "Q1_0"},
 }
-"""Formats that are not read, for messages."""
+"""Unsupported formats by number, for messages."""

@@ -1,7 +1,7 @@
-"""Models in GGUF files: the metadata become the settings of a decoder, the tensors its weights.
+"""Models in GGUF files: metadata are converted to the settings of a decoder, tensors to its weights.
 
-An architecture of llama.cpp is an :class:`Architecture`: what its files do not say. All else is metadata. A
-value that asks for a feature that uwaga lacks is refused by name, as are tensors that are unknown.
+An :class:`Architecture` holds the facts about one of llama.cpp's architectures that its files do not state;
+the rest is metadata. Values of features that uwaga lacks and unknown tensors raise an error that names them.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from uwaga.checkpoints.card import Card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.gguf.file import GgufFile, Strings, read_parts
 from uwaga.checkpoints.formats.gguf.tokeniser import read_tokeniser
-from uwaga.checkpoints.languages import UNKNOWN, Languages
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
 from uwaga.checkpoints.storage.json_file import parse_stored
 from uwaga.checkpoints.weight_map import Table, View, map_weights
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, quoted
 from uwaga.search import SearchOptions
 from uwaga.settings import DecoderOnlySettings, RotarySettings
 from uwaga.tokenizers.chat_template import ChatTemplate
-from uwaga.tokenizers.prompt import prompt_for
+from uwaga.tokenizers.prompt import choose_prompt
 
 NAME = "GGUF"
-LONGEST = 256
-"""New tokens of a continuation; a file states no limit."""
+MAX_NEW_TOKENS = 256
+"""Maximum new tokens of a continuation; files state no limit."""
 EMBEDDING, OUTPUT, FREQUENCIES = "token_embd.weight", "output.weight", "rope_freqs.weight"
 
 
@@ -40,13 +40,13 @@ class Architecture:
     """Facts of an architecture that its files do not state.
 
     Attributes:
-        interleaved: rows of queries and keys alternate between the halves of a head.
-        query_key_norm: norms of queries and keys.
-        gemma: norms around each block, GeGLU, scaled embeddings.
-        global_every: which layers have no sliding window; None: the architecture has no windows.
-        window: the window if the file states none.
-        local_base: the base of rotary positions in layers with a window, if it is another.
-        wide: layers of the model in which scores are scaled by width / heads, not by the width of a head.
+        interleaved: True if rows of queries and keys alternate between the halves of a head.
+        query_key_norm: norms of queries and keys relative to the rotation.
+        gemma: True for norms around each block, GeGLU and scaled embeddings.
+        global_every: interval of the layers without a sliding window; None if no layer has one.
+        window: the default window.
+        local_base: the base of rotary positions in layers with a window, if it differs.
+        wide_scale_layers: number of layers of the model whose scores are scaled by width / heads, not by the
     """
 
     interleaved: bool = False
@@ -55,15 +55,17 @@ class Architecture:
     global_every: int | None = None
     window: int | None = None
     local_base: float | None = None
-    wide: int | None = None
+    wide_scale_layers: int | None = None
 
 
 ARCHITECTURES: Mapping[str, Architecture] = {
     "llama": Architecture(interleaved=True, global_every=0),  # with a window it is Mistral
     "qwen2": Architecture(),
     "qwen3": Architecture(query_key_norm="before"),
-    "gemma2": Architecture(gemma=True, global_every=2, window=4096, wide=46),
-    "gemma3": Architecture(gemma=True, query_key_norm="before", global_every=6, local_base=10_000.0, wide=62),
+    "gemma2": Architecture(gemma=True, global_every=2, window=4096, wide_scale_layers=46),
+    "gemma3": Architecture(
+        gemma=True, query_key_norm="before", global_every=6, local_base=10_000.0, wide_scale_layers=62
+    ),
     "hunyuan-dense": Architecture(query_key_norm="after"),
 }
 """By ``general.architecture``."""
@@ -88,7 +90,7 @@ UNSUPPORTED: Mapping[str, Collection[object]] = {
     "rope.scaling.yarn_log_multiplier": (0.0,),
     "use_parallel_residual": (False,),
 }
-"""Keys after the architecture's name, with the values that switch a feature off."""
+"""Keys of unsupported features, without the architecture's name, with the values that disable them."""
 
 BLOCK = (
     ("attention.query", ("attn_q",)),
@@ -98,7 +100,7 @@ BLOCK = (
     ("feed_forward.gate", ("ffn_up",)),
     ("feed_forward.outer", ("ffn_down",)),
 )
-"""Matrices of a layer; the gate of the file is the activated branch."""
+"""Matrices of a layer; the file's gate is the activated branch."""
 NORMS = (
     ("attention_norm", "attn_norm"),
     ("attention_after_norm", "post_attention_norm"),
@@ -107,21 +109,21 @@ NORMS = (
     ("attention.query_norm", "attn_q_norm"),
     ("attention.key_norm", "attn_k_norm"),
 )
-"""Norms of a layer; Gemma's have the 1 that is added to its gains in them already."""
+"""Norms of a layer; Gemma's gains include the 1 that is added to them."""
 
 
 def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a GGUF file, or all files of a split model.
 
     Args:
-        path: the file; of a split model the first.
+        path: the file, or the first file of a split model.
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     file = read_parts(path)
-    name = file.word("general.architecture")
+    name = file.string("general.architecture")
     if name not in ARCHITECTURES:
         raise ModelError(
-            f"{path}: the architecture {shown(name)} is unknown; uwaga runs {', '.join(ARCHITECTURES)}"
+            f"{path}: the architecture {quoted(name)} is unknown; uwaga runs {', '.join(ARCHITECTURES)}"
         )
     architecture = ARCHITECTURES[name]
     if EMBEDDING not in file.tensors or len(file.tensors[EMBEDDING].shape) != 2:
@@ -139,9 +141,9 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
         str(path),
     )
     card = _card(file)
-    tokens = len(file.words("tokenizer.ggml.tokens"))
+    tokens = len(file.strings("tokenizer.ggml.tokens"))
     return Checkpoint(
-        place=path,
+        path=path,
         format=NAME,
         family=name,
         settings=settings,
@@ -151,9 +153,9 @@ def read_gguf(path: Path, memory: Memory = "fast") -> Checkpoint:
         vocabulary=(tokens, tokens),
         source=tokeniser,
         target=tokeniser,
-        languages=Languages(tokeniser, tokeniser, UNKNOWN, None, {}, card, str(path)),
+        languages=Languages(tokeniser, tokeniser, UNSTATED_LANGUAGES, None, {}, card, str(path)),
         decoding=SearchOptions(
-            beam=1, max_length=LONGEST, max_ratio=math.inf, banned=tuple(range(tokens, vocabulary))
+            beam=1, max_length=MAX_NEW_TOKENS, max_ratio=math.inf, banned=tuple(range(tokens, vocabulary))
         ),
         card=card,
         chat=_chat(file, name),
@@ -174,7 +176,7 @@ def read_settings(file: GgufFile, name: str) -> DecoderOnlySettings:
 
 
 class _Settings:
-    """The settings of a model in the metadata of its file."""
+    """Conversion of a file's metadata to settings."""
 
     def __init__(self, file: GgufFile, name: str, architecture: Architecture) -> None:
         self.file, self.name, self.architecture = file, name, architecture
@@ -182,47 +184,49 @@ class _Settings:
     def key(self, key: str) -> str:
         return f"{self.name}.{key}"
 
-    def stated(self, key: str) -> bool:
+    def has(self, key: str) -> bool:
         return self.key(key) in self.file.metadata
 
-    def whole(self, key: str, default: int | None = None) -> int:
-        return self.file.whole(self.key(key), default, least=1)
+    def integer(self, key: str, default: int | None = None) -> int:
+        return self.file.integer(self.key(key), default, minimum=1)
 
     def number(self, key: str, default: float | None = None) -> float:
         return self.file.number(self.key(key), default)
 
-    def refused(self, key: str, why: str = "is not supported by uwaga") -> ModelError:
+    def unsupported(self, key: str, reason: str = "is not supported by uwaga") -> ModelError:
         value = self.file.metadata.get(self.key(key))
-        return ModelError(f"{self.file.path}: {self.key(key)!r} = {shown(value)} {why}")
+        return ModelError(f"{self.file.path}: {self.key(key)!r} = {quoted(value)} {reason}")
 
     def read(self) -> DecoderOnlySettings:
-        for key, off in UNSUPPORTED.items():
-            if self.stated(key) and (
+        for key, neutral in UNSUPPORTED.items():
+            if self.has(key) and (
                 isinstance(value := self.file.metadata[self.key(key)], Strings | np.ndarray)
-                or value not in off
+                or value not in neutral
             ):
-                raise self.refused(key)
+                raise self.unsupported(key)
         architecture, tensors = self.architecture, self.file.tensors
         layers, width, heads = (
-            self.whole(key) for key in ("block_count", "embedding_length", "attention.head_count")
+            self.integer(key) for key in ("block_count", "embedding_length", "attention.head_count")
         )
-        head_width = self.whole("attention.key_length", max(width // heads, 1))
+        head_width = self.integer("attention.key_length", max(width // heads, 1))
         for key in ("attention.value_length", "rope.dimension_count"):
-            if self.whole(key, head_width) != head_width:
-                raise self.refused(key, f"is not the width of a head, {head_width}, which is not supported")
+            if self.integer(key, head_width) != head_width:
+                raise self.unsupported(
+                    key, f"is not the width of a head, {head_width}, which is not supported"
+                )
         values: dict[str, Any] = {
             "layers": layers,
             "width": width,
             "heads": heads,
-            "key_value_heads": self.whole("attention.head_count_kv", heads),
+            "key_value_heads": self.integer("attention.head_count_kv", heads),
             "head_width": head_width,
-            "feed_forward": self.whole("feed_forward_length"),
+            "feed_forward": self.integer("feed_forward_length"),
             "activation": "gelu_tanh" if architecture.gemma else "silu",
             "gated": True,
             "norm": "both" if architecture.gemma else "pre",
             "norm_kind": "rms",
             "norm_epsilon": self.number("attention.layer_norm_rms_epsilon"),
-            "max_length": self.whole("context_length"),
+            "max_length": self.integer("context_length"),
             "positions": "rotary",
             "rotary": self._rotary(head_width),
             "query_key_norm": architecture.query_key_norm,
@@ -233,13 +237,13 @@ class _Settings:
             "tie_output": OUTPUT not in tensors,
             "dropout": 0.0,
         }
-        for ours, theirs in (
+        for name, key in (
             ("score_cap", "attn_logit_softcapping"),
             ("logit_cap", "final_logit_softcapping"),
         ):
-            if self.stated(theirs) and self.file.metadata[self.key(theirs)] != 0.0:
-                values[ours] = self.number(theirs)
-        if layers == architecture.wide:
+            if self.has(key) and self.file.metadata[self.key(key)] != 0.0:
+                values[name] = self.number(key)
+        if layers == architecture.wide_scale_layers:
             values["score_scale"] = (width / heads) ** -0.5
         values |= self._windows(layers)
         return parse_stored(DecoderOnlySettings, values, str(self.file.path))
@@ -248,29 +252,34 @@ class _Settings:
         """Return the settings of the sliding window, if there is one."""
         key = "attention.sliding_window"
         if self.architecture.global_every is None:
-            if self.stated(key) and self.file.whole(self.key(key)) not in (0, self.whole("context_length")):
-                raise self.refused(key)
+            if self.has(key) and self.file.integer(self.key(key)) not in (
+                0,
+                self.integer("context_length"),
+            ):
+                raise self.unsupported(key)
             return {}
-        window = self.file.whole(self.key(key), self.architecture.window or 0)
-        every = self._global_every(layers, self.architecture.global_every)
-        if not window or every == 1:
+        window = self.file.integer(self.key(key), self.architecture.window or 0)
+        interval = self._global_every(layers, self.architecture.global_every)
+        if not window or interval == 1:
             return {}
-        values: dict[str, Any] = {"window": window, "global_every": every}
+        values: dict[str, Any] = {"window": window, "global_every": interval}
         if self.architecture.local_base is not None:
             values["local_rotary"] = {"base": self.number("rope.freq_base_swa", self.architecture.local_base)}
         return values
 
-    def _global_every(self, layers: int, usual: int) -> int:
-        """Return which layers have no window: every so many, as a number or a truth for each layer states."""
+    def _global_every(self, layers: int, default: int) -> int:
+        """Return the interval of layers without a window, stated as a number or as a flag for each layer."""
         key = "attention.sliding_window_pattern"
-        value = self.file.metadata.get(self.key(key), usual)
+        value = self.file.metadata.get(self.key(key), default)
         if not isinstance(value, np.ndarray):
-            return self.file.whole(self.key(key), usual)
-        whole = [number for number, local in enumerate(value.tolist(), start=1) if not local]
-        every = whole[0] if whole else 0
-        if len(value) != layers or whole != (list(range(every, layers + 1, every)) if every else []):
-            raise self.refused(key, "is not one layer in so many, which alone is supported")
-        return every
+            return self.file.integer(self.key(key), default)
+        global_layers = [number for number, local in enumerate(value.tolist(), start=1) if not local]
+        interval = global_layers[0] if global_layers else 0
+        if len(value) != layers or global_layers != (
+            list(range(interval, layers + 1, interval)) if interval else []
+        ):
+            raise self.unsupported(key, "is not one layer in every n, the only supported pattern")
+        return interval
 
     def _rotary(self, head_width: int) -> dict[str, Any]:
         """Return the settings of rotary positions."""
@@ -278,28 +287,28 @@ class _Settings:
         factor = 0.0
         if self.file.metadata.get(self.key("rope.scaling.factor"), 0.0) != 0.0:
             factor = self.number("rope.scaling.factor")
-        kind = self.file.word(self.key("rope.scaling.type"), "linear" if factor else "none")
+        kind = self.file.string(self.key("rope.scaling.type"), "linear" if factor else "none")
         if kind == "linear" and factor not in (0.0, 1.0):
             values |= {"scaling": kind, "factor": factor}
         elif kind == "yarn":
-            length = self.whole("context_length")
+            length = self.integer("context_length")
             values |= {
                 "scaling": kind,
                 "factor": factor,
-                "original_length": self.whole("rope.scaling.original_context_length", length),
+                "original_length": self.integer("rope.scaling.original_context_length", length),
             }
-            for ours, theirs in (("beta_fast", "yarn_beta_fast"), ("beta_slow", "yarn_beta_slow")):
-                if self.stated(f"rope.scaling.{theirs}"):
-                    values[ours] = self.number(f"rope.scaling.{theirs}")
+            for name, key in (("beta_fast", "yarn_beta_fast"), ("beta_slow", "yarn_beta_slow")):
+                if self.has(f"rope.scaling.{key}"):
+                    values[name] = self.number(f"rope.scaling.{key}")
             for key in (
                 "rope.scaling.attn_factor",
                 "rope.scaling.yarn_attn_factor",
                 "rope.scaling.yarn_ext_factor",
             ):
-                if self.stated(key) and self.file.metadata[self.key(key)] not in (1.0, -1.0):
-                    raise self.refused(key)
+                if self.has(key) and self.file.metadata[self.key(key)] not in (1.0, -1.0):
+                    raise self.unsupported(key)
         elif kind not in ("linear", "none"):
-            raise self.refused("rope.scaling.type", "is unknown; uwaga has none, linear and yarn")
+            raise self.unsupported("rope.scaling.type", "is unknown; uwaga has none, linear and yarn")
         if FREQUENCIES in self.file.tensors:
             if "scaling" in values:
                 raise ModelError(
@@ -310,10 +319,10 @@ class _Settings:
         return values
 
     def _llama3(self, base: float, head_width: int) -> dict[str, Any]:
-        """Return the scaling whose divisors of the frequencies the tensor ``rope_freqs`` holds.
+        """Return Llama 3's scaling, whose divisors of the frequencies are the tensor ``rope_freqs``.
 
-        llama.cpp stores these and not the parameters of Llama 3's scaling; the parameters here are those of
-        all its models, and the divisors must follow from them.
+        llama.cpp stores the divisors but not the parameters of the scaling; the parameters here are those of
+        all Llama 3 models, and the divisors must follow from them.
         """
         tensor = self.file.tensors[FREQUENCIES]
         divisors = tensor.floats() if tensor.shape == (head_width // 2,) else np.zeros(1)
@@ -323,13 +332,13 @@ class _Settings:
         values: dict[str, Any] = {
             "scaling": "llama3",
             "factor": factor,
-            "original_length": self.whole("rope.scaling.original_context_length", 8192),
+            "original_length": self.integer("rope.scaling.original_context_length", 8192),
             "low_frequency_factor": 1.0,
             "high_frequency_factor": 4.0,
         }
         if divisors.min() >= 1.0 and math.isfinite(factor):
             scaled = RotarySettings(base=base, **values)
-            length = self.whole("context_length")
+            length = self.integer("context_length")
             plain = RotarySettings(base=base).frequencies(head_width, length)
             if np.allclose(plain / scaled.frequencies(head_width, length), divisors, rtol=1e-5):
                 return values
@@ -349,43 +358,46 @@ def _table(settings: DecoderOnlySettings, architecture: Architecture) -> Table:
     }
     heads = {"attn_q": settings.heads, "attn_k": settings.groups} if architecture.interleaved else {}
     for layer in range(settings.layers):
-        there, here = f"blk.{layer}", f"decoder.{layer}"
-        for ours, stored in BLOCK:
+        stored_prefix, prefix = f"blk.{layer}", f"decoder.{layer}"
+        for name, stored_names in BLOCK:
             for kind in ("weight", "bias"):
-                weights[f"{here}.{ours}.{kind}"] = tuple(
-                    View(f"{there}.{name}.{kind}", interleaved=heads.get(name, 0)) for name in stored
+                weights[f"{prefix}.{name}.{kind}"] = tuple(
+                    View(f"{stored_prefix}.{stored_name}.{kind}", interleaved=heads.get(stored_name, 0))
+                    for stored_name in stored_names
                 )
-        for ours, norm in NORMS:
-            weights[f"{here}.{ours}.weight"] = (View(f"{there}.{norm}.weight"),)
-    return Table(weights, unused=(FREQUENCIES,), asked="the metadata")
+        for name, norm in NORMS:
+            weights[f"{prefix}.{name}.weight"] = (View(f"{stored_prefix}.{norm}.weight"),)
+    return Table(weights, unused=(FREQUENCIES,), origin="the metadata")
 
 
 def _chat(file: GgufFile, architecture: str) -> ChatTemplate | None:
     """Return the chat template, None if the file has none."""
     key = "tokenizer.chat_template"
-    text = file.word(key, "")
+    text = file.string(key, "")
     if not text:
         return None
-    tokens = file.words("tokenizer.ggml.tokens")
+    tokens = file.strings("tokenizer.ggml.tokens")
     special = {
-        f"{role}_token": tokens[file.whole(f"tokenizer.ggml.{name}_token_id")]
+        f"{role}_token": tokens[file.integer(f"tokenizer.ggml.{name}_token_id")]
         for role, name in (("bos", "bos"), ("eos", "eos"), ("unk", "unknown"), ("pad", "padding"))
         if f"tokenizer.ggml.{name}_token_id" in file.metadata
     }
-    stated = (file.metadata.get(f"general.{name}") for name in ("name", "basename"))
-    names = (file.path.name, *map(str, stated), architecture)
-    return ChatTemplate(text, special, prompt_for(names).name, f"{file.path}: {key!r}")
+    model_names = (file.metadata.get(f"general.{name}") for name in ("name", "basename"))
+    names = (file.path.name, *map(str, model_names), architecture)
+    return ChatTemplate(text, special, choose_prompt(names).name, f"{file.path}: {key!r}")
 
 
 def _card(file: GgufFile) -> Card:
-    """Return the facts about the model as a card with front matter."""
+    """Return the model's metadata as a card with front matter."""
     metadata = file.metadata
     languages = metadata.get("general.languages")
-    front = {
+    front_matter = {
         "license": metadata.get("general.license.name", metadata.get("general.license")),
         "language": languages.decoded() if isinstance(languages, Strings) else languages,
     }
-    lines = [f"{key}: {json.dumps(value)}" for key, value in front.items() if isinstance(value, str | list)]
+    lines = [
+        f"{key}: {json.dumps(value)}" for key, value in front_matter.items() if isinstance(value, str | list)
+    ]
     name = metadata.get("general.name")
     return Card(
         "\n".join(["---", *lines, "---", f"# {name if isinstance(name, str) else file.path.name}", ""])

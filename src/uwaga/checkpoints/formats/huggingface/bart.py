@@ -30,18 +30,18 @@ DECODER = (
     ("cross_attention", "encoder_attn"),
     ("cross_attention_norm", "encoder_attn_layer_norm"),
 )
-BOTH = (
+COMMON = (
     ("feed_forward.inner", "fc1"),
     ("feed_forward.outer", "fc2"),
     ("feed_forward_norm", "final_layer_norm"),
 )
 ATTENTION = (("query", ("q_proj",)), ("key_value", ("k_proj", "v_proj")), ("output", ("out_proj",)))
-KINDS = ("weight", "bias")
+PARAMETERS = ("weight", "bias")
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
 def common_settings(reader: ConfigReader, activation: str = "gelu", scaled: bool = False) -> dict[str, Any]:
-    """Return the settings that all these families store under the same keys.
+    """Return the settings that the families store under the same keys.
 
     Args:
         reader: reads ``config.json``.
@@ -50,89 +50,93 @@ def common_settings(reader: ConfigReader, activation: str = "gelu", scaled: bool
     """
     reader.refuse({"scale_attention": (False,), "layernorm_embedding": (True, False)})
     return {
-        "encoder_layers": reader.whole("encoder_layers", least=1),
-        "decoder_layers": reader.whole("decoder_layers", least=1),
-        "width": reader.whole("d_model", least=1),
-        "heads": reader.whole("encoder_attention_heads", least=1),
-        "decoder_heads": reader.whole("decoder_attention_heads", least=1),
-        "feed_forward": reader.whole("encoder_ffn_dim", least=1),
-        "decoder_feed_forward": reader.whole("decoder_ffn_dim", least=1),
+        "encoder_layers": reader.integer("encoder_layers", minimum=1),
+        "decoder_layers": reader.integer("decoder_layers", minimum=1),
+        "width": reader.integer("d_model", minimum=1),
+        "heads": reader.integer("encoder_attention_heads", minimum=1),
+        "decoder_heads": reader.integer("decoder_attention_heads", minimum=1),
+        "feed_forward": reader.integer("encoder_ffn_dim", minimum=1),
+        "decoder_feed_forward": reader.integer("decoder_ffn_dim", minimum=1),
         "activation": reader.activation("activation_function", activation),
-        "max_length": reader.whole("max_position_embeddings", least=1),
+        "max_length": reader.integer("max_position_embeddings", minimum=1),
         "embedding_scale": reader.flag("scale_embedding", scaled),
         "output_bias": True,
         "dropout": 0.0,
     }
 
 
-def with_own_positions(
+def with_stored_positions(
     settings: TransformerSettings, tensors: Mapping[str, StoredTensor]
 ) -> TransformerSettings:
-    """Return the settings, with learned positions if the stored ones are not the family's sinusoids.
+    """Return the settings, with learned positions if the stored tables are not the family's sinusoids.
 
-    `transformers` and CTranslate2's converter use a stored table as it is, and so does this;
+    Like `transformers` and CTranslate2's converter, this uses a stored table unchanged;
     :mod:`uwaga.checkpoints.formats.huggingface.export` writes such tables.
     """
     shape = (settings.max_length, settings.width)
     stored = [tensors[name] for name in POSITIONS if name in tensors and tensors[name].shape == shape]
-    if all(is_constant(one, sinusoids(settings)) for one in stored):
+    if all(is_constant(tensor, sinusoids(settings)) for tensor in stored):
         return settings
     return settings.model_copy(update={"positions": "learned"})
 
 
 def table(settings: TransformerSettings, shared: bool) -> Table:
-    """Return the table of a model's weights; ``shared``: one embedding serves both sides."""
-    weights = dict(_blocks("encoder", settings.encoder_layers, (*ENCODER, *BOTH)))
-    weights |= _blocks("decoder", settings.decoder_layers, (*DECODER, *BOTH))
-    same = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
+    """Return the table of a model's weights; ``shared``: both sides share one embedding."""
+    weights = dict(_blocks("encoder", settings.encoder_layers, (*ENCODER, *COMMON)))
+    weights |= _blocks("decoder", settings.decoder_layers, (*DECODER, *COMMON))
+    aliases = {"lm_head.weight": "model.decoder.embed_tokens.weight"}
     if shared:
         copies = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
-        same = dict.fromkeys((*copies, "lm_head.weight"), "model.shared.weight")
+        aliases = dict.fromkeys((*copies, "lm_head.weight"), "model.shared.weight")
     sides = (("source", "encoder"), ("target", "decoder"))
     for side, stack in sides:
         name = f"model.{stack}.embed_tokens.weight"
-        weights[f"{side}_embedding.weight"] = (View(same.get(name, name)),)
+        weights[f"{side}_embedding.weight"] = (View(aliases.get(name, name)),)
         if settings.positions == "learned":
             weights[f"{side}_positions.weight"] = (View(f"model.{stack}.embed_positions.weight"),)
-        for kind in KINDS:
+        for kind in PARAMETERS:
             if settings.norm == "pre":
                 weights[f"{stack}_norm.{kind}"] = (View(f"model.{stack}.layer_norm.{kind}"),)
             if settings.embedding_norm:
                 weights[f"{side}_norm.{kind}"] = (View(f"model.{stack}.layernorm_embedding.{kind}"),)
     if settings.tie == "none":
-        same.pop("lm_head.weight")
+        aliases.pop("lm_head.weight")
         weights["output_weight"] = (View("lm_head.weight"),)
     else:
-        weights["output_weight"] = (View(same["lm_head.weight"]),)
+        weights["output_weight"] = (View(aliases["lm_head.weight"]),)
     zero = {"output_bias"} if settings.output_bias else set()
     if settings.output_bias:
         weights["output_bias"] = (View("final_logits_bias"),)
     computed = ((settings.max_length, settings.width), partial(sinusoids, settings))
     constant = dict.fromkeys(POSITIONS, computed) if settings.positions == "sinusoidal" else {}
-    return Table(weights, same, constant, ("model.encoder.version", "model.decoder.version"), zero)
+    return Table(weights, aliases, constant, ("model.encoder.version", "model.decoder.version"), zero)
 
 
 def _blocks(
     stack: str, layers: int, parts: tuple[tuple[str, str], ...]
 ) -> Iterator[tuple[str, tuple[View, ...]]]:
     for layer in range(layers):
-        for ours, theirs in parts:
-            inner = ATTENTION if ours.endswith("attention") else (("", ("",)),)
-            for name, stored in inner:
-                for kind in KINDS:
-                    full = ".".join(filter(None, (stack, str(layer), ours, name, kind)))
+        for part, stored_part in parts:
+            matrices = ATTENTION if part.endswith("attention") else (("", ("",)),)
+            for name, stored in matrices:
+                for kind in PARAMETERS:
+                    weight_name = ".".join(filter(None, (stack, str(layer), part, name, kind)))
                     names = (
-                        ".".join(filter(None, ("model", stack, "layers", str(layer), theirs, one, kind)))
-                        for one in stored
+                        ".".join(
+                            filter(
+                                None, ("model", stack, "layers", str(layer), stored_part, stored_name, kind)
+                            )
+                        )
+                        for stored_name in stored
                     )
-                    yield full, tuple(map(View, names))
+                    yield weight_name, tuple(map(View, names))
 
 
-LONGEST = 256
-"""Target tokens where the folder states no limit: the other library's 20 would cut most texts."""
+MAX_TARGET_TOKENS = 256
+"""Default maximum of target tokens; the 20 of ``transformers`` would truncate most texts."""
 
-BARE = ("shared.", "encoder.", "decoder.")
-"""Names that begin so are those of a model without its output layer, such as ``BartModel``."""
+BARE_PREFIXES = ("shared.", "encoder.", "decoder.")
+"""Prefixes of the names in a model without output layer, such as ``BartModel``."""
 
 SHARED = "model.shared.weight"
 EMBEDDINGS = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
@@ -140,18 +144,18 @@ EMBEDDINGS = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.w
 
 @dataclass(frozen=True)
 class Traits:
-    """The traits that distinguish one family from the others.
+    """The properties that distinguish a family.
 
     Attributes:
-        settings: of the Transformer, beside those that ``config.json`` states.
-        unsupported: features of the family that uwaga lacks, with the values that switch them off.
+        settings: settings of the Transformer that ``config.json`` does not state.
+        unsupported: features of the family that uwaga lacks, with the values that disable them.
         tokenisers: function that reads the tokenisers.
-        activation: the activation function if ``config.json`` names none.
+        activation: the default activation function.
         scaled: the default of ``scale_embedding``.
         start: the default of ``decoder_start_token_id``.
         end, pad: default ids of the special tokens.
-        forces_end: True if, by default, the last permitted token is forced to be the end symbol.
-        own_positions: True if stored positions that are not sinusoids are read as learned ones.
+        forces_end: True if the last permitted token is by default forced to be the end symbol.
+        stored_positions: True if stored positions that are not sinusoids are read as learned positions.
         table: function that returns the names under which the weights are stored.
     """
 
@@ -164,65 +168,67 @@ class Traits:
     end: int = 2
     pad: int = 1
     forces_end: bool = True
-    own_positions: bool = False
+    stored_positions: bool = False
     table: Callable[[TransformerSettings, bool], Table] = field(default=table)
 
 
 def read_seq2seq(traits: Traits, folder: HuggingFaceFolder) -> FamilyModel:
-    """Interpret a folder of such a family."""
+    """Interpret a folder of a family with these traits."""
     reader = folder.reader
     reader.refuse(traits.unsupported)
-    size = reader.whole("vocab_size", least=4)
+    size = reader.integer("vocab_size", minimum=4)
     tied = reader.flag("tie_word_embeddings", True)
     values = common_settings(reader, traits.activation, traits.scaled)
     values |= {**traits.settings, "tie": "all" if tied else "none"}
     settings = folder.settings(TransformerSettings, values, size)
-    end, pad = reader.whole("eos_token_id", traits.end), reader.whole("pad_token_id", traits.pad)
-    begin = reader.stated_start()
-    begin = traits.start if begin is None else begin
-    given = {"eos_token_id": end, "pad_token_id": pad}
-    reader.within(size, **given, **({} if begin is None else {"decoder_start_token_id": begin}))
-    sides = traits.tokenisers(folder.path, TokenIds(size, begin, end, pad))
-    tensors = whole_names(folder.tensors, tied)
-    if traits.own_positions:
-        settings = with_own_positions(settings, tensors)
+    end, pad = reader.integer("eos_token_id", traits.end), reader.integer("pad_token_id", traits.pad)
+    start = reader.stated_start()
+    start = traits.start if start is None else start
+    token_ids = {"eos_token_id": end, "pad_token_id": pad}
+    reader.check_ids(size, **token_ids, **({} if start is None else {"decoder_start_token_id": start}))
+    sides = traits.tokenisers(folder.path, TokenIds(size, start, end, pad))
+    tensors = full_names(folder.tensors, tied)
+    if traits.stored_positions:
+        settings = with_stored_positions(settings, tensors)
     return FamilyModel(
         settings,
         (size, size),
         sides,
         traits.table(settings, tied),
         tensors,
-        unstated=_unstated(traits, reader, end),
+        generation_defaults=_unstated(traits, reader, end),
     )
 
 
-def whole_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, StoredTensor]:
-    """Return the tensors under the names of the full model; ``shared``: one embedding serves both sides.
+def full_names(stored: Mapping[str, StoredTensor], shared: bool) -> dict[str, StoredTensor]:
+    """Return the tensors under the names of the full model; ``shared``: both sides share one embedding.
 
-    Embeddings that are not shared may still be stored only once.
+    Embeddings that are not shared may be stored only once.
     """
-    values = {f"model.{name}" if name.startswith(BARE) else name: one for name, one in stored.items()}
+    values = {
+        f"model.{name}" if name.startswith(BARE_PREFIXES) else name: tensor for name, tensor in stored.items()
+    }
     if not shared and SHARED in values:
-        once = values.pop(SHARED)
+        shared_tensor = values.pop(SHARED)
         for name in EMBEDDINGS:
-            values.setdefault(name, once)
+            values.setdefault(name, shared_tensor)
     return values
 
 
 def _unstated(traits: Traits, reader: ConfigReader, end: int) -> dict[str, Any]:
-    """Return the generation settings for which the folder relies on defaults of `transformers`."""
-    found: dict[str, Any] = {"max_length": LONGEST + 1}
+    """Return defaults for generation settings that the folder leaves to `transformers`."""
+    defaults: dict[str, Any] = {"max_length": MAX_TARGET_TOKENS + 1}
     if (reader.path.parent / GENERATION).exists():
-        return found
+        return defaults
     if traits.forces_end:
-        found["forced_eos_token_id"] = end
+        defaults["forced_eos_token_id"] = end
     if reader.flag("force_bos_token_to_be_generated", False):  # until 2021, for forced_bos_token_id
-        found["forced_bos_token_id"] = reader.whole("bos_token_id", 0)
-    return found
+        defaults["forced_bos_token_id"] = reader.integer("bos_token_id", 0)
+    return defaults
 
 
 OFFSET = 2
-"""Rows of the position table that no token uses."""
+"""Unused rows at the beginning of the position table."""
 
 BART_TRAITS = Traits(
     settings={"norm": "post", "positions": "learned", "position_offset": OFFSET, "embedding_norm": True},
@@ -266,12 +272,12 @@ def read_mbart(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 M2M100_START, M2M100_PAD = 2, 1
-SPARE = 2
-"""Rows that a stored position table has beyond the model's length."""
+SPARE_ROWS = 2
+"""Rows of a stored position table beyond the model's length."""
 
 
 def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
-    """Interpret a folder of either; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
+    """Interpret an M2M-100 or NLLB folder; a :data:`~.folder.FamilyReader`.
 
     Positions start after the padding symbol's id: the first token has position ``pad + 1``.
     """
@@ -280,7 +286,7 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
             "norm": "pre",
             "positions": "sinusoidal",
             "sinusoids": "tensor2tensor",
-            "position_offset": folder.reader.whole("pad_token_id", M2M100_PAD) + 1,
+            "position_offset": folder.reader.integer("pad_token_id", M2M100_PAD) + 1,
             "output_bias": False,
         },
         unsupported={},
@@ -296,7 +302,7 @@ def read_m2m100(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def is_nllb(folder: HuggingFaceFolder) -> bool:
-    """Return True if the tokeniser is NLLB's, by its stated class or else by the files of the folder."""
+    """Return True if the tokeniser is NLLB's, by its stated class or by the files of the folder."""
     for values in (read_optional(folder.path / "tokenizer_config.json"), folder.config):
         name = str(values.get("tokenizer_class") or "").lower()
         if name.startswith(("nllb", "m2m100")):
@@ -305,15 +311,15 @@ def is_nllb(folder: HuggingFaceFolder) -> bool:
 
 
 def m2m100_table(settings: TransformerSettings, shared: bool) -> Table:
-    """Return the table of weights; early files hold the positions too, under another name."""
+    """Return the table of weights; early files also hold the positions, under another name."""
 
     def rows() -> Floats:
-        whole = {"max_length": settings.max_length + SPARE, "position_offset": 0}
-        found = sinusoids(settings.model_copy(update=whole))
-        found[settings.position_offset - 1] = 0.0  # the row of the padding symbol
-        return found
+        overrides = {"max_length": settings.max_length + SPARE_ROWS, "position_offset": 0}
+        positions = sinusoids(settings.model_copy(update=overrides))
+        positions[settings.position_offset - 1] = 0.0  # the row of the padding symbol
+        return positions
 
-    shape = (settings.max_length + SPARE, settings.width)
+    shape = (settings.max_length + SPARE_ROWS, settings.width)
     constant = {f"{name}s": (shape, rows) for name in POSITIONS}
     return replace(table(settings, shared), constant=constant)
 

@@ -18,10 +18,10 @@ UNSUPPORTED = {
 }
 
 PREFIX, HEAD = "bert.", "cls.predictions."
-BIAS, READ_BIAS = f"{HEAD}bias", f"{HEAD}decoder.bias"
-"""The output's bias stands under the first name; where the second is stored too, that one is read."""
-OLD = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-"""What the first checkpoints call the parameters of a norm."""
+BIAS, DECODER_BIAS = f"{HEAD}bias", f"{HEAD}decoder.bias"
+"""Names of the output's bias; if both are stored, the second is read."""
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+"""Names of norm parameters in the first checkpoints."""
 
 UNUSED = (
     "embeddings.position_ids",
@@ -30,7 +30,7 @@ UNUSED = (
     "cls.seq_relationship.weight",
     "cls.seq_relationship.bias",
 )
-"""Counting, and what guesses whether one sentence follows another."""
+"""Position indices, and the head for next-sentence prediction."""
 
 EMBEDDING = "embeddings.word_embeddings.weight"
 BLOCK = (
@@ -47,28 +47,28 @@ BLOCK = (
 def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
     """Interpret a BERT folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`.
 
-    The model predicts masked tokens if the weights of that head are stored.
+    The model predicts masked tokens if the weights of the head are stored.
     """
     reader = folder.reader
     reader.refuse(UNSUPPORTED)
-    size = reader.whole("vocab_size", 30522, least=4)
+    size = reader.integer("vocab_size", 30522, minimum=4)
     values = {
-        "layers": reader.whole("num_hidden_layers", 12, least=1),
-        "width": reader.whole("hidden_size", 768, least=1),
-        "heads": reader.whole("num_attention_heads", 12, least=1),
-        "feed_forward": reader.whole("intermediate_size", 3072, least=1),
+        "layers": reader.integer("num_hidden_layers", 12, minimum=1),
+        "width": reader.integer("hidden_size", 768, minimum=1),
+        "heads": reader.integer("num_attention_heads", 12, minimum=1),
+        "feed_forward": reader.integer("intermediate_size", 3072, minimum=1),
         "activation": reader.activation("hidden_act", "gelu"),
         "norm": "post",
         "norm_epsilon": reader.number("layer_norm_eps", 1e-12),
-        "max_length": reader.whole("max_position_embeddings", 512, least=1),
+        "max_length": reader.integer("max_position_embeddings", 512, minimum=1),
         "embedding_scale": False,
-        "token_types": reader.whole("type_vocab_size", 2, least=1),
+        "token_types": reader.integer("type_vocab_size", 2, minimum=1),
         "tie_output": reader.flag("tie_word_embeddings", True),
         "dropout": 0.0,
     }
     settings = folder.settings(EncoderOnlySettings, values, size)
-    pad = reader.whole("pad_token_id", 0)
-    reader.within(size, pad_token_id=pad)
+    pad = reader.integer("pad_token_id", 0)
+    reader.check_ids(size, pad_token_id=pad)
     tokeniser = read_bert_tokeniser(folder.path, TokenIds(size, pad=pad)).source
     tensors = _renamed(folder.tensors)
     head = any(name.startswith(HEAD) for name in tensors)
@@ -77,16 +77,16 @@ def read_bert(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def _renamed(stored: Mapping[str, StoredTensor]) -> dict[str, StoredTensor]:
-    """Normalise the names of the weights, which depend on the saved class and the age of the file."""
-    found: dict[str, StoredTensor] = {}
+    """Normalise the names of the weights, which depend on the saved class and the version."""
+    tensors: dict[str, StoredTensor] = {}
     for name, tensor in stored.items():
         short = name.removeprefix(PREFIX)
-        for old, new in OLD.items():
+        for old, new in OLD_NAMES.items():
             short = short.replace(old, new)
-        found[short] = tensor
-    if READ_BIAS in found:
-        found[BIAS] = found.pop(READ_BIAS)
-    return found
+        tensors[short] = tensor
+    if DECODER_BIAS in tensors:
+        tensors[BIAS] = tensors.pop(DECODER_BIAS)
+    return tensors
 
 
 def table(settings: EncoderOnlySettings) -> Table:
@@ -99,12 +99,14 @@ def table(settings: EncoderOnlySettings) -> Table:
     for kind in ("weight", "bias"):
         weights[f"embedding_norm.{kind}"] = (View(f"embeddings.LayerNorm.{kind}"),)
         for layer in range(settings.layers):
-            for ours, theirs in BLOCK:
-                names = tuple(View(f"encoder.layer.{layer}.{one}.{kind}") for one in theirs)
-                weights[f"encoder.{layer}.{ours}.{kind}"] = names
+            for part, stored_parts in BLOCK:
+                views = tuple(
+                    View(f"encoder.layer.{layer}.{stored_part}.{kind}") for stored_part in stored_parts
+                )
+                weights[f"encoder.{layer}.{part}.{kind}"] = views
         weights[f"head.transform.{kind}"] = (View(f"{HEAD}transform.dense.{kind}"),)
         weights[f"head.norm.{kind}"] = (View(f"{HEAD}transform.LayerNorm.{kind}"),)
     weights["head.bias"] = (View(BIAS),)
     weights["head.weight"] = (View(f"{HEAD}decoder.weight"),)
-    same = {f"{HEAD}decoder.weight": EMBEDDING} if settings.tie_output else {}
-    return Table(weights, same, unused=UNUSED)
+    aliases = {f"{HEAD}decoder.weight": EMBEDDING} if settings.tie_output else {}
+    return Table(weights, aliases, unused=UNUSED)

@@ -87,7 +87,7 @@ def model_config(
 
 
 def tokeniser_config(languages: tuple[str, str], max_length: int, *, separate: bool) -> dict[str, Any]:
-    """Return ``tokenizer_config.json``; ``separate``: each side has its own vocabulary."""
+    """Return ``tokenizer_config.json``; ``separate``: the sides have different vocabularies."""
     return {
         "tokenizer_class": "MarianTokenizer",
         "source_lang": languages[0],
@@ -130,44 +130,44 @@ def write_hugging_face(
         languages: codes of source and target.
 
     Returns:
-        What uwaga does differently from programs that load the folder, one sentence per difference.
+        Differences between uwaga and programs that load the folder, one sentence each.
     """
-    transformer = _checked(folder, to, model)
+    transformer = _checked_model(folder, to, model)
     sides = (exported_vocabulary(source), exported_vocabulary(target))
     if transformer.settings.tie == "all" and sides[0].pieces != sides[1].pieces:
         raise ModelError(f"{to}: source and target share an embedding, but their vocabularies differ")
     options = replace(decoding, nbest=1)
-    written = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
-    write_folder(folder, _files(to, transformer, written, options, languages))
-    return _differences(transformer.settings, source, text, options, to, written.separate)
+    exported = as_marian(transformer, sides) if to == "marian" else as_pegasus(transformer, sides)
+    write_folder(folder, _files(to, transformer, exported, options, languages))
+    return _differences(transformer.settings, source, text, options, to, exported.separate)
 
 
 def _files(
     to: ExportFormat,
     model: Transformer,
-    written: ExportedModel,
+    exported: ExportedModel,
     options: SearchOptions,
     languages: tuple[str, str],
 ) -> dict[str, bytes]:
     """Return the contents of the folder by file name."""
-    source, target = written.sides
-    generation = to_generation_config(options, written.symbols, model.max_target, written.unused)
+    source, target = exported.sides
+    generation = to_generation_config(options, exported.symbols, model.max_target, exported.unused)
     limit = model.settings.max_length
     files = {
-        CONFIG: _json(model_config(to, model.settings, written.symbols, written.sizes, generation)),
+        CONFIG: _json(model_config(to, model.settings, exported.symbols, exported.sizes, generation)),
         GENERATION: _json(generation),
         SOURCE: source.model,
         TARGET: target.model,
         VOCABULARY: _json(source.ids()),
-        TOKENISER: _json(tokeniser_config(languages, limit, separate=written.separate)),
-        WEIGHTS: weight_bytes(model, written, drop_sinusoids=to == "marian"),
+        TOKENISER: _json(tokeniser_config(languages, limit, separate=exported.separate)),
+        WEIGHTS: weight_bytes(model, exported, drop_sinusoids=to == "marian"),
     }
-    if written.separate:
+    if exported.separate:
         files[TARGET_VOCABULARY] = _json(target.ids())
     return files
 
 
-def _checked(folder: Path, to: ExportFormat, model: object) -> Transformer:
+def _checked_model(folder: Path, to: ExportFormat, model: object) -> Transformer:
     """Return the model after checking that the format can express it."""
     if to not in get_args(ExportFormat):
         raise SettingsError(f"unknown format {to!r}; choose from {', '.join(get_args(ExportFormat))}")
@@ -178,11 +178,11 @@ def _checked(folder: Path, to: ExportFormat, model: object) -> Transformer:
             f"a model of type {type(model).__name__} cannot be written as {to}: only encoder-decoder "
             "Transformers can"
         )
-    _refuse(model.settings, to)
+    _check_supported(model.settings, to)
     return model
 
 
-def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
+def _check_supported(settings: TransformerSettings, to: ExportFormat) -> None:
     """Raise ModelError for a feature that the format lacks."""
     if settings.norm != NORMS[to]:
         other = "pegasus" if to == "marian" else "marian"
@@ -191,7 +191,7 @@ def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
             f"a different function; use `--to {other}`, the same layout with {settings.norm}-norm blocks, "
             "which transformers and CTranslate2 load too"
         )
-    wanted: dict[str, tuple[object, ...]] = {
+    supported: dict[str, tuple[object, ...]] = {
         "self_attention": ("attention",),
         "gated": (False,),
         "positions": ("sinusoidal", "learned"),
@@ -203,7 +203,7 @@ def _refuse(settings: TransformerSettings, to: ExportFormat) -> None:
         "head_width": (None, settings.width // settings.heads),
         "tie": ("none", "decoder", "all") if to == "marian" else ("all",),
     }
-    for name, allowed in wanted.items():
+    for name, allowed in supported.items():
         value = getattr(settings, name)
         if value not in allowed:
             raise ModelError(
@@ -224,24 +224,24 @@ def _differences(
     to: ExportFormat,
     separate: bool,
 ) -> list[str]:
-    found: list[str] = []
+    notes: list[str] = []
     if source.encode("a  b ") != source.encode("a b"):
-        found.append("uwaga strips spaces at both ends of a line and collapses repeated spaces")
+        notes.append("uwaga strips spaces at both ends of a line and collapses repeated spaces")
     if text.split_above:
-        found.append(
+        notes.append(
             f"uwaga splits a line of more than {text.split_above} tokens into sentences and translates "
             "them separately (split_above)"
         )
     if text.lower_capitals:
-        found.append("uwaga lower-cases a sentence written in capitals (lower_capitals)")
+        notes.append("uwaga lower-cases a sentence written in capitals (lower_capitals)")
     limit = min(options.max_length or settings.max_length, settings.max_length)
     if options.max_extra + options.max_ratio < limit:
-        found.append(
+        notes.append(
             f"uwaga ends a target at {options.max_ratio:g} times the source tokens + {options.max_extra}; "
             f"the folder states only the limit of {limit} tokens"
         )
     if to == "marian" and separate:
-        found.append("CTranslate2's converter supports one vocabulary and cannot convert this folder's two")
+        notes.append("CTranslate2's converter supports one vocabulary and cannot convert this folder's two")
     if (settings.decoder_heads or settings.heads) != settings.heads:
-        found.append("CTranslate2's converter assumes that encoder and decoder have the same number of heads")
-    return found
+        notes.append("CTranslate2's converter assumes that encoder and decoder have the same number of heads")
+    return notes

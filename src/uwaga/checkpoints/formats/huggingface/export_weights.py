@@ -1,6 +1,6 @@
 """Conversion of a Transformer's weights and vocabularies to the layout of Marian's and Pegasus' folders.
 
-CTranslate2 starts Marian's decoder from a zero embedding, regardless of the start token's. A start embedding
+CTranslate2 starts Marian's decoder from a zero embedding instead of the start token's. A start embedding
 that is not zero is added to the first row of the decoder's position table, which only the start token uses:
 the sum, and so all later values, are the same.
 """
@@ -26,28 +26,28 @@ from uwaga.tokenizers.marian import END, PAD, UNKNOWN, MarianTokeniser
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser
 
-READS = frozenset(
+READING_LAYERS = frozenset(
     "source_embedding target_embedding source_positions target_positions query key_value inner gate".split()  # noqa: SIM905
 )
 """Layers whose weights have the residual stream's width as their last axis."""
-WRITES = frozenset({"output", "outer"})
-"""Layers whose weights and biases have it as their first."""
+WRITING_LAYERS = frozenset({"output", "outer"})
+"""Layers whose weights and biases have the residual stream's width as their first axis."""
 
 
 def deinterleave(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Reorder the residual stream of a Transformer: even columns first, then odd ones.
 
-    With interleaved sinusoids the result is Marian's order, sines first. This is exact: sums over the width,
+    With interleaved sinusoids the result has Marian's order, sines first. This is exact: sums over the width,
     norms and residual additions do not depend on the order, and every weight that reads or writes the stream
-    is permuted alike.
+    is permuted in the same way.
 
     Args:
         weights: ``state_dict()`` of a Transformer; tied weights may share a tensor.
     """
-    return {name: _turned(name, weight) for name, weight in weights.items()}
+    return {name: _deinterleaved(name, weight) for name, weight in weights.items()}
 
 
-def _turned(name: str, weight: Tensor) -> Tensor:
+def _deinterleaved(name: str, weight: Tensor) -> Tensor:
     axis = _width_axis(name)
     if axis is None:
         return weight
@@ -62,15 +62,15 @@ def _width_axis(name: str) -> int | None:
         return -1 if name == "output_weight" else None
     owner, _, kind = name.rpartition(".")
     layer = owner.rpartition(".")[2]
-    if layer in READS:
+    if layer in READING_LAYERS:
         return -1 if kind == "weight" else None
-    if layer in WRITES or layer.endswith("norm"):
+    if layer in WRITING_LAYERS or layer.endswith("norm"):
         return 0
     raise AssertionError(f"{name!r}: not known whether it reads or writes the residual stream")
 
 
-NEVER = -1e4
-"""A logit bias that leaves a token probability exactly 0 in float32, and is a number in 16 bits too."""
+EXCLUDED_LOGIT = -1e4
+"""A logit bias that makes a probability exactly 0 in float32, and is finite in 16 bits too."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ExportedVocabulary:
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model to be exported, with uwaga's names of weights.
+    """A model for export, with uwaga's names of weights.
 
     ``unused``: tokens that have a row in the output layer but must never be produced.
     """
@@ -121,30 +121,32 @@ def exported_vocabulary(tokeniser: Subwords) -> ExportedVocabulary:
     )
 
 
-def _named(side: ExportedVocabulary, size: int, named: dict[int, str]) -> ExportedVocabulary:
-    """Resize a side to ``size`` pieces, in which exactly these ids have these names."""
+def _with_names(side: ExportedVocabulary, size: int, names: dict[int, str]) -> ExportedVocabulary:
+    """Resize a vocabulary to ``size`` pieces, in which exactly the given ids have the given names."""
     pieces = [*side.pieces, *(f"<unused{number}>" for number in range(len(side.pieces), size))]
-    taken = set(named.values())
+    reserved = set(names.values())
     for number, piece in enumerate(pieces):
-        if piece in taken and named.get(number) != piece:
+        if piece in reserved and names.get(number) != piece:
             pieces[number] = f"<unused{number}>"
-    for number, piece in named.items():
+    for number, piece in names.items():
         pieces[number] = piece
     return ExportedVocabulary(side.model, tuple(pieces))
 
 
 def as_pegasus(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
-    """Convert a model to Pegasus' conventions: ids do not change, and the start symbol is its padding."""
+    """Convert a model to Pegasus' conventions: ids do not change, and the start symbol is the padding."""
     symbols = model.symbols
     if symbols.start == symbols.end:
         raise ModelError(
             "pegasus: decoding starts from padding there, but this model starts from its end symbol"
         )
-    named = {symbols.start: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
-    both = [_named(side, len(side.pieces), named) for side in sides]
+    names = {symbols.start: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
+    renamed = [_with_names(side, len(side.pieces), names) for side in sides]
     unused = (symbols.start, symbols.pad)
-    start = Symbols(start=symbols.start, end=symbols.end, pad=symbols.start, unknown=symbols.unknown)
-    return ExportedModel(_weights(model), (both[0], both[1]), start, unused)
+    exported_symbols = Symbols(
+        start=symbols.start, end=symbols.end, pad=symbols.start, unknown=symbols.unknown
+    )
+    return ExportedModel(_weights(model), (renamed[0], renamed[1]), exported_symbols, unused)
 
 
 def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocabulary]) -> ExportedModel:
@@ -152,31 +154,33 @@ def as_marian(model: Transformer, sides: tuple[ExportedVocabulary, ExportedVocab
     symbols, weights = model.symbols, _weights(model)
     size = max(len(side.pieces) for side in sides)
     pad = symbols.pad
-    begins = weights["target_embedding.weight"][symbols.start].clone()  # (width,)
-    if not (symbols.start == pad == size - 1 and not begins.any() and len(sides[0].pieces) == size):
+    start_embedding = weights["target_embedding.weight"][symbols.start].clone()  # (width,)
+    if not (symbols.start == pad == size - 1 and not start_embedding.any() and len(sides[0].pieces) == size):
         pad, size = size, size + 1
-        _lengthen(weights, size)
-        weights["target_positions.weight"][0] += begins * model.scale
-    named = {pad: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
-    both = [_named(side, size, named) for side in sides]
-    start = Symbols(start=pad, end=symbols.end, pad=pad, unknown=symbols.unknown)
-    return ExportedModel(weights, (both[0], both[1]), start, tuple({symbols.start, symbols.pad, pad}))
+        _extend_vocabulary(weights, size)
+        weights["target_positions.weight"][0] += start_embedding * model.scale
+    names = {pad: PAD, symbols.end: END, symbols.unknown: UNKNOWN}
+    renamed = [_with_names(side, size, names) for side in sides]
+    exported_symbols = Symbols(start=pad, end=symbols.end, pad=pad, unknown=symbols.unknown)
+    return ExportedModel(
+        weights, (renamed[0], renamed[1]), exported_symbols, tuple({symbols.start, symbols.pad, pad})
+    )
 
 
-def _lengthen(weights: dict[str, Tensor], size: int) -> None:
+def _extend_vocabulary(weights: dict[str, Tensor], size: int) -> None:
     """Extend the vocabulary by tokens with zero embeddings and probability 0."""
     tables = ("source_embedding.weight", "target_embedding.weight", "output_weight")
-    made: dict[int, Tensor] = {}
+    extended: dict[int, Tensor] = {}
     for name in tables:
         old = weights[name]
-        longer = torch.zeros(size - old.shape[0], old.shape[1])
-        weights[name] = made.setdefault(id(old), torch.cat([old, longer]))
+        padding = torch.zeros(size - old.shape[0], old.shape[1])
+        weights[name] = extended.setdefault(id(old), torch.cat([old, padding]))
     bias = weights["output_bias"]
-    weights["output_bias"] = torch.cat([bias, torch.full((size - len(bias),), NEVER)])
+    weights["output_bias"] = torch.cat([bias, torch.full((size - len(bias),), EXCLUDED_LOGIT)])
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:
-    """Return all weights in float32 and Marian's order of columns, with position tables and every bias."""
+    """Return the weights in float32 and Marian's column order, with position tables and all biases."""
     settings = model.settings
     stored = dict(model.state_dict(keep_vars=True))
     if settings.positions == "sinusoidal":
@@ -186,14 +190,14 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
         for side in ("source", "target"):
             rows = stored[f"{side}_positions.weight"]
             stored[f"{side}_positions.weight"] = rows[settings.position_offset :]
-    made: dict[int, Tensor] = {}
-    turned = settings.positions == "sinusoidal" and settings.sinusoids == "interleaved"
+    converted: dict[int, Tensor] = {}
+    deinterleaved = settings.positions == "sinusoidal" and settings.sinusoids == "interleaved"
     weights: dict[str, Tensor] = {}
     for name, tensor in stored.items():
-        if id(tensor) not in made:
+        if id(tensor) not in converted:
             plain = tensor.detach().to("cpu", torch.float32)
-            made[id(tensor)] = deinterleave({name: plain})[name] if turned else plain
-        weights[name] = made[id(tensor)]
+            converted[id(tensor)] = deinterleave({name: plain})[name] if deinterleaved else plain
+        weights[name] = converted[id(tensor)]
     weights["target_positions.weight"] = weights["target_positions.weight"].clone()
     weights.setdefault("output_bias", torch.zeros(model.vocabulary))
     return weights
@@ -201,31 +205,31 @@ def _weights(model: Transformer) -> dict[str, Tensor]:
 
 def _target_settings(model: Transformer) -> TransformerSettings:
     """Return the settings of the exported model."""
-    wanted = {
+    overrides = {
         "positions": "learned",
         "position_offset": 0,
         "attention_bias": True,
         "feed_forward_bias": True,
         "output_bias": True,
     }
-    return model.settings.model_copy(update=wanted)
+    return model.settings.model_copy(update=overrides)
 
 
-def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: bool) -> bytes:
+def weight_bytes(model: Transformer, exported: ExportedModel, *, drop_sinusoids: bool) -> bytes:
     """Return the safetensors file, by inverting :func:`table`.
 
     Args:
         model: the model that was converted.
-        written: the converted weights.
-        drop_sinusoids: omit position tables that are Marian's sinusoids, which its folders do not hold.
+        exported: the converted weights.
+        drop_sinusoids: omit position tables that are Marian's sinusoids, which its folders do not contain.
     """
     settings = _target_settings(model)
     with torch.device("meta"), SkipInit():
-        skeleton = Transformer(settings, model.symbols, *written.sizes)
+        skeleton = Transformer(settings, model.symbols, *exported.sizes)
     table = seq2seq_table(settings, settings.tie == "all")
     stored: dict[str, Tensor] = {}
-    for name, like in skeleton.state_dict().items():
-        weight = _checked(name, written.weights.get(name), like.shape)
+    for name, template in skeleton.state_dict().items():
+        weight = _checked_weight(name, exported.weights.get(name), template.shape)
         names = [view.name for view in table.weights[name]]
         for stored_name, part in zip(names, weight.chunk(len(names)), strict=True):
             stored[stored_name] = part.contiguous()
@@ -235,8 +239,8 @@ def weight_bytes(model: Transformer, written: ExportedModel, *, drop_sinusoids: 
     return safetensors.torch.save(stored, metadata={"format": "pt"})
 
 
-def _checked(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
-    """Return a weight, zeros for a bias that the model lacks."""
+def _checked_weight(name: str, weight: Tensor | None, shape: torch.Size) -> Tensor:
+    """Return a checked weight, zeros for a bias that the model lacks."""
     if weight is None:
         assert name.endswith(".bias"), name
         return torch.zeros(shape)

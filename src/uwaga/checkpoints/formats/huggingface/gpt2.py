@@ -12,52 +12,52 @@ UNSUPPORTED = {
     "add_cross_attention": (False,),
     "scale_attn_by_inverse_layer_idx": (False,),
 }
-LONGEST = 64
-"""New tokens where the folder states no number."""
+MAX_NEW_TOKENS = 64
+"""Default maximum of new tokens."""
 
 PREFIX = "transformer."
 HEAD, EMBEDDING = "lm_head.weight", "wte.weight"
 MASKS = ("attn.bias", "attn.masked_bias")
-"""Stored with older checkpoints: the look-ahead mask and what it writes over scores."""
+"""Buffers of older checkpoints: the look-ahead mask and the value of masked scores."""
 
 BLOCK = (
     ("attention_norm", View("ln_1")),
-    ("attention.query", View("attn.c_attn", turned=True, first=0, last=1, of=3)),
-    ("attention.key_value", View("attn.c_attn", turned=True, first=1, last=3, of=3)),
-    ("attention.output", View("attn.c_proj", turned=True)),
+    ("attention.query", View("attn.c_attn", transposed=True, first=0, last=1, parts=3)),
+    ("attention.key_value", View("attn.c_attn", transposed=True, first=1, last=3, parts=3)),
+    ("attention.output", View("attn.c_proj", transposed=True)),
     ("feed_forward_norm", View("ln_2")),
-    ("feed_forward.inner", View("mlp.c_fc", turned=True)),
-    ("feed_forward.outer", View("mlp.c_proj", turned=True)),
+    ("feed_forward.inner", View("mlp.c_fc", transposed=True)),
+    ("feed_forward.outer", View("mlp.c_proj", transposed=True)),
 )
-"""Weights are stored (in, out); query, key and value one below the other."""
+"""Weights are stored (inputs, outputs); query, key and value are fused."""
 
 
 def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
     """Interpret a GPT-2 folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     reader = folder.reader
     reader.refuse(UNSUPPORTED)
-    size = reader.whole("vocab_size", 50257, least=4)
-    width = reader.whole("n_embd", 768, least=1)
+    size = reader.integer("vocab_size", 50257, minimum=4)
+    width = reader.integer("n_embd", 768, minimum=1)
     values = {
-        "layers": reader.whole("n_layer", 12, least=1),
+        "layers": reader.integer("n_layer", 12, minimum=1),
         "width": width,
-        "heads": reader.whole("n_head", 12, least=1),
-        "feed_forward": reader.whole("n_inner", 4 * width, least=1),
+        "heads": reader.integer("n_head", 12, minimum=1),
+        "feed_forward": reader.integer("n_inner", 4 * width, minimum=1),
         "activation": reader.activation("activation_function", "gelu_new"),
         "norm": "pre",
         "norm_epsilon": reader.number("layer_norm_epsilon", 1e-5),
-        "max_length": reader.whole("n_positions", 1024, least=1),
+        "max_length": reader.integer("n_positions", 1024, minimum=1),
         "embedding_scale": False,
         "attention_scale": reader.flag("scale_attn_weights", True),
         "tie_output": reader.flag("tie_word_embeddings", True),
         "dropout": 0.0,
     }
     settings = folder.settings(DecoderOnlySettings, values, size)
-    end = reader.whole("eos_token_id", size - 1)
-    start = reader.whole("bos_token_id", end)
-    # Without an id here padding is the tokeniser's, or the end symbol.
-    pad = None if reader.values.get("pad_token_id") is None else reader.whole("pad_token_id")
-    reader.within(size, bos_token_id=start, eos_token_id=end, pad_token_id=pad)
+    end = reader.integer("eos_token_id", size - 1)
+    start = reader.integer("bos_token_id", end)
+    # Without an id here, padding is the tokeniser's or the end symbol.
+    pad = None if reader.values.get("pad_token_id") is None else reader.integer("pad_token_id")
+    reader.check_ids(size, bos_token_id=start, eos_token_id=end, pad_token_id=pad)
     tokeniser = read_gpt2_tokeniser(folder.path, TokenIds(size, start, end, pad)).target
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in folder.tensors.items()}
     return FamilyModel(
@@ -66,12 +66,12 @@ def read_gpt2(folder: HuggingFaceFolder) -> FamilyModel:
         Sides(tokeniser, tokeniser),
         table(settings),
         tensors,
-        unstated={"max_length": LONGEST + 1},
+        generation_defaults={"max_length": MAX_NEW_TOKENS + 1},
     )
 
 
 def table(settings: DecoderOnlySettings) -> Table:
-    """Return the table of weights, under the names of the model without its head."""
+    """Return the table of weights, by their names in the model without head."""
     tied = settings.tie_output
     weights = {
         "embedding.weight": (View(EMBEDDING),),
@@ -81,8 +81,10 @@ def table(settings: DecoderOnlySettings) -> Table:
     for kind in ("weight", "bias"):
         weights[f"decoder_norm.{kind}"] = (View(f"ln_f.{kind}"),)
         for layer in range(settings.layers):
-            for ours, part in BLOCK:
-                stored = View(f"h.{layer}.{part.name}.{kind}", part.turned, part.first, part.last, part.of)
-                weights[f"decoder.{layer}.{ours}.{kind}"] = (stored,)
+            for part, view in BLOCK:
+                stored = View(
+                    f"h.{layer}.{view.name}.{kind}", view.transposed, view.first, view.last, view.parts
+                )
+                weights[f"decoder.{layer}.{part}.{kind}"] = (stored,)
     masks = tuple(f"h.{layer}.{mask}" for layer in range(settings.layers) for mask in MASKS)
     return Table(weights, {HEAD: EMBEDDING} if tied else {}, unused=masks)

@@ -1,8 +1,8 @@
-"""Llama and the decoder-only families that differ from it in a few keys: Mistral, Qwen, Gemma, Hunyuan.
+"""Llama and the decoder-only families that differ from it in a few keys: Mistral, Qwen, Gemma and Hunyuan.
 
-Their weights have the same names. A family is a :class:`Family`: the values of keys that a folder may omit,
-and the parts that the others lack. All else is read from ``config.json``; what asks for a feature that uwaga
-lacks is refused by name.
+Their weights have the same names. A :class:`Family` holds the defaults of keys that a folder may omit, and
+the parts specific to the family. All other settings are read from ``config.json``; those of features that
+uwaga lacks raise an error that names them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from uwaga.checkpoints.formats.huggingface.rope import GLOBAL, LENGTH, LOCAL, re
 from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.checkpoints.storage.tensors import OffsetTensor, StoredTensor
 from uwaga.checkpoints.weight_map import Table, View
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, quoted
 from uwaga.settings import DecoderOnlySettings
 from uwaga.tokenizers.decoder_families import read_decoder_tokeniser
 from uwaga.tokenizers.pretrained import Sides, TokenIds
 
-LONGEST = 256
-"""New tokens where the folder states no limit."""
+MAX_NEW_TOKENS = 256
+"""Default maximum of new tokens."""
 PREFIX, HEAD, EMBEDDING = "model.", "lm_head.weight", "embed_tokens.weight"
-UNUSED = "rotary_emb.inv_freq"
-"""Stored with older checkpoints: the frequencies of rotary positions, which follow from the settings."""
+UNUSED_FREQUENCIES = "rotary_emb.inv_freq"
+"""Buffer of older checkpoints: the frequencies of rotary positions, which follow from the settings."""
 
 BLOCK = (
     ("attention.query", ("self_attn.q_proj",)),
@@ -41,7 +41,7 @@ BLOCK = (
     ("feed_forward.gate", ("mlp.up_proj",)),
     ("feed_forward.outer", ("mlp.down_proj",)),
 )
-"""Matrices of a layer; the gate of the file is the activated branch."""
+"""Matrices of a layer; the file's gate is the activated branch."""
 NORMS = {
     "pre": (("attention_norm", "input_layernorm"), ("feed_forward_norm", "post_attention_layernorm")),
     "both": (
@@ -59,15 +59,15 @@ class Family:
     """A family of decoders.
 
     Attributes:
-        defaults: values of keys that ``config.json`` may omit; those of ``transformers``.
-        unsupported: keys whose other values are refused.
+        defaults: defaults of ``transformers`` for keys that ``config.json`` may omit.
+        unsupported: keys of unsupported features, with the values that disable them.
         attention_bias: biases of queries, keys and values; None: as ``attention_bias`` states.
         output_projection_bias: bias of attention's last projection; None: as ``attention_bias``.
-        query_key_norm: norms of queries and keys.
-        query_key_names: their names in the file.
-        windows: which layers have a sliding window where ``layer_types`` does not say it.
-        gemma: norms around each block whose gain is stored without the one that is added to it, scaled
-            embeddings, caps, and a scale of its own for the scores.
+        query_key_norm: norms of queries and keys relative to the rotation.
+        query_key_names: names of these norms in the file.
+        windows: layers with a sliding window if ``layer_types`` is not stated.
+        gemma: True for norms around each block, stored without the 1 that is added to their gains, scaled
+            embeddings, caps, and a stated scale of the scores.
     """
 
     defaults: Mapping[str, Any]
@@ -134,7 +134,7 @@ GEMMA3_DEFAULTS = {
     "final_logit_softcapping": None,
     "attn_logit_softcapping": None,
 }
-ONE_WAY = {"use_bidirectional_attention": (False,)}
+CAUSAL = {"use_bidirectional_attention": (False,)}
 FAMILIES = {
     "llama": Family(LLAMA_DEFAULTS, {"layer_types": ()}),
     "mistral": Family(
@@ -158,8 +158,8 @@ FAMILIES = {
     "qwen3": Family(
         {**QWEN_DEFAULTS, "head_dim": 128}, {"mlp_bias": (False,)}, query_key_norm="before", windows="last"
     ),
-    "gemma2": Family(GEMMA2_DEFAULTS, ONE_WAY, windows="most", gemma=True),
-    "gemma3_text": Family(GEMMA3_DEFAULTS, ONE_WAY, query_key_norm="before", windows="most", gemma=True),
+    "gemma2": Family(GEMMA2_DEFAULTS, CAUSAL, windows="most", gemma=True),
+    "gemma3_text": Family(GEMMA3_DEFAULTS, CAUSAL, query_key_norm="before", windows="most", gemma=True),
     "hunyuan_v1_dense": Family(
         {**LLAMA_DEFAULTS, "vocab_size": 290943, "rms_norm_eps": 1e-5, "pad_token_id": 0},
         {
@@ -184,38 +184,38 @@ def read_decoder(folder: HuggingFaceFolder) -> FamilyModel:
 
 
 def read_gemma3(folder: HuggingFaceFolder) -> FamilyModel:
-    """Read the language model of a Gemma 3 with images; what reads images is left out.
+    """Read the language model of a multimodal Gemma 3, without its vision model.
 
-    Its settings are the group ``text_config``. Its weights are named ``language_model.model.…`` or, since
-    version 5, ``model.language_model.…``.
+    Its settings are in the group ``text_config``. Its weights are named ``language_model.model.…`` or, since
+    `transformers` 5, ``model.language_model.…``.
     """
     reader = folder.reader
     reader.refuse({})
     text = reader.values.get("text_config")
     if not isinstance(text, dict):
-        raise ModelError(f"{reader.path}: 'text_config' must be a group of settings, not {shown(text)}")
+        raise ModelError(f"{reader.path}: 'text_config' must be a group of settings, not {quoted(text)}")
     if text.get("model_type", "gemma3_text") != "gemma3_text":
-        raise ModelError(f"{reader.path}: 'text_config' of {shown(text['model_type'])} is not supported")
+        raise ModelError(f"{reader.path}: 'text_config' of {quoted(text['model_type'])} is not supported")
     outer = {
         name: reader.values[name]
         for name in ("bos_token_id", "eos_token_id", "pad_token_id", "tie_word_embeddings")
         if reader.values.get(name) is not None
     }
-    inner = ConfigReader(folder.path, {**text, **outer, "model_type": "gemma3_text"})
+    text_reader = ConfigReader(folder.path, {**text, **outer, "model_type": "gemma3_text"})
     tensors = {}
     for name, tensor in folder.tensors.items():
-        for prefix, ours in (
+        for prefix, new_prefix in (
             ("model.language_model.", PREFIX),
             ("language_model.model.", PREFIX),
             ("language_model.lm_head.", "lm_head."),
             ("lm_head.", "lm_head."),
         ):
             if name.startswith(prefix):
-                tensors[ours + name.removeprefix(prefix)] = tensor
+                tensors[new_prefix + name.removeprefix(prefix)] = tensor
                 break
     if folder.tensors and not tensors:
         raise ModelError(f"{folder.path}: no weights of a language model, named 'language_model.model.…'")
-    return _read(folder, inner, tensors)
+    return _read(folder, text_reader, tensors)
 
 
 READERS: dict[str, FamilyReader] = {**dict.fromkeys(FAMILIES, read_decoder), "gemma3": read_gemma3}
@@ -225,11 +225,11 @@ def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, 
     family = FAMILIES[reader.values["model_type"]]
     reader = ConfigReader(folder.path, {**family.defaults, **reader.values})
     reader.refuse({"is_decoder": (True, False), "add_cross_attention": (False,), **family.unsupported})
-    size = reader.whole("vocab_size", least=4)
+    size = reader.integer("vocab_size", minimum=4)
     settings = folder.settings(DecoderOnlySettings, _values(reader, family), size)
     start, pad = (_optional_id(reader, name) for name in ("bos_token_id", "pad_token_id"))
     ends = _ends(reader)
-    reader.within(size, bos_token_id=start, eos_token_id=max(ends, default=None), pad_token_id=pad)
+    reader.check_ids(size, bos_token_id=start, eos_token_id=max(ends, default=None), pad_token_id=pad)
     tokeniser = read_decoder_tokeniser(folder.path, TokenIds(size, start, None, pad), ends, folder.declared)
     tensors = {name.removeprefix(PREFIX): tensor for name, tensor in stored.items()}
     if family.gemma:
@@ -245,39 +245,39 @@ def _read(folder: HuggingFaceFolder, reader: ConfigReader, stored: Mapping[str, 
         Sides(tokeniser, tokeniser),
         _table(settings, family),
         tensors,
-        unstated={"max_length": LONGEST + 1},
-        left_out=("repetition_penalty",),
+        generation_defaults={"max_length": MAX_NEW_TOKENS + 1},
+        ignored=("repetition_penalty",),
     )
 
 
 def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
-    """Return the settings that a configuration states."""
-    stated, width = reader.values, reader.whole("hidden_size", least=1)
-    heads, layers = (reader.whole(name, least=1) for name in ("num_attention_heads", "num_hidden_layers"))
-    head_width = reader.whole("head_dim", max(width // heads, 1), least=1)
+    """Return the settings of a model from its configuration."""
+    config, width = reader.values, reader.integer("hidden_size", minimum=1)
+    heads, layers = (reader.integer(name, minimum=1) for name in ("num_attention_heads", "num_hidden_layers"))
+    head_width = reader.integer("head_dim", max(width // heads, 1), minimum=1)
     layered = reader.values["model_type"] == "gemma3_text"
     rotary, local = (
         read_layered_rotary(reader, head_width) if layered else (read_rotary(reader, head_width), None)
     )
-    window, every = _windows(reader, family, layers)
+    window, interval = _windows(reader, family, layers)
     bias = reader.flag("attention_bias", False) if family.attention_bias is None else family.attention_bias
     values = {
         "layers": layers,
         "width": width,
         "heads": heads,
-        "key_value_heads": reader.whole("num_key_value_heads", heads, least=1),
+        "key_value_heads": reader.integer("num_key_value_heads", heads, minimum=1),
         "head_width": head_width,
-        "feed_forward": reader.whole("intermediate_size", least=1),
+        "feed_forward": reader.integer("intermediate_size", minimum=1),
         "activation": reader.activation("hidden_activation" if family.gemma else "hidden_act", ""),
         "gated": True,
         "norm": "both" if family.gemma else "pre",
         "norm_kind": "rms",
         "norm_epsilon": reader.number("rms_norm_eps", 1e-6),
-        "max_length": reader.whole(LENGTH, least=1),
+        "max_length": reader.integer(LENGTH, minimum=1),
         "positions": "rotary",
         "rotary": rotary,
         "window": window,
-        "global_every": every,
+        "global_every": interval,
         "query_key_norm": family.query_key_norm,
         "attention_bias": bias,
         "output_projection_bias": family.output_projection_bias,
@@ -288,23 +288,25 @@ def _values(reader: ConfigReader, family: Family) -> dict[str, Any]:
     }
     if family.gemma:
         values["score_scale"] = reader.number("query_pre_attn_scalar", 256) ** -0.5
-        for ours, theirs in (
+        for name, key in (
             ("score_cap", "attn_logit_softcapping"),
             ("logit_cap", "final_logit_softcapping"),
         ):
-            values[ours] = None if stated.get(theirs) is None else reader.number(theirs, 1.0)
+            values[name] = None if config.get(key) is None else reader.number(key, 1.0)
     if local is not None and window is not None:
         values["local_rotary"] = local
     return values
 
 
 def _windows(reader: ConfigReader, family: Family, layers: int) -> tuple[int | None, int]:
-    """Return the sliding window, None for none, and how often a layer is without it."""
+    """Return the sliding window, None for none, and the interval of the layers without it."""
     if family.windows == "none" or not reader.flag("use_sliding_window", True):
         window = None
     else:
         window = (
-            None if reader.values.get("sliding_window") is None else reader.whole("sliding_window", least=1)
+            None
+            if reader.values.get("sliding_window") is None
+            else reader.integer("sliding_window", minimum=1)
         )
     types = reader.values.get("layer_types")
     if types is None:
@@ -313,50 +315,51 @@ def _windows(reader: ConfigReader, family: Family, layers: int) -> tuple[int | N
         if family.windows == "all":
             return window, 0
         if family.windows == "most":
-            every = reader.whole("sliding_window_pattern", least=1)
-            return (window, every) if every > 1 else (None, 1)
-        full = min(reader.whole("max_window_layers"), layers)
-        if 0 < full < layers:
+            interval = reader.integer("sliding_window_pattern", minimum=1)
+            return (window, interval) if interval > 1 else (None, 1)
+        full_layers = min(reader.integer("max_window_layers"), layers)
+        if 0 < full_layers < layers:
             raise ModelError(
-                f"{reader.path}: 'max_window_layers' = {full} of {layers} layers is not supported: a sliding "
-                "window in the last layers alone"
+                f"{reader.path}: 'max_window_layers' = {full_layers} of {layers} layers is not supported: a "
+                "sliding window only in the last layers"
             )
-        return (None, 1) if full else (window, 0)
+        return (None, 1) if full_layers else (window, 0)
     if (
         not isinstance(types, list)
         or len(types) != layers
-        or not all(isinstance(each, str) for each in types)
+        or not all(isinstance(layer_type, str) for layer_type in types)
     ):
         raise ModelError(f"{reader.path}: 'layer_types' must name the type of each of the {layers} layers")
     unknown = sorted(set(types) - {GLOBAL, LOCAL})
     if unknown:
-        raise ModelError(f"{reader.path}: 'layer_types': {shown(unknown[0])} is unknown to uwaga")
-    whole = [number for number, kind in enumerate(types, start=1) if kind == GLOBAL]
-    if len(whole) == layers:
+        raise ModelError(f"{reader.path}: 'layer_types': {quoted(unknown[0])} is unknown to uwaga")
+    global_layers = [number for number, kind in enumerate(types, start=1) if kind == GLOBAL]
+    if len(global_layers) == layers:
         return None, 1
     if window is None:
         raise ModelError(f"{reader.path}: 'layer_types' has {LOCAL!r}, but there is no sliding window")
-    every = whole[0] if whole else 0
-    if whole != (list(range(every, layers + 1, every)) if every else []):
+    interval = global_layers[0] if global_layers else 0
+    if global_layers != (list(range(interval, layers + 1, interval)) if interval else []):
         raise ModelError(
-            f"{reader.path}: 'layer_types' is not one of regular distances, which alone is supported"
+            f"{reader.path}: 'layer_types' has no regular pattern; only every n-th layer may be without a "
+            "window"
         )
-    return window, every
+    return window, interval
 
 
 def _ends(reader: ConfigReader) -> list[int]:
     """Return the tokens that may end a text; the generation settings take precedence."""
-    found = read_optional(reader.path.parent / GENERATION).get("eos_token_id")
-    found = reader.values.get("eos_token_id") if found is None else found
-    ends = found if isinstance(found, list) else [] if found is None else [found]
+    value = read_optional(reader.path.parent / GENERATION).get("eos_token_id")
+    value = reader.values.get("eos_token_id") if value is None else value
+    ends = value if isinstance(value, list) else [] if value is None else [value]
     if any(type(token) is not int or token < 0 for token in ends):
-        raise ModelError(f"{reader.path}: 'eos_token_id' must be token ids, not {shown(found)}")
+        raise ModelError(f"{reader.path}: 'eos_token_id' must be token ids, not {quoted(value)}")
     return ends
 
 
 def _optional_id(reader: ConfigReader, name: str) -> int | None:
-    """Return a token id, None if it is not stated; -1 is how some folders say that."""
-    return None if reader.values.get(name) in (None, -1) else reader.whole(name)
+    """Return a token id, None if it is not stated, or stated as -1."""
+    return None if reader.values.get(name) in (None, -1) else reader.integer(name)
 
 
 def _table(settings: DecoderOnlySettings, family: Family) -> Table:
@@ -367,13 +370,20 @@ def _table(settings: DecoderOnlySettings, family: Family) -> Table:
         "decoder_norm.weight": (View("norm.weight"),),
     }
     for layer in range(settings.layers):
-        there, here = f"layers.{layer}", f"decoder.{layer}"
-        for ours, stored in BLOCK:
+        stored_prefix, prefix = f"layers.{layer}", f"decoder.{layer}"
+        for name, stored_names in BLOCK:
             for kind in ("weight", "bias"):
-                weights[f"{here}.{ours}.{kind}"] = tuple(View(f"{there}.{each}.{kind}") for each in stored)
-        for ours, theirs in NORMS[settings.norm]:
-            weights[f"{here}.{ours}.weight"] = (View(f"{there}.{theirs}.weight"),)
-        for ours, theirs in zip(("query_norm", "key_norm"), family.query_key_names, strict=True):
-            weights[f"{here}.attention.{ours}.weight"] = (View(f"{there}.self_attn.{theirs}.weight"),)
-    unused = (UNUSED, *(f"layers.{layer}.self_attn.{UNUSED}" for layer in range(settings.layers)))
+                weights[f"{prefix}.{name}.{kind}"] = tuple(
+                    View(f"{stored_prefix}.{stored_name}.{kind}") for stored_name in stored_names
+                )
+        for name, stored_norm in NORMS[settings.norm]:
+            weights[f"{prefix}.{name}.weight"] = (View(f"{stored_prefix}.{stored_norm}.weight"),)
+        for name, stored_norm in zip(("query_norm", "key_norm"), family.query_key_names, strict=True):
+            weights[f"{prefix}.attention.{name}.weight"] = (
+                View(f"{stored_prefix}.self_attn.{stored_norm}.weight"),
+            )
+    unused = (
+        UNUSED_FREQUENCIES,
+        *(f"layers.{layer}.self_attn.{UNUSED_FREQUENCIES}" for layer in range(settings.layers)),
+    )
     return Table(weights, {HEAD: EMBEDDING} if tied else {}, unused=unused)

@@ -1,4 +1,4 @@
-"""Marian models of OPUS-MT (Tiedemann 2020; Junczys-Dowmunt 2018), and Pegasus (Zhang et al. 2020)."""
+"""Marian models of OPUS-MT (Tiedemann 2020; Junczys-Dowmunt 2018) and Pegasus (Zhang et al. 2020)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from uwaga.checkpoints.formats.huggingface.bart import (
     common_settings,
     read_seq2seq,
     table,
-    with_own_positions,
+    with_stored_positions,
 )
 from uwaga.checkpoints.formats.huggingface.folder import FamilyModel, HuggingFaceFolder
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, SOURCE, TARGET
-from uwaga.checkpoints.languages import UNKNOWN as UNSTATED
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES as UNSTATED
 from uwaga.checkpoints.storage.json_file import read_optional
 from uwaga.decoder import Symbols
 from uwaga.errors import ModelError
@@ -47,8 +47,8 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
     reader.refuse(UNSUPPORTED)
     shared = reader.flag("share_encoder_decoder_embeddings", True)
     tied = reader.flag("tie_word_embeddings", True)
-    source_size = reader.whole("vocab_size", least=4)
-    target_size = reader.whole("decoder_vocab_size", source_size, least=4)
+    source_size = reader.integer("vocab_size", minimum=4)
+    target_size = reader.integer("decoder_vocab_size", source_size, minimum=4)
     if shared and source_size != target_size:
         raise ModelError(
             f"{reader.path}: embeddings are shared, but 'vocab_size' and 'decoder_vocab_size' differ"
@@ -60,32 +60,32 @@ def read_marian(folder: HuggingFaceFolder) -> FamilyModel:
         "tie": ("all" if shared else "decoder") if tied else "none",
     }
     settings = folder.settings(TransformerSettings, values, max(source_size, target_size))
-    start, end, pad = reader.start(), reader.whole("eos_token_id"), reader.whole("pad_token_id")
-    reader.within(target_size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
+    start, end, pad = reader.start(), reader.integer("eos_token_id"), reader.integer("pad_token_id")
+    reader.check_ids(target_size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     ids = read_vocabulary(path / VOCABULARY, source_size)
     source = _tokeniser(path, SOURCE, VOCABULARY, ids, start, end, pad)
     vocabulary = TARGET_VOCABULARY if not shared and (path / TARGET_VOCABULARY).exists() else VOCABULARY
     if (vocabulary, target_size) != (VOCABULARY, source_size):
         ids = read_vocabulary(path / vocabulary, target_size)
     target = _tokeniser(path, TARGET, vocabulary, ids, start, end, pad)
-    settings = with_own_positions(settings, folder.tensors)
+    settings = with_stored_positions(settings, folder.tensors)
     return FamilyModel(
         settings,
         (source_size, target_size),
         Sides(source, target),
         table(settings, shared),
         folder.tensors,
-        languages_of(path),
+        read_languages(path),
     )
 
 
 def marian_tokenisers(folder: Path, ids: TokenIds) -> Sides:
-    """Return Marian's tokenisers with one vocabulary, for a folder of any family."""
+    """Return Marian's tokenisers with a shared vocabulary, for a folder of any family."""
     if ids.start is None or ids.end is None or ids.pad is None:
         raise ModelError(f"{folder / CONFIG}: the start, end or padding token is not stated")
-    numbers = read_vocabulary(folder / VOCABULARY, ids.vocabulary)
+    piece_ids = read_vocabulary(folder / VOCABULARY, ids.vocabulary)
     source, target = (
-        _tokeniser(folder, name, VOCABULARY, numbers, ids.start, ids.end, ids.pad)
+        _tokeniser(folder, name, VOCABULARY, piece_ids, ids.start, ids.end, ids.pad)
         for name in (SOURCE, TARGET)
     )
     return Sides(source, target)
@@ -109,7 +109,7 @@ def _tokeniser(
     return MarianTokeniser(read_sentencepiece(folder / model), ids, symbols, str(folder / vocabulary))
 
 
-def languages_of(folder: Path) -> tuple[str, str]:
+def read_languages(folder: Path) -> tuple[str, str]:
     """Return the languages that ``tokenizer_config.json`` names."""
     values = read_optional(folder / TOKENISER)
     return str(values.get("source_lang") or UNSTATED[0]), str(values.get("target_lang") or UNSTATED[1])
@@ -135,6 +135,6 @@ def read_pegasus(folder: HuggingFaceFolder) -> FamilyModel:
     """Interpret a Pegasus folder; see :data:`uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     if not has_marian_tokenisers(folder.path):
         return read_seq2seq(PEGASUS_TRAITS, folder)
-    # As `uwaga convert --to pegasus` writes it: this layout with Marian's tokenisers.
-    traits = replace(PEGASUS_TRAITS, tokenisers=marian_tokenisers, start=None, own_positions=True)
-    return replace(read_seq2seq(traits, folder), languages=languages_of(folder.path))
+    # As written by `uwaga convert --to pegasus`: Pegasus' layout with Marian's tokenisers.
+    traits = replace(PEGASUS_TRAITS, tokenisers=marian_tokenisers, start=None, stored_positions=True)
+    return replace(read_seq2seq(traits, folder), languages=read_languages(folder.path))

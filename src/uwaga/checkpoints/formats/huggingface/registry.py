@@ -1,4 +1,4 @@
-"""The supported families of Hugging Face's folders: a module for each, and a line here."""
+"""The supported families of Hugging Face's folders and their readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uwaga.checkpoints.formats.huggingface.prophetnet import read_prophetnet
 from uwaga.checkpoints.formats.huggingface.t5 import read_t5
 from uwaga.checkpoints.formats.uwaga.names import CONFIG
 from uwaga.checkpoints.storage.json_file import read_mapping
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, quoted
 
 FAMILIES: dict[str, FamilyReader] = {
     "bart": read_bart,
@@ -30,7 +30,7 @@ FAMILIES: dict[str, FamilyReader] = {
     "t5": read_t5,
     **READERS,
 }
-"""By ``model_type``."""
+"""Readers by ``model_type``."""
 
 
 def read_folder(path: Path, memory: Memory = "fast") -> Checkpoint:
@@ -50,5 +50,5 @@ def family_of(path: Path, config: dict[str, object]) -> FamilyReader:
     if isinstance(name, str) and name in FAMILIES:
         return FAMILIES[name]
     raise ModelError(
-        f"{path / CONFIG}: the family {shown(name)} is unknown; uwaga runs {', '.join(sorted(FAMILIES))}"
+        f"{path / CONFIG}: the family {quoted(name)} is unknown; uwaga runs {', '.join(sorted(FAMILIES))}"
     )

@@ -1,4 +1,4 @@
-"""Rotary positions as ``config.json`` states them, in the formats of ``transformers`` 4 and 5."""
+"""Rotary positions in ``config.json``, in the formats of ``transformers`` 4 and 5."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from uwaga.checkpoints.formats.huggingface.folder import ConfigReader
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, quoted
 
 PARAMETERS, SCALING = "rope_parameters", "rope_scaling"
 GLOBAL, LOCAL = "full_attention", "sliding_attention"
 LENGTH, ORIGINAL = "max_position_embeddings", "original_max_position_embeddings"
-KNOWN = frozenset(
+KNOWN_KEYS = frozenset(
     (
         *("rope_type", "type", "rope_theta", "partial_rotary_factor", "factor", ORIGINAL, "attention_factor"),
         *("beta_fast", "beta_slow", "mscale", "mscale_all_dim", "truncate"),
         *("low_freq_factor", "high_freq_factor", "alpha"),
     )
 )
-"""Keys whose meaning is known; those that a type does not use are ignored, as in ``transformers``."""
+"""Known keys; those that a type does not use are ignored, as in ``transformers``."""
 SCALINGS: Mapping[str, Mapping[str, str]] = {
     "linear": {"factor": "factor"},
     "dynamic": {"factor": "factor"},
@@ -31,12 +31,12 @@ SCALINGS: Mapping[str, Mapping[str, str]] = {
     "yarn": {},
 }
 """The required parameters of each type, by uwaga's names."""
-LARGEST = 100.0
-"""Of the natural logarithm of a base."""
+MAX_LOG_BASE = 100.0
+"""Maximum natural logarithm of a base."""
 
 
 def read_rotary(reader: ConfigReader, head_width: int) -> dict[str, Any]:
-    """Return the settings of rotary positions that are the same in all layers.
+    """Return the settings of rotary positions for all layers.
 
     Args:
         reader: the configuration; its ``rope_theta`` is the default base.
@@ -47,12 +47,12 @@ def read_rotary(reader: ConfigReader, head_width: int) -> dict[str, Any]:
 
 
 def read_layered_rotary(reader: ConfigReader, head_width: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of rotary positions of global and of local layers, as Gemma 3 states them.
+    """Return the settings of rotary positions for the global and the local layers of Gemma 3.
 
-    Since version 5 they are groups of ``rope_parameters``; before, ``rope_theta`` and ``rope_scaling`` were
-    for the global layers and ``rope_local_base_freq`` for the local ones.
+    Since `transformers` 5 they are groups of ``rope_parameters``; before, ``rope_theta`` and ``rope_scaling``
+    applied to the global layers and ``rope_local_base_freq`` to the local layers.
     """
-    made = []
+    settings = []
     for kind, base, default in (
         (GLOBAL, "rope_theta", 1_000_000.0),
         (LOCAL, "rope_local_base_freq", 10_000.0),
@@ -62,57 +62,59 @@ def read_layered_rotary(reader: ConfigReader, head_width: int) -> tuple[dict[str
             raise ModelError(f"{reader.path}: {PARAMETERS!r} must have the groups {GLOBAL!r} and {LOCAL!r}")
         inner = group.get(kind) or {}
         if not isinstance(inner, dict):
-            raise ModelError(f"{reader.path}: {PARAMETERS!r}: {kind!r} must be a group, not {shown(inner)}")
+            raise ModelError(f"{reader.path}: {PARAMETERS!r}: {kind!r} must be a group, not {quoted(inner)}")
         if kind == GLOBAL:
             inner = {**inner, **_group(reader, SCALING)}
-        made.append(_rotary(reader, f"{PARAMETERS}.{kind}", inner, reader.number(base, default), head_width))
-    return made[0], made[1]
+        settings.append(
+            _rotary(reader, f"{PARAMETERS}.{kind}", inner, reader.number(base, default), head_width)
+        )
+    return settings[0], settings[1]
 
 
 def _group(reader: ConfigReader, name: str) -> dict[str, Any]:
     group = reader.values.get(name) or {}
     if not isinstance(group, dict):
-        raise ModelError(f"{reader.path}: {name!r} must be a group of parameters, not {shown(group)}")
+        raise ModelError(f"{reader.path}: {name!r} must be a group of parameters, not {quoted(group)}")
     return group
 
 
 def _rotary(
     reader: ConfigReader, name: str, group: Mapping[str, Any], base: float, head_width: int
 ) -> dict[str, Any]:
-    """Return the settings that a group states.
+    """Return the settings from a group of parameters.
 
-    The type ``dynamic`` with ``alpha``, as Hunyuan has it, is a fixed base: ``base · alpha^(d/(d-2))`` for
-    heads of width d. Without ``alpha`` the base grows for texts longer than ``max_position_embeddings``, and
-    those are too long for the model here.
+    The type ``dynamic`` with ``alpha``, as in Hunyuan, is a fixed base: ``base · alpha^(d/(d-2))`` for
+    heads of width d. Without ``alpha`` the base grows for texts longer than ``max_position_embeddings``,
+    which uwaga rejects.
     """
-    unknown = sorted(key for key, value in group.items() if value is not None and key not in KNOWN)
+    unknown = sorted(key for key, value in group.items() if value is not None and key not in KNOWN_KEYS)
     if unknown:
-        raise ModelError(f"{reader.path}: {name!r}: {shown(unknown[0])} is unknown to uwaga")
+        raise ModelError(f"{reader.path}: {name!r}: {quoted(unknown[0])} is unknown to uwaga")
     kind = group.get("rope_type") or group.get("type") or "default"
     inner = ConfigReader(reader.path.parent, group)
     inner.refuse({"partial_rotary_factor": (1, 1.0), "truncate": (True,)})
     base = inner.number("rope_theta", base)
     if kind == "dynamic" and group.get("alpha"):
-        return {"base": _stretched(reader, inner, base, head_width)}
+        return {"base": _hunyuan_base(reader, inner, base, head_width)}
     if kind == "default":
         return {"base": base}
     if not isinstance(kind, str) or kind not in SCALINGS:
         raise ModelError(
-            f"{reader.path}: {name!r}: the type {shown(kind)} is unknown; uwaga has default, "
+            f"{reader.path}: {name!r}: the type {quoted(kind)} is unknown; uwaga has default, "
             f"{', '.join(SCALINGS)}"
         )
-    length = reader.whole(LENGTH, least=1)
-    original = reader.whole(ORIGINAL, inner.whole(ORIGINAL, length, least=1), least=1)
-    made: dict[str, Any] = {"base": base, "scaling": kind}
-    made |= {ours: inner.number(theirs, 0.0) for ours, theirs in SCALINGS[kind].items()}
+    length = reader.integer(LENGTH, minimum=1)
+    original = reader.integer(ORIGINAL, inner.integer(ORIGINAL, length, minimum=1), minimum=1)
+    settings: dict[str, Any] = {"base": base, "scaling": kind}
+    settings |= {name: inner.number(key, 0.0) for name, key in SCALINGS[kind].items()}
     if kind == "yarn":
-        made |= _yarn(inner, length / original)
+        settings |= _yarn(inner, length / original)
     if kind != "linear":
-        made["original_length"] = length if kind == "dynamic" else original
-    return made
+        settings["original_length"] = length if kind == "dynamic" else original
+    return settings
 
 
-def _stretched(reader: ConfigReader, inner: ConfigReader, base: float, head_width: int) -> float:
+def _hunyuan_base(reader: ConfigReader, inner: ConfigReader, base: float, head_width: int) -> float:
     """Return the base of Hunyuan's rotary positions."""
     alpha = inner.number("alpha", 1.0)
     if reader.values["model_type"] != "hunyuan_v1_dense":
@@ -120,19 +122,19 @@ def _stretched(reader: ConfigReader, inner: ConfigReader, base: float, head_widt
     if head_width < 4:
         raise ModelError(f"{reader.path}: 'alpha' needs heads wider than 2, not {head_width}")
     power: float = head_width / (head_width - 2)
-    if math.log(base) + power * math.log(alpha) > LARGEST:
-        raise ModelError(f"{reader.path}: 'alpha' = {shown(alpha)} is too large")
+    if math.log(base) + power * math.log(alpha) > MAX_LOG_BASE:
+        raise ModelError(f"{reader.path}: 'alpha' = {quoted(alpha)} is too large")
     return base * float(alpha**power)
 
 
 def _yarn(inner: ConfigReader, ratio: float) -> dict[str, float]:
-    """Return the settings of YaRN; ``ratio`` is the factor if none is stated."""
-    made = {"factor": inner.number("factor", ratio)}
+    """Return the settings of YaRN; ``ratio`` is the default factor."""
+    settings = {"factor": inner.number("factor", ratio)}
     for name in ("beta_fast", "beta_slow", "attention_factor"):
         if inner.values.get(name):
-            made[name] = inner.number(name, 0.0)
+            settings[name] = inner.number(name, 0.0)
     scales = [inner.number(name, 0.0) for name in ("mscale", "mscale_all_dim") if inner.values.get(name)]
-    if len(scales) == 2 and "attention_factor" not in made:
-        first, second = (1.0 + 0.1 * scale * max(math.log(made["factor"]), 0.0) for scale in scales)
-        made["attention_factor"] = first / second
-    return made
+    if len(scales) == 2 and "attention_factor" not in settings:
+        first, second = (1.0 + 0.1 * scale * max(math.log(settings["factor"]), 0.0) for scale in scales)
+        settings["attention_factor"] = first / second
+    return settings

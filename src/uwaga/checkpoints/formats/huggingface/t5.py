@@ -11,19 +11,19 @@ from uwaga.checkpoints.formats.huggingface.folder import (
     HuggingFaceFolder,
 )
 from uwaga.checkpoints.weight_map import Table, View
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, quoted
 from uwaga.settings import TransformerSettings
 from uwaga.tokenizers.pretrained import TokenIds, read_t5_tokeniser
 
 UNSUPPORTED = {"is_decoder": (False,)}
-LONGEST = 256
-"""Target tokens where the folder states no limit: the other library's 20 would cut most translations."""
+MAX_TARGET_TOKENS = 256
+"""Default maximum of target tokens; the 20 of ``transformers`` would truncate most translations."""
 
 SHARED = "shared.weight"
 COPIES = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
 HEAD = "lm_head.weight"
 UNUSED = ("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",)
-"""Stored with the first checkpoints, read by nothing."""
+"""Stored in the first checkpoints, but not used."""
 
 ATTENTION = (("query", ("q",)), ("key_value", ("k", "v")), ("output", ("o",)))
 ENCODER = (("attention", "SelfAttention"), ("feed_forward", "DenseReluDense"))
@@ -40,24 +40,24 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
     """Read a T5 or mT5 folder; a :data:`~uwaga.checkpoints.formats.huggingface.folder.FamilyReader`."""
     reader = folder.reader
     reader.refuse(UNSUPPORTED)
-    size = reader.whole("vocab_size", least=4)
+    size = reader.integer("vocab_size", minimum=4)
     activation, gated = _activation(reader)
-    layers = reader.whole("num_layers", least=1)
+    layers = reader.integer("num_layers", minimum=1)
     values = {
         "encoder_layers": layers,
-        "decoder_layers": reader.whole("num_decoder_layers", layers, least=1),
-        "width": reader.whole("d_model", least=1),
-        "heads": reader.whole("num_heads", least=1),
-        "head_width": reader.whole("d_kv", least=1),
-        "feed_forward": reader.whole("d_ff", least=1),
+        "decoder_layers": reader.integer("num_decoder_layers", layers, minimum=1),
+        "width": reader.integer("d_model", minimum=1),
+        "heads": reader.integer("num_heads", minimum=1),
+        "head_width": reader.integer("d_kv", minimum=1),
+        "feed_forward": reader.integer("d_ff", minimum=1),
         "activation": activation,
         "gated": gated,
         "norm": "pre",
         "norm_kind": "rms",
         "norm_epsilon": reader.number("layer_norm_epsilon", 1e-6),
         "positions": "relative",
-        "relative_buckets": reader.whole("relative_attention_num_buckets", 32, least=4),
-        "relative_distance": reader.whole("relative_attention_max_distance", 128, least=4),
+        "relative_buckets": reader.integer("relative_attention_num_buckets", 32, minimum=4),
+        "relative_distance": reader.integer("relative_attention_max_distance", 128, minimum=4),
         "embedding_scale": False,
         "attention_bias": False,
         "feed_forward_bias": False,
@@ -67,24 +67,26 @@ def read_t5(folder: HuggingFaceFolder) -> FamilyModel:
         "dropout": 0.0,
     }
     settings = folder.settings(TransformerSettings, values, size)
-    pad, end = reader.whole("pad_token_id", 0), reader.whole("eos_token_id", 1)
-    stated = reader.stated_start()
-    start = pad if stated is None else stated
-    reader.within(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
+    pad, end = reader.integer("pad_token_id", 0), reader.integer("eos_token_id", 1)
+    stated_start = reader.stated_start()
+    start = pad if stated_start is None else stated_start
+    reader.check_ids(size, decoder_start_token_id=start, eos_token_id=end, pad_token_id=pad)
     sides = read_t5_tokeniser(folder.path, TokenIds(size, start, end, pad))
-    settings = _with_own_output(settings, folder)
-    unstated = {"max_length": LONGEST + 1}
-    return FamilyModel(settings, (size, size), sides, table(settings), folder.tensors, unstated=unstated)
+    settings = _with_stored_output(settings, folder)
+    unstated = {"max_length": MAX_TARGET_TOKENS + 1}
+    return FamilyModel(
+        settings, (size, size), sides, table(settings), folder.tensors, generation_defaults=unstated
+    )
 
 
-def _with_own_output(settings: TransformerSettings, folder: HuggingFaceFolder) -> TransformerSettings:
-    """Return the settings, with an untied output layer if one is stored that differs from the embeddings.
+def _with_stored_output(settings: TransformerSettings, folder: HuggingFaceFolder) -> TransformerSettings:
+    """Return the settings, untied if a stored output layer differs from the embeddings.
 
-    Versions 1.1 and later have one; their ``tie_word_embeddings`` concerns the scale of the output.
+    It does from version 1.1 on, whose ``tie_word_embeddings`` concerns the scale of the output.
     """
     tensors, head = folder.tensors, folder.tensors.get(HEAD)
     embeddings = [tensors[name] for name in (SHARED, *COPIES) if name in tensors]
-    if head is None or (folder.weighed and any(head.equals(one) for one in embeddings)):
+    if head is None or (folder.with_weights and any(head.equals(embedding) for embedding in embeddings)):
         return settings
     return settings.model_copy(update={"tie": "embeddings"})
 
@@ -98,43 +100,45 @@ def table(settings: TransformerSettings) -> Table:
         weights[f"{side}_positions.weight"] = (View(bias),)
         weights[f"{side}_embedding.weight"] = (View(SHARED),)
         weights[f"{stack}_norm.weight"] = (View(f"{stack}.final_layer_norm.weight"),)
-    same = dict.fromkeys(COPIES, SHARED)
+    aliases = dict.fromkeys(COPIES, SHARED)
     weights["output_weight"] = (View(SHARED),)
     if settings.tie == "all":
-        same[HEAD] = SHARED
+        aliases[HEAD] = SHARED
     else:
         weights["output_weight"] = (View(HEAD),)
-    return Table(weights, same, unused=UNUSED)
+    return Table(weights, aliases, unused=UNUSED)
 
 
 def _blocks(
     stack: str, layers: int, parts: tuple[tuple[str, str], ...], gated: bool
 ) -> Iterator[tuple[str, tuple[View, ...]]]:
     for layer in range(layers):
-        for place, (ours, theirs) in enumerate(parts):
-            there = f"{stack}.block.{layer}.layer.{place}"
-            yield f"{stack}.{layer}.{ours}_norm.weight", (View(f"{there}.layer_norm.weight"),)
-            inner = (GATED if gated else PLAIN) if ours == "feed_forward" else ATTENTION
-            for name, stored in inner:
-                names = tuple(View(f"{there}.{theirs}.{one}.weight") for one in stored)
-                yield f"{stack}.{layer}.{ours}.{name}.weight", names
+        for index, (part, stored_part) in enumerate(parts):
+            stored_prefix = f"{stack}.block.{layer}.layer.{index}"
+            yield f"{stack}.{layer}.{part}_norm.weight", (View(f"{stored_prefix}.layer_norm.weight"),)
+            matrices = (GATED if gated else PLAIN) if part == "feed_forward" else ATTENTION
+            for name, stored in matrices:
+                names = tuple(
+                    View(f"{stored_prefix}.{stored_part}.{stored_name}.weight") for stored_name in stored
+                )
+                yield f"{stack}.{layer}.{part}.{name}.weight", names
 
 
 def _activation(reader: ConfigReader) -> tuple[str, bool]:
-    """Return the activation of the feed-forward layers, and True if it is gated."""
+    """Return the activation of the feed-forward layers, and True if they are gated."""
     name = reader.values.get("feed_forward_proj") or "relu"
-    gate, _, inner = str(name).rpartition("-")
+    gating, _, inner = str(name).rpartition("-")
     inner = "gelu_new" if name == "gated-gelu" else inner
-    if gate not in ("", "gated") or inner not in ACTIVATIONS:
-        known = ", ".join(f"{one}, gated-{one}" for one in ACTIVATIONS)
+    if gating not in ("", "gated") or inner not in ACTIVATIONS:
+        supported = ", ".join(f"{activation}, gated-{activation}" for activation in ACTIVATIONS)
         raise ModelError(
-            f"{reader.path}: 'feed_forward_proj' = {shown(name)} is not supported; uwaga has {known}"
+            f"{reader.path}: 'feed_forward_proj' = {quoted(name)} is not supported; uwaga has {supported}"
         )
-    return ACTIVATIONS[inner], gate == "gated"
+    return ACTIVATIONS[inner], gating == "gated"
 
 
 def _output_scale(reader: ConfigReader) -> bool:
-    """Return True if features are scaled before the output layer: as in T5 1.0, never in mT5."""
+    """Return True if features are scaled before the output layer, as in T5 1.0 but never in mT5."""
     if reader.values["model_type"] != "t5":
         return False
     return reader.flag("scale_decoder_outputs", reader.flag("tie_word_embeddings", True))

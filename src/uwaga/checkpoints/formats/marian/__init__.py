@@ -1,1 +1,1 @@
-"""Marian's own files."""
+"""Marian's files."""

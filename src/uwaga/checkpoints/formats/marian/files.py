@@ -11,7 +11,7 @@ from typing import Any
 
 from uwaga.checkpoints.formats.uwaga.names import SOURCE, TARGET
 from uwaga.decoder import Symbols
-from uwaga.errors import ModelError, SettingsError, shown
+from uwaga.errors import ModelError, SettingsError, quoted
 from uwaga.files.regular import read_regular
 from uwaga.search import SearchOptions
 from uwaga.settings.yaml_text import load_yaml
@@ -19,21 +19,21 @@ from uwaga.tokenizers.marian import (
     END,
     UNKNOWN,
     MarianTokeniser,
+    add_padding,
     numbered_pieces,
-    padded,
 )
 from uwaga.tokenizers.sentencepiece import SentencePieceModel, read_sentencepiece
 
 DECODER = "decoder.yml"
 CONFIGS = "config*.yml"
-LARGEST = 1 << 26
+MAX_BYTES = 1 << 26
 """Maximum bytes of a vocabulary or settings file."""
 NPZ, BINARY = ".npz", ".bin"
-MODELS = (f"*{NPZ}", f"model*{BINARY}")
-VOCABULARIES = ("*vocab*.yml", "*vocab*.spm")
-SHORTLISTS = ("lex*.bin",)
-SIDES = (("*.src.vocab", "srcvocab*"), ("*.trg.vocab", "trgvocab*"))
-LANGUAGES = re.compile(r"\.([a-z]{2})-?([a-z]{2})\.")
+MODEL_PATTERNS = (f"*{NPZ}", f"model*{BINARY}")
+VOCABULARY_PATTERNS = ("*vocab*.yml", "*vocab*.spm")
+SHORTLIST_PATTERNS = ("lex*.bin",)
+SIDE_PATTERNS = (("*.src.vocab", "srcvocab*"), ("*.trg.vocab", "trgvocab*"))
+LANGUAGE_CODES = re.compile(r"\.([a-z]{2})-?([a-z]{2})\.")
 """Language codes in a name such as ``model.enpt.intgemm.alphas.bin``."""
 
 
@@ -45,8 +45,8 @@ class ModelFiles:
         model: the weights.
         shortlist: the lexical shortlist, None if there is none.
         decoder: the file with the decoding settings, None if there is none.
-        settings: its contents.
-        languages: codes of source and target in the file's name, None if it has none.
+        settings: contents of this file.
+        languages: codes of source and target in the model's file name, None if it has none.
     """
 
     model: Path
@@ -62,10 +62,10 @@ class ModelFiles:
 
 
 def find_files(path: Path) -> ModelFiles:
-    """Find the files of a model: those named in ``decoder.yml`` or ``config*.yml``, or the only ones.
+    """Find the files of a model: those named in ``decoder.yml`` or ``config*.yml``, or the only candidates.
 
     Args:
-        path: the file of the weights, or a folder with one.
+        path: the weight file, or its folder.
     """
     if not path.is_dir() and not path.is_file():
         raise ModelError(f"{path}: no such file")
@@ -73,8 +73,8 @@ def find_files(path: Path) -> ModelFiles:
     decoder, settings = _decoder(folder, None if path.is_dir() else path)
     model = path
     if path.is_dir():
-        model = _only(folder, _named(decoder, settings, "models"), MODELS, "model")
-    name = LANGUAGES.search(model.name)
+        model = _single_file(folder, _named(decoder, settings, "models"), MODEL_PATTERNS, "model")
+    name = LANGUAGE_CODES.search(model.name)
     return ModelFiles(
         model,
         _shortlist(folder, decoder, settings),
@@ -86,10 +86,10 @@ def find_files(path: Path) -> ModelFiles:
 
 def _decoder(folder: Path, model: Path | None) -> tuple[Path | None, Mapping[str, Any]]:
     """Return the first file with decoding settings for this model, and its contents."""
-    found = [folder / DECODER] if (folder / DECODER).is_file() else sorted(folder.glob(CONFIGS))
-    read = [(path, _settings(path)) for path in found]
-    for path, settings in read:
-        names = _listed(settings, "models")
+    paths = [folder / DECODER] if (folder / DECODER).is_file() else sorted(folder.glob(CONFIGS))
+    candidates = [(path, _settings(path)) for path in paths]
+    for path, settings in candidates:
+        names = _as_list(settings, "models")
         if model is None or not names or model.name in [Path(name).name for name in names]:
             return path, settings
     return None, {}
@@ -97,7 +97,7 @@ def _decoder(folder: Path, model: Path | None) -> tuple[Path | None, Mapping[str
 
 def _settings(path: Path) -> Mapping[str, Any]:
     try:
-        values = load_yaml(read_regular(path, LARGEST).decode("utf-8"))
+        values = load_yaml(read_regular(path, MAX_BYTES).decode("utf-8"))
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
@@ -107,29 +107,29 @@ def _settings(path: Path) -> Mapping[str, Any]:
     return values
 
 
-def _listed(settings: Mapping[str, Any], key: str) -> list[str]:
+def _as_list(settings: Mapping[str, Any], key: str) -> list[str]:
     names = settings.get(key) or []
     return [str(name) for name in (names if isinstance(names, list) else [names])]
 
 
 def _named(decoder: Path | None, settings: Mapping[str, Any], key: str) -> list[Path]:
-    """Return the files that the settings name, which must be in the same folder."""
-    found: list[Path] = []
-    for name in _listed(settings, key):
+    """Return the files named by the settings, which must be in the same folder."""
+    files: list[Path] = []
+    for name in _as_list(settings, key):
         assert decoder is not None
         file = decoder.parent / Path(name).name
         if not file.is_file():
-            raise ModelError(f"{decoder}: names {shown(name)}, which is not in the folder")
-        found.append(file)
-    return found
+            raise ModelError(f"{decoder}: names {quoted(name)}, which is not in the folder")
+        files.append(file)
+    return files
 
 
-def _only(folder: Path, named: list[Path], patterns: tuple[str, ...], what: str) -> Path:
-    found = named or sorted({file for pattern in patterns for file in folder.glob(pattern)})
-    if len(found) != 1:
-        listed = ", ".join(file.name for file in found) or "none"
-        raise ModelError(f"{folder}: expected one {what} ({' or '.join(patterns)}), found {listed}")
-    return found[0]
+def _single_file(folder: Path, named: list[Path], patterns: tuple[str, ...], label: str) -> Path:
+    files = named or sorted({file for pattern in patterns for file in folder.glob(pattern)})
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
+        raise ModelError(f"{folder}: expected one {label} ({' or '.join(patterns)}), found {names}")
+    return files[0]
 
 
 def _vocabularies(folder: Path, decoder: Path | None, settings: Mapping[str, Any]) -> tuple[Path, Path]:
@@ -142,21 +142,21 @@ def _vocabularies(folder: Path, decoder: Path | None, settings: Mapping[str, Any
         sorted(
             file for name in names for ending in ("yml", "spm") for file in folder.glob(f"{name}.{ending}")
         )
-        for names in SIDES
+        for names in SIDE_PATTERNS
     ]
     if all(len(side) == 1 for side in sides):
         return sides[0][0], sides[1][0]
-    both = _only(folder, [], VOCABULARIES, "vocabulary for both sides")
-    return both, both
+    shared = _single_file(folder, [], VOCABULARY_PATTERNS, "vocabulary for both sides")
+    return shared, shared
 
 
 def _shortlist(folder: Path, decoder: Path | None, settings: Mapping[str, Any]) -> Path | None:
-    """Return the file that ``shortlist`` in the settings names, followed by limits, or else the only one."""
-    stated = settings.get("shortlist")
-    if isinstance(stated, list) and stated and isinstance(stated[0], str):
-        return _named(decoder, {"shortlist": stated[0]}, "shortlist")[0]
-    found = sorted({file for pattern in SHORTLISTS for file in folder.glob(pattern)})
-    return found[0] if len(found) == 1 else None
+    """Return the file named by ``shortlist`` in the settings, before its limits, or else the only one."""
+    setting = settings.get("shortlist")
+    if isinstance(setting, list) and setting and isinstance(setting[0], str):
+        return _named(decoder, {"shortlist": setting[0]}, "shortlist")[0]
+    files = sorted({file for pattern in SHORTLIST_PATTERNS for file in folder.glob(pattern)})
+    return files[0] if len(files) == 1 else None
 
 
 ENTRY = re.compile(r"""^(?P<piece>"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|.*?):[ ]+(?P<number>[0-9]{1,9})[ ]*$""")
@@ -168,15 +168,15 @@ ESCAPED = {
 """YAML's one-letter escapes; any other letter stands for itself."""
 
 SPM = ".spm"
-STUDENT: Mapping[str, Any] = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}
-"""Firefox's search options for its models, which come with a shortlist but without settings."""
+STUDENT_OPTIONS: Mapping[str, Any] = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}
+"""Firefox's search options for its models, which have a shortlist but no settings."""
 
 
 @dataclass(frozen=True)
-class Texts:
+class TextConfig:
     """Tokenisers, vocabulary sizes, special tokens and search options of a model.
 
-    ``sizes``: numbers of source and target pieces in Marian. ``size``: rows of both embeddings here,
+    ``sizes``: numbers of source and target pieces in Marian. ``size``: rows of both embeddings in uwaga,
     including the padding token, which is the last.
     """
 
@@ -188,7 +188,7 @@ class Texts:
     options: SearchOptions
 
 
-def read_texts(files: ModelFiles) -> Texts:
+def read_text_config(files: ModelFiles) -> TextConfig:
     """Read the tokenisers and the decoding settings.
 
     A ``.yml`` vocabulary numbers the pieces of ``source.spm`` and ``target.spm``; a ``.spm`` vocabulary
@@ -201,14 +201,14 @@ def read_texts(files: ModelFiles) -> Texts:
         first if target == source and target.suffix == SPM else _Side.read(target, files.model.parent, TARGET)
     )
     pad = max(first.size, second.size)
-    tokeniser = first.tokeniser(pad)
-    towards = tokeniser if second is first else second.tokeniser(pad)
-    return Texts(
-        tokeniser,
-        towards,
+    source_tokeniser = first.tokeniser(pad)
+    target_tokeniser = source_tokeniser if second is first else second.tokeniser(pad)
+    return TextConfig(
+        source_tokeniser,
+        target_tokeniser,
         (first.size, second.size),
         pad + 1,
-        towards.symbols,
+        target_tokeniser.symbols,
         read_decoding(files),
     )
 
@@ -221,30 +221,30 @@ class _Side:
     size: int
     ids: dict[str, int] | None
     """None if the SentencePiece model numbers the pieces itself."""
-    cutter: SentencePieceModel
+    segmenter: SentencePieceModel
 
     @classmethod
     def read(cls, path: Path, folder: Path, pieces: str) -> _Side:
         if path.suffix == SPM:
-            cutter = read_sentencepiece(path)
-            return cls(path, len(cutter), None, cutter)
+            segmenter = read_sentencepiece(path)
+            return cls(path, len(segmenter), None, segmenter)
         ids = _vocabulary(path)
         return cls(path, len(ids), ids, read_sentencepiece(_pieces(folder, pieces)))
 
     def number(self, piece: str) -> int:
         if self.ids is None:
-            found = self.cutter.number(piece)
-            known = self.cutter.piece(found) == piece
+            token = self.segmenter.number(piece)
+            in_vocabulary = self.segmenter.piece(token) == piece
         else:
-            found, known = self.ids.get(piece, 0), piece in self.ids
-        if not known:
+            token, in_vocabulary = self.ids.get(piece, 0), piece in self.ids
+        if not in_vocabulary:
             raise ModelError(f"{self.path}: the vocabulary lacks {piece}")
-        return found
+        return token
 
     def tokeniser(self, pad: int) -> MarianTokeniser:
         symbols = Symbols(start=pad, end=self.number(END), pad=pad, unknown=self.number(UNKNOWN))
-        ids = None if self.ids is None else padded(self.ids, pad)
-        return MarianTokeniser(self.cutter, ids, symbols, str(self.path))
+        ids = None if self.ids is None else add_padding(self.ids, pad)
+        return MarianTokeniser(self.segmenter, ids, symbols, str(self.path))
 
 
 def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]]:
@@ -255,17 +255,17 @@ def read_vocabularies(files: ModelFiles) -> tuple[dict[str, int], dict[str, int]
 
 
 def read_decoding(files: ModelFiles) -> SearchOptions:
-    """Read the search options in the settings next to a model; without settings, return Marian's defaults."""
-    stated = files.settings if files.decoder is not None or files.shortlist is None else STUDENT
-    return _options(files.decoder or files.model.parent / DECODER, stated)
+    """Read the search options from the settings next to a model; the defaults are Marian's."""
+    settings = files.settings if files.decoder is not None or files.shortlist is None else STUDENT_OPTIONS
+    return _options(files.decoder or files.model.parent / DECODER, settings)
 
 
 def _options(path: Path, decoder: Mapping[str, Any]) -> SearchOptions:
-    """Convert the options of Marian's decoder; features that uwaga lacks raise ModelError."""
+    """Convert the options of Marian's decoder; raise ModelError for features that uwaga lacks."""
     for name in ("word-penalty", "n-best", "weights"):
         value = decoder.get(name)
         if value and value not in (0, 0.0, [1], [1.0]):
-            raise ModelError(f"{path}: {name} = {shown(value)} is not supported by uwaga")
+            raise ModelError(f"{path}: {name} = {quoted(value)} is not supported by uwaga")
     normalise = decoder.get("normalize", 0)
     normalise = 1.0 if normalise is True else normalise
     try:
@@ -298,11 +298,11 @@ def _vocabulary(path: Path) -> dict[str, int]:
         return numbered_pieces(read_sentencepiece(path))
     try:
         lines = (
-            read_regular(path, LARGEST).decode("utf-8").split("\n")
+            read_regular(path, MAX_BYTES).decode("utf-8").split("\n")
         )  # a piece may contain any other line break
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: the vocabulary cannot be read: {error}") from None
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     key: str | None = None
     for number, line in enumerate((line.rstrip("\r") for line in lines), start=1):
         if not line.strip() or line in ("---", "..."):
@@ -314,26 +314,26 @@ def _vocabulary(path: Path) -> dict[str, int]:
         if entry is None:
             raise ModelError(f"{path}: line {number} must be a piece and its number, not {line[:40]!r}")
         try:
-            piece = _plain(entry["piece"])
+            piece = _decode_scalar(entry["piece"])
             piece.encode("utf-8")
         except ValueError:  # an escape beyond Unicode, or a lone surrogate
             raise ModelError(f"{path}: line {number} is not Unicode: {line[:40]!r}") from None
-        found[piece] = int(entry["number"])
+        ids[piece] = int(entry["number"])
         key = None
-    if sorted(found.values()) != list(range(len(found))):
-        raise ModelError(f"{path}: its {len(found)} pieces are not numbered consecutively from 0")
-    return found
+    if sorted(ids.values()) != list(range(len(ids))):
+        raise ModelError(f"{path}: its {len(ids)} pieces are not numbered consecutively from 0")
+    return ids
 
 
-def _plain(piece: str) -> str:
+def _decode_scalar(piece: str) -> str:
     """Decode a YAML scalar."""
     if len(piece) > 1 and piece[0] == piece[-1] == "'":
         return piece[1:-1].replace("''", "'")
     if len(piece) > 1 and piece[0] == piece[-1] == '"':
-        return ESCAPE.sub(_unescaped, piece[1:-1])
+        return ESCAPE.sub(_unescape, piece[1:-1])
     return piece
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
-    return chr(int(code, 16)) if code else ESCAPED.get(found[4], found[4])
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    return chr(int(code, 16)) if code else ESCAPED.get(match[4], match[4])

@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from uwaga.checkpoints.card import read_card
 from uwaga.checkpoints.checkpoint import Checkpoint, Memory, WeightSummary
 from uwaga.checkpoints.formats.marian.binary import read_binary
-from uwaga.checkpoints.formats.marian.files import NPZ, ModelFiles, Texts, find_files, read_texts
+from uwaga.checkpoints.formats.marian.files import NPZ, ModelFiles, TextConfig, find_files, read_text_config
 from uwaga.checkpoints.formats.marian.weights import (
     SETTINGS,
-    TURNED_OUTPUT,
+    TRANSPOSED_OUTPUT,
     embedded_settings,
     guided_head,
     model_settings,
     read_arrays,
     weight_table,
 )
-from uwaga.checkpoints.languages import UNKNOWN, Languages
+from uwaga.checkpoints.languages import UNSTATED_LANGUAGES, Languages
 from uwaga.checkpoints.size_checks import check_against_weights, weight_shapes
 from uwaga.checkpoints.storage.memory import read_private
 from uwaga.checkpoints.storage.tensors import QuantisedTensor, StoredTensor
@@ -36,13 +36,13 @@ from uwaga.engine.shortlist import Shortlist, lexical_checksum
 from uwaga.errors import ModelError
 
 MAGIC = 0xF11A48D5013417F5
-HEAD = 6
-MULTIPLE = 8
-"""Marian fills lists up to this, as its products want it."""
+HEADER_NUMBERS = 6
+LIST_MULTIPLE = 8
+"""Marian pads lists to a multiple of this number, as its matrix products require."""
 
 
 def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shared: bool) -> Shortlist:
-    """Read a shortlist and verify all of it.
+    """Read a shortlist and verify its contents.
 
     Args:
         path: the file.
@@ -51,12 +51,12 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
         shared: True if both sides have the same tokens; source tokens may then be copied.
     """
     content = read_private(path)
-    if len(content) < 8 * HEAD:
+    if len(content) < 8 * HEADER_NUMBERS:
         raise ModelError(f"{path}: not a shortlist ({len(content)} bytes); fetch it again")
-    magic, checksum, common, _, offsets, entries = content[: 8 * HEAD].view("<u8").tolist()
+    magic, checksum, common, _, offsets, entries = content[: 8 * HEADER_NUMBERS].view("<u8").tolist()
     if magic != MAGIC:
         raise ModelError(f"{path}: not a binary Marian shortlist (it begins with {magic:#x})")
-    if 8 * HEAD + 8 * offsets + 4 * entries != len(content):
+    if 8 * HEADER_NUMBERS + 8 * offsets + 4 * entries != len(content):
         raise ModelError(
             f"{path}: states {offsets} offsets and {entries} entries, which are not its {len(content)} "
             "bytes: it is cut short or damaged; fetch it again"
@@ -69,8 +69,8 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
             f"{path}: is for {offsets - 1} source tokens, and the model has {sizes[0]}; the files are of "
             "different models"
         )
-    first = content[8 * HEAD : 8 * (HEAD + offsets)].view("<u8")
-    targets = content[8 * (HEAD + offsets) :].view("<u4")
+    first = content[8 * HEADER_NUMBERS : 8 * (HEADER_NUMBERS + offsets)].view("<u8")
+    targets = content[8 * (HEADER_NUMBERS + offsets) :].view("<u4")
     if first[0] != 0 or first[-1] != entries or (first[1:] < first[:-1]).any():
         raise ModelError(f"{path}: its offsets do not go from 0 to its {entries} entries")
     if common < 1 or common > sizes[1] or (entries and int(targets.max()) >= sizes[1]):
@@ -83,10 +83,10 @@ def read_lexical_shortlist(path: Path, sizes: tuple[int, int], padded: int, shar
         return Shortlist(
             np.arange(common, dtype=np.int32),
             np.concatenate([first.astype(np.int32), ends]),
-            targets.view("<i4"),  # none is so large that it would be negative
+            targets.view("<i4"),  # all are less than 2^31
             padded,
             own=shared,
-            multiple=MULTIPLE,
+            multiple=LIST_MULTIPLE,
         )
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
@@ -99,61 +99,61 @@ def read_marian(path: Path, memory: Memory = "fast") -> Checkpoint:
     """Read a Marian model with the settings, vocabularies and shortlist next to it.
 
     Args:
-        path: the ``.bin`` or ``.npz`` file, or a folder with one (of several, the one its settings name).
+        path: the ``.bin`` or ``.npz`` file, or its folder; of several files, its settings must name one.
         memory: ``none`` reads no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     files = find_files(path)
-    opened = memory != "none"
-    stored, others = read_tensors(files.model, opened)
-    options = embedded_settings(files.model, others.get(SETTINGS))
-    texts = read_texts(files)
+    with_weights = memory != "none"
+    stored, other_tensors = read_tensors(files.model, with_weights)
+    options = embedded_settings(files.model, other_tensors.get(SETTINGS))
+    text = read_text_config(files)
     settings = model_settings(files.model, options)
-    check_against_weights(f"{files.model} ({SETTINGS})", settings, max(texts.sizes), stored)
-    table = weight_table(files.model, texts.sizes, settings, TURNED_OUTPUT in stored)
+    check_against_weights(f"{files.model} ({SETTINGS})", settings, max(text.sizes), stored)
+    table = weight_table(files.model, text.sizes, settings, TRANSPOSED_OUTPUT in stored)
     card = read_card(files.model.parent)
     integers = any(isinstance(tensor, QuantisedTensor) for tensor in stored.values())
     return Checkpoint(
-        place=path,
+        path=path,
         format=NAME,
         family=str(options.get("type", "transformer")),
         settings=settings,
-        symbols=texts.symbols,
-        source_vocabulary=texts.size,
-        target_vocabulary=texts.size,
-        vocabulary=texts.sizes,
-        source=texts.source,
-        target=texts.target,
+        symbols=text.symbols,
+        source_vocabulary=text.size,
+        target_vocabulary=text.size,
+        vocabulary=text.sizes,
+        source=text.source,
+        target=text.target,
         languages=Languages(
-            texts.source,
-            texts.target,
-            files.languages or UNKNOWN,
-            texts.options.first,
+            text.source,
+            text.target,
+            files.languages or UNSTATED_LANGUAGES,
+            text.options.first,
             {},
             card,
             str(path),
         ),
-        decoding=texts.options,
+        decoding=text.options,
         card=card,
-        weights=map_weights(weight_shapes(settings, texts.size, texts.size), table, stored, str(files.model))
-        if opened
+        weights=map_weights(weight_shapes(settings, text.size, text.size), table, stored, str(files.model))
+        if with_weights
         else None,
         precision="int8" if integers else None,
-        shortlist=_shortlist(files, texts),
+        shortlist=_shortlist(files, text),
         alignment_head=guided_head(files.model, options, settings),
-        summary=None if opened else WeightSummary.of(stored.values()),
+        summary=None if with_weights else WeightSummary.of(stored.values()),
     )
 
 
-def _shortlist(files: ModelFiles, texts: Texts) -> Callable[[], Shortlist] | None:
+def _shortlist(files: ModelFiles, text: TextConfig) -> Callable[[], Shortlist] | None:
     path = files.shortlist
     if path is None:
         return None
-    shared = texts.source is texts.target
-    return lambda: read_lexical_shortlist(path, texts.sizes, texts.size, shared)
+    shared = text.source is text.target
+    return lambda: read_lexical_shortlist(path, text.sizes, text.size, shared)
 
 
 def read_tensors(
     path: Path, contents: bool = True
 ) -> tuple[dict[str, StoredTensor], dict[str, NDArray[Any]]]:
-    """Return the weights of a file of either kind, and its other tensors by name."""
+    """Return the weights of a binary or ``.npz`` file, and its other tensors by name."""
     return read_arrays(path, contents) if path.suffix == NPZ else read_binary(path)

@@ -1,1 +1,1 @@
-"""uwaga's own model folders: float and int8."""
+"""uwaga's model folders: float, int8 and int4."""

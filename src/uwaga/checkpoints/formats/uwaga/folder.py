@@ -1,7 +1,7 @@
-"""uwaga's own model folder, written atomically.
+"""Writing of uwaga's model folders.
 
 ``config.json`` (:mod:`uwaga.checkpoints.formats.uwaga.read`), ``model.safetensors``, ``source.spm``,
-``target.spm`` (absent if one tokeniser serves both sides) and ``card.md``. Nothing in it is executed.
+``target.spm`` (absent if both sides share one tokeniser) and ``card.md``. Reading executes no code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from uwaga.checkpoints.formats.uwaga.names import CONFIG, FILES, FORMAT, SOURCE,
 from uwaga.checkpoints.formats.uwaga.read import (
     FIRST_VERSION,
     RECURRENT_VERSION,
-    USUAL_VERSION,
+    SCORE_STATS_VERSION,
     VERSION,
     FolderConfig,
     SymbolIds,
@@ -53,19 +53,19 @@ def save_model(
     score_stats: ScoreStats | None = None,
     alignment_head: AlignmentHead | None = None,
 ) -> None:
-    """Write a model folder atomically, replacing an older model of the same name.
+    """Write a model folder atomically, replacing an existing model.
 
     Args:
-        folder: the folder to make.
+        folder: the folder to create.
         model: a model built from ``settings``; tied weights are stored once.
         settings: settings of the model.
         decoding: default decoding settings.
         source: tokeniser of the source side.
-        target: tokeniser of the target side; one equal to ``source`` is stored once.
+        target: tokeniser of the target side; stored once if it equals ``source``.
         languages: codes of source and target.
         card: Markdown: data, licence, metrics with their sacreBLEU signatures.
         dtype: number format of the stored weights; ``int8`` rounds each row of a matrix to 255 steps.
-        score_stats: statistics of its scores, if they have been measured.
+        score_stats: statistics of the model's scores, if they have been measured.
         alignment_head: the attention head that aligns words, if one has been chosen.
     """
     folder = Path(folder)
@@ -104,7 +104,7 @@ def _version(settings: StrictModel, score_stats: ScoreStats | None) -> int:
         return VERSION
     if not has_self_attention(settings):
         return RECURRENT_VERSION
-    return FIRST_VERSION if score_stats is None else USUAL_VERSION
+    return FIRST_VERSION if score_stats is None else SCORE_STATS_VERSION
 
 
 def _check_replaceable(folder: Path) -> None:
@@ -113,36 +113,36 @@ def _check_replaceable(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise ModelError(f"{folder}: there is a file of this name; give the model another folder")
-    present = sorted(path.name for path in folder.iterdir())
-    if not present:
+    existing = sorted(path.name for path in folder.iterdir())
+    if not existing:
         return
-    foreign = [name for name in present if name not in FILES]
+    foreign = [name for name in existing if name not in FILES]
     if foreign or peek(folder / CONFIG).get("format") != FORMAT:
-        what = f"{foreign[0]!r}, which is" if foreign else f"a {CONFIG} that is"
+        problem = f"{foreign[0]!r}, which does" if foreign else f"a {CONFIG} that does"
         raise ModelError(
-            f"{folder}: holds {what} not of a uwaga model, so it is not overwritten; "
+            f"{folder}: holds {problem} not belong to a uwaga model, so it is not overwritten; "
             "give the model another folder or clear this one"
         )
 
 
 def _check_same_weights(model: torch.nn.Module, config: FolderConfig) -> None:
-    """Check that the settings build this model, so that it can be loaded again."""
+    """Check that a model built from the settings has the same weights, so that it can be loaded again."""
     sizes = config.vocabulary
     skeleton = skip_init(
         lambda: build_model(config.model, config.symbols.symbols(), sizes.source, sizes.target), "meta"
     )
-    wanted = {name: tuple(tensor.shape) for name, tensor in skeleton.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    for name in sorted(wanted.keys() | found.keys()):
-        if wanted.get(name) != found.get(name):
+    expected = {name: tuple(tensor.shape) for name, tensor in skeleton.state_dict().items()}
+    actual = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    for name in sorted(expected.keys() | actual.keys()):
+        if expected.get(name) != actual.get(name):
             raise ModelError(
-                f"weight {name!r} has shape {found.get(name)} in the model and {wanted.get(name)} by its "
+                f"weight {name!r} has shape {actual.get(name)} in the model and {expected.get(name)} by its "
                 "settings and tokenisers; the model is not saved"
             )
 
 
 def weight_bytes(model: torch.nn.Module, dtype: StoredDtype) -> bytes:
-    """Return the weights as a safetensors file, floating-point ones in ``dtype``."""
+    """Return the weights as a safetensors file, floating-point weights in ``dtype``."""
     stored: dict[str, torch.Tensor] = {}
     for name, tensor in distinct_tensors(model).items():
         value = tensor.detach().cpu()
@@ -151,7 +151,7 @@ def weight_bytes(model: torch.nn.Module, dtype: StoredDtype) -> bytes:
             if not bool(torch.isfinite(value).all()):
                 raise ModelError(f"weight {name!r} is not finite in {dtype}; the model is not saved")
         if dtype == "int8" and value.ndim == 2:
-            whole, scales = to_int8(value.numpy())
-            value, stored[name + SCALES] = torch.from_numpy(whole), torch.from_numpy(scales)
+            integers, scales = to_int8(value.numpy())
+            value, stored[name + SCALES] = torch.from_numpy(integers), torch.from_numpy(scales)
         stored[name] = value.contiguous()
     return safetensors.torch.save(stored, metadata={"format": "pt"})

@@ -1,7 +1,7 @@
-"""The int8 or int4 model folder: weights packed for the native engine, checked before they are used.
+"""int8 and int4 model folders: weights packed for the native engine, checked before use.
 
-``config.json`` (closed, with its own format version), ``engine.safetensors``, the tokenisers' files and
-``card.md``. It is made from another folder by ``uwaga convert --int8`` or ``--int4`` and runs without torch.
+``config.json`` (a closed schema with its own version), ``engine.safetensors``, the tokenisers' files and
+``card.md``. ``uwaga convert --int8`` and ``--int4`` write them; they run without torch.
 """
 
 from __future__ import annotations
@@ -41,10 +41,18 @@ from uwaga.checkpoints.formats.uwaga.read import (
 )
 from uwaga.checkpoints.languages import Languages
 from uwaga.checkpoints.storage.memory import SharedFile, read_private
-from uwaga.checkpoints.storage.safetensors_files import NAMES, aligned_bytes, check_header, tensors_of
+from uwaga.checkpoints.storage.safetensors_files import FORMAT_NAMES, aligned_bytes, check_header, tensors_in
 from uwaga.checkpoints.storage.tensors import StoredTensor
 from uwaga.engine.layout import products, stored_shapes, vectors
-from uwaga.engine.packing import KEPT, PANEL, PARTS, Matrix, Packed, int4_size, rounded_up
+from uwaga.engine.packing import (
+    ARRAY_NAMES,
+    KEPT_FORMATS,
+    PANEL,
+    Matrix,
+    PackedWeights,
+    int4_size,
+    rounded_up,
+)
 from uwaga.errors import ModelError
 from uwaga.files.atomic import write_folder
 from uwaga.search import SearchOptions
@@ -53,17 +61,17 @@ from uwaga.tokenizers.chat_template import ChatTemplate
 from uwaga.tokenizers.codecs import SentencePieceCodec, TokenizersCodec, read_tokenizer_json
 from uwaga.tokenizers.framed import FramedTokeniser, needed_rows
 from uwaga.tokenizers.marian import MarianTokeniser, read_vocabulary
-from uwaga.tokenizers.pretrained_files import TOKENIZER, Declared, read_bytes
+from uwaga.tokenizers.pretrained_files import TOKENIZER_FILE, Declared, read_bytes
 from uwaga.tokenizers.sentencepiece import read_sentencepiece
 from uwaga.tokenizers.subwords import Subwords
 from uwaga.tokenizers.tokeniser import Tokeniser
 
 VOCABULARIES = ("source.vocab.json", "target.vocab.json")
-TOKENISER_FILES = frozenset({SOURCE, TARGET, TOKENIZER, *VOCABULARIES})
+TOKENISER_FILES = frozenset({SOURCE, TARGET, TOKENIZER_FILE, *VOCABULARIES})
 
 
 def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
-    """Return the files of the tokenisers by their names in the folder."""
+    """Return the tokenisers' files by name."""
     if isinstance(source, Tokeniser) and isinstance(target, Tokeniser):
         files = {SOURCE: source.model_bytes}
         return files if source.model_bytes == target.model_bytes else files | {TARGET: target.model_bytes}
@@ -75,17 +83,17 @@ def tokeniser_files(source: Subwords, target: Subwords) -> dict[str, bytes]:
         return files
     codec = _codec(source) if source is target else None
     if isinstance(codec, TokenizersCodec):
-        return {TOKENIZER: codec.content}
-    if isinstance(codec, SentencePieceCodec) and codec.whole is not None:
-        return {SOURCE: codec.whole}
+        return {TOKENIZER_FILE: codec.content}
+    if isinstance(codec, SentencePieceCodec) and codec.model_file is not None:
+        return {SOURCE: codec.model_file}
     raise ModelError(
         "int8 and int4 folders hold the tokenisers of uwaga, of Marian, of GGUF files, and of the tokenizers "
         "library where they know no languages; this model runs with --dtype int8 or --dtype int4"
     )
 
 
-def library_of(tokeniser: Subwords) -> str:
-    """Return the name that ``config.json`` has for the kind of a tokeniser."""
+def tokeniser_kind(tokeniser: Subwords) -> str:
+    """Return the name of a tokeniser's kind in ``config.json``."""
     if isinstance(tokeniser, Tokeniser):
         return "uwaga"
     if isinstance(tokeniser, MarianTokeniser):
@@ -93,7 +101,7 @@ def library_of(tokeniser: Subwords) -> str:
     return "sentencepiece" if isinstance(_codec(tokeniser), SentencePieceCodec) else "tokenizers"
 
 
-def frame_of(tokeniser: Subwords) -> dict[str, Any] | None:
+def tokeniser_frame(tokeniser: Subwords) -> dict[str, Any] | None:
     """Return the frame of a pretrained model's tokeniser for ``config.json``, else None."""
     if not isinstance(tokeniser, FramedTokeniser):
         return None
@@ -101,14 +109,14 @@ def frame_of(tokeniser: Subwords) -> dict[str, Any] | None:
 
 
 def _is_marian(tokeniser: Subwords) -> TypeGuard[MarianTokeniser]:
-    """Return True for a tokeniser that, like Marian's, adds only the end symbol after a text."""
+    """Return True for Marian's tokenisers that add only the end symbol after a text."""
     if not isinstance(tokeniser, MarianTokeniser):
         return False
     return tokeniser.add_special_tokens([]) == [tokeniser.symbols.end]
 
 
 def _codec(tokeniser: Subwords) -> TokenizersCodec | SentencePieceCodec | None:
-    """Return the codec of a tokeniser that a frame may describe fully with the codec's file, else None."""
+    """Return the codec of a tokeniser if the codec's file and a frame describe it completely, else None."""
     if not isinstance(tokeniser, FramedTokeniser) or tokeniser.languages or tokeniser.prompt_prefix:
         return None
     codec = tokeniser.codec
@@ -117,13 +125,13 @@ def _codec(tokeniser: Subwords) -> TokenizersCodec | SentencePieceCodec | None:
 
 def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Subwords]:
     """Read the tokenisers of a folder, source and target."""
-    sizes, wanted = config.vocabulary, config.symbols.symbols()
+    sizes, expected_symbols = config.vocabulary, config.symbols.symbols()
     if config.tokenisers == "marian":
         sides = [
             MarianTokeniser(
                 read_sentencepiece(folder / name),
                 read_vocabulary(folder / vocabulary, size),
-                wanted,
+                expected_symbols,
                 str(folder / vocabulary),
             )
             for name, vocabulary, size in zip(
@@ -132,15 +140,15 @@ def read_tokenisers(folder: Path, config: QuantisedConfig) -> tuple[Subwords, Su
         ]
         return sides[0], sides[1]
     if config.frame is not None:
-        framed = _framed(folder, config, config.frame)
-        return framed, framed
+        tokeniser = _framed(folder, config, config.frame)
+        return tokeniser, tokeniser
     source = read_tokeniser(folder / SOURCE)
     target = source if sizes.joint else read_tokeniser(folder / TARGET)
     for name, side, size in ((SOURCE, source, sizes.source), (TARGET, target, sizes.target)):
-        if side.size != size or side.symbols != wanted:
+        if side.size != size or side.symbols != expected_symbols:
             raise ModelError(
                 f"{folder / name}: has {side.size} pieces and {side.symbols}, {CONFIG} says {size} and "
-                f"{wanted}; the tokeniser belongs to another model"
+                f"{expected_symbols}; the tokeniser belongs to another model"
             )
     return source, target
 
@@ -150,9 +158,9 @@ def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeni
     codec: TokenizersCodec | SentencePieceCodec
     if config.tokenisers == "sentencepiece":
         path = folder / SOURCE
-        codec = SentencePieceCodec.of_types(read_bytes(path), str(path))
+        codec = SentencePieceCodec.from_piece_types(read_bytes(path), str(path))
     else:
-        path = folder / TOKENIZER
+        path = folder / TOKENIZER_FILE
         codec = read_tokenizer_json(folder, Declared({}, {}, {}))
     if needed_rows(codec, size) > size or max((*frame.prefix, *frame.suffix), default=0) >= size:
         raise ModelError(
@@ -170,17 +178,17 @@ def _framed(folder: Path, config: QuantisedConfig, frame: Frame) -> FramedTokeni
 
 
 FILES = frozenset({CONFIG, WEIGHTS, CARD, HEAD_FILE, *TOKENISER_FILES})
-DEPTH = 64
-"""What int8 inputs are padded to a multiple of."""
+INPUT_MULTIPLE = 64
+"""int8 inputs are padded to a multiple of this number."""
 
 
-def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: str) -> None:
-    """Write an int8 or int4 folder atomically, replacing an older one of the same name.
+def write_quantised(folder: Path, checkpoint: Checkpoint, packed: PackedWeights, card: str) -> None:
+    """Write an int8 or int4 folder atomically, replacing an existing one.
 
     Args:
-        folder: the folder to make.
+        folder: the folder to create.
         checkpoint: the model.
-        packed: its weights in int8 or int4.
+        packed: the model's weights in int8 or int4.
         card: the model card in Markdown.
     """
     _check_replaceable(folder)
@@ -189,14 +197,14 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
     if checkpoint.alignment_head is not None:
         files = files | {HEAD_FILE: head_bytes(checkpoint.alignment_head)}
     content = aligned_bytes(_tensors(packed))
-    matrices, kept = packed.matrices, KEPT[packed.precision]
-    stated_format = next(name for name, precision in PRECISIONS.items() if precision == packed.precision)
+    matrices, kept_format = packed.matrices, KEPT_FORMATS[packed.precision]
+    format_name = next(name for name, precision in PRECISIONS.items() if precision == packed.precision)
     values: dict[str, Any] = {
-        "format": stated_format,
-        "version": VERSIONS[stated_format],
+        "format": format_name,
+        "version": VERSIONS[format_name],
         "languages": checkpoint.languages.stated,
-        "tokenisers": library_of(source),
-        "frame": frame_of(source),
+        "tokenisers": tokeniser_kind(source),
+        "frame": tokeniser_frame(source),
         "chat": _chat_values(checkpoint.chat),
         "vocabulary": {
             "source": checkpoint.source_vocabulary,
@@ -207,7 +215,7 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
         "model": settings.model_dump(),
         "weights": {
             "levels": max((m.levels for m in matrices.values() if m.format == "int8"), default=127),
-            "kept": [name for name, matrix in matrices.items() if matrix.format == kept],
+            "kept": [name for name, matrix in matrices.items() if matrix.format == kept_format],
             "spread": any(matrix.spread for matrix in matrices.values()) or None,
             "bytes": len(content),
             "sha256": hashlib.sha256(content).hexdigest(),
@@ -215,9 +223,11 @@ def write_quantised(folder: Path, checkpoint: Checkpoint, packed: Packed, card: 
         "usual_score": None if checkpoint.score_stats is None else checkpoint.score_stats.model_dump(),
     } | _decoding_values(checkpoint)
     config = check_quantised_config(values, str(folder / CONFIG))
-    stated = config.model_dump(mode="json", exclude_none=True)
-    stated["model"] = {name: value for name, value in model_values(config.model).items() if value is not None}
-    text = json.dumps(stated, indent=2, ensure_ascii=False)
+    config_values = config.model_dump(mode="json", exclude_none=True)
+    config_values["model"] = {
+        name: value for name, value in model_values(config.model).items() if value is not None
+    }
+    text = json.dumps(config_values, indent=2, ensure_ascii=False)
     write_folder(folder, files | {CONFIG: text.encode() + b"\n", CARD: card.encode(), WEIGHTS: content})
 
 
@@ -233,11 +243,11 @@ def _chat(config: QuantisedConfig, path: Path) -> ChatTemplate | None:
 
 
 def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
-    """Read an int8 or int4 folder and check all of it.
+    """Read an int8 or int4 folder and check its contents.
 
     Args:
         folder: a folder written by :func:`write_quantised`.
-        memory: ``shared`` maps the weights instead of copying them; ``none`` opens
+        memory: ``shared`` memory-maps the weights instead of copying them; ``none`` opens
             no weights, see :class:`uwaga.checkpoints.registry.Format`.
     """
     config = read_quantised_config(folder)
@@ -251,7 +261,7 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
     decoding, text = read_decoding(config, folder / CONFIG)
     card = read_card(folder)
     return Checkpoint(
-        place=folder,
+        path=folder,
         format=f"uwaga {config.precision}",
         family=config.model.family,
         settings=config.model,
@@ -261,7 +271,9 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
         vocabulary=config.sizes,
         source=source,
         target=target,
-        languages=Languages(source, target, config.languages, decoding.first, card=card, where=str(folder)),
+        languages=Languages(
+            source, target, config.languages, decoding.first, card=card, location=str(folder)
+        ),
         decoding=decoding,
         text=text,
         card=card,
@@ -275,112 +287,112 @@ def read_quantised(folder: Path, memory: Memory = "fast") -> Checkpoint:
 
 
 def _summary(path: Path, config: QuantisedConfig) -> tuple[WeightSummary, tuple[str, ...]]:
-    """Return the parameter count of the original model, and the faults of the weight file."""
+    """Return the sizes of the weights, with the original parameter count, and the file's faults."""
     try:
         check_layers(path, config)
     except ModelError as error:
         return WeightSummary(None, 0, ()), (str(error),)
     parameters = sum(math.prod(shape) for shape in stored_shapes(config.model, *config.sizes).values())
     names = {"int8": "I8", "int4": "I4", "bfloat16": "BF16"}
-    forms = [config.precision, *([KEPT[config.precision]] if config.weights.kept else [])]
-    formats = (*(names[form] for form in forms), "F32")
+    precisions = [config.precision, *([KEPT_FORMATS[config.precision]] if config.weights.kept else [])]
+    formats = (*(names[precision] for precision in precisions), "F32")
     return WeightSummary(parameters, config.weights.bytes, formats), ()
 
 
-def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> Packed:
-    """Read the weights, copied or mapped, after all checks."""
+def _read_weights(path: Path, config: QuantisedConfig, shared: bool) -> PackedWeights:
+    """Check and read the weights, copied or memory-mapped."""
     check_layers(path, config)
-    wanted = _wanted(config)
-    check_size(path, config, sum(_bytes(shape, kind) for shape, kind in wanted.values()))
+    expected = _expected_tensors(config)
+    check_size(path, config, sum(_bytes(shape, kind) for shape, kind in expected.values()))
     check_header(
         path,
-        {name: shape for name, (shape, _) in wanted.items()},
-        {name: kind for name, (_, kind) in wanted.items()},
+        {name: shape for name, (shape, _) in expected.items()},
+        {name: kind for name, (_, kind) in expected.items()},
     )
     file = SharedFile(path) if shared else None
-    whole = read_private(path) if file is None else file.whole()
-    if hashlib.sha256(whole.data).hexdigest() != config.weights.sha256:
+    content = read_private(path) if file is None else file.read_all()
+    if hashlib.sha256(content.data).hexdigest() != config.weights.sha256:
         raise ModelError(f"{path}: damaged, its checksum is not what {CONFIG} says; convert the model again")
-    packed = _packed(path, config, tensors_of(path, whole))
+    packed = _packed(path, config, tensors_in(path, content))
     if file is not None:
         file.check()
         packed = replace(packed, check=file.check)
     return packed
 
 
-def _tensors(packed: Packed) -> dict[str, NDArray[Any]]:
-    """Return the tensors of the file, panels first, since these must be aligned to 64 bytes."""
+def _tensors(packed: PackedWeights) -> dict[str, NDArray[Any]]:
+    """Return the tensors of the file, panels first, since they must be aligned to 64 bytes."""
     panels: dict[str, NDArray[Any]] = {}
     others: dict[str, NDArray[Any]] = {}
     for name, matrix in packed.matrices.items():
-        for part, array in zip(PARTS[matrix.format], matrix.arrays, strict=True):
+        for part, array in zip(ARRAY_NAMES[matrix.format], matrix.arrays, strict=True):
             (panels if part == "panels" else others)[f"{name}:{part}"] = array
     return panels | others | packed.vectors
 
 
-def _wanted(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the expected shape and number format of every tensor of the file."""
-    found: dict[str, tuple[tuple[int, ...], str]] = {}
+def _expected_tensors(config: QuantisedConfig) -> dict[str, tuple[tuple[int, ...], str]]:
+    """Return the expected shape and number format of each tensor of the file."""
+    expected: dict[str, tuple[tuple[int, ...], str]] = {}
     for product in products(config.model, *config.sizes):
-        rows, form = rounded_up(sum(product.outputs), PANEL), config.form(product.name)
-        if form == "bfloat16":
-            found[f"{product.name}:panels"] = ((rows * rounded_up(product.inputs, 2),), "U16")
+        rows, number_format = rounded_up(sum(product.outputs), PANEL), config.number_format(product.name)
+        if number_format == "bfloat16":
+            expected[f"{product.name}:panels"] = ((rows * rounded_up(product.inputs, 2),), "U16")
         else:
-            size = rows * rounded_up(product.inputs, DEPTH)
-            packed = (size, "I8") if form == "int8" else (int4_size(size), "U8")
-            found[f"{product.name}:panels"] = ((packed[0],), packed[1])
-            found[f"{product.name}:scales"] = ((rows,), "F32")
-            found[f"{product.name}:sums"] = ((rows,), "I32")
+            size = rows * rounded_up(product.inputs, INPUT_MULTIPLE)
+            packed = (size, "I8") if number_format == "int8" else (int4_size(size), "U8")
+            expected[f"{product.name}:panels"] = ((packed[0],), packed[1])
+            expected[f"{product.name}:scales"] = ((rows,), "F32")
+            expected[f"{product.name}:sums"] = ((rows,), "I32")
         if product.bias:
-            found[f"{product.name}.bias"] = ((sum(product.outputs),), "F32")
+            expected[f"{product.name}.bias"] = ((sum(product.outputs),), "F32")
     for name, shape in vectors(config.model, config.vocabulary.target).items():
-        found["output.bias" if name == "output_bias" else name] = (shape, "F32")
-    return found
+        expected["output.bias" if name == "output_bias" else name] = (shape, "F32")
+    return expected
 
 
-def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTensor]) -> Packed:
+def _packed(path: Path, config: QuantisedConfig, tensors: Mapping[str, StoredTensor]) -> PackedWeights:
     matrices: dict[str, Matrix] = {}
     for product in products(config.model, *config.sizes):
-        form = config.form(product.name)
-        arrays = tuple(tensors[f"{product.name}:{part}"].values for part in PARTS[form])
-        if form != "bfloat16" and not np.isfinite(arrays[1]).all():
+        number_format = config.number_format(product.name)
+        arrays = tuple(tensors[f"{product.name}:{part}"].values for part in ARRAY_NAMES[number_format])
+        if number_format != "bfloat16" and not np.isfinite(arrays[1]).all():
             raise ModelError(f"{path}: scales of {product.name!r} are not finite; convert the model again")
-        spread = bool(config.weights.spread) and form == "int8"
+        spread = bool(config.weights.spread) and number_format == "int8"
         matrices[product.name] = Matrix(
-            sum(product.outputs), product.inputs, form, config.weights.levels, arrays, spread
+            sum(product.outputs), product.inputs, number_format, config.weights.levels, arrays, spread
         )
     others = {name: tensor.floats() for name, tensor in tensors.items() if ":" not in name}
     for name, values in others.items():
         if not np.isfinite(values).all():
             raise ModelError(f"{path}: {name!r} holds numbers that are not finite; convert the model again")
-    return Packed(matrices, others, config.precision)
+    return PackedWeights(matrices, others, config.precision)
 
 
 def _check_replaceable(folder: Path) -> None:
     """Raise ModelError if the folder holds anything but an older int8 or int4 model."""
     if not folder.exists():
         return
-    present = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
-    if not present:
+    existing = [path.name for path in folder.iterdir()] if folder.is_dir() else [folder.name]
+    if not existing:
         return
-    foreign = sorted(set(present) - FILES)
-    if foreign or WEIGHTS not in present:
+    foreign = sorted(set(existing) - FILES)
+    if foreign or WEIGHTS not in existing:
         raise ModelError(
-            f"{folder}: holds {(foreign or present)[0]!r}, which is not of a quantised model, so it is not "
-            "overwritten; give another folder"
+            f"{folder}: holds {(foreign or existing)[0]!r}, which does not belong to a quantised model, so "
+            "it is not overwritten; give another folder"
         )
 
 
 def _decoding_values(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return the group ``decoding`` if it can express the checkpoint's defaults, else ``search``."""
-    stated = decoding_settings(checkpoint.decoding, checkpoint.text)
-    if stated is not None and checkpoint.task == "translate":
-        return {"decoding": stated.model_dump()}
+    decoding = decoding_settings(checkpoint.decoding, checkpoint.text)
+    if decoding is not None and checkpoint.task == "translate":
+        return {"decoding": decoding.model_dump()}
     return {"search": _search_values(checkpoint.decoding), "text": asdict(checkpoint.text)}
 
 
 def _search_values(options: SearchOptions) -> dict[str, Any]:
-    """Return options for JSON, which lacks infinity: null stands for it."""
+    """Return options as JSON values, with null instead of infinity."""
     values = {field.name: getattr(options, field.name) for field in fields(options)}
     return {
         name: None if isinstance(value, float) and math.isinf(value) else value
@@ -390,5 +402,5 @@ def _search_values(options: SearchOptions) -> dict[str, Any]:
 
 
 def _bytes(shape: tuple[int, ...], kind: str) -> int:
-    widths = {name: np.dtype(numpy_name).itemsize for numpy_name, name in NAMES.items()}
+    widths = {name: np.dtype(numpy_name).itemsize for numpy_name, name in FORMAT_NAMES.items()}
     return math.prod(shape) * widths[kind]

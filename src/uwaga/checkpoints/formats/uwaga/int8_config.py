@@ -1,4 +1,4 @@
-"""``config.json`` of an int8 or int4 folder: a closed schema with a version. Nothing here needs torch."""
+"""``config.json`` of an int8 or int4 folder: a closed, versioned schema. Does not import torch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pydantic import Field, model_validator
 from uwaga.checkpoints.formats.uwaga.names import CONFIG, INT4_FORMAT, INT8_FORMAT
 from uwaga.checkpoints.formats.uwaga.read import Language, SymbolIds, TokenId, Vocabulary
 from uwaga.checkpoints.score_stats import ScoreStats
-from uwaga.checkpoints.size_checks import LARGEST_BUFFERS, layer_count, layer_width
+from uwaga.checkpoints.size_checks import MAX_BUFFER_NUMBERS, layer_count, layer_width
 from uwaga.checkpoints.storage.json_file import parse_stored, read_mapping
 from uwaga.engine.layout import engine_refusal
-from uwaga.engine.packing import KEPT, Precision
-from uwaga.errors import ModelError, SettingsError, shown
+from uwaga.engine.packing import KEPT_FORMATS, Precision
+from uwaga.errors import ModelError, SettingsError, quoted
 from uwaga.search import SearchOptions
 from uwaga.search.options import from_settings
 from uwaga.settings import (
@@ -37,15 +37,15 @@ from uwaga.settings.recurrent import (
 from uwaga.settings.text_options import TextOptions
 from uwaga.tokenizers.chat_template import MAX_TEMPLATE
 
-LEAST_LAYER = 1000
-"""Bytes of a layer, whatever its width: the names of its weights alone take more."""
+MIN_LAYER_BYTES = 1000
+"""Minimum bytes of a layer of any width; the names of its weights take more."""
 VERSIONS = {INT8_FORMAT: 4, INT4_FORMAT: 1}
-"""Of the schema of each format."""
+"""Version of the schema of each format."""
 PRECISIONS: dict[str, Precision] = {INT8_FORMAT: "int8", INT4_FORMAT: "int4"}
 
 
 class Frame(StrictModel):
-    """The ids around a text for a pretrained model's tokeniser; ``clean``: tidy decoded text."""
+    """The ids around a text for a pretrained model's tokeniser; ``clean``: clean up decoded text."""
 
     prefix: list[TokenId] = Field(max_length=64)
     suffix: list[TokenId] = Field(max_length=64)
@@ -63,9 +63,9 @@ class Chat(StrictModel):
 class WeightFile(StrictModel):
     """The weight file.
 
-    ``levels`` is the largest number of the int8 matrices, ``kept`` the matrices in bfloat16; in an int4 model
-    those in int8. ``spread``: the inputs of int8 matrices are spread (:mod:`uwaga.engine.packing`); only
-    in decoder-only models, and not in those of older versions.
+    ``levels`` is the largest number of the int8 matrices; ``kept`` lists the matrices in bfloat16, or in
+    int8 in an int4 model. ``spread``: inputs of int8 matrices are spread (:mod:`uwaga.engine.packing`); only
+    in decoder-only models, except for older versions.
     """
 
     levels: int = Field(ge=1, le=127)
@@ -76,9 +76,9 @@ class WeightFile(StrictModel):
 
 
 class QuantisedConfig(StrictModel):
-    """The schema of ``config.json``; uwaga's models have ``decoding``, those of other libraries ``search``.
+    """The schema of ``config.json``; uwaga's models have ``decoding``, models of other libraries ``search``.
 
-    ``frame`` belongs to pretrained models' tokenisers: of the ``tokenizers`` library, or a SentencePiece
+    ``frame`` is for tokenisers of pretrained models: of the ``tokenizers`` library, or a SentencePiece
     model whose control pieces are special tokens.
     """
 
@@ -107,9 +107,9 @@ class QuantisedConfig(StrictModel):
     usual_score: ScoreStats | None = None
 
     @model_validator(mode="after")
-    def _fits(self) -> QuantisedConfig:
+    def _check_consistency(self) -> QuantisedConfig:
         if (self.decoding is None) == (self.search is None):
-            raise ValueError("exactly one of decoding and search is wanted")
+            raise ValueError("exactly one of decoding and search is required")
         if self.weights.spread and not isinstance(self.model, DecoderOnlySettings):
             raise ValueError("weights.spread is for decoder-only models")
         if (self.tokenisers in ("tokenizers", "sentencepiece")) != (self.frame is not None):
@@ -120,9 +120,12 @@ class QuantisedConfig(StrictModel):
         refusal = engine_refusal(self.model)
         if refusal is not None:
             raise ValueError(f"the native engine runs {refusal}")
-        untabled = (TransformerSettings, DecoderOnlySettings)
-        unlimited = isinstance(self.model, untabled) and self.model.positions in ("relative", "rotary")
-        if not unlimited and self.model.max_length * layer_width(self.model) > LARGEST_BUFFERS:
+        position_families = (TransformerSettings, DecoderOnlySettings)
+        unlimited = isinstance(self.model, position_families) and self.model.positions in (
+            "relative",
+            "rotary",
+        )
+        if not unlimited and self.model.max_length * layer_width(self.model) > MAX_BUFFER_NUMBERS:
             raise ValueError(f"model.max_length {self.model.max_length} is too much")
         return self
 
@@ -133,50 +136,51 @@ class QuantisedConfig(StrictModel):
 
     @property
     def precision(self) -> Precision:
-        """Number format of the matrices that are not kept in another."""
+        """Number format of the matrices that are not listed in ``kept``."""
         return PRECISIONS[self.format]
 
-    def form(self, matrix: str) -> Precision:
+    def number_format(self, matrix: str) -> Precision:
         """Return the number format of a matrix."""
-        return KEPT[self.precision] if matrix in self.weights.kept else self.precision
+        return KEPT_FORMATS[self.precision] if matrix in self.weights.kept else self.precision
 
 
 def read_quantised_config(folder: Path) -> QuantisedConfig:
     """Read ``config.json`` of an int8 or int4 folder."""
     path = folder / CONFIG
     values = read_mapping(path)
-    stated, version = values.get("format"), values.get("version")
-    if not isinstance(stated, str) or stated not in VERSIONS:
+    format_name, version = values.get("format"), values.get("version")
+    if not isinstance(format_name, str) or format_name not in VERSIONS:
         raise ModelError(
             f'{path}: not the configuration of an int8 or int4 model ("format": "{INT8_FORMAT}")'
         )
-    ours = VERSIONS[stated]
-    if isinstance(version, int) and version != ours:
-        way = "install a newer uwaga" if version > ours else "convert the model again"
+    supported = VERSIONS[format_name]
+    if isinstance(version, int) and version != supported:
+        hint = "install a newer uwaga" if version > supported else "convert the model again"
         raise ModelError(
-            f"{path}: written in {PRECISIONS[stated]} format {version}, this uwaga reads {ours}; {way}"
+            f"{path}: written in {PRECISIONS[format_name]} format {version}, this uwaga reads {supported}; "
+            f"{hint}"
         )
     return check_quantised_config(values, str(path))
 
 
-def check_quantised_config(values: object, where: str) -> QuantisedConfig:
+def check_quantised_config(values: object, location: str) -> QuantisedConfig:
     """Check raw values against the schema."""
-    return parse_stored(QuantisedConfig, values, where)
+    return parse_stored(QuantisedConfig, values, location)
 
 
 def check_layers(path: Path, config: QuantisedConfig) -> None:
-    """Check the number of layers against the size of the weight file, before their weights are listed."""
-    check_size(path, config, layer_count(config.model) * max(LEAST_LAYER, 4 * layer_width(config.model)))
+    """Check the number of layers against the size of the weight file, before listing their weights."""
+    check_size(path, config, layer_count(config.model) * max(MIN_LAYER_BYTES, 4 * layer_width(config.model)))
 
 
-def check_size(path: Path, config: QuantisedConfig, least: int) -> None:
+def check_size(path: Path, config: QuantisedConfig, minimum: int) -> None:
     """Compare the size of the weight file with the stated and the required size."""
     if not path.is_file():
         raise ModelError(f"{path}: no such file, so {path.parent} is not a complete model folder")
     size = path.stat().st_size
-    if size != config.weights.bytes or least > size:
+    if size != config.weights.bytes or minimum > size:
         raise ModelError(
-            f"{path}: has {size} bytes, {CONFIG} asks for {max(config.weights.bytes, least)}; it is "
+            f"{path}: has {size} bytes, {CONFIG} asks for {max(config.weights.bytes, minimum)}; it is "
             "cut short or of another model: convert the model again"
         )
 
@@ -192,22 +196,22 @@ def read_decoding(config: QuantisedConfig, path: Path) -> tuple[SearchOptions, T
 
 
 def _search_options(values: Mapping[str, Any], path: Path) -> SearchOptions:
-    known = {field.name for field in fields(SearchOptions)}
-    unknown = sorted(set(values) - known)
+    names = {field.name for field in fields(SearchOptions)}
+    unknown = sorted(set(values) - names)
     if unknown:
         raise ModelError(f"{path}: search.{unknown[0][:60]} is unknown")
-    given = dict(values)
-    for name, value in given.items():
+    options = dict(values)
+    for name, value in options.items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ModelError(f"{path}: search.{name} is {value}, not a number")
-        truth = isinstance(getattr(SearchOptions, name), bool) and name != "early_stopping"
-        if truth and not isinstance(value, bool):
-            raise ModelError(f"{path}: search.{name} must be true or false, not {shown(value)}")
-    if given.get("max_ratio", 0) is None:
-        given["max_ratio"] = math.inf
-    if isinstance(given.get("banned"), list):
-        given["banned"] = tuple(given["banned"])
+        boolean = isinstance(getattr(SearchOptions, name), bool) and name != "early_stopping"
+        if boolean and not isinstance(value, bool):
+            raise ModelError(f"{path}: search.{name} must be true or false, not {quoted(value)}")
+    if options.get("max_ratio", 0) is None:
+        options["max_ratio"] = math.inf
+    if isinstance(options.get("banned"), list):
+        options["banned"] = tuple(options["banned"])
     try:
-        return SearchOptions(**given)
+        return SearchOptions(**options)
     except (SettingsError, TypeError, ValueError) as error:
         raise ModelError(f"{path}: search: {error}") from None

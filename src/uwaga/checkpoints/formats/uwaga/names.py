@@ -1,4 +1,4 @@
-"""Names of the files in uwaga's model folders, and the folder of the bundled model."""
+"""File names in uwaga's model folders, and the folder of the bundled model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ FORMAT = "uwaga model"
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
 INT8_FORMAT, INT8_WEIGHTS = "uwaga int8 model", "engine.safetensors"
-"""Of int8 folders."""
+"""Format and weight file of int8 folders."""
 INT4_FORMAT = "uwaga int4 model"
-"""Of int4 folders, whose weights are in the same file."""
+"""Format of int4 folders, which have the same weight file."""
 SOURCE = "source.spm"
 TARGET = "target.spm"
 FILES = frozenset({CONFIG, WEIGHTS, SOURCE, TARGET, CARD, HEAD_FILE})
 
 BUNDLED = Path(__file__).resolve().parents[3] / "bundled"
-"""The model folder that comes with uwaga."""
+"""The folder of the bundled model."""

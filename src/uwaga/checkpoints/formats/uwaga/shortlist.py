@@ -1,4 +1,4 @@
-"""The shortlist: a safetensors file whose metadata identifies the tokenisers it is for."""
+"""Shortlists: safetensors files whose metadata identifies the tokenisers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from uwaga.tokenizers.subwords import Subwords
 
 FORMAT = "uwaga shortlist"
 VERSION = 1
-TENSORS = ("common", "first", "targets")
-LARGEST_VOCABULARY = 1 << 24
+TENSOR_NAMES = ("common", "first", "targets")
+MAX_VOCABULARY = 1 << 24
 Hash = Field(pattern=r"^[0-9a-f]{64}$")
 
 
 class ShortlistCard(StrictModel):
-    """The metadata of a file: vocabulary sizes, tokenisers' hashes, and the pairs it was counted on."""
+    """The metadata of a file: vocabulary sizes, hashes of the tokenisers, and number of training pairs."""
 
     format: Literal["uwaga shortlist"]
     version: int = Field(ge=1)
-    source_vocabulary: int = Field(ge=1, lt=LARGEST_VOCABULARY)
-    target_vocabulary: int = Field(ge=1, lt=LARGEST_VOCABULARY)
+    source_vocabulary: int = Field(ge=1, lt=MAX_VOCABULARY)
+    target_vocabulary: int = Field(ge=1, lt=MAX_VOCABULARY)
     source_tokeniser: str = Hash
     target_tokeniser: str = Hash
     pairs: int = Field(ge=0)
@@ -40,7 +40,7 @@ class ShortlistCard(StrictModel):
 def write_shortlist(
     path: Path, shortlist: Shortlist, source: Subwords, target: Subwords, pairs: int = 0
 ) -> None:
-    """Write a shortlist atomically, replacing an older file of the same name."""
+    """Write a shortlist atomically, replacing an existing file."""
     card = {
         "format": FORMAT,
         "version": VERSION,
@@ -50,7 +50,7 @@ def write_shortlist(
         "target_tokeniser": _fingerprint(target),
         "pairs": pairs,
     }
-    tensors = {name: getattr(shortlist, name) for name in TENSORS}
+    tensors = {name: getattr(shortlist, name) for name in TENSOR_NAMES}
     content = aligned_bytes(tensors, {name: str(value) for name, value in card.items()})
     try:
         with new_file(path) as file:
@@ -62,7 +62,7 @@ def write_shortlist(
 def read_shortlist(
     path: Path, source: Subwords, target: Subwords, source_vocabulary: int, target_vocabulary: int
 ) -> Shortlist:
-    """Read a model's shortlist and check all of it.
+    """Read a model's shortlist and check its contents.
 
     Args:
         path: the file.
@@ -77,7 +77,7 @@ def read_shortlist(
     _check_model(path, card, source, target, (source_vocabulary, target_vocabulary))
     tensors = open_tensors(path)
     _check_tensors(path, tensors, card)
-    common, first, targets = (tensors[name].values for name in TENSORS)
+    common, first, targets = (tensors[name].values for name in TENSOR_NAMES)
     try:
         return Shortlist(common, first, targets, target_vocabulary)
     except ModelError as error:
@@ -103,30 +103,34 @@ def _card(path: Path, metadata: dict[str, str]) -> ShortlistCard:
 def _check_model(
     path: Path, card: ShortlistCard, source: Subwords, target: Subwords, sizes: tuple[int, int]
 ) -> None:
-    given = (card.source_vocabulary, card.target_vocabulary)
-    if given != sizes:
+    stored_sizes = (card.source_vocabulary, card.target_vocabulary)
+    if stored_sizes != sizes:
         raise ModelError(
-            f"{path}: made for {given[0]} source and {given[1]} target tokens, the model has {sizes[0]} and "
-            f"{sizes[1]}: it is another model's shortlist"
+            f"{path}: made for {stored_sizes[0]} source and {stored_sizes[1]} target tokens, the model has "
+            f"{sizes[0]} and {sizes[1]}: it is another model's shortlist"
         )
-    for side, tokeniser, wanted in (
+    for side, tokeniser, expected in (
         ("source", source, card.source_tokeniser),
         ("target", target, card.target_tokeniser),
     ):
-        if _fingerprint(tokeniser) != wanted:
+        if _fingerprint(tokeniser) != expected:
             raise ModelError(
                 f"{path}: made for another {side} tokeniser than the model's: it is another model's shortlist"
             )
 
 
 def _check_tensors(path: Path, tensors: Mapping[str, StoredTensor], card: ShortlistCard) -> None:
-    """Check names, formats and shapes before anything is read."""
+    """Check names, formats and shapes before reading the tensors."""
     names = sorted(tensors)
-    if names != sorted(TENSORS):
-        raise ModelError(f"{path}: holds {', '.join(names) or 'nothing'}, not {', '.join(TENSORS)}")
-    for name in TENSORS:
-        shape, form = tensors[name].shape, tensors[name].format
-        wanted = card.source_vocabulary + 1 if name == "first" else None
-        if form != "I32" or len(shape) != 1 or (wanted is not None and shape[0] != wanted):
-            length = "any length" if wanted is None else str(wanted)
-            raise ModelError(f"{path}: {name!r} is {form} of shape {shape}, not I32 of ({length},)")
+    if names != sorted(TENSOR_NAMES):
+        raise ModelError(f"{path}: holds {', '.join(names) or 'nothing'}, not {', '.join(TENSOR_NAMES)}")
+    for name in TENSOR_NAMES:
+        shape, number_format = tensors[name].shape, tensors[name].format
+        expected_length = card.source_vocabulary + 1 if name == "first" else None
+        if (
+            number_format != "I32"
+            or len(shape) != 1
+            or (expected_length is not None and shape[0] != expected_length)
+        ):
+            length = "any length" if expected_length is None else str(expected_length)
+            raise ModelError(f"{path}: {name!r} is {number_format} of shape {shape}, not I32 of ({length},)")

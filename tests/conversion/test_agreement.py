@@ -1,4 +1,4 @@
-"""How alike two engines of one model are, and the one door to other formats."""
+"""The agreement of two engines of a model, and the export to other formats."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def exact():
     return uwaga.load(NUMBERS, engine="native", dtype="float32", threads=1)
 
 
-def test_a_model_agrees_with_itself(exact):
+def test_model_agrees_with_itself(exact):
     sources = comparison_sources(["forty-two", " ", "six hundred"], exact.source, exact.decoder)
-    found = measure_agreement(exact.decoder, exact.decoder, sources)
-    assert found.to_dict() == {
+    agreement = measure_agreement(exact.decoder, exact.decoder, sources)
+    assert agreement.to_dict() == {
         "sentences": 2,
         "same": 1.0,
         "tokens": 1.0,
@@ -40,39 +40,44 @@ def test_a_model_agrees_with_itself(exact):
 
 
 def test_agreement_counts_sentences_and_tokens_from_the_start(exact):
-    """Against a plain count."""
+    """Equality with a direct count."""
     rounded = uwaga.load(NUMBERS, engine="native", dtype="int8", threads=1).decoder
     sources = comparison_sources(None, exact.source, exact.decoder)
-    found = measure_agreement(exact.decoder, rounded, sources)
+    agreement = measure_agreement(exact.decoder, rounded, sources)
     options = SearchOptions(beam=1, max_length=None if exact.decoder.max_target else 256)
-    ours, theirs = (
-        [one.tokens for [one] in search(model, sources, options)] for model in (exact.decoder, rounded)
+    exact_tokens, rounded_tokens = (
+        [hypothesis.tokens for [hypothesis] in search(model, sources, options)]
+        for model in (exact.decoder, rounded)
     )
-    alike = 0
-    for one, other in zip(ours, theirs, strict=True):
-        agrees = [left == right for left, right in zip(one, other, strict=False)]
-        alike += agrees.index(False) if False in agrees else len(agrees)
-    assert found.same == np.mean([one == other for one, other in zip(ours, theirs, strict=True)])
-    assert found.tokens == alike / sum(max(map(len, pair)) for pair in zip(ours, theirs, strict=True))
-    assert 0 < found.difference <= found.largest
+    agreeing = 0
+    for exact_ids, rounded_ids in zip(exact_tokens, rounded_tokens, strict=True):
+        agrees = [left == right for left, right in zip(exact_ids, rounded_ids, strict=False)]
+        agreeing += agrees.index(False) if False in agrees else len(agrees)
+    assert agreement.same == np.mean(
+        [left == right for left, right in zip(exact_tokens, rounded_tokens, strict=True)]
+    )
+    assert agreement.tokens == agreeing / sum(
+        max(map(len, pair)) for pair in zip(exact_tokens, rounded_tokens, strict=True)
+    )
+    assert 0 < agreement.difference <= agreement.largest
 
 
-def test_sources_are_the_samples_or_drawn_without_special_tokens(exact):
+def test_sources_come_from_the_sample_or_random_pieces(exact):
     framed = exact.source.add_special_tokens(exact.source.encode("forty-two"))
     assert comparison_sources(["", " forty-two "], exact.source, exact.decoder) == [tuple(framed)]
-    drawn = comparison_sources(None, exact.source, exact.decoder)
-    assert drawn == comparison_sources(None, exact.source, exact.decoder)
+    random_sources = comparison_sources(None, exact.source, exact.decoder)
+    assert random_sources == comparison_sources(None, exact.source, exact.decoder)
     symbols = exact.source.symbols
-    for source in drawn:
-        *inside, last = source
+    for source in random_sources:
+        *tokens, last = source
         assert last == symbols.end
-        assert not {symbols.start, symbols.end, symbols.pad, symbols.unknown} & set(inside)
+        assert not {symbols.start, symbols.end, symbols.pad, symbols.unknown} & set(tokens)
         assert len(source) <= exact.decoder.max_source
     with pytest.raises(ModelError, match="all sentences of the sample are empty or too long"):
         comparison_sources(["", "forty-two " * 5000], exact.source, exact.decoder)
 
 
-def test_exporting_writes_what_the_writer_below_it_writes(tmp_path):
+def test_export_equals_write_hugging_face(tmp_path):
     pytest.importorskip("torch")
     from uwaga.checkpoints.formats.huggingface.export import ExportFormat, write_hugging_face
 

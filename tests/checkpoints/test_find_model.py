@@ -1,4 +1,4 @@
-"""Where a model's name leads: the bundled folder, a local folder, a Hugging Face cache or repository."""
+"""Resolution of model names: the bundled folder, local folders, a Hugging Face cache or repository."""
 
 import subprocess
 import sys
@@ -18,21 +18,21 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty Hugging Face cache of our own, and no network."""
-    place = tmp_path / "cache"
-    place.mkdir()
+    """Return an empty Hugging Face cache and the list of requests; there is no network."""
+    path = tmp_path / "cache"
+    path.mkdir()
     real = huggingface_hub.snapshot_download
-    asked = []
+    requests = []
 
     def download(name, *, allow_patterns, local_files_only=False):
-        asked.append((name, local_files_only))
+        requests.append((name, local_files_only))
         if not local_files_only:
             raise ConnectionError("no route to host\nand a long explanation")
-        return real(name, allow_patterns=allow_patterns, local_files_only=True, cache_dir=place)
+        return real(name, allow_patterns=allow_patterns, local_files_only=True, cache_dir=path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    return place, asked
+    return path, requests
 
 
 def save(folder):
@@ -41,16 +41,16 @@ def save(folder):
     save_model(folder, model, tiny.TINY, tiny.DECODING, joint, joint, ("en", "de"), "card")
 
 
-def snapshot(place, owner, name):
-    """The folder of one commit, laid out as huggingface_hub lays out its cache."""
-    repository = place / f"models--{owner}--{name}"
+def snapshot(cache_folder, owner, name):
+    """Return the folder of a commit in a cache with the layout of huggingface_hub's."""
+    repository = cache_folder / f"models--{owner}--{name}"
     (repository / "refs").mkdir(parents=True)
     (repository / "refs/main").write_text(COMMIT)
     (repository / "snapshots").mkdir()
     return repository / "snapshots" / COMMIT
 
 
-def test_a_folder_wins_over_a_hub_name(tmp_path, monkeypatch, cache):
+def test_local_folder_takes_precedence_over_hub(tmp_path, monkeypatch, cache):
     save(tmp_path / "owner/model")
     monkeypatch.chdir(tmp_path)
     assert find_model("owner/model").resolve() == tmp_path / "owner/model"
@@ -58,28 +58,28 @@ def test_a_folder_wins_over_a_hub_name(tmp_path, monkeypatch, cache):
     assert cache[1] == []
 
 
-def test_a_cached_copy_is_read_without_the_network(cache):
-    place, asked = cache
-    folder = snapshot(place, "me", "en-de")
+def test_cached_model_needs_no_network(cache):
+    cache_folder, requests = cache
+    folder = snapshot(cache_folder, "me", "en-de")
     save(folder)
-    found = find_model("me/en-de")
-    assert found == folder
-    assert read_folder(found).languages.stated == ("en", "de")
-    assert asked == [("me/en-de", True)]
+    model_path = find_model("me/en-de")
+    assert model_path == folder
+    assert read_folder(model_path).languages.stated == ("en", "de")
+    assert requests == [("me/en-de", True)]
 
 
-def test_an_unfinished_copy_is_completed_or_its_gap_is_named(cache):
-    place, asked = cache
-    folder = snapshot(place, "me", "en-de")
+def test_incomplete_cached_model_is_fetched_or_rejected(cache):
+    cache_folder, requests = cache
+    folder = snapshot(cache_folder, "me", "en-de")
     save(folder)
     (folder / "model.safetensors").unlink()
-    found = find_model("me/en-de")
-    assert asked[-1] == ("me/en-de", False)
+    model_path = find_model("me/en-de")
+    assert requests[-1] == ("me/en-de", False)
     with pytest.raises(ModelError, match=r"model\.safetensors: no such file"):
-        read_folder(found)
+        read_folder(model_path)
 
 
-def test_a_cached_model_of_another_library_is_named(cache):
+def test_cached_model_of_another_library_is_rejected(cache):
     folder = snapshot(cache[0], "Helsinki-NLP", "opus-mt-en-de")
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "marian"}')
@@ -87,7 +87,7 @@ def test_a_cached_model_of_another_library_is_named(cache):
         read_folder(find_model("Helsinki-NLP/opus-mt-en-de"))
 
 
-def test_a_name_out_of_reach_says_how_to_get_it(cache, monkeypatch):
+def test_unreachable_hub_message(cache, monkeypatch):
     with pytest.raises(
         ModelError, match=r"(?s)no route to host.*hf download Helsinki-NLP/opus-mt-en-de"
     ) as caught:
@@ -116,30 +116,30 @@ CARDS = {
 }
 
 
-@pytest.mark.parametrize("front", CARDS)
-def test_what_a_licence_forbids_is_said_before_the_first_download(front, tmp_path, monkeypatch, caplog):
-    events, place = [], tmp_path / "cache"
+@pytest.mark.parametrize("front_matter", CARDS)
+def test_restrictive_licence_is_logged_before_download(front_matter, tmp_path, monkeypatch, caplog):
+    events, cache_folder = [], tmp_path / "cache"
 
     def download(name, *, allow_patterns, local_files_only=False):
-        if local_files_only and not (place / "config.json").exists():
+        if local_files_only and not (cache_folder / "config.json").exists():
             raise OSError("not in the cache")
         events.append([record.message for record in caplog.records])
-        place.mkdir(exist_ok=True)
-        (place / "README.md").write_text(f"---\n{front}\n---\n")
+        cache_folder.mkdir(exist_ok=True)
+        (cache_folder / "README.md").write_text(f"---\n{front_matter}\n---\n")
         if len(allow_patterns) > 1:
-            (place / "config.json").touch()
-            (place / "model.safetensors").touch()
-        return str(place)
+            (cache_folder / "config.json").touch()
+            (cache_folder / "model.safetensors").touch()
+        return str(cache_folder)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    assert find_model("me/en-de") == place
-    assert find_model("me/en-de") == place
-    said = [record.message for record in caplog.records]
-    assert events[1] == said and len(said) == (CARDS[front] is not None)
-    assert all(line.startswith("me/en-de: ") and CARDS[front] in line for line in said)
+    assert find_model("me/en-de") == cache_folder
+    assert find_model("me/en-de") == cache_folder
+    messages = [record.message for record in caplog.records]
+    assert events[1] == messages and len(messages) == (CARDS[front_matter] is not None)
+    assert all(line.startswith("me/en-de: ") and CARDS[front_matter] in line for line in messages)
 
 
-def test_a_hub_name_without_the_library_says_what_to_install(monkeypatch):
+def test_hub_model_needs_huggingface_hub(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtraError, match="pip install huggingface_hub"):
         find_model("me/en-de")
@@ -148,14 +148,14 @@ def test_a_hub_name_without_the_library_says_what_to_install(monkeypatch):
 @pytest.mark.parametrize(
     "name", ["", "no-such", "/no/such", "../up", "a/../b", "a/b/c", "-x/y", "a/b\n", "ü/ö", "~no-such-user/x"]
 )
-def test_what_is_neither_says_so(name, cache, tmp_path, monkeypatch):
+def test_invalid_model_name_is_rejected(name, cache, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match="no such folder"):
         find_model(name)
     assert cache[1] == []
 
 
-def test_a_file_is_no_model(tmp_path):
+def test_file_is_rejected(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"x")
     with pytest.raises(ModelError, match="a model is a folder"):
         find_model(tmp_path / "model.safetensors")
@@ -169,7 +169,7 @@ def test_the_bundled_model_is_the_default(tmp_path, monkeypatch):
     assert find_model() == tmp_path / "bundled"
 
 
-def test_finding_a_model_needs_no_torch(tmp_path):
+def test_find_model_does_not_import_torch(tmp_path):
     code = (
         "import sys; from uwaga.library.hub import find_model; find_model(sys.argv[1]); "
         "print('torch' in sys.modules)"
