@@ -1,4 +1,4 @@
-"""Calls of transformers' pipelines, read as JSON: [[task, model, inputs, options], ...]; their results."""
+"""Run calls of transformers' pipelines, read as JSON: [[task, model, inputs, options], ...]."""
 
 import json
 import sys
@@ -8,11 +8,11 @@ import transformers
 
 warnings.simplefilter("ignore")
 transformers.logging.set_verbosity_error()
-made, results = {}, []
+pipelines, results = {}, []
 for task, model, inputs, options in json.load(sys.stdin):
-    if (task, model) not in made:
-        made[task, model] = transformers.pipeline(task, model=model, device="cpu")
-    given = (text for text in inputs["each"]) if isinstance(inputs, dict) else inputs
-    found = made[task, model](given, **options)
-    results.append(list(found) if isinstance(inputs, dict) else found)
+    if (task, model) not in pipelines:
+        pipelines[task, model] = transformers.pipeline(task, model=model, device="cpu")
+    texts = (text for text in inputs["each"]) if isinstance(inputs, dict) else inputs
+    result = pipelines[task, model](texts, **options)
+    results.append(list(result) if isinstance(inputs, dict) else result)
 json.dump([transformers.__version__, results], sys.stdout)

@@ -1,4 +1,4 @@
-"""CTranslate2's interface over models of any format: what is refused, and what uwaga's own models give."""
+"""CTranslate2's interface with models of any format: refused options, and results of uwaga's models."""
 
 import asyncio
 import re
@@ -11,7 +11,7 @@ import pytest
 import uwaga
 import uwaga.compat.ctranslate2 as ct2
 from uwaga.checkpoints.formats.uwaga.names import BUNDLED
-from uwaga.compat.ctranslate2.options import LACKING, GenerationOptions, TranslationOptions
+from uwaga.compat.ctranslate2.options import UNSUPPORTED_OPTIONS, GenerationOptions, TranslationOptions
 from uwaga.errors import ModelError, SettingsError, TextTooLongError, UwagaError
 
 CAR = ["▁I", "▁want", "▁to", "▁buy", "▁a", "▁car", "."]
@@ -23,80 +23,88 @@ def translator():
     return ct2.Translator("bundled", intra_threads=1)
 
 
-def test_the_bundled_model_translates_as_everywhere(translator):
+def test_bundled_model_equals_translator(translator):
     texts = ["I want to buy a car.", "Hello."]
-    wanted = uwaga.Translator.load().translate(texts, beam=2, split="never", max_ratio=100.0)
-    found = translator.translate_batch([CAR, HELLO])
-    pieces = ["".join(one.hypotheses[0]).replace("▁", " ").strip() for one in found]
-    assert pieces == [one.text for one in wanted]
+    expected = uwaga.Translator.load().translate(texts, beam=2, split="never", max_ratio=100.0)
+    results = translator.translate_batch([CAR, HELLO])
+    pieces = ["".join(result.hypotheses[0]).replace("▁", " ").strip() for result in results]
+    assert pieces == [translation.text for translation in expected]
 
 
-def test_the_end_token_of_a_source_may_be_given(translator):
-    ended = [*CAR, "</s>"]
-    [bare], [whole] = (translator.translate_batch([text], return_scores=True) for text in (CAR, ended))
-    assert (bare.hypotheses, bare.scores) == (whole.hypotheses, whole.scores)
-    assert translator.score_batch([CAR], [["▁Ich"]]) == translator.score_batch([ended], [["▁Ich"]])
+def test_source_may_end_with_end_token(translator):
+    with_end_token = [*CAR, "</s>"]
+    [plain], [with_end] = (
+        translator.translate_batch([text], return_scores=True) for text in (CAR, with_end_token)
+    )
+    assert (plain.hypotheses, plain.scores) == (with_end.hypotheses, with_end.scores)
+    assert translator.score_batch([CAR], [["▁Ich"]]) == translator.score_batch([with_end_token], [["▁Ich"]])
 
 
-def test_batches_of_any_size_and_workers_give_the_same(translator):
+def test_batch_size_and_workers_do_not_change_results(translator):
     texts = [CAR, HELLO, ["▁Where"], [], [*CAR, *CAR]] * 3
     options = {"beam_size": 3, "num_hypotheses": 2, "return_scores": True, "return_attention": True}
-    wanted = translator.translate_batch(texts, **options)
-    busy = ct2.Translator("bundled", inter_threads=3, intra_threads=1, max_queued_batches=1)
+    expected = translator.translate_batch(texts, **options)
+    parallel = ct2.Translator("bundled", inter_threads=3, intra_threads=1, max_queued_batches=1)
     for size, kind in ((1, "examples"), (4, "examples"), (20, "tokens")):
-        assert busy.translate_batch(texts, max_batch_size=size, batch_type=kind, **options) == wanted
-        assert list(busy.translate_iterable(texts, max_batch_size=size, batch_type=kind, **options)) == wanted
-    assert busy.num_active_batches == busy.num_queued_batches == 0
+        assert parallel.translate_batch(texts, max_batch_size=size, batch_type=kind, **options) == expected
+        assert (
+            list(parallel.translate_iterable(texts, max_batch_size=size, batch_type=kind, **options))
+            == expected
+        )
+    assert parallel.num_active_batches == parallel.num_queued_batches == 0
 
 
-def test_samples_are_those_of_the_seed(translator):
+def test_random_seed(translator):
     options = {"beam_size": 1, "sampling_topk": 10, "num_hypotheses": 4, "return_scores": True}
-    found = []
+    results = []
     for seed in (1, 1, 2):
         ct2.set_random_seed(seed)
-        found.append(translator.translate_batch([CAR], **options))
-    assert found[0] == found[1] != found[2]
-    seen = []
-    translator.translate_batch([CAR], callback=seen.append, **options)
+        results.append(translator.translate_batch([CAR], **options))
+    assert results[0] == results[1] != results[2]
+    steps = []
+    translator.translate_batch([CAR], callback=steps.append, **options)
     for number in range(4):
-        of_it = [one for one in seen if one.hypothesis_id == number]
-        assert [one.step for one in of_it] == list(range(len(of_it)))
-        assert of_it[-1].is_last
+        sample_steps = [step for step in steps if step.hypothesis_id == number]
+        assert [step.step for step in sample_steps] == list(range(len(sample_steps)))
+        assert sample_steps[-1].is_last
 
 
-def test_a_callback_sees_the_tokens_of_the_result(translator):
+def test_callback_receives_tokens_of_result(translator):
     prefix = ["▁Ich", "▁will"]
-    seen = []
+    steps = []
     greedy = {"beam_size": 1, "return_scores": True, "return_end_token": True}
     [plain] = translator.translate_batch([CAR], [prefix], **greedy)
-    [found] = translator.translate_batch([CAR], [prefix], callback=seen.append, **greedy)
-    assert found == plain
-    assert [one.token for one in seen] == plain.hypotheses[0]
-    assert [one.log_prob for one in seen[:2]] == [0.0, 0.0]
-    assert sum(one.log_prob for one in seen) / len(seen) == pytest.approx(plain.scores[0], abs=1e-6)
-    [cut] = translator.translate_batch([CAR], max_decoding_length=3, callback=seen.append, **greedy)
+    [result] = translator.translate_batch([CAR], [prefix], callback=steps.append, **greedy)
+    assert result == plain
+    assert [step.token for step in steps] == plain.hypotheses[0]
+    assert [step.log_prob for step in steps[:2]] == [0.0, 0.0]
+    assert sum(step.log_prob for step in steps) / len(steps) == pytest.approx(plain.scores[0], abs=1e-6)
+    [cut] = translator.translate_batch([CAR], max_decoding_length=3, callback=steps.append, **greedy)
     assert len(cut.hypotheses[0]) == 3
-    assert seen[-1].is_last and seen[-1].token == cut.hypotheses[0][-1]
+    assert steps[-1].is_last and steps[-1].token == cut.hypotheses[0][-1]
 
 
-def test_every_option_has_the_name_and_default_of_ctranslate2():
-    """Held to the signature that the installed library prints."""
-    theirs = pytest.importorskip("ctranslate2")
+def test_option_names_and_defaults():
+    """Compared with the signature in the installed library's docstrings."""
+    ctranslate2 = pytest.importorskip("ctranslate2")
     methods = {
-        TranslationOptions: (theirs.Translator.translate_batch, {"source", "target_prefix"}),
-        GenerationOptions: (theirs.Generator.generate_batch, {"start_tokens"}),
+        TranslationOptions: (ctranslate2.Translator.translate_batch, {"source", "target_prefix"}),
+        GenerationOptions: (ctranslate2.Generator.generate_batch, {"start_tokens"}),
     }
     for record, (method, inputs) in methods.items():
         defaults = dict(re.findall(r"(\w+): [^:=]+ = ([^,)]+)", method.__doc__))
-        left = {"max_batch_size", "batch_type", "asynchronous"} | inputs
-        wanted = {name: value for name, value in defaults.items() if name not in left}
-        assert {one.name: str(one.default) for one in fields(record)} == wanted
+        excluded = {"max_batch_size", "batch_type", "asynchronous"} | inputs
+        expected = {name: value for name, value in defaults.items() if name not in excluded}
+        assert {option.name: str(option.default) for option in fields(record)} == expected
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        *(({name: True if only is False else 0.5}, name) for name, (only, _) in LACKING.items()),
+        *(
+            ({name: True if accepted is False else 0.5}, name)
+            for name, (accepted, _) in UNSUPPORTED_OPTIONS.items()
+        ),
         ({"beam_sise": 2}, "unknown decoding option 'beam_sise'; did you mean 'beam_size'"),
         ({"beam_size": "four"}, "beam_size must be a whole number"),
         ({"beam_size": 10_000}, "beam_size must be 1024 or less"),
@@ -115,7 +123,7 @@ def test_every_option_has_the_name_and_default_of_ctranslate2():
         ({"target_prefix": "▁Ich"}, "target_prefix"),
     ],
 )
-def test_what_is_impossible_or_missing_is_refused_by_name(translator, options, complaint):
+def test_invalid_options_are_refused(translator, options, complaint):
     with pytest.raises(ct2.ArgumentError, match=complaint) as caught:
         translator.translate_batch([CAR], **options)
     assert isinstance(caught.value, SettingsError)
@@ -123,7 +131,7 @@ def test_what_is_impossible_or_missing_is_refused_by_name(translator, options, c
 
 
 @pytest.mark.parametrize("source", ["▁Hello", ["▁Hello"], [[1, 2]], [None], 3, [["▁a"], "b"]])
-def test_inputs_that_are_no_tokens_are_refused(translator, source):
+def test_invalid_inputs_are_refused(translator, source):
     with pytest.raises(ct2.ArgumentError, match="source"):
         translator.translate_batch(source)
     with pytest.raises(UwagaError, match="less examples"):
@@ -148,15 +156,15 @@ def test_inputs_that_are_no_tokens_are_refused(translator, source):
         ({"files": {"model.bin": "text"}}, "files: 'model.bin' must be bytes"),
     ],
 )
-def test_arguments_of_a_constructor_are_refused_by_name(arguments, complaint):
+def test_invalid_constructor_arguments_are_refused(arguments, complaint):
     with pytest.raises(ct2.ArgumentError, match=complaint):
         ct2.Translator("bundled", **arguments)
 
 
-def test_models_that_cannot_be_loaded_are_refused(tmp_path):
-    for place in (tmp_path, tmp_path / "none"):
+def test_unloadable_models_are_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(ct2.RunError, match="unable to open file or model"):
-            ct2.Translator(place)
+            ct2.Translator(path)
     with pytest.raises(ct2.RunError, match="cannot be used as a generator"):
         ct2.Generator("bundled")
     with pytest.raises(ct2.RunError, match="unable to open file"):
@@ -164,17 +172,17 @@ def test_models_that_cannot_be_loaded_are_refused(tmp_path):
     assert not issubclass(ct2.RunError, ModelError)
 
 
-def test_files_in_memory_and_number_formats(translator):
+def test_files_in_memory_and_compute_types(translator):
     files = {path.name: path.read_bytes() for path in BUNDLED.iterdir()}
-    whole = ct2.Translator("memory", files=files)
-    assert whole.compute_type == "float32"
-    assert whole.translate_batch([CAR]) == translator.translate_batch([CAR])
-    small = ct2.Translator("bundled", compute_type="int8")
-    assert small.compute_type == "int8_float32"
-    assert small.translate_batch([HELLO]) == translator.translate_batch([HELLO])
+    from_memory = ct2.Translator("memory", files=files)
+    assert from_memory.compute_type == "float32"
+    assert from_memory.translate_batch([CAR]) == translator.translate_batch([CAR])
+    quantised = ct2.Translator("bundled", compute_type="int8")
+    assert quantised.compute_type == "int8_float32"
+    assert quantised.translate_batch([HELLO]) == translator.translate_batch([HELLO])
 
 
-def test_a_file_that_fails_is_not_written(translator, tmp_path):
+def test_failed_file_is_not_written(translator, tmp_path):
     source, out = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("▁Hello .\n" + "▁a " * 3000 + "\n", encoding="utf-8")
     out.write_text("before\n")
@@ -187,7 +195,7 @@ def test_a_file_that_fails_is_not_written(translator, tmp_path):
     assert (stats.num_examples, len(out.read_text(encoding="utf-8").splitlines())) == (2, 4)
 
 
-def test_tokens_stream_before_the_translation_ends_and_one_may_leave(translator):
+def test_generate_tokens_streams(translator):
     results = translator.generate_tokens([*CAR, *CAR])
     assert next(results).step == 0
     results.close()
@@ -197,12 +205,12 @@ def test_tokens_stream_before_the_translation_ends_and_one_may_leave(translator)
             next(translator.generate_tokens(CAR, **options))
 
 
-def test_a_generator_of_another_format_and_its_tokens_without_blocking(tmp_path):
+def test_generator_of_hugging_face_model(tmp_path):
     pytest.importorskip("transformers")
     import gpt2_folders
     import pretrained_tokenisers
 
-    pieces = pretrained_tokenisers.older("gpt2")
+    pieces = pretrained_tokenisers.older_format("gpt2")
     end = pieces.peer.eos_token_id
     sizes = {"vocab_size": pieces.ids.vocabulary, "bos_token_id": end, "eos_token_id": end}
     gpt2_folders.make(tmp_path / "gpt2", **sizes)
@@ -210,20 +218,23 @@ def test_a_generator_of_another_format_and_its_tokens_without_blocking(tmp_path)
     generator = ct2.Generator(tmp_path / "gpt2")
     assert generator.num_generators == 1
     prompts = [["d", "f"], ["h"], ["fee", "j", "p"]]
-    alone = [
-        generator.generate_batch([one], max_length=5, include_prompt_in_result=False)[0] for one in prompts
+    expected = [
+        generator.generate_batch([prompt], max_length=5, include_prompt_in_result=False)[0]
+        for prompt in prompts
     ]
-    together = {"max_length": 5, "include_prompt_in_result": False, "max_batch_size": 2}
-    assert generator.generate_batch(prompts, **together) == alone
-    assert list(generator.generate_iterable(prompts, max_length=5, include_prompt_in_result=False)) == alone
+    options = {"max_length": 5, "include_prompt_in_result": False, "max_batch_size": 2}
+    assert generator.generate_batch(prompts, **options) == expected
+    assert (
+        list(generator.generate_iterable(prompts, max_length=5, include_prompt_in_result=False)) == expected
+    )
     assert list(generator.score_iterable(prompts)) == generator.score_batch(prompts)
 
     async def tokens():
-        return [one.token async for one in generator.async_generate_tokens(prompts[0], max_length=5)]
+        return [step.token async for step in generator.async_generate_tokens(prompts[0], max_length=5)]
 
-    assert asyncio.run(tokens()) == alone[0].sequences[0]
-    stopped = list(generator.generate_tokens(prompts[0], max_length=5, callback=lambda one: one.step == 1))
-    assert [one.token for one in stopped] == alone[0].sequences[0][:2]
+    assert asyncio.run(tokens()) == expected[0].sequences[0]
+    stopped = list(generator.generate_tokens(prompts[0], max_length=5, callback=lambda step: step.step == 1))
+    assert [step.token for step in stopped] == expected[0].sequences[0][:2]
     with pytest.raises(ct2.ArgumentError, match="prompt 2 has no start token"):
         generator.generate_batch([["d"], []])
     for name in ("coverage_penalty", "target_prefix", "return_attention"):
@@ -232,7 +243,7 @@ def test_a_generator_of_another_format_and_its_tokens_without_blocking(tmp_path)
 
 
 @pytest.mark.parametrize(("name", "attends"), [("bahdanau", True), ("sutskever", False)])
-def test_a_recurrent_model_returns_its_attention_if_it_has_one(tmp_path, name, attends):
+def test_attention_of_recurrent_models(tmp_path, name, attends):
     import tiny_models as tiny
     import torch
     from recurrent_variants import VARIANTS
@@ -252,12 +263,12 @@ def test_a_recurrent_model_returns_its_attention_if_it_has_one(tmp_path, name, a
         with pytest.raises(UwagaError, match="no attention"):
             translator.translate_batch([source], **options)
         return
-    [found] = translator.translate_batch([source, source], **options)[:1]
-    assert len(found.attention[0]) == len(found.hypotheses[0])
-    assert {len(row) for row in found.attention[0]} == {len(source)}
+    [result] = translator.translate_batch([source, source], **options)[:1]
+    assert len(result.attention[0]) == len(result.hypotheses[0])
+    assert {len(row) for row in result.attention[0]} == {len(source)}
 
 
-def test_neither_ctranslate2_nor_torch_is_imported():
+def test_imports_neither_ctranslate2_nor_torch():
     code = (
         "import sys, uwaga.compat.ctranslate2 as ct2\n"
         "assert ct2.Translator('bundled').translate_batch([['▁Hello', '.']])[0].hypotheses\n"

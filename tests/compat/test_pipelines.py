@@ -1,4 +1,4 @@
-"""Pipelines: called and answering as those of transformers 4, which runs beside them in its own folder."""
+"""Pipelines with the interface of transformers 4, which runs in another process from its own folder."""
 
 import json
 import os
@@ -25,10 +25,10 @@ TEXTS = ["the dog sees the cat", "Where is the station?", "a car"]
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """Random models of three kinds, by name."""
-    place = tmp_path_factory.mktemp("pipelines")
-    marian_folders.make(place / "marian", shared=False, **marian_folders.SEPARATE)
-    words = pretrained_tokenisers.older("bert")
-    words.peer.save_pretrained(place / "bert")
+    folder = tmp_path_factory.mktemp("pipelines")
+    marian_folders.make(folder / "marian", shared=False, **marian_folders.SEPARATE)
+    words = pretrained_tokenisers.older_format("bert")
+    words.peer.save_pretrained(folder / "bert")
     torch.manual_seed(2)
     sizes = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 30}
     config = transformers.BertConfig(
@@ -38,17 +38,17 @@ def models(tmp_path_factory):
     with torch.no_grad():
         for weight in bert.parameters():
             weight.add_(torch.randn_like(weight) * 0.3)
-    bert.save_pretrained(place / "bert")
-    pieces = pretrained_tokenisers.older("gpt2")
+    bert.save_pretrained(folder / "bert")
+    pieces = pretrained_tokenisers.older_format("gpt2")
     end = pieces.peer.eos_token_id
-    gpt2_folders.make(place / "gpt2", vocab_size=pieces.ids.vocabulary, bos_token_id=end, eos_token_id=end)
-    pieces.peer.save_pretrained(place / "gpt2")
-    return {name: str(place / name) for name in ("marian", "bert", "gpt2")}
+    gpt2_folders.make(folder / "gpt2", vocab_size=pieces.ids.vocabulary, bos_token_id=end, eos_token_id=end)
+    pieces.peer.save_pretrained(folder / "gpt2")
+    return {name: str(folder / name) for name in ("marian", "bert", "gpt2")}
 
 
 def calls(models):
-    """Calls of every task: names, inputs and arguments, 60 or more in all."""
-    found = []
+    """Return 60 or more calls of all tasks: task, model, inputs and arguments."""
+    cases = []
     for task in ("translation", "summarization", "text2text-generation", "translation_en_to_de"):
         for options in (
             {},
@@ -59,99 +59,99 @@ def calls(models):
             {"no_repeat_ngram_size": 2, "early_stopping": True, "min_length": 4},
         ):
             for inputs in (TEXTS[0], TEXTS):
-                found.append((task, models["marian"], inputs, options))
-        found.append((task, models["marian"], {"each": TEXTS}, {"num_beams": 1}))
+                cases.append((task, models["marian"], inputs, options))
+        cases.append((task, models["marian"], {"each": TEXTS}, {"num_beams": 1}))
     for options in (
         {"max_new_tokens": 4, "do_sample": False},
         {"max_new_tokens": 6, "do_sample": False, "return_full_text": False},
         {"max_new_tokens": 5, "num_beams": 3, "num_return_sequences": 2, "do_sample": False},
     ):
         for inputs in (TEXTS[0], TEXTS, {"each": TEXTS}):
-            found.append(("text-generation", models["gpt2"], inputs, options))
+            cases.append(("text-generation", models["gpt2"], inputs, options))
     gaps = ["The [MASK] is here.", "[MASK] sees the dog"]
     for options in ({}, {"top_k": 2}, {"targets": ["the", "a"]}):
         for inputs in (gaps[0], gaps, gaps[:1], "[MASK] sees the [MASK] of a car"):
-            found.append(("fill-mask", models["bert"], inputs, options))
-    return found
+            cases.append(("fill-mask", models["bert"], inputs, options))
+    return cases
 
 
-def answer(task, model, inputs, options, made):
-    """The result of uwaga's pipeline."""
-    if (task, model) not in made:
-        made[task, model] = uwaga.pipeline(task, model=model, device="cpu")
-    given = (text for text in inputs["each"]) if isinstance(inputs, dict) else inputs
-    found = made[task, model](given, **options)
-    return list(found) if isinstance(inputs, dict) else found
+def run_call(task, model, inputs, options, pipelines):
+    """Return the result of uwaga's pipeline."""
+    if (task, model) not in pipelines:
+        pipelines[task, model] = uwaga.pipeline(task, model=model, device="cpu")
+    arguments = (text for text in inputs["each"]) if isinstance(inputs, dict) else inputs
+    result = pipelines[task, model](arguments, **options)
+    return list(result) if isinstance(inputs, dict) else result
 
 
 def shape(value):
-    """A result without its texts and numbers."""
+    """Return the structure of a result, without texts and numbers."""
     if isinstance(value, list):
-        return [shape(one) for one in value]
-    return {key: type(one).__name__ for key, one in value.items()}
+        return [shape(item) for item in value]
+    return {key: type(field).__name__ for key, field in value.items()}
 
 
 def texts(value):
-    """The texts and token ids of a result, in order."""
+    """Return the texts and token ids of a result, in order."""
     if isinstance(value, list):
-        return [text for one in value for text in texts(one)]
-    return [one for key, one in value.items() if key != "score"]
+        return [text for item in value for text in texts(item)]
+    return [field for key, field in value.items() if key != "score"]
 
 
 @pytest.mark.slow
-def test_calls_answer_as_those_of_transformers_4(models, tmp_path):
+def test_results_equal_transformers_4(models, tmp_path):
     """The same structures, texts and token ids; scores of `fill-mask` to float32."""
     folder = tmp_path / "peer"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, *VERSIONS]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("transformers 4 cannot be installed")
-    asked = calls(models)
-    assert len(asked) >= 60
+    requests = calls(models)
+    assert len(requests) >= 60
     environment = os.environ | {"PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        [sys.executable, PEER], input=json.dumps(asked), capture_output=True, text=True, env=environment
+    process = subprocess.run(
+        [sys.executable, PEER], input=json.dumps(requests), capture_output=True, text=True, env=environment
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    version, wanted = json.loads(done.stdout)
+    assert process.returncode == 0, process.stderr[-2000:]
+    version, expected = json.loads(process.stdout)
     assert version.startswith("4.57")
-    made = {}
+    pipelines = {}
     differing = []
-    for (task, model, inputs, options), theirs in zip(asked, wanted, strict=True):
-        ours = answer(task, model, inputs, options, made)
-        assert shape(ours) == shape(theirs), (task, inputs, options)
-        if texts(ours) != texts(theirs):
-            differing.append((task, inputs, options, ours, theirs))
+    for (task, model, inputs, options), peer_result in zip(requests, expected, strict=True):
+        result = run_call(task, model, inputs, options, pipelines)
+        assert shape(result) == shape(peer_result), (task, inputs, options)
+        if texts(result) != texts(peer_result):
+            differing.append((task, inputs, options, result, peer_result))
     assert differing == []
 
 
-def test_results_have_the_structures_of_version_4(models):
+def test_result_structures(models):
     pipe = uwaga.pipeline("translation", model=models["marian"], device=-1)
-    one = pipe(TEXTS[0])
-    assert list(one[0]) == ["translation_text"] and len(one) == 1
+    result = pipe(TEXTS[0])
+    assert list(result[0]) == ["translation_text"] and len(result) == 1
     assert pipe(TEXTS) == [pipe(text)[0] for text in TEXTS]
     assert list(pipe(text for text in TEXTS)) == [pipe(text) for text in TEXTS]
     assert pipe([]) == []
-    several = pipe(TEXTS, num_beams=3, num_return_sequences=2)
-    assert [len(some) for some in several] == [2, 2, 2]
+    alternatives = pipe(TEXTS, num_beams=3, num_return_sequences=2)
+    assert [len(translations) for translations in alternatives] == [2, 2, 2]
     assert list(uwaga.pipeline("summarization", model=models["marian"])(TEXTS[0])[0]) == ["summary_text"]
-    grown = uwaga.pipeline(model=models["gpt2"])(TEXTS[0], max_new_tokens=3, do_sample=False)
-    assert grown[0]["generated_text"].startswith(TEXTS[0])
+    generated = uwaga.pipeline(model=models["gpt2"])(TEXTS[0], max_new_tokens=3, do_sample=False)
+    assert generated[0]["generated_text"].startswith(TEXTS[0])
     [filled, *_] = uwaga.pipeline("fill-mask", models["bert"])("The [MASK] is here.")
     assert list(filled) == ["score", "token", "token_str", "sequence"]
 
 
-def test_arguments_of_a_pipeline_are_defaults_of_its_calls(models):
+def test_pipeline_arguments_are_defaults(models):
     pipe = uwaga.pipeline("translation", model=models["marian"], num_beams=1, max_new_tokens=4)
     plain = uwaga.pipeline("translation", model=models["marian"])
     assert pipe(TEXTS) == plain(TEXTS, num_beams=1, max_new_tokens=4)
     assert pipe(TEXTS, num_beams=3) == plain(TEXTS, num_beams=3, max_new_tokens=4)
 
 
-def test_the_bundled_model_translates_without_a_name():
+def test_bundled_model_is_default():
     assert uwaga.pipeline("translation_en_to_de")("Hello.") == [{"translation_text": "Hallo."}]
 
 
-def test_task_specific_parameters_are_defaults(models, tmp_path):
+def test_task_specific_params_are_defaults(models, tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     for path in Path(models["marian"]).iterdir():
@@ -160,8 +160,8 @@ def test_task_specific_parameters_are_defaults(models, tmp_path):
     config["task_specific_params"] = {"summarization": {"num_beams": 1, "max_length": 6, "prefix": "a "}}
     (folder / "config.json").write_text(json.dumps(config))
     plain = uwaga.pipeline("summarization", model=models["marian"])
-    wanted = plain("a the dog", num_beams=1, max_length=6)
-    assert uwaga.pipeline("summarization", model=folder)("the dog") == wanted
+    expected = plain("a the dog", num_beams=1, max_length=6)
+    assert uwaga.pipeline("summarization", model=folder)("the dog") == expected
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_task_specific_parameters_are_defaults(models, tmp_path):
         ({"num_beams": "four"}, "beam"),
     ],
 )
-def test_what_uwaga_lacks_is_refused_by_name(models, arguments, complaint):
+def test_unsupported_arguments_are_refused(models, arguments, complaint):
     pipe = uwaga.pipeline("translation", model=models["marian"])
     with pytest.raises(SettingsError, match=complaint):
         pipe(TEXTS[0], **arguments)
@@ -194,14 +194,14 @@ def test_what_uwaga_lacks_is_refused_by_name(models, arguments, complaint):
         ("summarization", {"model": None}, "model: name one for the task summarization"),
     ],
 )
-def test_what_cannot_be_made_is_refused(models, task, options, complaint):
+def test_invalid_pipelines_are_refused(models, task, options, complaint):
     with pytest.raises(SettingsError, match=complaint):
         uwaga.pipeline(task, **{"model": models["marian"], **options})
     with pytest.raises(ModelError):
         uwaga.pipeline("fill-mask", model=models["gpt2"])
 
 
-def test_inputs_that_are_no_texts_are_refused_by_their_number(models):
+def test_invalid_inputs_are_refused_by_number(models):
     pipe = uwaga.pipeline("translation", model=models["marian"])
     with pytest.raises(DataError, match="text 2 is not a string but int"):
         pipe(["a", 3])
@@ -214,7 +214,7 @@ def test_inputs_that_are_no_texts_are_refused_by_their_number(models):
         generator("the dog sees the cat", max_length=2)
 
 
-def test_lengths_count_what_generate_counts():
-    assert search_options({"max_length": 9, "min_length": 3}, before=1) == {"max_length": 8, "min_length": 2}
-    assert search_options({"max_new_tokens": 9, "max_length": 3}, before=1) == {"max_length": 9}
-    assert search_options({"min_length": 2}, before=5) == {"min_length": 0}
+def test_search_lengths():
+    assert search_options({"max_length": 9, "min_length": 3}, counted=1) == {"max_length": 8, "min_length": 2}
+    assert search_options({"max_new_tokens": 9, "max_length": 3}, counted=1) == {"max_length": 9}
+    assert search_options({"min_length": 2}, counted=5) == {"min_length": 0}

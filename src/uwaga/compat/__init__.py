@@ -1,1 +1,1 @@
-"""The interfaces of other libraries, on uwaga's models."""
+"""The interfaces of other libraries, implemented with uwaga's models."""

@@ -1,7 +1,7 @@
-"""The pipelines of ``transformers`` 4 that version 5 no longer has, and two that it kept.
+"""The pipelines of ``transformers`` 4 that version 5 removed, and two that it kept.
 
-Tasks, inputs, outputs and keyword arguments are those of version 4. What uwaga lacks is refused by name;
-nothing is ignored unless it changes no result.
+Tasks, inputs, outputs and keyword arguments are those of version 4. Unsupported arguments are refused by
+name; arguments are ignored only if they do not affect the result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uwaga.errors import DataError, SettingsError, shown
+from uwaga.errors import DataError, SettingsError, quoted
 from uwaga.library.hub import find_model
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 
-SPECIAL = frozenset({"[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]"})
-WINDOW = 256
-"""Texts of an iterable that are read and translated together."""
-TRANSLATION = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
+SPECIAL_TOKENS = frozenset({"[CLS]", "[SEP]", "[MASK]", "[UNK]", "[PAD]"})
+WINDOW_TEXTS = 256
+"""Number of texts of an iterable to read and process together."""
+TRANSLATION_TASK = re.compile(r"translation_(\w{1,32}?)_to_(\w{1,32})")
 
-SEARCH = {
+SEARCH_OPTIONS = {
     "num_beams": "beam",
     "num_return_sequences": "nbest",
     "length_penalty": "length_penalty",
@@ -40,11 +40,11 @@ SEARCH = {
     "decoder_start_token_id": "start",
     "forced_bos_token_id": "first",
 }
-"""Arguments of ``generate`` and the search options that they are."""
-LENGTHS = ("max_length", "min_length", "max_new_tokens", "min_new_tokens")
+"""Search options by the corresponding argument of ``generate``."""
+LENGTH_ARGUMENTS = ("max_length", "min_length", "max_new_tokens", "min_new_tokens")
 EARLY_STOPPING = {True: True, False: "estimate", "never": False}
-"""``early_stopping`` of ``generate`` and of :class:`uwaga.search.SearchOptions`."""
-NEUTRAL: Mapping[str, tuple[object, ...]] = {
+"""``early_stopping`` of :class:`uwaga.search.SearchOptions` by that of ``generate``."""
+NEUTRAL_ARGUMENTS: Mapping[str, tuple[object, ...]] = {
     "clean_up_tokenization_spaces": (None, False),
     "return_tensors": (None, False),
     "return_text": (None, True),
@@ -61,8 +61,8 @@ NEUTRAL: Mapping[str, tuple[object, ...]] = {
     "batch_size": (),
     "num_workers": (),
 }
-"""Arguments that uwaga accepts with these values, which change no result; with any if there are none."""
-INSTEAD = {
+"""Accepted values of ignored arguments, which do not affect the result; empty for any value."""
+REFUSALS = {
     "return_tensors": "the result is text; its token ids are not returned",
     "return_text": "the result is text",
     "truncation": 'a text is never cut: one that is too long is an error; split="sentences" splits it',
@@ -72,38 +72,38 @@ INSTEAD = {
 def pipeline(
     task: str | None = None, model: str | Path | None = None, tokenizer: object = None, **options: Any
 ) -> Pipeline:
-    """Return a pipeline, called and answering as one of ``transformers`` 4.
+    """Return a pipeline with the interface of ``transformers`` 4.
 
     Args:
         task: ``translation``, ``translation_XX_to_YY``, ``summarization``, ``text2text-generation``,
-            ``text-generation`` or ``fill-mask``; None for the one that the model is for.
+            ``text-generation`` or ``fill-mask``; None for the task of the model.
         model: a model folder or a Hugging Face name; None for the bundled English–German model.
-        tokenizer: None, or the name given as ``model``: a model's own tokeniser is used.
+        tokenizer: None, or the same as ``model``: a model's own tokeniser is used.
         **options: ``device`` (-1, ``"cpu"``, 0, ``"cuda"``, ``"cuda:1"``), ``torch_dtype`` or ``dtype``, and
-            any argument of the calls, as their default.
+            default values of the arguments of calls.
 
     Raises:
-        SettingsError: an unknown task or option, or one that uwaga does not have.
+        SettingsError: a task or an option is unknown or not supported by uwaga.
         ModelError: there is no such model, or it is for another task.
     """
-    found = TRANSLATION.fullmatch(task or "")
-    if found:
-        options = {"src_lang": found[1], "tgt_lang": found[2]} | options
-    kind = TASKS.get("translation" if found else str(task)) if task is not None else None
+    match = TRANSLATION_TASK.fullmatch(task or "")
+    if match:
+        options = {"src_lang": match[1], "tgt_lang": match[2]} | options
+    kind = TASKS.get("translation" if match else str(task)) if task is not None else None
     if task is not None and kind is None:
-        raise SettingsError(f"task {shown(task)}: uwaga has {', '.join(TASKS)} and translation_XX_to_YY")
+        raise SettingsError(f"task {quoted(task)}: uwaga has {', '.join(TASKS)} and translation_XX_to_YY")
     if tokenizer is not None and str(tokenizer) != str(model):
         raise SettingsError("tokenizer: a model's own tokeniser is used: leave the option out")
     loading = _loading(options)
     if model is None and kind not in (None, TranslationPipeline):
         raise SettingsError(f"model: name one for the task {task}: only translation has a bundled model")
     if kind is None:
-        kind = _kind_of(model)
+        kind = _pipeline_class(model)
     return kind(str(task or kind.task), model, loading, options)
 
 
 def _loading(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of loading out of a pipeline's options; return them as uwaga's."""
+    """Remove the load options from a pipeline's options, and return them as uwaga's load options."""
     loading: dict[str, Any] = {}
     device = options.pop("device", None)
     if device is not None:
@@ -122,13 +122,15 @@ def _loading(options: dict[str, Any]) -> dict[str, Any]:
     }
     for name, values in allowed.items():
         if (value := options.pop(name, None)) not in values:
-            why = "no code of a model is run" if name == "trust_remote_code" else "uwaga does not have it"
-            raise SettingsError(f"{name}={shown(value)}: {why}: leave the option out")
+            explanation = (
+                "no code of a model is run" if name == "trust_remote_code" else "uwaga does not have it"
+            )
+            raise SettingsError(f"{name}={quoted(value)}: {explanation}: leave the option out")
     return loading
 
 
-def _kind_of(model: str | Path | None) -> type[Pipeline]:
-    """Return the pipeline for what a model is for."""
+def _pipeline_class(model: str | Path | None) -> type[Pipeline]:
+    """Return the pipeline class for the task of a model."""
     from uwaga.translator.loading import read_model
 
     return {"translate": TranslationPipeline, "generate": TextGenerationPipeline, "fill": FillMaskPipeline}[
@@ -137,31 +139,31 @@ def _kind_of(model: str | Path | None) -> type[Pipeline]:
 
 
 class Pipeline:
-    """A task of ``transformers`` on a model of uwaga's.
+    """A task of ``transformers`` with a model of uwaga.
 
     Args:
-        task: its name.
-        model: as :func:`pipeline`.
+        task: the name of the task.
+        model: see :func:`pipeline`.
         loading: options of :class:`uwaga.settings.LoadOptions` by name.
-        options: arguments of calls, by default.
+        options: default arguments of calls.
     """
 
     task: ClassVar[str]
-    own: ClassVar[frozenset[str]] = frozenset()
-    """Arguments of a call besides those of the search."""
+    arguments: ClassVar[frozenset[str]] = frozenset()
+    """Arguments of a call, apart from search arguments."""
 
     def __init__(
         self, task: str, model: str | Path | None, loading: Mapping[str, Any], options: Mapping[str, Any]
     ) -> None:
         self.name = task
-        self._defaults = _stated(find_model(model), task) | dict(options)
+        self._defaults = _task_defaults(find_model(model), task) | dict(options)
         self._load(model, loading)
-        self._checked({})
+        self._merge_arguments({})
 
     def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
         raise NotImplementedError
 
-    def _answer(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
+    def _run(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
         """Return the results of each text."""
         raise NotImplementedError
 
@@ -169,64 +171,73 @@ class Pipeline:
         return f"{type(self).__name__}({self.name!r})"
 
     def __call__(self, inputs: Any, **options: Any) -> Any:
-        """Return the result of a text, of a list of them, or of any other iterable of texts.
+        """Return the result for a text, a list of texts, or another iterable of texts.
 
-        A text gives a list of dictionaries. A list gives a list, with a dictionary for each text, or a list
-        of dictionaries if a text has several or the task is ``text-generation``. Another iterable, such as a
-        generator or a dataset's column, gives an iterator.
+        A text gives a list of dictionaries. A list gives a list with a dictionary for each text, or with a
+        list of dictionaries if a text has several or the task is ``text-generation``. Any other iterable,
+        such as a generator or a dataset column, gives an iterator.
 
         Raises:
-            DataError: an input is no text, or one that the model cannot take.
-            SettingsError: an unknown argument, or one that uwaga does not have.
+            DataError: an input is not a text, or the model cannot process it.
+            SettingsError: an argument is unknown or not supported by uwaga.
         """
-        checked = self._checked(options)
+        checked = self._merge_arguments(options)
         if isinstance(inputs, str):
-            return self._answer([inputs], checked)[0]
+            return self._run([inputs], checked)[0]
         if isinstance(inputs, list):
-            return self._listed(self._answer(_texts(inputs, 1), checked))
+            return self._format_results(self._run(_texts(inputs, 1), checked))
         if isinstance(inputs, Iterable):
-            return self._each(iter(inputs), checked)
+            return self._stream(iter(inputs), checked)
         raise DataError(
             f"a text, a list of texts or an iterable of them is needed, not {type(inputs).__name__}"
         )
 
-    def _listed(self, answers: list[list[Any]]) -> list[Any]:
+    def _format_results(self, answers: list[list[Any]]) -> list[Any]:
         return answers
 
-    def _each(self, texts: Iterator[Any], options: Record) -> Iterator[list[Any]]:
+    def _stream(self, texts: Iterator[Any], options: Record) -> Iterator[list[Any]]:
         number = 1
-        while part := list(islice(texts, WINDOW)):
-            yield from self._answer(_texts(part, number), options)
-            number += len(part)
+        while window := list(islice(texts, WINDOW_TEXTS)):
+            yield from self._run(_texts(window, number), options)
+            number += len(window)
 
-    def _checked(self, options: Mapping[str, Any]) -> Record:
-        """Return the pipeline's and a call's arguments, without those that change nothing."""
+    def _merge_arguments(self, options: Mapping[str, Any]) -> Record:
+        """Merge the arguments of the pipeline and of a call, without ignored arguments."""
         merged = {**self._defaults, **options}
-        known = {*self.own, *SEARCH, *LENGTHS, *NEUTRAL, "early_stopping", "bad_words_ids"}
-        left: Record = {}
+        allowed = {
+            *self.arguments,
+            *SEARCH_OPTIONS,
+            *LENGTH_ARGUMENTS,
+            *NEUTRAL_ARGUMENTS,
+            "early_stopping",
+            "bad_words_ids",
+        }
+        arguments: Record = {}
         for name, value in merged.items():
-            if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ": uwaga does not have it"
+            if name not in allowed:
+                matches = difflib.get_close_matches(name, allowed, n=1)
+                hint = f"; did you mean {matches[0]!r}?" if matches else ": uwaga does not have it"
                 raise SettingsError(f"unknown argument {name!r}{hint}")
-            if name not in NEUTRAL:
-                left[name] = value
-            elif NEUTRAL[name] and not any(value is one or value == one for one in NEUTRAL[name]):
-                why = INSTEAD.get(name, "uwaga's search does not have it")
-                raise SettingsError(f"{name}={shown(value)}: {why}")
-        return left
+            if name not in NEUTRAL_ARGUMENTS:
+                arguments[name] = value
+            elif NEUTRAL_ARGUMENTS[name] and not any(
+                value is neutral or value == neutral for neutral in NEUTRAL_ARGUMENTS[name]
+            ):
+                explanation = REFUSALS.get(name, "uwaga's search does not have it")
+                raise SettingsError(f"{name}={quoted(value)}: {explanation}")
+        return arguments
 
 
 def _texts(inputs: Sequence[Any], number: int) -> list[str]:
-    for at, one in enumerate(inputs, start=number):
-        if not isinstance(one, str):
-            raise DataError(f"text {at} is not a string but {type(one).__name__}")
+    for index, text in enumerate(inputs, start=number):
+        if not isinstance(text, str):
+            raise DataError(f"text {index} is not a string but {type(text).__name__}")
     return list(inputs)
 
 
-def _stated(place: Path, task: str) -> Record:
-    """Return what a checkpoint's configuration says of a task (``task_specific_params``)."""
-    path = place / "config.json"
+def _task_defaults(folder: Path, task: str) -> Record:
+    """Return a task's arguments from a checkpoint's configuration (``task_specific_params``)."""
+    path = folder / "config.json"
     if not path.is_file():
         return {}
     try:
@@ -234,59 +245,72 @@ def _stated(place: Path, task: str) -> Record:
     except ValueError as error:
         raise SettingsError(f"{path}: not JSON: {error}") from None
     tasks = config.get("task_specific_params") if isinstance(config, dict) else None
-    stated = tasks.get(task) if isinstance(tasks, dict) else None
-    known = {*SEARCH, *LENGTHS, "early_stopping", *(() if TRANSLATION.fullmatch(task) else ("prefix",))}
+    defaults = tasks.get(task) if isinstance(tasks, dict) else None
+    allowed = {
+        *SEARCH_OPTIONS,
+        *LENGTH_ARGUMENTS,
+        "early_stopping",
+        *(() if TRANSLATION_TASK.fullmatch(task) else ("prefix",)),
+    }
     return (
-        {name: value for name, value in stated.items() if name in known} if isinstance(stated, dict) else {}
+        {name: value for name, value in defaults.items() if name in allowed}
+        if isinstance(defaults, dict)
+        else {}
     )
 
 
-def search_options(arguments: Mapping[str, Any], *, before: int) -> Record:
-    """Return arguments of ``generate`` as options of uwaga's search.
+def search_options(arguments: Mapping[str, Any], *, counted: int) -> Record:
+    """Convert arguments of ``generate`` to uwaga's search options.
 
     Args:
-        arguments: by name; None is the model's own.
-        before: tokens that ``max_length`` and ``min_length`` count besides the new ones: the start symbol of
-            an encoder–decoder, the prompt of a decoder.
+        arguments: values by name; None for the model's default.
+        counted: number of tokens that ``max_length`` and ``min_length`` include besides new tokens: the start
+            symbol of an encoder–decoder, or the prompt of a decoder.
 
     Raises:
-        SettingsError: a value that uwaga does not have.
+        SettingsError: a value is not supported by uwaga.
     """
-    found = {SEARCH[name]: value for name, value in arguments.items() if name in SEARCH and value is not None}
-    if (stop := arguments.get("early_stopping")) is not None:
-        if stop not in EARLY_STOPPING:
-            raise SettingsError(f"early_stopping={shown(stop)}: True, False or 'never'")
-        found["early_stopping"] = EARLY_STOPPING[stop]
+    options = {
+        SEARCH_OPTIONS[name]: value
+        for name, value in arguments.items()
+        if name in SEARCH_OPTIONS and value is not None
+    }
+    if (early_stopping := arguments.get("early_stopping")) is not None:
+        if early_stopping not in EARLY_STOPPING:
+            raise SettingsError(f"early_stopping={quoted(early_stopping)}: True, False or 'never'")
+        options["early_stopping"] = EARLY_STOPPING[early_stopping]
     if (banned := arguments.get("bad_words_ids")) is not None:
-        if not all(isinstance(one, Sequence) and len(one) == 1 for one in banned):
+        if not all(isinstance(sequence, Sequence) and len(sequence) == 1 for sequence in banned):
             raise SettingsError("bad_words_ids: only single tokens can be banned")
-        found["banned"] = tuple(one[0] for one in banned)
-    if found.get("sample") and arguments.get("num_beams") not in (None, 1):
+        options["banned"] = tuple(sequence[0] for sequence in banned)
+    if options.get("sample") and arguments.get("num_beams") not in (None, 1):
         raise SettingsError("do_sample and num_beams > 1: sampling in a beam is not supported: leave one out")
-    if found.get("sample"):
-        found.pop("beam", None)
+    if options.get("sample"):
+        options.pop("beam", None)
     for bound in ("max", "min"):
-        whole, new = arguments.get(f"{bound}_length"), arguments.get(f"{bound}_new_tokens")
+        total, new = arguments.get(f"{bound}_length"), arguments.get(f"{bound}_new_tokens")
         if new is not None:
-            found[f"{bound}_length"] = new
-        elif whole is not None:
-            found[f"{bound}_length"] = whole - before if bound == "max" else max(0, whole - before)
-    return found
+            options[f"{bound}_length"] = new
+        elif total is not None:
+            options[f"{bound}_length"] = total - counted if bound == "max" else max(0, total - counted)
+    return options
 
 
 class Text2TextPipeline(Pipeline):
-    """``text2text-generation``: what an encoder–decoder makes of a text."""
+    """``text2text-generation``: an encoder–decoder transforms texts."""
 
     task = "text2text-generation"
     key: ClassVar[str] = "generated_text"
-    own = frozenset({"src_lang", "tgt_lang", "prefix", "split", "glossary", "glossary_mode", "placeholders"})
+    arguments = frozenset(
+        {"src_lang", "tgt_lang", "prefix", "split", "glossary", "glossary_mode", "placeholders"}
+    )
 
     def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
         from uwaga.translator import Translator
 
         self.model: Translator = Translator.load(model, **loading)
 
-    def _answer(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
+    def _run(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
         prefix = options.get("prefix") or ""
         request: Record = {
             "source": options.get("src_lang"),
@@ -295,34 +319,37 @@ class Text2TextPipeline(Pipeline):
             "placeholders": options.get("placeholders", False),
             **{name: options[name] for name in ("glossary", "glossary_mode") if name in options},
         }
-        made = self.model.translate(
-            [prefix + text for text in texts], **request, **search_options(options, before=1)
+        translations = self.model.translate(
+            [prefix + text for text in texts], **request, **search_options(options, counted=1)
         )
-        return [[{self.key: one.text} for one in (best, *best.alternatives)] for best in made]
+        return [
+            [{self.key: translation.text} for translation in (best, *best.alternatives)]
+            for best in translations
+        ]
 
-    def _listed(self, answers: list[list[Any]]) -> list[Any]:
-        return [one[0] for one in answers] if all(len(one) == 1 for one in answers) else answers
+    def _format_results(self, answers: list[list[Any]]) -> list[Any]:
+        return [answer[0] for answer in answers] if all(len(answer) == 1 for answer in answers) else answers
 
 
 class TranslationPipeline(Text2TextPipeline):
-    """``translation``: between ``src_lang`` and ``tgt_lang``, where the model has several languages."""
+    """``translation``: from ``src_lang`` to ``tgt_lang`` if the model is multilingual."""
 
     task = "translation"
     key = "translation_text"
 
 
 class SummarizationPipeline(Text2TextPipeline):
-    """``summarization``."""
+    """``summarization``: an encoder–decoder summarises texts."""
 
     task = "summarization"
     key = "summary_text"
 
 
 class TextGenerationPipeline(Pipeline):
-    """``text-generation``: a decoder continues texts, or answers chats."""
+    """``text-generation``: a decoder continues texts or chats."""
 
     task = "text-generation"
-    own = frozenset({"return_full_text", "prefix"})
+    arguments = frozenset({"return_full_text", "prefix"})
 
     def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
         from uwaga.translator import TextGenerator
@@ -331,61 +358,61 @@ class TextGenerationPipeline(Pipeline):
         self.model: TextGenerator = TextGenerator.load(model, **loading)
 
     def __call__(self, inputs: Any, **options: Any) -> Any:
-        """Return the results of texts as :meth:`Pipeline.__call__` does, or those of a chat or of several.
+        """Return the results for texts, as :meth:`Pipeline.__call__` does, or for one or several chats.
 
-        A chat is a list of messages, each a dictionary of a ``role`` and a ``content``. Its
-        ``generated_text`` is the list with the assistant's message; with ``return_full_text`` False, only
-        that message's text.
+        A chat is a list of messages, which are dictionaries with a ``role`` and a ``content``. Its
+        ``generated_text`` is the list of messages with the assistant's message appended; if
+        ``return_full_text`` is False, only the text of that message.
         """
         if isinstance(inputs, list) and inputs and isinstance(inputs[0], Mapping):
-            return self._chats([inputs], self._checked(options))[0]
+            return self._chats([inputs], self._merge_arguments(options))[0]
         if isinstance(inputs, list) and inputs and isinstance(inputs[0], list):
-            return self._chats(inputs, self._checked(options))
+            return self._chats(inputs, self._merge_arguments(options))
         return super().__call__(inputs, **options)
 
     def _chats(self, chats: Sequence[list[Any]], options: Record) -> list[list[Record]]:
         full = options.get("return_full_text")
         answers = []
-        for chat, best in zip(chats, self._continued(chats, options), strict=True):
-            texts = [one.text for one in (best, *best.alternatives)]
-            whole = [[*chat, {"role": "assistant", "content": text}] for text in texts]
-            answers.append([{"generated_text": one} for one in (texts if full is False else whole)])
+        for chat, best in zip(chats, self._continuations(chats, options), strict=True):
+            texts = [continuation.text for continuation in (best, *best.alternatives)]
+            extended = [[*chat, {"role": "assistant", "content": text}] for text in texts]
+            answers.append([{"generated_text": output} for output in (texts if full is False else extended)])
         return answers
 
-    def _answer(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
+    def _run(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
         prefix = options.get("prefix") or ""
         full = options.get("return_full_text")
-        made = self._continued([prefix + text for text in texts], options)
+        continuations = self._continuations([prefix + text for text in texts], options)
         return [
             [
                 {"generated_text": one.text if full is False else text + one.text}
                 for one in (best, *best.alternatives)
             ]
-            for text, best in zip(texts, made, strict=True)
+            for text, best in zip(texts, continuations, strict=True)
         ]
 
-    def _continued(self, prompts: Sequence[str | list[Any]], options: Record) -> list[Continuation]:
-        counted = any(options.get(f"{bound}_length") is not None for bound in ("max", "min"))
-        if not counted:
-            return self.model.generate(prompts, **search_options(options, before=0))
-        made = []
+    def _continuations(self, prompts: Sequence[str | list[Any]], options: Record) -> list[Continuation]:
+        has_lengths = any(options.get(f"{bound}_length") is not None for bound in ("max", "min"))
+        if not has_lengths:
+            return self.model.generate(prompts, **search_options(options, counted=0))
+        continuations = []
         for number, prompt in enumerate(prompts, start=1):
             length = len(self.model.prompt_ids(prompt))
-            found = search_options(options, before=length)
-            if found.get("max_length", 1) < 1:
+            search = search_options(options, counted=length)
+            if search.get("max_length", 1) < 1:
                 raise DataError(
                     f"text {number} has {length} tokens, and max_length={options['max_length']} counts them: "
                     "give max_new_tokens"
                 )
-            made.append(self.model.generate(prompt, **found))
-        return made
+            continuations.append(self.model.generate(prompt, **search))
+        return continuations
 
 
 class FillMaskPipeline(Pipeline):
     """``fill-mask``: the most probable tokens for each ``[MASK]``."""
 
     task = "fill-mask"
-    own = frozenset({"top_k", "targets"})
+    arguments = frozenset({"top_k", "targets"})
 
     def _load(self, model: str | Path | None, loading: Mapping[str, Any]) -> None:
         from uwaga.translator import MaskFiller
@@ -393,67 +420,71 @@ class FillMaskPipeline(Pipeline):
         assert model is not None
         self.model: MaskFiller = MaskFiller.load(model, **loading)
 
-    def _answer(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
+    def _run(self, texts: Sequence[str], options: Record) -> list[list[Any]]:
         for name in options:
-            if name not in self.own:
+            if name not in self.arguments:
                 raise SettingsError(f"{name}: nothing is generated in the task fill-mask")
         tokeniser, vocabulary = self.model.tokeniser, self.model.model.vocabulary
         targets = options.get("targets")
-        wanted = None if targets is None else self._ids([targets] if isinstance(targets, str) else targets)
-        most = options.get("top_k") or 5
-        made = self.model.fill(list(texts), k=min(most, vocabulary) if wanted is None else vocabulary)
+        allowed = None if targets is None else self._ids([targets] if isinstance(targets, str) else targets)
+        limit = options.get("top_k") or 5
+        predictions = self.model.fill(
+            list(texts), k=min(limit, vocabulary) if allowed is None else vocabulary
+        )
         answers = []
-        for text, gaps in zip(texts, made, strict=True):
+        for text, gaps in zip(texts, predictions, strict=True):
             ids = tokeniser.encode(text)
-            places = [at for at, token in enumerate(ids) if token == tokeniser.number("[MASK]")]
+            positions = [index for index, token in enumerate(ids) if token == tokeniser.number("[MASK]")]
             rows = []
-            for place, fillings in zip(places, gaps, strict=True):
+            for position, fillings in zip(positions, gaps, strict=True):
                 row = []
-                for one in fillings:
-                    token = tokeniser.number(one.token)
-                    if token is None or (wanted is not None and token not in wanted):
+                for filling in fillings:
+                    token = tokeniser.number(filling.token)
+                    if token is None or (allowed is not None and token not in allowed):
                         continue
-                    filled = [*ids[:place], token, *ids[place + 1 :]]
-                    whole = tokeniser.decode(filled) if len(places) == 1 else self._with_specials(filled)
+                    filled = [*ids[:position], token, *ids[position + 1 :]]
+                    sequence = (
+                        tokeniser.decode(filled) if len(positions) == 1 else self._with_specials(filled)
+                    )
                     row.append(
                         {
-                            "score": one.probability,
+                            "score": filling.probability,
                             "token": token,
                             "token_str": tokeniser.decode([token]),
-                            "sequence": whole,
+                            "sequence": sequence,
                         }
                     )
-                rows.append(row[:most])
+                rows.append(row[:limit])
             answers.append(rows[0] if len(rows) == 1 else rows)
         return answers
 
     def _with_specials(self, ids: Sequence[int]) -> str:
-        """Return a text with its special tokens, as version 4 does where other gaps are left."""
+        """Decode a text with its special tokens, as version 4 does if other gaps remain."""
         tokeniser = self.model.tokeniser
         ids = tokeniser.add_special_tokens(list(ids))
-        whole, run = "", []  # the text so far, and the ids since the last special token
+        text, pending = "", []  # the text so far, and the ids since the last special token
         for token, piece in [*zip(ids, tokeniser.pieces(ids), strict=True), (None, "")]:
-            if token is not None and piece not in SPECIAL:
-                run.append(token)
+            if token is not None and piece not in SPECIAL_TOKENS:
+                pending.append(token)
                 continue
-            if run:
-                text = tokeniser.decode(run)
-                whole += text.removeprefix("##") if text.startswith("##") else f" {text}"
-                run = []
-            whole += f" {piece}"
-        return whole.strip()
+            if pending:
+                decoded = tokeniser.decode(pending)
+                text += decoded.removeprefix("##") if decoded.startswith("##") else f" {decoded}"
+                pending = []
+            text += f" {piece}"
+        return text.strip()
 
     def _ids(self, targets: Sequence[str]) -> set[int]:
         """Return the first token of each target."""
-        found = set()
+        token_ids = set()
         for target in targets:
             ids = self.model.tokeniser.encode(target)
             if not ids:
                 raise DataError(f"targets: {target!r} has no token")
-            found.add(ids[0])
-        return found
+            token_ids.add(ids[0])
+        return token_ids
 
-    def _listed(self, answers: list[list[Any]]) -> list[Any]:
+    def _format_results(self, answers: list[list[Any]]) -> list[Any]:
         return answers[0] if len(answers) == 1 else answers
 
 

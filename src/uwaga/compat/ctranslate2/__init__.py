@@ -1,7 +1,7 @@
-"""CTranslate2's Python interface (version 4) on uwaga's models and search.
+"""CTranslate2's Python interface (version 4), implemented with uwaga's models and search.
 
-Names, defaults and results are those of ``ctranslate2``. What uwaga lacks is refused by name; nothing is
-ignored unless it changes no result.
+Names, defaults and results are those of ``ctranslate2``. Unsupported options are refused by name; options are
+ignored only if they do not affect the result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from uwaga.compat.ctranslate2.results import (
     TranslationResult,
 )
 from uwaga.compat.ctranslate2.translator import Translator
-from uwaga.errors import shown
+from uwaga.errors import quoted
 
 __all__ = [
     "ArgumentError",
@@ -57,5 +57,5 @@ def get_supported_compute_types(device: str, device_index: int = 0) -> set[str]:
         ArgumentError: there is no such device.
     """
     if device not in COMPUTE_TYPES:
-        raise ArgumentError(f"device={shown(device)}: unsupported device; use cpu or cuda")
+        raise ArgumentError(f"device={quoted(device)}: unsupported device; use cpu or cuda")
     return set(COMPUTE_TYPES[device]) - {"auto"}

@@ -1,4 +1,4 @@
-"""The search of a batch, as CTranslate2 does it: plain, with alternatives, or token by token."""
+"""Decode a batch as CTranslate2 does: by ordinary search, with alternatives, or token by token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class Alternatives:
-    """How many alternatives to return at the first free position, and the least probability of one."""
+    """The number of alternatives at the first unforced position, and their minimum probability."""
 
     count: int
     probability: float
@@ -25,7 +25,10 @@ class Alternatives:
 
 @dataclass(frozen=True)
 class DecodedToken:
-    """A decided token of a hypothesis of an input, ``position`` from 0; ``last`` True if it ends it."""
+    """A token of a hypothesis of an input.
+
+    ``position`` counts from 0; ``last`` is True for the last token of the hypothesis.
+    """
 
     input: int
     hypothesis: int
@@ -50,59 +53,61 @@ def decode(
 
     Args:
         decoder: the model.
-        sources: token ids of each input, or prompts; none is empty.
-        prefixes: tokens that each target begins with; those beyond the maximum length are cut.
-        options: how to search.
-        alternatives: continue the most probable next tokens behind the prefix, each by itself; None for an
+        sources: token ids of each input or prompt; none is empty.
+        prefixes: forced first tokens of each target, cut to the maximum length.
+        options: the search options.
+        alternatives: separately continue each of the most probable tokens after the prefix; None for an
             ordinary search.
-        on_token: called with each token of greedy search or of samples as it is decided; True stops its
-            hypothesis.
+        on_token: called with each token of greedy search or sampling as it is decided; returns True to stop
+            its hypothesis.
     """
     if on_token is not None:
-        run, stop = steps(decoder, sources, prefixes, options), None
+        run, stop = decode_steps(decoder, sources, prefixes, options), None
         while True:
             try:
                 stop = on_token(run.send(stop))
             except StopIteration as finished:
-                made: list[list[Hypothesis]] = finished.value
-                return made
+                hypotheses: list[list[Hypothesis]] = finished.value
+                return hypotheses
     copies = options.nbest if alternatives is None else alternatives.count
-    whole = [_whole(prefix, options) for prefix in prefixes]
-    found = {at: [cut] * copies for at, cut in enumerate(whole) if cut is not None}
-    left = [at for at in range(len(sources)) if at not in found]
+    complete = [_complete_prefix(prefix, options) for prefix in prefixes]
+    results = {
+        index: [hypothesis] * copies for index, hypothesis in enumerate(complete) if hypothesis is not None
+    }
+    pending = [index for index in range(len(sources)) if index not in results]
     if alternatives is not None:
-        for at in left:
-            found[at] = _alternatives(decoder, sources[at], prefixes[at], options, alternatives)
-    elif left:
-        given = [sources[at] for at in left], options
-        lists = search(decoder, *given, prefixes=[prefixes[at] for at in left])
-        found |= zip(left, lists, strict=True)
-    return [_ordered(found[at], options) for at in range(len(sources))]
+        for index in pending:
+            results[index] = _alternatives(decoder, sources[index], prefixes[index], options, alternatives)
+    elif pending:
+        inputs = [sources[index] for index in pending], options
+        lists = search(decoder, *inputs, prefixes=[prefixes[index] for index in pending])
+        results |= zip(pending, lists, strict=True)
+    return [_sort_samples(results[index], options) for index in range(len(sources))]
 
 
-def _whole(prefix: Ids, options: SearchOptions) -> Hypothesis | None:
-    """Return the hypothesis of a prefix that leaves room for no further token, None for all others."""
+def _complete_prefix(prefix: Ids, options: SearchOptions) -> Hypothesis | None:
+    """Return the hypothesis of a prefix of maximum length, None for a shorter prefix."""
     assert options.max_length is not None
     if len(prefix) < options.max_length:
         return None
     return Hypothesis(tuple(prefix[: options.max_length]), 0.0, 0.0, (), truncated=True)
 
 
-def _ordered(hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
-    """Return samples by their scores; others are in their order already."""
-    return sorted(hypotheses, key=lambda one: -one.score) if options.sample else hypotheses
+def _sort_samples(hypotheses: list[Hypothesis], options: SearchOptions) -> list[Hypothesis]:
+    """Return samples sorted by score; other hypotheses are already sorted."""
+    return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score) if options.sample else hypotheses
 
 
 def _alternatives(
-    decoder: Decoder, source: Ids, prefix: Ids, options: SearchOptions, wanted: Alternatives
+    decoder: Decoder, source: Ids, prefix: Ids, options: SearchOptions, alternatives: Alternatives
 ) -> list[Hypothesis]:
-    """Return the continuation of each of the most probable tokens behind a prefix.
+    """Return the continuations of the most probable tokens after a prefix.
 
-    Its score is the log-probability of that token and the score of the tokens after it.
+    The score of each is the log-probability of that token plus the score of the tokens after it.
     """
     length = len(prefix) + 1
-    count = min(wanted.count, decoder.vocabulary)
-    one_token = replace(
+    count = min(alternatives.count, decoder.vocabulary)
+    next_token_options = replace(
         options,
         sample=False,
         temperature=1.0,
@@ -114,41 +119,50 @@ def _alternatives(
         max_length=length,
         early_stopping=True,
     )
-    [begun] = search(decoder, [source], one_token, prefixes=[prefix])
-    begun = [one for one in begun if math.exp(one.token_scores[-1]) >= wanted.probability]
+    [candidates] = search(decoder, [source], next_token_options, prefixes=[prefix])
+    candidates = [
+        candidate
+        for candidate in candidates
+        if math.exp(candidate.token_scores[-1]) >= alternatives.probability
+    ]
     assert options.max_length is not None
-    if length >= options.max_length or not begun:
-        return [replace(one, score=one.token_scores[-1]) for one in begun]
-    behind = replace(options, nbest=1, score_forced=False)
-    continued = search(decoder, [source] * len(begun), behind, prefixes=[one.tokens for one in begun])
+    if length >= options.max_length or not candidates:
+        return [replace(candidate, score=candidate.token_scores[-1]) for candidate in candidates]
+    continuation_options = replace(options, nbest=1, score_forced=False)
+    continuations = search(
+        decoder,
+        [source] * len(candidates),
+        continuation_options,
+        prefixes=[candidate.tokens for candidate in candidates],
+    )
     return [
         replace(best, score=first.token_scores[-1] + best.score)
-        for first, (best, *_) in zip(begun, continued, strict=True)
+        for first, (best, *_) in zip(candidates, continuations, strict=True)
     ]
 
 
-class _Growing:
-    """A hypothesis that is decoded by itself."""
+class _IncrementalHypothesis:
+    """A hypothesis that is decoded token by token, independently of others."""
 
     def __init__(
         self,
-        at: int,
+        index: int,
         number: int,
         events: Iterator[StreamEvent],
         prefix: Ids,
         options: SearchOptions,
         limit: int,
     ) -> None:
-        self.at, self.number, self._limit = at, number, limit
+        self.input_index, self.number, self._limit = index, number, limit
         self._events, self._prefix, self._options = events, prefix, options
         self._tokens: list[int] = []
         self._scores: list[float] = []
-        self._found: Hypothesis | None = None
+        self._result: Hypothesis | None = None
 
     def advance(self, end: int) -> DecodedToken | None:
-        """Decide a token and return it; None if no further token was possible."""
+        """Decode and return the next token, None if there is none."""
         event = next(self._events)
-        self._found = event.hypothesis
+        self._result = event.hypothesis
         if event.token is not None:
             forced = len(self._tokens) < len(self._prefix)
             self._tokens.append(event.token)
@@ -159,55 +173,58 @@ class _Growing:
             self._scores.append(event.hypothesis.token_scores[-1])
         position, token = len(self._scores) - 1, end if event.token is None else event.token
         last = event.token is None or len(self._tokens) == self._limit
-        return DecodedToken(self.at, self.number, position, token, self._scores[-1], last)
+        return DecodedToken(self.input_index, self.number, position, token, self._scores[-1], last)
 
     def hypothesis(self, stopped: bool) -> Hypothesis:
-        """Return the hypothesis, of the tokens so far if it has been stopped."""
-        if self._found is None and not stopped:
-            self._found = next(self._events).hypothesis
-        if self._found is not None:
-            return self._found
+        """Return the hypothesis, which has the tokens so far if it was stopped."""
+        if self._result is None and not stopped:
+            self._result = next(self._events).hypothesis
+        if self._result is not None:
+            return self._result
         total = math.fsum(self._scores)
         score = total / len(self._scores) ** self._options.length_penalty
         return Hypothesis(tuple(self._tokens), score, total, tuple(self._scores), truncated=True)
 
 
-def steps(decoder: Decoder, sources: Sequence[Ids], prefixes: Sequence[Ids], options: SearchOptions) -> Steps:
-    """Yield each token as it is decided, a token of each hypothesis in turn.
+def decode_steps(
+    decoder: Decoder, sources: Sequence[Ids], prefixes: Sequence[Ids], options: SearchOptions
+) -> Steps:
+    """Yield tokens as they are decided, one of each hypothesis in turn.
 
-    Each hypothesis is decoded by itself, so one can be stopped while the others go on: send True after its
-    token.
+    Each hypothesis is decoded independently; to stop only one of them, send True after its token.
 
     Args:
         decoder: the model.
-        sources: as of :func:`decode`.
-        prefixes: as of :func:`decode`; their tokens are yielded, too.
-        options: of greedy search or of samples.
+        sources: see :func:`decode`.
+        prefixes: see :func:`decode`; their tokens are yielded, too.
+        options: options of greedy search or sampling.
 
     Returns:
         the hypotheses of each input, best first.
     """
     seeds = random.Random(options.seed)
-    found: list[list[Hypothesis]] = [[] for _ in sources]
+    results: list[list[Hypothesis]] = [[] for _ in sources]
     running = []
-    for at, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
-        cut = _whole(prefix, options)
-        if cut is not None:
-            found[at] = [cut] * options.nbest
-            for position, token in enumerate(cut.tokens):
-                yield DecodedToken(at, 0, position, token, 0.0, position + 1 == len(cut.tokens))
+    for index, (source, prefix) in enumerate(zip(sources, prefixes, strict=True)):
+        complete = _complete_prefix(prefix, options)
+        if complete is not None:
+            results[index] = [complete] * options.nbest
+            for position, token in enumerate(complete.tokens):
+                yield DecodedToken(index, 0, position, token, 0.0, position + 1 == len(complete.tokens))
             continue
         for number in range(options.nbest):
-            own = replace(options, nbest=1, seed=seeds.getrandbits(32)) if options.sample else options
-            events = stream(decoder, [source], own, prefixes=[prefix])
+            sample_options = (
+                replace(options, nbest=1, seed=seeds.getrandbits(32)) if options.sample else options
+            )
+            events = stream(decoder, [source], sample_options, prefixes=[prefix])
             limits = (options.max_length, target_limit(decoder, len(source)))
-            most = min(limit for limit in limits if limit is not None)
-            running.append(_Growing(at, number, events, prefix, own, most))
+            max_tokens = min(limit for limit in limits if limit is not None)
+            running.append(_IncrementalHypothesis(index, number, events, prefix, sample_options, max_tokens))
     while running:
-        for one in list(running):
-            decided = one.advance(decoder.symbols.end)
+        for hypothesis in list(running):
+            decided = hypothesis.advance(decoder.symbols.end)
             stopped = decided is not None and bool((yield decided))
             if decided is None or decided.last or stopped:
-                found[one.at].append(one.hypothesis(stopped))
-                running.remove(one)
-    return [_ordered(each, options) for each in found]
+                results[hypothesis.input_index].append(hypothesis.hypothesis(stopped))
+                running.remove(hypothesis)
+    return [_sort_samples(hypotheses, options) for hypotheses in results]

@@ -1,4 +1,4 @@
-"""The errors of the package: uwaga's, and those that CTranslate2 raises in the same places."""
+"""Errors that are both uwaga's and those that CTranslate2 raises in the same situations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uwaga.errors import SettingsError, UwagaError
 
 
 class ArgumentError(SettingsError, ValueError, TypeError):
-    """An argument is unknown, of another type, impossible, or one that uwaga does not have."""
+    """An argument is unknown, invalid or not supported by uwaga."""
 
 
 class RunError(UwagaError, RuntimeError):
@@ -18,7 +18,7 @@ class RunError(UwagaError, RuntimeError):
 
 @contextmanager
 def as_argument_errors() -> Iterator[None]:
-    """Raise uwaga's errors of settings as :class:`ArgumentError`."""
+    """Convert uwaga's settings errors to :class:`ArgumentError`."""
     try:
         yield
     except SettingsError as error:

@@ -1,4 +1,4 @@
-"""Loading: CTranslate2's folders, files in memory and compute types, and any model that uwaga runs."""
+"""Load models: CTranslate2's folders, files in memory and compute types, and any model that uwaga runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from uwaga.compat.ctranslate2.errors import ArgumentError, RunError, as_argument
 from uwaga.decoder import Decoder
 from uwaga.engine import NativeModel
 from uwaga.engine.shortlist import Shortlist
-from uwaga.errors import ModelError, shown
+from uwaga.errors import ModelError, quoted
 from uwaga.files.lines import text_lines
 from uwaga.library.hub import find_model
 from uwaga.results.translation import Hypothesis
@@ -30,7 +30,7 @@ from uwaga.tokenizers.subwords import Subwords
 from uwaga.translator.loading import has_gpu, load_generator, load_model, read_model
 from uwaga.translator.score import Scorer, step_scorer
 
-VMAP = "vmap.txt"
+VMAP_FILE = "vmap.txt"
 COMPUTE_TYPES = {
     "cpu": {
         "auto": "int8",
@@ -41,26 +41,26 @@ COMPUTE_TYPES = {
     },
     "cuda": {"auto": "float16", "float16": "float16", "float32": "float32", "bfloat16": "bfloat16"},
 }
-"""For each device, CTranslate2's compute types that uwaga has, and the number formats that they are."""
-OTHERS = ("int16", "int8_float16", "int8_bfloat16")
-"""Compute types that uwaga does not have on any device."""
-MARK = -1
-"""Stands for the tokens of a source, to find the special tokens around them."""
-NAMES = {"int8": "int8_float32"}
-"""Number formats that CTranslate2 calls by another name."""
+"""The number format of each supported compute type of CTranslate2, by device."""
+UNSUPPORTED_COMPUTE_TYPES = ("int16", "int8_float16", "int8_bfloat16")
+"""Compute types of CTranslate2 that uwaga does not support on any device."""
+PLACEHOLDER_ID = -1
+"""Placeholder for the tokens of a source, to find the special tokens around them."""
+COMPUTE_TYPE_NAMES = {"int8": "int8_float32"}
+"""Names of CTranslate2's compute types that differ from the number format."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a model is, and how it is to be loaded; checked, except for the model itself.
+class ModelSpec:
+    """A model and how to load it. The arguments have been checked, but the model has not been read.
 
     Attributes:
-        name: a folder, or a name that uwaga knows; with ``files``, a name for messages.
+        name: a folder or a model name; with ``files``, a name for messages.
         device: ``cpu`` or ``cuda``.
         device_index: the number of the GPU.
         compute_type: one of :data:`COMPUTE_TYPES`, or ``default``.
-        threads: CPU threads of a call; 0 is all cores.
-        files: the contents of the files of the folder, by name, if they are not on disk.
+        threads: CPU threads of a call; 0 for all cores.
+        files: the contents of the model files by name, None if they are on disk.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Place:
     files: Mapping[str, bytes] | None
 
     @classmethod
-    def of(
+    def from_arguments(
         cls,
         name: str | Path,
         device: str,
@@ -79,28 +79,32 @@ class Place:
         compute_type: str | Mapping[str, str],
         threads: int,
         files: Mapping[str, Any] | None,
-    ) -> Place:
-        """Return the place for the arguments of a constructor."""
+    ) -> ModelSpec:
+        """Check the arguments of a constructor."""
         if device not in ("cpu", "cuda", "auto"):
-            raise ArgumentError(f"device={shown(device)}: unsupported device; use cpu, cuda or auto")
+            raise ArgumentError(f"device={quoted(device)}: unsupported device; use cpu, cuda or auto")
         if device == "auto":
             device = "cuda" if has_gpu() else "cpu"
         indices = [device_index] if isinstance(device_index, int) else list(device_index)
         if len(indices) != 1 or (device == "cpu" and indices != [0]):
             raise ArgumentError(
-                f"device_index={shown(device_index)}: invalid device index: a model runs on one device, the "
+                f"device_index={quoted(device_index)}: invalid device index: a model runs on one device, the "
                 "only index of the CPU is 0, and inter_threads runs several batches at a time"
             )
-        wanted = compute_type.get(device, "default") if isinstance(compute_type, Mapping) else compute_type
-        known = COMPUTE_TYPES[device]
-        if not isinstance(wanted, str) or wanted not in ("default", *known):
-            lacking = wanted in (*OTHERS, *COMPUTE_TYPES["cpu"], *COMPUTE_TYPES["cuda"])
-            raise ArgumentError(
-                f"compute_type={shown(compute_type)}: "
-                + ("unsupported compute type: " if lacking else "invalid compute type: ")
-                + f"on {device}, uwaga computes in {', '.join(known)}"
+        requested = compute_type.get(device, "default") if isinstance(compute_type, Mapping) else compute_type
+        supported = COMPUTE_TYPES[device]
+        if not isinstance(requested, str) or requested not in ("default", *supported):
+            is_known = requested in (
+                *UNSUPPORTED_COMPUTE_TYPES,
+                *COMPUTE_TYPES["cpu"],
+                *COMPUTE_TYPES["cuda"],
             )
-        return cls(str(name), device, indices[0], wanted, threads, _contents(files))
+            raise ArgumentError(
+                f"compute_type={quoted(compute_type)}: "
+                + ("unsupported compute type: " if is_known else "invalid compute type: ")
+                + f"on {device}, uwaga computes in {', '.join(supported)}"
+            )
+        return cls(str(name), device, indices[0], requested, threads, _read_contents(files))
 
     def load(self, task: Task) -> LoadedModel:
         """Load the model."""
@@ -116,17 +120,18 @@ class Place:
             raise RunError(f"unable to open file or model {self.name!r}: {error}") from None
 
     def _load(self, folder: Path, task: Task) -> LoadedModel:
-        theirs = detect(folder) is CTRANSLATE2
-        checkpoint = read_folder(folder, spaced=True) if theirs else read_model(folder)
+        is_ctranslate2 = detect(folder) is CTRANSLATE2
+        checkpoint = read_folder(folder, spaced=True) if is_ctranslate2 else read_model(folder)
         if checkpoint.task != task:
             raise ModelError(
                 f"this model cannot be used as a {'translator' if task == 'translate' else 'generator'}"
             )
-        file = read_model_file(folder / MODEL, contents=False) if theirs else None
+        file = read_model_file(folder / MODEL, contents=False) if is_ctranslate2 else None
         dtype = COMPUTE_TYPES[self.device].get(self.compute_type, "auto")
         if file is not None and self.compute_type == "default" and self.device == "cpu":
             integers = any(
-                one.stored.dtype == np.int8 and one.stored.ndim > 1 for one in file.variables.values()
+                variable.stored.dtype == np.int8 and variable.stored.ndim > 1
+                for variable in file.variables.values()
             )
             dtype = "int8" if integers else "float32"
         options = LoadOptions(
@@ -143,41 +148,41 @@ class Place:
         precision = (
             decoder.precision if isinstance(decoder, NativeModel) else dtype.replace("auto", "float32")
         )
-        vmap = folder / VMAP
+        vmap = folder / VMAP_FILE
         return LoadedModel(
             decoder,
-            replace(checkpoint, weights=None, packed=None),  # the decoder has its own
-            theirs,
-            NAMES.get(precision, precision),
+            replace(checkpoint, weights=None, packed=None),  # the decoder has loaded them
+            is_ctranslate2,
+            COMPUTE_TYPE_NAMES.get(precision, precision),
             scorer or step_scorer(decoder),
             _alignment(file) if file is not None else (-1, 0),
-            list(text_lines(vmap)) if theirs and vmap.is_file() else None,
+            list(text_lines(vmap)) if is_ctranslate2 and vmap.is_file() else None,
         )
 
 
-def _contents(files: Mapping[str, Any] | None) -> Mapping[str, bytes] | None:
-    """Return the contents of files given as bytes or as open files."""
+def _read_contents(files: Mapping[str, Any] | None) -> Mapping[str, bytes] | None:
+    """Return the contents of files that are bytes or open files."""
     if files is None:
         return None
-    found = {}
+    contents = {}
     for name, content in files.items():
         read = getattr(content, "read", None)
         value = content if read is None else read()
         if not isinstance(value, bytes | bytearray):
-            raise ArgumentError(f"files: {shown(name)} must be bytes or a file opened in binary mode")
+            raise ArgumentError(f"files: {quoted(name)} must be bytes or a file opened in binary mode")
         if not isinstance(name, str) or name in ("", ".", "..") or Path(name).name != name or "\0" in name:
-            raise ArgumentError(f"files: {shown(name)} is not the name of a file in a folder")
-        found[name] = bytes(value)
-    return found
+            raise ArgumentError(f"files: {quoted(name)} is not the name of a file in a folder")
+        contents[name] = bytes(value)
+    return contents
 
 
 def _alignment(file: ModelFile) -> tuple[int, int]:
-    """Return the decoder layer whose attention a file returns, and how many of its heads; 0 is all."""
-    variables, found = Variables(file), []
+    """Return a model file's alignment layer and number of alignment heads; 0 for all."""
+    variables, values = Variables(file), []
     for name, default in (("alignment_layer", -1), ("alignment_heads", 1)):
         value = variables.scalar("decoder", name)
-        found.append(default if value is None else int(value))
-    layer, heads = found
+        values.append(default if value is None else int(value))
+    layer, heads = values
     layers = variables.layers("decoder")
     if not -layers <= layer < layers or heads < 0:
         raise ModelError(
@@ -187,7 +192,7 @@ def _alignment(file: ModelFile) -> tuple[int, int]:
 
 
 class Vocabulary:
-    """The tokens of one side of a model."""
+    """The source or target tokens of a model."""
 
     def __init__(self, tokeniser: Subwords, size: int) -> None:
         self._tokens = tokeniser.pieces(range(size))
@@ -195,7 +200,7 @@ class Vocabulary:
         self._unknown = tokeniser.symbols.unknown
 
     def ids(self, tokens: Sequence[str]) -> list[int]:
-        """Return the ids of tokens; one that is not in the vocabulary has that of the unknown token."""
+        """Return the ids of tokens, that of the unknown token for tokens not in the vocabulary."""
         return [self._ids.get(token, self._unknown) for token in tokens]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
@@ -209,31 +214,31 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class Framed:
-    """The ids of a source: ``before`` special tokens, ``kept`` of its tokens, and special tokens again."""
+class FramedSource:
+    """The ids of a source with special tokens: its tokens are ``ids[start : start + count]``."""
 
     ids: list[int]
-    before: int
-    kept: int
+    start: int
+    count: int
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model in memory, as the methods of this package need it.
+    """A model in memory.
 
     Attributes:
-        decoder: the model as search sees it.
-        checkpoint: what its files say.
-        theirs: True if they are CTranslate2's.
-        compute_type: its number format, as CTranslate2 calls it.
-        scorer: scores known targets.
+        decoder: the decoder for search.
+        checkpoint: the model's checkpoint, without weights.
+        is_ctranslate2: True if the model files are CTranslate2's.
+        compute_type: CTranslate2's name of the number format.
+        scorer: scores given targets.
         alignment: the decoder layer and the number of heads whose attention is returned; 0 for all.
-        vmap: the lines of its vocabulary map, None if it has none.
+        vmap: the lines of the vocabulary map, None if there is none.
     """
 
     decoder: Decoder
     checkpoint: Checkpoint
-    theirs: bool
+    is_ctranslate2: bool
     compute_type: str
     scorer: Scorer
     alignment: tuple[int, int]
@@ -241,12 +246,12 @@ class LoadedModel:
 
     @cached_property
     def source(self) -> Vocabulary:
-        """Tokens of the source side."""
+        """The source vocabulary."""
         return Vocabulary(self.checkpoint.source, self.checkpoint.vocabulary[0])
 
     @cached_property
     def target(self) -> Vocabulary:
-        """Tokens of the target side, or of the only one."""
+        """The target vocabulary, or the only one."""
         return Vocabulary(self.checkpoint.target, self.checkpoint.vocabulary[1])
 
     @property
@@ -256,56 +261,60 @@ class LoadedModel:
 
     @property
     def decoding(self) -> SearchOptions:
-        """The model's own search options."""
+        """The model's default search options."""
         return self.checkpoint.decoding
 
     def result_ids(self, hypothesis: Hypothesis, with_end: bool) -> list[int]:
-        """Return the ids of a hypothesis, ``with_end`` including the end token if it has one."""
+        """Return the ids of a hypothesis; ``with_end`` includes the end token if there is one."""
         ended = with_end and not hypothesis.truncated
         return [*hypothesis.tokens, self.decoder.symbols.end] if ended else list(hypothesis.tokens)
 
-    def framed(self, tokens: Sequence[str], most: int) -> Framed:
-        """Return a source as the model reads it, cut to ``most`` ids, of which an end token stays the last;
-        0 cuts nothing.
+    def frame_source(self, tokens: Sequence[str], max_length: int) -> FramedSource:
+        """Return the ids of a source with special tokens, cut to ``max_length``; 0 for no limit.
 
-        CTranslate2's folders say which special tokens are added. In others, a source that does not end with
-        the end token gets those of the model's tokeniser.
+        Cutting keeps a final end token. CTranslate2's folders state which special tokens are added. With
+        other models, a source that does not end with the end token gets those of the model's tokeniser.
         """
         tokeniser, ids = self.checkpoint.source, self.source.ids(tokens)
         end = tokeniser.symbols.end
-        own = not self.theirs and ids[-1:] == [end]
-        around = [MARK] if own else tokeniser.add_special_tokens([MARK])
-        before = around.index(MARK)
-        whole = [*around[:before], *ids, *around[before + 1 :]]
-        if most and len(whole) > most:
-            whole = [*whole[: most - 1], end if whole[-1] == end else whole[most - 1]]
-        kept = max(len(whole) - len(around) + 1, 0)
-        return Framed(whole, before, kept)
+        has_end = not self.is_ctranslate2 and ids[-1:] == [end]
+        frame = [PLACEHOLDER_ID] if has_end else tokeniser.add_special_tokens([PLACEHOLDER_ID])
+        start = frame.index(PLACEHOLDER_ID)
+        framed_ids = [*frame[:start], *ids, *frame[start + 1 :]]
+        if max_length and len(framed_ids) > max_length:
+            framed_ids = [
+                *framed_ids[: max_length - 1],
+                end if framed_ids[-1] == end else framed_ids[max_length - 1],
+            ]
+        count = max(len(framed_ids) - len(frame) + 1, 0)
+        return FramedSource(framed_ids, start, count)
 
     @cached_property
-    def with_vmap(self) -> Decoder:
-        """The model whose target tokens its vocabulary map restricts."""
+    def vmap_decoder(self) -> Decoder:
+        """The decoder with target tokens restricted by the vocabulary map."""
         if self.vmap is None:
             return self.decoder
         if not isinstance(self.decoder, NativeModel):
             raise ArgumentError("use_vmap: a vocabulary map works on the CPU only")
-        unlisted = [self.end, self.target.unknown]
-        listed: dict[int, list[int]] = {}
-        common: set[int] = set(self.target.ids(unlisted))
+        special_tokens = [self.end, self.target.unknown]
+        targets_by_source: dict[int, list[int]] = {}
+        common: set[int] = set(self.target.ids(special_tokens))
         for line, text in enumerate(self.vmap, start=1):
             word, _, targets = text.partition("\t")
             if " " in word:
                 raise ArgumentError(
-                    f"use_vmap: {VMAP}, line {line}: uwaga lists the target tokens of single source tokens, "
-                    "not of n-grams"
+                    f"use_vmap: {VMAP_FILE}, line {line}: uwaga lists the target tokens of single source "
+                    "tokens, not of n-grams"
                 )
             ids = self.target.ids([target for target in targets.split(" ") if target])
             if not word:
                 common |= set(ids)
             elif (number := self.source.ids([word])[0]) != self.checkpoint.source.symbols.unknown:
-                listed[number] = sorted({*listed.get(number, []), *ids})
-        rows = [listed.get(number, []) for number in range(self.decoder.source_vocabulary)]
-        first = np.cumsum([0, *map(len, rows)], dtype=np.int32)
+                targets_by_source[number] = sorted({*targets_by_source.get(number, []), *ids})
+        rows = [targets_by_source.get(number, []) for number in range(self.decoder.source_vocabulary)]
+        offsets = np.cumsum([0, *map(len, rows)], dtype=np.int32)
         flat = np.array([token for row in rows for token in row], dtype=np.int32)
-        shortlist = Shortlist(np.array(sorted(common), dtype=np.int32), first, flat, self.decoder.vocabulary)
+        shortlist = Shortlist(
+            np.array(sorted(common), dtype=np.int32), offsets, flat, self.decoder.vocabulary
+        )
         return self.decoder.with_shortlist(shortlist)

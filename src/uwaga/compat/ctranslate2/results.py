@@ -1,4 +1,4 @@
-"""Results with the attributes of CTranslate2's."""
+"""Results with the attributes of CTranslate2's results."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class TranslationResult:
     """The translations of a text, best first.
 
     Attributes:
-        hypotheses: the tokens of each.
-        scores: their scores; empty unless asked for.
-        attention: their attention (target, source); empty unless asked for.
+        hypotheses: the tokens of each translation.
+        scores: the score of each translation; empty unless requested.
+        attention: the attention (target, source) of each translation; empty unless requested.
         logits: always empty.
     """
 
@@ -29,13 +29,13 @@ class TranslationResult:
         return len(self.hypotheses)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
-        """Return a translation as a dictionary, as the first versions of CTranslate2 did."""
-        found: dict[str, Any] = {"tokens": self.hypotheses[number]}
+        """Return a translation as a dictionary, as early versions of CTranslate2 did."""
+        translation: dict[str, Any] = {"tokens": self.hypotheses[number]}
         if self.scores:
-            found["score"] = self.scores[number]
+            translation["score"] = self.scores[number]
         if self.attention:
-            found["attention"] = self.attention[number]
-        return found
+            translation["attention"] = self.attention[number]
+        return translation
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class GenerationResult:
     """The continuations of a prompt, best first.
 
     Attributes:
-        sequences: the tokens of each.
-        sequences_ids: their ids.
-        scores: their scores; empty unless asked for.
+        sequences: the tokens of each continuation.
+        sequences_ids: the token ids of each continuation.
+        scores: the score of each continuation; empty unless requested.
         logits: always empty.
     """
 
@@ -57,7 +57,7 @@ class GenerationResult:
 
 @dataclass(frozen=True)
 class ScoringResult:
-    """The log-probability of each token of a given target, or of a text after its first token."""
+    """The log-probability of each token of a target, or of a text after its first token."""
 
     tokens: list[str]
     log_probs: list[float]
@@ -65,15 +65,15 @@ class ScoringResult:
 
 @dataclass(frozen=True)
 class GenerationStepResult:
-    """A token that has been decided.
+    """A decoded token.
 
     Attributes:
         step: its position, from 0.
-        batch_id: the number of its input.
+        batch_id: the index of its input.
         token_id: its id.
-        hypothesis_id: the number of its sample.
+        hypothesis_id: the index of its sample.
         token: the token.
-        log_prob: its log-probability, 0 for a token of a prefix; None unless asked for.
+        log_prob: its log-probability, 0 for a token of a prefix; None unless requested.
         logits: always None.
         is_last: True for the last token.
     """
@@ -90,7 +90,7 @@ class GenerationStepResult:
 
 @dataclass(frozen=True)
 class ExecutionStats:
-    """The target tokens and examples of a file, and the time that they took."""
+    """The number of target tokens and examples of a file, and the time taken."""
 
     num_tokens: int
     num_examples: int
@@ -98,18 +98,18 @@ class ExecutionStats:
 
 
 class AsyncResult(Generic[Result]):
-    """The result of an input whose batch may not be finished."""
+    """The result for an input whose batch may not be finished."""
 
-    def __init__(self, batch: Future[list[Result]], place: int) -> None:
-        self._batch, self._place = batch, place
+    def __init__(self, batch: Future[list[Result]], index: int) -> None:
+        self._batch, self._index = batch, index
 
     def done(self) -> bool:
-        """Return True if the result is there, or an error instead of it."""
+        """Return True if the batch has finished, successfully or with an error."""
         return self._batch.done()
 
     def result(self) -> Result:
         """Wait for the result and return it, or raise the error of its batch."""
-        return self._batch.result()[self._place]
+        return self._batch.result()[self._index]
 
 
 class AsyncTranslationResult(AsyncResult[TranslationResult]):

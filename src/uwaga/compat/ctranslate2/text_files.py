@@ -1,4 +1,4 @@
-"""Files of one tokenised text a line."""
+"""Text files with one tokenised text per line."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Detokenise = Callable[[Tokens], str]
 
 
 def check_functions(
-    source: Tokenise | None, target: Tokenise | None, back: Detokenise | None, target_path: object
+    source: Tokenise | None, target: Tokenise | None, detokenise: Detokenise | None, target_path: object
 ) -> None:
-    """Check the functions that are given for the lines of files."""
-    if (source is None) != (back is None):
+    """Check that the tokenisation functions for files are complete."""
+    if (source is None) != (detokenise is None):
         raise ArgumentError("source_tokenize_fn and target_detokenize_fn: give both, or neither")
     if source is not None and target is None and target_path is not None:
         raise ArgumentError("target_tokenize_fn: needed for target_path if source_tokenize_fn is given")
 
 
 def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[Tokens], ...]:
-    """Return the lines of files as tokens, which are between spaces unless a function splits them."""
+    """Return the lines of files as tokens, split by a function or else at spaces."""
 
     def rows() -> Iterator[tuple[str, ...]]:
         for number, row in enumerate(zip_longest(*(text_lines(path) for path, _ in files)), start=1):
@@ -39,11 +39,11 @@ def read_tokens(*files: tuple[str | Path, Tokenise | None]) -> tuple[Iterator[To
                     raise RunError(f"{path}: has less examples than the other file: no line {number}")
             yield row
 
-    def tokens(rows: Iterator[tuple[str, ...]], at: int) -> Iterator[Tokens]:
-        split = files[at][1] or _pieces
-        return (split(row[at]) for row in rows)
+    def tokens(rows: Iterator[tuple[str, ...]], column: int) -> Iterator[Tokens]:
+        split = files[column][1] or _pieces
+        return (split(row[column]) for row in rows)
 
-    return tuple(tokens(each, at) for at, each in enumerate(tee(rows(), len(files))))
+    return tuple(tokens(rows_copy, column) for column, rows_copy in enumerate(tee(rows(), len(files))))
 
 
 def _pieces(line: str) -> Tokens:
@@ -56,17 +56,17 @@ def write_results(
     lines: Callable[[Result], Sequence[str]],
     size: Callable[[Result], int],
 ) -> ExecutionStats:
-    """Write the lines of each result to a file, which appears when it is complete.
+    """Write the lines of each result to a file, atomically.
 
     Args:
         path: the file.
-        results: computed while they are written.
+        results: the results, which may be computed lazily.
         lines: returns the lines of a result.
-        size: returns the tokens of a result, for the statistics.
+        size: returns the number of tokens of a result, for the statistics.
     """
-    begun, tokens, texts = time.perf_counter(), 0, 0
+    started, tokens, texts = time.perf_counter(), 0, 0
     with new_file(Path(path)) as file:
         for result in results:
             file.writelines(f"{line}\n".encode() for line in lines(result))
             tokens, texts = tokens + size(result), texts + 1
-    return ExecutionStats(tokens, texts, 1000 * (time.perf_counter() - begun))
+    return ExecutionStats(tokens, texts, 1000 * (time.perf_counter() - started))

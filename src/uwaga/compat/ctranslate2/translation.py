@@ -1,4 +1,4 @@
-"""Translations and scores of one batch of lists of tokens."""
+"""Translate and score batches of lists of tokens."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from uwaga.compat.ctranslate2.decode import decode, steps
-from uwaga.compat.ctranslate2.loading import Framed, LoadedModel
+from uwaga.compat.ctranslate2.decode import decode, decode_steps
+from uwaga.compat.ctranslate2.loading import FramedSource, LoadedModel
 from uwaga.compat.ctranslate2.options import TranslationOptions, search_options, step_result
 from uwaga.compat.ctranslate2.results import GenerationStepResult, ScoringResult, TranslationResult
 from uwaga.decoder import Decoder
@@ -21,128 +21,156 @@ from uwaga.translator.score import in_batches, no_attention
 Tokens = Sequence[str]
 
 
-def _search(model: LoadedModel, wanted: TranslationOptions) -> SearchOptions:
-    return search_options(wanted, model, wanted.min_decoding_length, wanted.max_decoding_length)
+def _search(model: LoadedModel, options: TranslationOptions) -> SearchOptions:
+    return search_options(options, model, options.min_decoding_length, options.max_decoding_length)
 
 
-def _decoder(model: LoadedModel, wanted: TranslationOptions) -> Decoder:
-    return model.with_vmap if wanted.use_vmap else model.decoder
+def _decoder(model: LoadedModel, options: TranslationOptions) -> Decoder:
+    return model.vmap_decoder if options.use_vmap else model.decoder
 
 
-def translated(
+def translate_texts(
     model: LoadedModel,
-    wanted: TranslationOptions,
+    options: TranslationOptions,
     sources: Sequence[Tokens],
     prefixes: Sequence[Tokens],
     numbers: Sequence[int],
 ) -> list[TranslationResult]:
-    """Return the translations of a batch; ``numbers`` are those of its texts in the call."""
-    search, callback = _search(model, wanted), wanted.callback
-    framed = [model.framed(tokens, wanted.max_input_length) for tokens in sources]
-    read = [at for at, tokens in enumerate(sources) if tokens]
-    made = decode(
-        _decoder(model, wanted),
-        [framed[at].ids for at in read],
-        [model.target.ids(prefixes[at]) for at in read],
+    """Return the translations of a batch; ``numbers`` are the indices of its texts in the call."""
+    search, callback = _search(model, options), options.callback
+    framed_sources = [model.frame_source(tokens, options.max_input_length) for tokens in sources]
+    nonempty = [index for index, tokens in enumerate(sources) if tokens]
+    hypotheses = decode(
+        _decoder(model, options),
+        [framed_sources[index].ids for index in nonempty],
+        [model.target.ids(prefixes[index]) for index in nonempty],
         search,
-        wanted.alternatives,
+        options.alternatives,
         None
         if callback is None
-        else lambda one: callback(step_result(one, model, numbers[read[one.input]], wanted.return_scores)),
+        else lambda token: callback(
+            step_result(token, model, numbers[nonempty[token.input]], options.return_scores)
+        ),
     )
-    ids = [[model.result_ids(one, wanted.return_end_token) for one in found] for found in made]
-    rows = _attention(model, [framed[at] for at in read], ids, search) if wanted.attends else None
-    results = [_of_nothing(model, wanted, prefix) for prefix in prefixes]
-    for number, at in enumerate(read):
-        own = None if rows is None else _over_tokens(rows[number], framed[at], len(sources[at]))
-        results[at] = _result(model, wanted, sources[at], made[number], ids[number], own)
+    ids = [
+        [model.result_ids(hypothesis, options.return_end_token) for hypothesis in text_hypotheses]
+        for text_hypotheses in hypotheses
+    ]
+    attention = (
+        _attention(model, [framed_sources[index] for index in nonempty], ids, search)
+        if options.needs_attention
+        else None
+    )
+    results = [_empty_result(model, options, prefix) for prefix in prefixes]
+    for position, index in enumerate(nonempty):
+        weights = (
+            None
+            if attention is None
+            else _token_attention(attention[position], framed_sources[index], len(sources[index]))
+        )
+        results[index] = _result(model, options, sources[index], hypotheses[position], ids[position], weights)
     return results
 
 
-def translated_tokens(
-    model: LoadedModel, wanted: TranslationOptions, source: Tokens, prefix: Tokens, scored: bool
+def stream_tokens(
+    model: LoadedModel, options: TranslationOptions, source: Tokens, prefix: Tokens, with_scores: bool
 ) -> Iterator[GenerationStepResult]:
-    """Yield the tokens of a translation as they are decided; none for a text without tokens."""
-    search = _search(model, wanted)
+    """Yield the tokens of a translation as they are decided; nothing for a text without tokens."""
+    search = _search(model, options)
     if source:
-        ids = model.framed(source, wanted.max_input_length).ids
-        for one in steps(_decoder(model, wanted), [ids], [model.target.ids(prefix)], search):
-            yield step_result(one, model, 0, scored)
+        ids = model.frame_source(source, options.max_input_length).ids
+        for token in decode_steps(_decoder(model, options), [ids], [model.target.ids(prefix)], search):
+            yield step_result(token, model, 0, with_scores)
 
 
-def _of_nothing(model: LoadedModel, wanted: TranslationOptions, prefix: Tokens) -> TranslationResult:
+def _empty_result(model: LoadedModel, options: TranslationOptions, prefix: Tokens) -> TranslationResult:
     """Return the translation of a text without tokens: its prefix."""
-    copies = range(wanted.num_hypotheses)
-    ids = model.target.ids(prefix[: wanted.max_decoding_length])
+    copies = range(options.num_hypotheses)
+    ids = model.target.ids(prefix[: options.max_decoding_length])
     return TranslationResult(
         [model.target.tokens(ids) for _ in copies],
-        [0.0 for _ in copies] if wanted.return_scores else [],
-        [[] for _ in copies] if wanted.return_attention else [],
+        [0.0 for _ in copies] if options.return_scores else [],
+        [[] for _ in copies] if options.return_attention else [],
     )
 
 
 def _result(
     model: LoadedModel,
-    wanted: TranslationOptions,
+    options: TranslationOptions,
     source: Tokens,
     hypotheses: Sequence[Hypothesis],
     ids: Sequence[Sequence[int]],
     weights: list[list[list[float]]] | None,
 ) -> TranslationResult:
-    """Return the result of a text; ``weights`` are (target, source) for each hypothesis, if needed."""
+    """Return the result for a text; ``weights`` are (target, source) for each hypothesis, if needed."""
     texts = [model.target.tokens(row) for row in ids]
-    if wanted.replace_unknowns and weights is not None:
+    if options.replace_unknowns and weights is not None:
         for text, rows in zip(texts, weights, strict=True):
-            for at, row in enumerate(rows):
-                if text[at] == model.target.unknown:
-                    text[at] = source[int(np.argmax(row))]
+            for position, row in enumerate(rows):
+                if text[position] == model.target.unknown:
+                    text[position] = source[int(np.argmax(row))]
     return TranslationResult(
         texts,
-        [one.score for one in hypotheses] if wanted.return_scores else [],
-        weights if wanted.return_attention and weights is not None else [],
+        [hypothesis.score for hypothesis in hypotheses] if options.return_scores else [],
+        weights if options.return_attention and weights is not None else [],
     )
 
 
 def _attention(
-    model: LoadedModel, sources: Sequence[Framed], targets: Sequence[list[list[int]]], search: SearchOptions
+    model: LoadedModel,
+    sources: Sequence[FramedSource],
+    targets: Sequence[list[list[int]]],
+    search: SearchOptions,
 ) -> list[list[Floats]]:
     """Return the attention (target, source) of each target of each source."""
     attend, (layer, heads) = model.decoder.cross_attention, model.alignment
     if attend is None:
         raise no_attention()
     start = start_token(search, model.decoder.symbols)
-    given = [source.ids for source, each in zip(sources, targets, strict=True) for _ in each]
-    fed = [[start, *target[:-1]] for each in targets for target in each]  # a last token is fed to nothing
+    source_ids = [
+        source.ids for source, text_targets in zip(sources, targets, strict=True) for _ in text_targets
+    ]
+    target_ids = [
+        [start, *target[:-1]] for text_targets in targets for target in text_targets
+    ]  # the last token is not fed back
 
-    def of_batch(indices: list[int]) -> list[Floats]:
-        rows = [given[index] for index in indices], [fed[index] for index in indices]
-        of_heads = [attend(*rows, layer, head) for head in (range(heads) if heads else [None])]
-        return [np.mean(each, axis=0) for each in zip(*of_heads, strict=True)]
+    def attend_batch(indices: list[int]) -> list[Floats]:
+        rows = [source_ids[index] for index in indices], [target_ids[index] for index in indices]
+        by_head = [attend(*rows, layer, head) for head in (range(heads) if heads else [None])]
+        return [np.mean(matrices, axis=0) for matrices in zip(*by_head, strict=True)]
 
-    lengths = [max(len(source), len(target)) for source, target in zip(given, fed, strict=True)]
-    rest = iter(map_batches(of_batch, lengths, search.batch_tokens))
-    return [[next(rest)[: len(target)] for target in each] for each in targets]
-
-
-def _over_tokens(matrices: Sequence[Floats], framed: Framed, tokens: int) -> list[list[list[float]]]:
-    """Return attention over the tokens of a source: without special tokens, 0 for tokens that were cut."""
-    kept, cut = slice(framed.before, framed.before + framed.kept), tokens - framed.kept
-    return [np.pad(rows[:, kept], ((0, 0), (0, cut))).tolist() for rows in matrices]
+    lengths = [max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)]
+    attentions = iter(map_batches(attend_batch, lengths, search.batch_tokens))
+    return [[next(attentions)[: len(target)] for target in text_targets] for text_targets in targets]
 
 
-def scored(
-    model: LoadedModel, pairs: Sequence[tuple[Tokens, Tokens]], most: int, offset: int
+def _token_attention(
+    matrices: Sequence[Floats], framed: FramedSource, tokens: int
+) -> list[list[list[float]]]:
+    """Return the attention to the tokens of a source, without special tokens; 0 for tokens that were cut."""
+    columns, padding = slice(framed.start, framed.start + framed.count), tokens - framed.count
+    return [np.pad(rows[:, columns], ((0, 0), (0, padding))).tolist() for rows in matrices]
+
+
+def score_pairs(
+    model: LoadedModel, pairs: Sequence[tuple[Tokens, Tokens]], max_length: int, offset: int
 ) -> list[ScoringResult]:
     """Return the scores of the targets of a batch."""
     end = model.decoder.symbols.end
-    sources = [model.framed(source, most).ids for source, _ in pairs]
-    targets = [[*model.target.ids(target[: most - 1] if most else target), end] for _, target in pairs]
-    read = [at for at, (source, _) in enumerate(pairs) if source]
-    own = model.decoding
-    made = in_batches(
-        model.scorer, [sources[at] for at in read], [targets[at] for at in read], own.batch_tokens, own.start
+    sources = [model.frame_source(source, max_length).ids for source, _ in pairs]
+    targets = [
+        [*model.target.ids(target[: max_length - 1] if max_length else target), end] for _, target in pairs
+    ]
+    nonempty = [index for index, (source, _) in enumerate(pairs) if source]
+    defaults = model.decoding
+    scores = in_batches(
+        model.scorer,
+        [sources[index] for index in nonempty],
+        [targets[index] for index in nonempty],
+        defaults.batch_tokens,
+        defaults.start,
     )
     results = [ScoringResult(model.target.tokens(target), [0.0] * len(target)) for target in targets]
-    for at, log_probs in zip(read, made, strict=True):
-        results[at] = ScoringResult(results[at].tokens[offset:], log_probs[offset:])
+    for index, log_probs in zip(nonempty, scores, strict=True):
+        results[index] = ScoringResult(results[index].tokens[offset:], log_probs[offset:])
     return results
