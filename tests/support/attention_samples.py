@@ -1,4 +1,4 @@
-"""Made-up attention: rows that sum to 1, and pieces of both sides."""
+"""Random attention weights, whose rows sum to 1, and source and target tokens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from uwaga.results.attention import Attentions
 
-HOSTILE = (
+HOSTILE_TOKENS = (
     "</script><script>window.hacked = 1</script>",
     '"><img src=x onerror="window.hacked = 1">',
     "<!--<script>",
@@ -16,8 +16,8 @@ HOSTILE = (
 )
 
 
-def rows(rng, shape, causal=False, sharp=2.5):
-    """Weights ``shape`` (layers, heads, query, key) of a softmax over random scores."""
+def random_weights(rng, shape, causal=False, sharp=2.5):
+    """Return the softmax (layers, heads, query, key) of random scores."""
     scores = rng.normal(size=shape) * sharp
     if causal:
         scores = np.where(np.tri(*shape[2:], dtype=bool), scores, -np.inf)
@@ -26,13 +26,16 @@ def rows(rng, shape, causal=False, sharp=2.5):
 
 
 def attentions(layers, heads, source, target, seed=0, kinds=("cross", "encoder", "decoder")):
-    """Attention of a model between so many source and target tokens, ends of sentences counted."""
+    """Return random attention between ``source`` and ``target`` tokens, end symbols included."""
     rng = np.random.default_rng(seed)
     sizes = {"cross": (target, source), "encoder": (source, source), "decoder": (target, target)}
     return Attentions(
-        **{kind: rows(rng, (layers, heads, *sizes[kind]), causal=kind == "decoder") for kind in kinds}
+        **{
+            kind: random_weights(rng, (layers, heads, *sizes[kind]), causal=kind == "decoder")
+            for kind in kinds
+        }
     )
 
 
 def pieces(count, side="w"):
-    return tuple(f"▁{side}{at}" for at in range(count))
+    return tuple(f"▁{side}{index}" for index in range(count))

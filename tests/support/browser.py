@@ -1,4 +1,4 @@
-"""An installed Chromium, driven by Playwright: pages that must not complain."""
+"""An installed Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from pathlib import Path
 
 import pytest
 
-INK = """(canvas) => {
+COUNT_PIXELS = """(canvas) => {
   const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d');
   copy.drawImage(canvas, 0, 0);
   const {data} = copy.getImageData(0, 0, canvas.width, canvas.height);
-  let found = 0;
-  for (let at = 3; at < data.length; at += 4) found += data[at] > 0;
-  return found;
+  let count = 0;
+  for (let index = 3; index < data.length; index += 4) count += data[index] > 0;
+  return count;
 }"""
-"""How many pixels of a canvas are drawn on, read from a copy: reading makes a canvas slow."""
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+"""Count the pixels of a canvas that are drawn on, in a copy: reading slows a canvas down."""
+PROGRAM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
-def executable() -> str:
-    """Where the browser is; skips the test where there is none."""
-    found = next((path for path in map(shutil.which, NAMES) if path), None)
-    if found is None:
+def browser_path() -> str:
+    """Return the path of the browser; skip the test if none is installed."""
+    browser = next((path for path in map(shutil.which, PROGRAM_NAMES) if path), None)
+    if browser is None:
         pytest.skip("no Chromium is installed: apt-get install chromium")
-    return found
+    return browser
 
 
 @contextmanager
 def chromium() -> Iterator:
-    """A browser without a window."""
-    path = executable()
+    """Yield a headless browser."""
+    path = browser_path()
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -45,15 +45,15 @@ def chromium() -> Iterator:
             browser.close()
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *given):
+class _QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
         pass
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """The address of a folder that Python's own server of files shows."""
-    handler = functools.partial(_Quiet, directory=str(folder))
+def serve_folder(folder: Path) -> Iterator[str]:
+    """Serve a folder with Python's file server; yield its URL."""
+    handler = functools.partial(_QuietHandler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -65,15 +65,15 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def open_page(browser, path, **settings):
-    """A page of its own, and what it complains of or asks a network for."""
+    """Open a new page; return it, and the list of its console messages, errors and network requests."""
     page = browser.new_page(viewport={"width": 1000, "height": 900}, **settings)
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: complaints.append(request.url) if is_foreign(request.url) else None)
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda request: problems.append(request.url) if is_remote(request.url) else None)
     page.goto(path.as_uri())
-    return page, complaints
+    return page, problems
 
 
-def is_foreign(url: str) -> bool:
+def is_remote(url: str) -> bool:
     return not url.startswith(("file:", "data:", "blob:"))

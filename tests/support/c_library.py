@@ -1,4 +1,4 @@
-"""libuwaga through ctypes, and its building."""
+"""Build libuwaga, and call it with ctypes."""
 
 import ctypes
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uwaga.engine.interventions import KINDS, REPLACEMENTS, Heads, Positions
+from uwaga.engine.interventions import ATTENTION_KINDS, REPLACEMENTS, Heads, Positions
 from uwaga.inspection.interventions import intervene
 from uwaga.search import search
 from uwaga.translator.align import with_alignments
@@ -21,79 +21,79 @@ from uwaga.translator.score import step_scorer
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZE, POINTER, INT, DOUBLE = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_double
-ALLOWED = (2, 3, 5, 7)
-"""Codes that a damaged folder may have: of the file, the model, its limits and the memory."""
+DAMAGE_CODES = (2, 3, 5, 7)
+"""Error codes of damaged folders: for the file, the model, its limits and the memory."""
 ON_TOKEN = ctypes.CFUNCTYPE(INT, POINTER, SIZE, ctypes.c_int32, DOUBLE, ctypes.c_char_p)
 
 
 def build(name, *options):
-    """Build the library into ``build/NAME``, where cmake finds it again the next time."""
+    """Build the library into ``build/NAME``, where the next call finds it."""
     missing = [program for program in ("cmake", "make", "c++") if shutil.which(program) is None]
     if missing:
         pytest.skip(f"no {' and no '.join(missing)} here")
     folder = ROOT / "build" / name
-    whole = ["-DUWAGA_EXTENSION=OFF", "-DUWAGA_LIBRARY=ON", f"-DCMAKE_INSTALL_PREFIX={folder / 'installed'}"]
-    run("cmake", "-S", ROOT, "-B", folder, "-G", "Unix Makefiles", *whole, *options)
-    # Under a sanitizer gcc ignores hints of loops, and says so.
+    common = ["-DUWAGA_EXTENSION=OFF", "-DUWAGA_LIBRARY=ON", f"-DCMAKE_INSTALL_PREFIX={folder / 'installed'}"]
+    run("cmake", "-S", ROOT, "-B", folder, "-G", "Unix Makefiles", *common, *options)
+    # With a sanitizer, gcc ignores loop hints and warns about it.
     flags = [] if any("SANITIZE" in option for option in options) else ["-DCMAKE_CXX_FLAGS=-Werror"]
     run("cmake", folder, *flags)
     run("make", "-C", folder, "-j2", "install")
     return folder
 
 
-def compiled(compiler, built, program, out, *flags):
-    """Compile a program over the static library."""
+def compile_program(compiler, build_folder, program, out, *flags):
+    """Compile a program with the static library."""
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler} here")
     include = f"-I{ROOT / 'native' / 'c'}"
     objects = out.with_suffix(".o")
     run(compiler, *flags, "-Wall", "-Wextra", "-pedantic", "-Werror", include, "-c", program, "-o", objects)
     link = [flag for flag in flags if flag.startswith("-fsanitize")]
-    run("c++", *link, objects, built / "libuwaga.a", "-lpthread", "-o", out)
+    run("c++", *link, objects, build_folder / "libuwaga.a", "-lpthread", "-o", out)
     return out
 
 
-def compiled_check(built, out, *flags):
-    """Compile the checks of the library in C over a build of it."""
+def compile_check(build_folder, out, *flags):
+    """Compile the library's checks in C with a build of it."""
     check = ROOT / "native" / "tests" / "c_library_test.c"
-    return compiled("gcc", built, check, out, "-std=c99", "-D_POSIX_C_SOURCE=200809L", *flags)
+    return compile_program("gcc", build_folder, check, out, "-std=c99", "-D_POSIX_C_SOURCE=200809L", *flags)
 
 
-def sanitised_check(out, sanitizer):
+def build_sanitised_check(out, sanitizer):
     """Build the library with a sanitizer, and compile its checks in C."""
-    built = build(
+    build_folder = build(
         f"c-library-{sanitizer.split(',')[0]}",
         f"-DUWAGA_SANITIZE={sanitizer}",
         "-DCMAKE_BUILD_TYPE=Debug",
-        "-DUWAGA_PORTABLE=ON",  # the kernels of each processor have sanitised tests of their own
+        "-DUWAGA_PORTABLE=ON",  # other tests run the kernels of each processor with sanitizers
     )
-    return compiled_check(built, out, f"-fsanitize={sanitizer}")
+    return compile_check(build_folder, out, f"-fsanitize={sanitizer}")
 
 
 def check_damaged(program, folders):
-    """Every folder is translated with, or refused in words."""
+    """Check that each folder loads and translates, or is rejected with a message."""
     command = [program, "open", *folders]
-    done = subprocess.run(
+    process = subprocess.run(
         command, capture_output=True, text=True, errors="replace", timeout=10 * len(command)
     )
-    assert done.returncode == 0, done.stderr[:4000]
-    answers = done.stdout.splitlines()
+    assert process.returncode == 0, process.stderr[:4000]
+    answers = process.stdout.splitlines()
     assert len(answers) == len(folders)
     for answer in answers:
         code, _, message = answer.partition(" ")
-        assert int(code) in (0, *ALLOWED), answer
+        assert int(code) in (0, *DAMAGE_CODES), answer
         assert (code == "0") == (message == ""), answer
 
 
 def run(*command, **options):
-    """Run a command that succeeds; return its output."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    return done.stdout
+    """Run a command that must succeed, and return its output."""
+    process = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    assert process.returncode == 0, (process.stdout + process.stderr)[-4000:]
+    return process.stdout
 
 
 class CError(Exception):
-    """A code of the library and its message."""
+    """An error code of the library and its message."""
 
 
 class _Error(ctypes.Structure):
@@ -125,9 +125,9 @@ class Library:
             self.c.uwaga_open_files, names, contents, sizes, SIZE(len(files)), options=options
         )
 
-    def _opened(self, function, *given, options):
+    def _open(self, function, *arguments, options):
         model, error = POINTER(), _Error()
-        code = function(*given, json.dumps(options).encode(), ctypes.byref(model), ctypes.byref(error))
+        code = function(*arguments, json.dumps(options).encode(), ctypes.byref(model), ctypes.byref(error))
         assert code == error.code
         if code:
             raise CError(code, error.message.decode())
@@ -148,7 +148,7 @@ class CModel:
         self.c.uwaga_close(self.model)
 
     def translate(self, texts, call=None, **options):
-        """One list of translations, as dictionaries, for each text of ``str`` or ``bytes``."""
+        """Return a list of translations, as dictionaries, for each text (``str`` or ``bytes``)."""
         raw = [text if isinstance(text, bytes) else text.encode() for text in texts]
         result, error = POINTER(), _Error()
         code = self.c.uwaga_translate(
@@ -165,110 +165,115 @@ class CModel:
         if code:
             assert not result
             raise CError(code, error.message.decode())
-        made = [self._translations(result, SIZE(text)) for text in range(len(raw))]
+        translations = [self._translations(result, SIZE(text)) for text in range(len(raw))]
         self.c.uwaga_result_free(result)
-        return made
+        return translations
 
     def _translations(self, result, text):
         count = self.c.uwaga_result_count(result, text)
         return [self._translation(result, text, SIZE(rank)) for rank in range(count)]
 
-    def _translation(self, *at):
+    def _translation(self, *position):
         numbers, tokens = ctypes.POINTER(DOUBLE)(), ctypes.POINTER(ctypes.c_int32)()
-        made = {
-            "text": self.c.uwaga_result_text(*at, None).decode(),
-            "score": self.c.uwaga_result_score(*at),
-            "truncated": bool(self.c.uwaga_result_truncated(*at)),
+        translation = {
+            "text": self.c.uwaga_result_text(*position, None).decode(),
+            "score": self.c.uwaga_result_score(*position),
+            "truncated": bool(self.c.uwaga_result_truncated(*position)),
         }
-        count = self.c.uwaga_result_log_probs(*at, ctypes.byref(numbers))
-        made["log_probs"] = numbers[:count]
+        count = self.c.uwaga_result_log_probs(*position, ctypes.byref(numbers))
+        translation["log_probs"] = numbers[:count]
         for side, name in enumerate(("source", "target")):
-            count = self.c.uwaga_result_tokens(*at, side, ctypes.byref(tokens))
-            made[name] = tokens[:count]
-            pieces = [self.c.uwaga_model_piece(self.model, side, token) for token in made[name]]
-            made[f"{name}_pieces"] = [piece.decode() for piece in pieces]
-        names = iter(lambda: self.c.uwaga_result_array_name(*at, SIZE(len(made["arrays"]))), None)
-        made["arrays"] = {}
+            count = self.c.uwaga_result_tokens(*position, side, ctypes.byref(tokens))
+            translation[name] = tokens[:count]
+            pieces = [self.c.uwaga_model_piece(self.model, side, token) for token in translation[name]]
+            translation[f"{name}_pieces"] = [piece.decode() for piece in pieces]
+        names = iter(
+            lambda: self.c.uwaga_result_array_name(*position, SIZE(len(translation["arrays"]))), None
+        )
+        translation["arrays"] = {}
         for name in names:
-            made["arrays"][name.decode()] = self._array(*at, name)
-        return made
+            translation["arrays"][name.decode()] = self._array(*position, name)
+        return translation
 
-    def _array(self, *at):
+    def _array(self, *position):
         shape, axes = (SIZE * 4)(), SIZE()
-        found = self.c.uwaga_result_array(*at, shape, ctypes.byref(axes))
+        pointer = self.c.uwaga_result_array(*position, shape, ctypes.byref(axes))
         sizes = tuple(shape)[: axes.value]
-        return np.ctypeslib.as_array(found, sizes).copy() if 0 not in sizes else np.zeros(sizes, np.float32)
+        return np.ctypeslib.as_array(pointer, sizes).copy() if 0 not in sizes else np.zeros(sizes, np.float32)
 
 
-def check_answers(opened, translator, texts, options):
-    """A model of the library gives what the translator's model gives, to the bit."""
+def check_answers(c_model, translator, texts, options):
+    """Check that a model of the library gives exactly the translator's results."""
     decoder, model = translator.decoder, translator.model
-    chosen = replace(translator.decoding, **options)
+    decoding = replace(translator.decoding, **options)
     sources = [model.source.add_special_tokens(model.source.encode(text)) for text in texts]
-    wanted = with_attentions(decoder, sources, search(decoder, sources, chosen))
-    wanted = with_alignments(decoder, model.alignment_head, sources, wanted)
-    found = opened.translate(texts, alignment=True, attention=True, **options)
-    for source, theirs, ours in zip(sources, wanted, found, strict=True):
-        assert len(ours) == len(theirs)
-        for one, other in zip(ours, theirs, strict=True):
-            assert one["source"] == source
-            assert one["target"] == list(other.tokens)
-            assert one["target_pieces"] == model.target.pieces(other.tokens)
-            assert one["text"] == model.target.decode(other.tokens).partition("\0")[0]  # ends a C string
-            assert (one["score"], one["truncated"]) == (other.score, other.truncated)
-            assert one["log_probs"] == list(other.token_scores)
-            kinds = {kind: getattr(other.attentions, kind) for kind in ("encoder", "decoder", "cross")}
+    results = with_attentions(decoder, sources, search(decoder, sources, decoding))
+    results = with_alignments(decoder, model.alignment_head, sources, results)
+    c_results = c_model.translate(texts, alignment=True, attention=True, **options)
+    for source, hypotheses, c_sentence in zip(sources, results, c_results, strict=True):
+        assert len(c_sentence) == len(hypotheses)
+        for c_result, hypothesis in zip(c_sentence, hypotheses, strict=True):
+            assert c_result["source"] == source
+            assert c_result["target"] == list(hypothesis.tokens)
+            assert c_result["target_pieces"] == model.target.pieces(hypothesis.tokens)
+            # NUL ends a C string.
+            assert c_result["text"] == model.target.decode(hypothesis.tokens).partition("\0")[0]
+            assert (c_result["score"], c_result["truncated"]) == (hypothesis.score, hypothesis.truncated)
+            assert c_result["log_probs"] == list(hypothesis.token_scores)
+            kinds = {kind: getattr(hypothesis.attentions, kind) for kind in ("encoder", "decoder", "cross")}
             maps = {f"attention.{kind}": table for kind, table in kinds.items() if table is not None}
-            same_arrays(one["arrays"], {"alignment": other.alignment, **maps})
-    opened.close()
+            check_arrays(c_result["arrays"], {"alignment": hypothesis.alignment, **maps})
+    c_model.close()
 
 
-def same_arrays(found, wanted):
-    """The same names, in any order, with the same numbers."""
-    assert set(found) == set(wanted)
-    for name, array in wanted.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
+def check_arrays(actual, expected):
+    """Check that two mappings have the same names, in any order, and equal arrays."""
+    assert set(actual) == set(expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(actual[name], array, err_msg=name)
 
 
 def random_edits(settings, seed):
-    """Changes of a Transformer for any sentence, as the options of the library and as interventions."""
-    drawn = random.Random(seed)
+    """Return random edits of a Transformer, as the library's options and as interventions."""
+    rng = random.Random(seed)
     options, interventions = [], []
-    for _ in range(drawn.randint(1, 4)):
-        kind = drawn.choice(("encoder", "cross") if settings.self_attention == "ssru" else KINDS)
+    for _ in range(rng.randint(1, 4)):
+        kind = rng.choice(("encoder", "cross") if settings.self_attention == "ssru" else ATTENTION_KINDS)
         layers = settings.encoder_layers if kind == "encoder" else settings.decoder_layers
         heads = settings.heads if kind == "encoder" else settings.decoder_heads or settings.heads
-        one = {"layer": drawn.choice([None, drawn.randint(1, layers)])}
-        one["weights"] = drawn.choice([None, *REPLACEMENTS])
-        one["head"] = drawn.choice([None] * (one["weights"] != "alone") + [drawn.randint(1, heads)])
-        one["scale"] = drawn.choice([None, drawn.uniform(0, 2)])
-        options.append({"kind": kind} | {key: value for key, value in one.items() if value is not None})
-        interventions.append(Heads(kind, **one))
+        edit = {"layer": rng.choice([None, rng.randint(1, layers)])}
+        edit["weights"] = rng.choice([None, *REPLACEMENTS])
+        edit["head"] = rng.choice([None] * (edit["weights"] != "alone") + [rng.randint(1, heads)])
+        edit["scale"] = rng.choice([None, rng.uniform(0, 2)])
+        options.append({"kind": kind} | {key: value for key, value in edit.items() if value is not None})
+        interventions.append(Heads(kind, **edit))
     if settings.positions != "relative":
-        side, places = drawn.choice(("source", "target")), drawn.sample(range(8), 6)
-        options.append({"side": side, "places": places})
-        interventions.append(Positions(side, tuple(places)))
+        side, positions = rng.choice(("source", "target")), rng.sample(range(8), 6)
+        options.append({"side": side, "places": positions})
+        interventions.append(Positions(side, tuple(positions)))
     return options, interventions
 
 
-def check_inside(opened, translator, text, target, seed):
-    """Edits, insight and given targets of a Transformer: what Python's translator gives, to the bit."""
+def check_edits(c_model, translator, text, target, seed):
+    """Check edits, insight and forced targets of a Transformer: exactly those of Python's translator."""
     edits, interventions = random_edits(translator.decoder.settings, seed)
     end = translator.decoder.symbols.end
     (source,), (ids,) = translator.pair_ids([(text, target)])
-    for options, changed in (({}, translator), ({"edits": edits}, intervene(translator, *interventions))):
-        decoder, start = changed.decoder, changed.decoding.start
-        ((found,),) = search(decoder, [source], replace(changed.decoding, beam=1, nbest=1))
-        own = (*found.tokens, *[end] * (not found.truncated))
-        for scored, given in ((own, {"beam": 1}), (ids, {"targets": [target]})):
-            ((one,),) = opened.translate([text], attention=True, insight=[], **options, **given)
-            assert [*one["target"], *[end] * (not one["truncated"])] == list(scored)
+    for options, edited in (({}, translator), ({"edits": edits}, intervene(translator, *interventions))):
+        decoder, start = edited.decoder, edited.decoding.start
+        ((hypothesis,),) = search(decoder, [source], replace(edited.decoding, beam=1, nbest=1))
+        greedy_ids = (*hypothesis.tokens, *[end] * (not hypothesis.truncated))
+        for scored, target_options in ((greedy_ids, {"beam": 1}), (ids, {"targets": [target]})):
+            ((translation,),) = c_model.translate(
+                [text], attention=True, insight=[], **options, **target_options
+            )
+            assert [*translation["target"], *[end] * (not translation["truncated"])] == list(scored)
             [scores] = step_scorer(decoder)([source], [scored], start)
-            if "targets" in given:
-                assert one["log_probs"] == scores
-            fed = [decoder.symbols.start if start is None else start, *scored[:-1]]
-            [maps] = decoder.attentions([source], [fed])
-            kinds = {f"attention.{kind}": getattr(maps, kind) for kind in KINDS}
-            maps = {name: each for name, each in kinds.items() if each is not None}
-            same_arrays(one["arrays"], decoder.insight(source, fed) | maps)
-    opened.close()
+            if "targets" in target_options:
+                assert translation["log_probs"] == scores
+            decoder_input = [decoder.symbols.start if start is None else start, *scored[:-1]]
+            [maps] = decoder.attentions([source], [decoder_input])
+            kinds = {f"attention.{kind}": getattr(maps, kind) for kind in ATTENTION_KINDS}
+            maps = {name: weights for name, weights in kinds.items() if weights is not None}
+            check_arrays(translation["arrays"], decoder.insight(source, decoder_input) | maps)
+    c_model.close()

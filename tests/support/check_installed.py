@@ -1,6 +1,6 @@
-"""An installed uwaga, alone with what its wheel asks for: run as a program, by the tests and by cibuildwheel.
+"""Check an installed uwaga whose environment has only its dependencies: a program for tests and cibuildwheel.
 
-The environment must hold no torch. Each instruction set that the processor has translates a sentence.
+The environment must not contain torch. A sentence is translated with each supported instruction set.
 """
 
 import importlib.metadata
@@ -10,30 +10,30 @@ import sys
 from pathlib import Path
 
 import uwaga
-from uwaga.engine.cpu import VARIABLE, usable
+from uwaga.engine.cpu import ISA_VARIABLE, available_isas
 
 SENTENCE = "I want to buy a car."
 
 
 def translations() -> dict[str, str]:
-    """The sentence in German, by instruction set."""
-    found = {}
-    for isa in usable():
-        os.environ[VARIABLE] = isa
-        found[isa] = uwaga.load().translate(SENTENCE).text
-    return found
+    """Return the sentence in German by instruction set."""
+    texts = {}
+    for isa in available_isas():
+        os.environ[ISA_VARIABLE] = isa
+        texts[isa] = uwaga.load().translate(SENTENCE).text
+    return texts
 
 
 def main() -> None:
-    place = Path(uwaga.__file__).parent
+    package = Path(uwaga.__file__).parent
     files = importlib.metadata.files("uwaga") or []
     assert importlib.util.find_spec("torch") is None, "a plain install brings no torch"
-    assert (place / "py.typed").is_file()
+    assert (package / "py.typed").is_file()
     assert any(file.match("*.dist-info/licenses/LICENSE") for file in files)
-    made = translations()
-    assert len(set(made.values())) == 1, made
-    assert SENTENCE not in made.values()
-    print(f"{place}: Python {sys.version.split()[0]}, {', '.join(made)}: {made['portable']}")
+    texts = translations()
+    assert len(set(texts.values())) == 1, texts
+    assert SENTENCE not in texts.values()
+    print(f"{package}: Python {sys.version.split()[0]}, {', '.join(texts)}: {texts['portable']}")
 
 
 if __name__ == "__main__":

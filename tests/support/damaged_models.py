@@ -1,4 +1,4 @@
-"""Copies of small models of every format that the C library reads, each with something wrong in a file."""
+"""Damaged copies of small models of all formats that the C library reads."""
 
 import random
 
@@ -9,31 +9,31 @@ from marian_students import write_student
 from uwaga.conversion.quantise import quantise
 
 
-def sound_models(place):
-    """Folders of every format; those of Marian have shortlists."""
-    folders = [place / name for name in ("small-int8", "marian", "marian32")]
+def intact_models(parent):
+    """Return a folder of each format; those of Marian have shortlists."""
+    folders = [parent / name for name in ("small-int8", "marian", "marian32")]
     quantise(fuzz.MODEL, folders[0])
     write_student(folders[1])
     write_student(folders[2], kind="float32", alphas=False, shared=False)
     return [fuzz.MODEL, *folders]
 
 
-def damage(sound, number, place):
-    """A copy with large weights, or mutated, as the number decides; two in three state their checksum."""
+def damage(intact, number, destination):
+    """Return a copy with large weights or mutations, by ``number``; two of three have a valid checksum."""
     rng = random.Random(number)
-    folder = sound[number % len(sound)]
-    if number // len(sound) % 2:
-        copied = fuzz.copy_of(folder, place)
-        enlarge(copied, rng)
-        return copied
-    copied = fuzz.mutated("c", folder, place, rng)
+    folder = intact[number % len(intact)]
+    if number // len(intact) % 2:
+        copy = fuzz.copy_to(folder, destination)
+        enlarge(copy, rng)
+        return copy
+    copy = fuzz.mutated_copy("c", folder, destination, rng)
     if number % 3:
-        set_checksum(copied)
-    return copied
+        set_checksum(copy)
+    return copy
 
 
-def make(place, count):
-    """The first damaged folders."""
-    sound = sound_models(place)
-    (place / "damaged").mkdir()
-    return [damage(sound, number, place / "damaged" / str(number)) for number in range(count)]
+def make(folder, count):
+    """Return the first ``count`` damaged folders."""
+    intact = intact_models(folder)
+    (folder / "damaged").mkdir()
+    return [damage(intact, number, folder / "damaged" / str(number)) for number in range(count)]

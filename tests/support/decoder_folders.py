@@ -1,4 +1,4 @@
-"""Random folders of today's decoder-only families, saved by ``transformers``' own code."""
+"""Folders of random decoder-only models of current families, saved by ``transformers``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from precision import InDouble
+from precision import DoublePrecision
 
 transformers = pytest.importorskip("transformers")
 
-SIZE, BEGIN, END = 41, 1, 2
+VOCABULARY_SIZE, BOS, EOS = 41, 1, 2
 SIZES = {
-    "vocab_size": SIZE,
+    "vocab_size": VOCABULARY_SIZE,
     "hidden_size": 36,
     "intermediate_size": 50,
     "num_hidden_layers": 3,
@@ -22,9 +22,9 @@ SIZES = {
     "num_key_value_heads": 2,
     "head_dim": 8,
     "max_position_embeddings": 60,
-    "bos_token_id": BEGIN,
-    "eos_token_id": END,
-    "pad_token_id": END,
+    "bos_token_id": BOS,
+    "eos_token_id": EOS,
+    "pad_token_id": EOS,
 }
 PROMPTS = [[1, 5], [1, 3, 3, 4, 35, 12, 14, 18, 6, 8, 28]]
 LLAMA3 = {
@@ -40,41 +40,41 @@ HUNYUAN = {"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 50.0, "factor
 
 
 @dataclass(frozen=True)
-class Version:
-    """A family with some settings: its name, ``model_type``, and what differs from :data:`SIZES`."""
+class Variant:
+    """A variant of a family: its name, its ``model_type``, and the differences from :data:`SIZES`."""
 
     name: str
     family: str
     changes: dict[str, Any] = field(default_factory=dict)
 
 
-VERSIONS = [
-    Version("llama", "llama"),
-    Version(
+VARIANTS = [
+    Variant("llama", "llama"),
+    Variant(
         "llama, tied, biases",
         "llama",
         {"tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True},
     ),
-    Version("llama, no head width", "llama", {"head_dim": None, "num_key_value_heads": None}),
-    Version("llama 3", "llama", {"rope_parameters": LLAMA3, "num_key_value_heads": 1}),
-    Version("llama, linear", "llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.5}}),
-    Version("llama, dynamic", "llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.5}}),
-    Version("mistral", "mistral", {"sliding_window": 5}),
-    Version("mistral, no window", "mistral", {"sliding_window": None}),
-    Version("qwen2", "qwen2", {"tie_word_embeddings": True}),
-    Version(
+    Variant("llama, no head width", "llama", {"head_dim": None, "num_key_value_heads": None}),
+    Variant("llama 3", "llama", {"rope_parameters": LLAMA3, "num_key_value_heads": 1}),
+    Variant("llama, linear", "llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.5}}),
+    Variant("llama, dynamic", "llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.5}}),
+    Variant("mistral", "mistral", {"sliding_window": 5}),
+    Variant("mistral, no window", "mistral", {"sliding_window": None}),
+    Variant("qwen2", "qwen2", {"tie_word_embeddings": True}),
+    Variant(
         "qwen2, window", "qwen2", {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 0}
     ),
-    Version("qwen2, yarn", "qwen2", {"rope_parameters": YARN}),
-    Version(
+    Variant("qwen2, yarn", "qwen2", {"rope_parameters": YARN}),
+    Variant(
         "qwen2, yarn, scaled", "qwen2", {"rope_parameters": {**YARN, "mscale": 1.5, "mscale_all_dim": 0.7}}
     ),
-    Version("qwen3", "qwen3"),
-    Version("qwen3, biases", "qwen3", {"attention_bias": True, "rope_parameters": {"rope_theta": 1e6}}),
-    Version("gemma2", "gemma2", {"sliding_window": 4, "query_pre_attn_scalar": 13}),
-    Version("gemma2, no caps", "gemma2", {"final_logit_softcapping": None, "attn_logit_softcapping": None}),
-    Version("gemma3", "gemma3_text", {"sliding_window": 4, "num_hidden_layers": 7}),
-    Version(
+    Variant("qwen3", "qwen3"),
+    Variant("qwen3, biases", "qwen3", {"attention_bias": True, "rope_parameters": {"rope_theta": 1e6}}),
+    Variant("gemma2", "gemma2", {"sliding_window": 4, "query_pre_attn_scalar": 13}),
+    Variant("gemma2, no caps", "gemma2", {"final_logit_softcapping": None, "attn_logit_softcapping": None}),
+    Variant("gemma3", "gemma3_text", {"sliding_window": 4, "num_hidden_layers": 7}),
+    Variant(
         "gemma3, layers",
         "gemma3_text",
         {
@@ -86,24 +86,24 @@ VERSIONS = [
             },
         },
     ),
-    Version("hunyuan", "hunyuan_v1_dense", {"rope_parameters": HUNYUAN, "tie_word_embeddings": True}),
-    Version("hunyuan, plain", "hunyuan_v1_dense", {"attention_bias": True}),
+    Variant("hunyuan", "hunyuan_v1_dense", {"rope_parameters": HUNYUAN, "tie_word_embeddings": True}),
+    Variant("hunyuan, plain", "hunyuan_v1_dense", {"attention_bias": True}),
 ]
 
 
-def make(folder: Path, version: Version, seed: int = 1, **changes: Any) -> Any:
+def make(folder: Path, variant: Variant, seed: int = 1, **changes: Any) -> Any:
     """Save a random model of odd sizes with ``transformers``, and return it."""
     torch.manual_seed(seed)
-    config = transformers.AutoConfig.for_model(version.family, **SIZES | version.changes | changes)
+    config = transformers.AutoConfig.for_model(variant.family, **SIZES | variant.changes | changes)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
-    spread(model)
-    model.generation_config.update(max_new_tokens=7, bad_words_ids=[[BEGIN]])
+    randomise_weights(model)
+    model.generation_config.update(max_new_tokens=7, bad_words_ids=[[BOS]])
     model.save_pretrained(folder)
     return model
 
 
-def spread(model: Any) -> None:
-    """Give a model weights that differ enough for wrong ones to show.
+def randomise_weights(model: Any) -> None:
+    """Randomise a model's weights, far enough apart that mistakes change the output.
 
     Gains are multiples of 1/4096, so that 1 + gain is exact in float32.
     """
@@ -117,9 +117,9 @@ def spread(model: Any) -> None:
                 weight.normal_(0.0, 0.4)
 
 
-def exact_angles(model: Any) -> None:
-    """Compute a model's frequencies of rotary positions in float64; checkpoints do not hold them."""
-    with InDouble():
+def use_exact_frequencies(model: Any) -> None:
+    """Recompute the rotary frequencies of a model in float64; checkpoints do not contain them."""
+    with DoublePrecision():
         for module in model.modules():
             if hasattr(module, "inv_freq") or hasattr(module, "full_attention_inv_freq"):
                 fresh = type(module)(module.config)

@@ -1,4 +1,4 @@
-"""Small tokenisers of each kind that today's decoders have, in folders as they are published."""
+"""Small tokenisers of each kind that current decoders use, in folders like the published ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HUNYUAN = (
 )
 BYTES = [f"<0x{number:02X}>" for number in range(256)]
 CHAT = ("<|im_start|>", "<|im_end|>")
-KINDS = {
+SPECIAL_TOKENS = {
     "llama3": ("<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"),
     "qwen": ("<|endoftext|>", *CHAT),
     "smollm2": ("<|endoftext|>", *CHAT),
@@ -32,9 +32,9 @@ KINDS = {
     "gemma": ("<pad>", "<eos>", "<bos>", "<unk>", "<start_of_turn>"),
 }
 """The special tokens of each kind."""
-BEGINS = {"llama3": 0, "llama2": 1, "mistral": 1, "eurollm": 1, "gemma": 2}
-"""The token that is put before a text."""
-ENDS = {
+BOS_IDS = {"llama3": 0, "llama2": 1, "mistral": 1, "eurollm": 1, "gemma": 2}
+"""The index of the beginning-of-text token."""
+EOS_IDS = {
     "llama3": 1,
     "qwen": 2,
     "smollm2": 2,
@@ -44,7 +44,7 @@ ENDS = {
     "eurollm": 2,
     "gemma": 1,
 }
-SETTINGS = {
+CONFIG_SETTINGS = {
     "qwen": {"add_bos_token": False, "add_prefix_space": False},
     "eurollm": {"add_bos_token": True, "add_eos_token": False},
     "gemma": {"add_bos_token": True, "add_eos_token": False},
@@ -52,8 +52,8 @@ SETTINGS = {
 
 
 def byte_level(kind: str) -> Tokenizer:
-    """A byte-level BPE after a split by a pattern."""
-    made = Tokenizer(models.BPE())
+    """Train a byte-level BPE with a pre-tokenising pattern."""
+    tokeniser = Tokenizer(models.BPE())
     split = {
         "llama3": pre_tokenizers.Split(Regex(LLAMA3), "isolated"),
         "qwen": pre_tokenizers.Split(Regex(QWEN), "isolated"),
@@ -61,29 +61,29 @@ def byte_level(kind: str) -> Tokenizer:
         "smollm2": pre_tokenizers.Digits(individual_digits=True),
     }[kind]
     last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=kind == "smollm2")
-    made.pre_tokenizer = pre_tokenizers.Sequence([split, last])
-    made.decoder = decoders.ByteLevel()
+    tokeniser.pre_tokenizer = pre_tokenizers.Sequence([split, last])
+    tokeniser.decoder = decoders.ByteLevel()
     if kind == "qwen":
-        made.normalizer = normalizers.NFC()
+        tokeniser.normalizer = normalizers.NFC()
     trainer = BpeTrainer(
         vocab_size=450,
-        special_tokens=[AddedToken(token, special=True) for token in KINDS[kind]],
+        special_tokens=[AddedToken(token, special=True) for token in SPECIAL_TOKENS[kind]],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(LINES, trainer)
-    return made
+    tokeniser.train_from_iterator(LINES, trainer)
+    return tokeniser
 
 
-def with_bytes(kind: str) -> Tokenizer:
-    """A BPE of characters that falls back to bytes, as converted from SentencePiece."""
-    first = Tokenizer(models.BPE())
-    first.normalizer = normalizers.Replace(" ", "\u2581")
-    first.pre_tokenizer = pre_tokenizers.Split("\u2581", "merged_with_next")
-    first.train_from_iterator(LINES, BpeTrainer(vocab_size=400, show_progress=False, limit_alphabet=70))
-    learned = json.loads(first.to_str())["model"]
-    pieces = [*KINDS[kind], *BYTES, *sorted(learned["vocab"], key=learned["vocab"].get)]
-    made = Tokenizer(
+def byte_fallback(kind: str) -> Tokenizer:
+    """Train a character BPE with byte fallback, like those converted from SentencePiece."""
+    trained = Tokenizer(models.BPE())
+    trained.normalizer = normalizers.Replace(" ", "\u2581")
+    trained.pre_tokenizer = pre_tokenizers.Split("\u2581", "merged_with_next")
+    trained.train_from_iterator(LINES, BpeTrainer(vocab_size=400, show_progress=False, limit_alphabet=70))
+    learned = json.loads(trained.to_str())["model"]
+    pieces = [*SPECIAL_TOKENS[kind], *BYTES, *sorted(learned["vocab"], key=learned["vocab"].get)]
+    tokeniser = Tokenizer(
         models.BPE(
             {piece: number for number, piece in enumerate(pieces)},
             [tuple(pair) for pair in learned["merges"]],
@@ -94,45 +94,47 @@ def with_bytes(kind: str) -> Tokenizer:
     )
     steps = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
     if kind == "gemma":
-        made.normalizer = normalizers.Replace(" ", "\u2581")
-        made.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+        tokeniser.normalizer = normalizers.Replace(" ", "\u2581")
+        tokeniser.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
     elif kind == "mistral":
-        made.pre_tokenizer = pre_tokenizers.Metaspace("\u2581", prepend_scheme="first", split=False)
+        tokeniser.pre_tokenizer = pre_tokenizers.Metaspace("\u2581", prepend_scheme="first", split=False)
         steps.append(decoders.Strip(" ", 1, 0))
     else:
         prepend = [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
-        made.normalizer = normalizers.Sequence(prepend)
+        tokeniser.normalizer = normalizers.Sequence(prepend)
         steps.append(decoders.Strip(" ", 1, 0))
-    made.decoder = decoders.Sequence(steps)
-    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in KINDS[kind]])
-    return made
+    tokeniser.decoder = decoders.Sequence(steps)
+    tokeniser.add_special_tokens(
+        [AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS[kind]]
+    )
+    return tokeniser
 
 
 @cache
 def folder(kind: str) -> Path:
-    """A folder with ``tokenizer.json`` and ``tokenizer_config.json``."""
-    place = Path(mkdtemp()) / kind
-    place.mkdir()
-    tokens = KINDS[kind]
-    made = byte_level(kind) if kind in ("llama3", "qwen", "smollm2", "hunyuan") else with_bytes(kind)
-    if kind in BEGINS:
-        begin = tokens[BEGINS[kind]]
-        made.post_processor = processors.TemplateProcessing(
-            single=f"{begin} $A", special_tokens=[(begin, BEGINS[kind])]
+    """Return a folder with ``tokenizer.json`` and ``tokenizer_config.json``."""
+    path = Path(mkdtemp()) / kind
+    path.mkdir()
+    tokens = SPECIAL_TOKENS[kind]
+    tokeniser = byte_level(kind) if kind in ("llama3", "qwen", "smollm2", "hunyuan") else byte_fallback(kind)
+    if kind in BOS_IDS:
+        bos = tokens[BOS_IDS[kind]]
+        tokeniser.post_processor = processors.TemplateProcessing(
+            single=f"{bos} $A", special_tokens=[(bos, BOS_IDS[kind])]
         )
-    made.save(str(place / "tokenizer.json"))
-    begin = tokens[BEGINS.get(kind, 0)] if kind != "qwen" else None
+    tokeniser.save(str(path / "tokenizer.json"))
+    bos = tokens[BOS_IDS.get(kind, 0)] if kind != "qwen" else None
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "bos_token": begin,
-        "eos_token": tokens[ENDS[kind]],
+        "bos_token": bos,
+        "eos_token": tokens[EOS_IDS[kind]],
         "clean_up_tokenization_spaces": kind in ("llama3", "gemma"),
     }
-    write_json(place / "tokenizer_config.json", config | SETTINGS.get(kind, {}))
-    return place
+    write_json(path / "tokenizer_config.json", config | CONFIG_SETTINGS.get(kind, {}))
+    return path
 
 
-PIECES = {
+SENTENCEPIECE_SETTINGS = {
     "llama2": {
         "byte_fallback": True,
         "normalization_rule_name": "identity",
@@ -157,11 +159,11 @@ PIECES = {
 
 
 @cache
-def pieces(kind: str, **settings: object) -> Path:
-    """A folder with ``tokenizer.model`` and ``tokenizer_config.json``."""
-    place = Path(mkdtemp()) / f"{kind}-pieces"
-    place.mkdir()
-    (place / "tokenizer.model").write_bytes(sentencepiece("bpe", 560, **PIECES[kind]))
+def sentencepiece_folder(kind: str, **settings: object) -> Path:
+    """Return a folder with ``tokenizer.model`` and ``tokenizer_config.json``."""
+    path = Path(mkdtemp()) / f"{kind}-pieces"
+    path.mkdir()
+    (path / "tokenizer.model").write_bytes(sentencepiece("bpe", 560, **SENTENCEPIECE_SETTINGS[kind]))
     bos, eos = ("<bos>", "<eos>") if kind == "gemma" else ("<s>", "</s>")
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -170,6 +172,6 @@ def pieces(kind: str, **settings: object) -> Path:
         "unk_token": "<unk>",
     }
     write_json(
-        place / "tokenizer_config.json", config | {"add_bos_token": True, "add_eos_token": False} | settings
+        path / "tokenizer_config.json", config | {"add_bos_token": True, "add_eos_token": False} | settings
     )
-    return place
+    return path

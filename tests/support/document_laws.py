@@ -1,32 +1,32 @@
-"""What every format of documents owes: nothing changes but the texts, and those are read again as written."""
+"""Laws of document formats: only the texts change, and they are read back as they were written."""
 
 from pathlib import Path
 
 from uwaga.documents import DocumentOptions, Unit, document_job, find_format, run_document_job
 from uwaga.documents.archive import open_document
 from uwaga.documents.document import DocumentSource
-from uwaga.markup.units import translatable, trimmed, written
+from uwaga.markup.units import translatable, trim, write_unit
 
-SWAPPED = str.maketrans(
+SWAP_CASE = str.maketrans(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 )
 
 
-def unchanged(inlines):
+def identity(inlines):
     return list(inlines)
 
 
-def swapped(inlines):
-    """A model whose every letter differs from the source's, and none of whose words is shorter or longer."""
+def swap_case(inlines):
+    """Swap the case of all letters: a translation whose words keep their lengths."""
     return [
-        tuple(part.translate(SWAPPED) if isinstance(part, str) else part for part in inline)
+        tuple(part.translate(SWAP_CASE) if isinstance(part, str) else part for part in inline)
         for inline in inlines
     ]
 
 
 def run(tmp_path: Path, name: str, content: bytes, translate, options=None, format=None) -> bytes:
-    """The document that becomes of ``content``."""
+    """Return the translated document."""
     source, target = tmp_path / name, tmp_path / f"translated-{name}"
     source.write_bytes(content)
     run_document_job(document_job(source, target, format, options), translate)
@@ -35,26 +35,26 @@ def run(tmp_path: Path, name: str, content: bytes, translate, options=None, form
 
 
 def texts(path_or_name, content: bytes | None = None, options=None, format=None):
-    """The texts of a document, in its order: those of a file, or of ``content`` under a name."""
+    """Return the texts of a document in order, from a file or from ``content``."""
     path = Path(path_or_name)
-    found = find_format(path, format)
+    document_format = find_format(path, format)
     options = options or DocumentOptions()
-    if found.read is not None:
+    if document_format.read is not None:
         content = path.read_bytes() if content is None else content
-        return _texts(found.read(DocumentSource(str(path), content, options)).pieces)
+        return _texts(document_format.read(DocumentSource(str(path), content, options)).pieces)
     with open_document(path) as archive:
-        readers = found.members(archive)
+        readers = document_format.members(archive)
         return [
-            one
+            inline
             for name in archive.members
             if name in readers
-            for one in _texts(readers[name](DocumentSource(str(path), archive.read(name), options)).pieces)
+            for inline in _texts(readers[name](DocumentSource(str(path), archive.read(name), options)).pieces)
         ]
 
 
 def _texts(pieces):
     return [
-        trimmed(inline)[1]
+        trim(inline)[1]
         for unit in pieces
         if isinstance(unit, Unit)
         for inline in unit.inlines
@@ -63,41 +63,43 @@ def _texts(pieces):
 
 
 def render(name: str, content: bytes, translate, options=None, format=None) -> bytes:
-    """As :func:`run`, in memory, for formats that are no archives."""
+    """Translate in memory, like :func:`run`, for formats that are not archives."""
     reading = find_format(Path(name), format).read(
         DocumentSource(name, content, options or DocumentOptions())
     )
     encoder = reading.encoder()
-    made = [
+    pieces = [
         piece
         if isinstance(piece, str)
-        else written(piece, [translate([one])[0] if translatable(one) else one for one in piece.inlines])
+        else write_unit(
+            piece, [translate([inline])[0] if translatable(inline) else inline for inline in piece.inlines]
+        )
         for piece in reading.pieces
     ]
-    return reading.mark + encoder.encode("".join(made), True)
+    return reading.mark + encoder.encode("".join(pieces), True)
 
 
 def check_laws(name: str, content: bytes, options=None, format=None) -> bytes:
-    """Hold both laws on a document: the model that changes nothing, and the one that changes every letter.
+    """Check both laws on a document, with :func:`identity` and :func:`swap_case`.
 
     Returns the document of the latter.
     """
-    assert render(name, content, unchanged, options, format) == content
-    changed = render(name, content, swapped, options, format)
-    before = texts(name, content, options, format)
-    assert bare(texts(name, changed, options, format)) == bare(swapped(before))
-    return changed
+    assert render(name, content, identity, options, format) == content
+    translated = render(name, content, swap_case, options, format)
+    source_texts = texts(name, content, options, format)
+    assert with_tag_kinds(texts(name, translated, options, format)) == with_tag_kinds(swap_case(source_texts))
+    return translated
 
 
-def bare(inlines):
-    """Texts with the kinds of their tags: a title inside a tag is translated too, and so the tag another."""
-    return [tuple(part if isinstance(part, str) else (part.kind,) for part in one) for one in inlines]
+def with_tag_kinds(inlines):
+    """Return texts with the kinds of their tags alone: tags with translated attributes differ."""
+    return [tuple(part if isinstance(part, str) else (part.kind,) for part in inline) for inline in inlines]
 
 
-def swapped_values(tree):
-    """The tree with every text of it swapped, as a document's texts are."""
+def swap_case_in_tree(tree):
+    """Swap the case of all texts of a tree."""
     if isinstance(tree, dict):
-        return {key: swapped_values(value) for key, value in tree.items()}
+        return {key: swap_case_in_tree(value) for key, value in tree.items()}
     if isinstance(tree, list):
-        return [swapped_values(value) for value in tree]
-    return tree.translate(SWAPPED) if isinstance(tree, str) else tree
+        return [swap_case_in_tree(value) for value in tree]
+    return tree.translate(SWAP_CASE) if isinstance(tree, str) else tree

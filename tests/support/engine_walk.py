@@ -66,12 +66,12 @@ def recurrent(rng):
     common["embedding"], pooled["embedding"] = (hidden, pooled["read_out"]) if joint else (words, words)
     scores = ["general", "additive", "additive_joint", "concat", "location"]
     local = str(rng.choice(["global", "local-m", "local-p"]))
-    both = bool(rng.integers(2))
+    backward = bool(rng.integers(2))
     layers = int(rng.integers(1, 4))
     return rng.choice(
         [
-            ChoSettings(**pooled, reverse=both),
-            SutskeverSettings(**common, layers=layers, reverse=both),
+            ChoSettings(**pooled, reverse=backward),
+            SutskeverSettings(**common, layers=layers, reverse=backward),
             BahdanauSettings(
                 **pooled,
                 score=str(rng.choice(scores)),
@@ -84,8 +84,8 @@ def recurrent(rng):
                 attention=local,
                 window=None if local == "global" else int(rng.integers(1, 6)),
                 input_feeding=bool(rng.integers(2)),
-                bidirectional=both,
-                reverse=not both,
+                bidirectional=backward,
+                reverse=not backward,
             ),
             GnmtSettings(**common, encoder_layers=layers + 1, decoder_layers=layers + 1),
         ]

@@ -1,4 +1,4 @@
-"""The scripts of experiments/, as modules for tests."""
+"""Import the scripts of experiments/ as modules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 
 
 def experiment(name: str) -> ModuleType:
-    """The script of that name, which imports its neighbours."""
+    """Return the script with a name; scripts may import each other."""
     if str(FOLDER) not in sys.path:
         sys.path.append(str(FOLDER))
     return importlib.import_module(name)

@@ -1,17 +1,17 @@
-"""Folders of BART's kin: random models with trained tokenisers, saved by ``transformers``."""
+"""Folders of BART and related families: random models with trained tokenisers, saved by ``transformers``."""
 
 import shutil
 
 import pretrained_tokenisers as tokenisers
-from fairseq_models import edit, make
+from fairseq_models import edit_json, make
 
-KINDS = {
-    "bart": ("bart-large-cnn", tokenisers.newer),
-    "pegasus": ("pegasus-xsum", tokenisers.older),
-    "mbart": ("mbart-large-en-ro", tokenisers.older),
-    "mbart50": ("mbart-large-50-many-to-one-mmt", tokenisers.newer),
-    "m2m100": ("m2m100_418M", tokenisers.older),
-    "nllb": ("nllb-200-distilled-600M", tokenisers.newer),
+MODEL_KINDS = {
+    "bart": ("bart-large-cnn", tokenisers.newer_format),
+    "pegasus": ("pegasus-xsum", tokenisers.older_format),
+    "mbart": ("mbart-large-en-ro", tokenisers.older_format),
+    "mbart50": ("mbart-large-50-many-to-one-mmt", tokenisers.newer_format),
+    "m2m100": ("m2m100_418M", tokenisers.older_format),
+    "nllb": ("nllb-200-distilled-600M", tokenisers.newer_format),
 }
 PAIRS = {
     "mbart": ("de_DE", "ro_RO"),
@@ -21,13 +21,13 @@ PAIRS = {
 }
 
 
-def whole(folder, kind, **changes):
-    """A folder with a random model and a trained tokeniser; both as ``transformers`` has them."""
-    published, files = KINDS[kind]
+def model_folder(folder, kind, **changes):
+    """Write a folder with a random model and a trained tokeniser; return both, of ``transformers``."""
+    published, files = MODEL_KINDS[kind]
     case = files(kind)
     shutil.copytree(case.folder, folder)
     if (folder / "tokenizer_config.json").exists():
-        edit(folder / "tokenizer_config.json", src_lang=None, tgt_lang=None)
+        edit_json(folder / "tokenizer_config.json", src_lang=None, tgt_lang=None)
     size = {"vocab_size": case.ids.vocabulary, "max_position_embeddings": 90}
     if kind in PAIRS:
         code = PAIRS[kind][1]
@@ -36,5 +36,5 @@ def whole(folder, kind, **changes):
     model = make(folder, published, **size | changes)
     if kind in PAIRS:
         model.generation_config.forced_bos_token_id = None if kind == "mbart" else token
-        edit(folder / "generation_config.json", forced_bos_token_id=None)
+        edit_json(folder / "generation_config.json", forced_bos_token_id=None)
     return model, case.peer

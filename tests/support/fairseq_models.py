@@ -1,4 +1,4 @@
-"""Random models of BART's kin in the shapes of published ones, saved by ``transformers``' own code."""
+"""Random models of BART and related families with published settings, saved by ``transformers``."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ OLDER = {"add_bias_logits": False, "static_position_embeddings": False, "output_
 
 @dataclass(frozen=True)
 class Published:
-    """A published checkpoint: its library's classes, what its ``config.json`` says, how it decodes.
+    """A published checkpoint: its classes, the settings of its ``config.json``, and its decoding settings.
 
-    Random models repeat one token for ever, or end at once. So that these end in all sorts of places, the
-    end symbol has a large ``bias``, or feeds on a channel of the sinusoidal positions that rises steadily:
-    by ``gain``, less ``hold``.
+    Random models repeat one token forever, or end at once. To vary the lengths of outputs, the end symbol
+    has a large ``bias``, or its score rises with the position: ``gain`` times a channel of the sinusoidal
+    positions, minus ``hold``.
     """
 
     model: type
@@ -152,7 +152,7 @@ PUBLISHED = {
 
 
 def make(folder, name, **changes):
-    """Save a random model with the shape, the settings and the decoding of a published one."""
+    """Save a random model with the shape and settings of a published one."""
     published = PUBLISHED[name]
     torch.manual_seed(published.seed)
     config = published.config(**SHAPE | published.settings | changes)
@@ -163,7 +163,7 @@ def make(folder, name, **changes):
             bias.normal_(0.0, 1.0)
             bias[0, config.eos_token_id] = published.bias
         if published.gain:
-            _let_it_end(model, published)
+            _raise_end_score(model, published)
     model.generation_config = transformers.GenerationConfig(
         **{name: published.settings.get(name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")},
         decoder_start_token_id=config.decoder_start_token_id,
@@ -173,7 +173,7 @@ def make(folder, name, **changes):
     return model
 
 
-def _let_it_end(model, published, step=0.05):
+def _raise_end_score(model, published, step=0.05):
     shared, decoder = model.get_input_embeddings().weight, model.get_decoder()
     shared[:, CHANNEL] = 0.0
     shared[model.config.eos_token_id, CHANNEL] = step
@@ -184,15 +184,15 @@ def _let_it_end(model, published, step=0.05):
     decoder.layer_norm.bias[CHANNEL] = -published.hold / step
 
 
-def edit(path, **changes):
-    """Change a JSON file; None takes a key out."""
+def edit_json(path, **changes):
+    """Update a JSON file; None removes a key."""
     values = json.loads(path.read_text()) | changes
     path.write_text(json.dumps({name: value for name, value in values.items() if value is not None}))
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """A tokeniser of numbers, for tests that are about models."""
+class NumberTokeniser:
+    """A tokeniser of numbers, for tests of models."""
 
     symbols: Symbols
     languages: tuple = ()
@@ -215,15 +215,15 @@ class Numbers:
 
 
 def read_numbers(folder, ids):
-    """As the readers in :mod:`uwaga.tokenizers.pretrained`."""
+    """Return tokenisers, like the readers in :mod:`uwaga.tokenizers.pretrained`."""
     from uwaga.tokenizers.pretrained import Sides
 
-    one = Numbers(Symbols(ids.start, ids.end, ids.pad, unknown=3))
-    return Sides(one, replace(one))
+    tokeniser = NumberTokeniser(Symbols(ids.start, ids.end, ids.pad, unknown=3))
+    return Sides(tokeniser, replace(tokeniser))
 
 
 def read_as_numbers(monkeypatch):
-    """Let folders without a tokeniser be loaded."""
+    """Patch the readers to load folders without a tokeniser."""
     from uwaga.checkpoints.formats.huggingface import bart, marian
 
     for module, name in ((bart, "BART_TRAITS"), (bart, "MBART_TRAITS"), (marian, "PEGASUS_TRAITS")):

@@ -1,4 +1,4 @@
-"""A server whose endpoints, threads, models and streams raise drawn exceptions.
+"""A server whose endpoints, threads, models and streams raise random exceptions.
 
 python faulty_server.py --settings FILE
 """
@@ -27,22 +27,22 @@ from uwaga.server.serve import run_server
 from uwaga.server.settings import read_server_settings
 from uwaga.translator import Request
 
-PLACES = ("endpoint", "thread", "translator", "inspection", "stream", "usage")
-MODULES = (builtins, asyncio, concurrent.futures, uwaga.errors, uwaga.server.api_errors)
-CLASSES = [
+FAULT_LOCATIONS = ("endpoint", "thread", "translator", "inspection", "stream", "usage")
+ERROR_MODULES = (builtins, asyncio, concurrent.futures, uwaga.errors, uwaga.server.api_errors)
+EXCEPTION_CLASSES = [
     kind
-    for module in MODULES
+    for module in ERROR_MODULES
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, BaseException)
 ]
 
 
-def drawn_exception(number: int) -> BaseException:
-    """Return the exception of a number: any class, with causes and contexts that may be in a circle."""
-    draw = random.Random(number)
+def random_exception(number: int) -> BaseException:
+    """Return the exception with a number: of any class, with causes and contexts that may form cycles."""
+    rng = random.Random(number)
 
     def new() -> BaseException:
-        kind = draw.choice(CLASSES)
+        kind = rng.choice(EXCEPTION_CLASSES)
         for arguments in (("broken",), (503, "busy", "broken"), ("broken", [ValueError()]), ()):
             try:
                 return kind(*arguments)
@@ -50,21 +50,21 @@ def drawn_exception(number: int) -> BaseException:
                 continue
         return UnicodeDecodeError("utf-8", b"\xff", 0, 1, "broken")
 
-    errors = [new() for _ in range(draw.choice([1, 2, 5]))]
+    errors = [new() for _ in range(rng.choice([1, 2, 5]))]
     for error in errors:
-        if draw.random() < 0.5:
-            error.__cause__ = draw.choice(errors)
-        if draw.random() < 0.5:
-            object.__setattr__(error, "__context__", draw.choice(errors))
+        if rng.random() < 0.5:
+            error.__cause__ = rng.choice(errors)
+        if rng.random() < 0.5:
+            object.__setattr__(error, "__context__", rng.choice(errors))
     return errors[0]
 
 
 def routes(context: ServerContext) -> Routes:
-    """Return a route for each place in which something may fail."""
+    """Return a route that raises exceptions at each location."""
     routes = Routes("faults")
 
     def fail(number: int) -> None:
-        raise drawn_exception(number)
+        raise random_exception(number)
 
     async def pieces(number: int) -> AsyncGenerator[tuple[str, object], None]:
         yield "piece", "Das"
@@ -72,7 +72,7 @@ def routes(context: ServerContext) -> Routes:
 
     @routes.add("POST", "/fault/{place}/{number}")
     async def fault(request: HTTPRequest, place: str, number: str) -> Response:
-        """Raise the exception of a number in a place."""
+        """Raise the exception with a number at a location."""
         text = Request("A dog.", source="en", target="de")
         if place == "endpoint":
             fail(int(number))
@@ -87,12 +87,12 @@ def routes(context: ServerContext) -> Routes:
             await request.body()
             return EventStream(request, pieces(int(number)), lambda error: error.message)
         elif place == "usage":
-            with_fault = context.stores.usage.add
+            add = context.stores.usage.add
             context.stores.usage.add = lambda *_: fail(int(number))  # type: ignore[method-assign]
             try:
                 await context.spend(context.visitor(""), 1)
             finally:
-                context.stores.usage.add = with_fault  # type: ignore[method-assign]
+                context.stores.usage.add = add  # type: ignore[method-assign]
         return json_response("nothing failed")
 
     return routes

@@ -1,10 +1,10 @@
-"""Texts with random options and mutated model files: an answer or an error of ours, soon, in little memory.
+"""Random texts and options, and mutated model files: each gives a result or a UwagaError within limits.
 
 python tests/support/fuzz.py [--count N] [--seconds S] [--seed K]
 
-Each case has a number that alone decides it, so that one that fails can be run again (``--case FORMAT
-NUMBER``); those that once failed stand in ``fuzz_cases.json`` and are run by the tests. Cases run in child
-processes, so that a crash is seen; a case has 10 s of CPU, and twice the memory that the sound file takes.
+A case is determined by its number, so that failures can be repeated (``--case FORMAT NUMBER``); tests run
+the cases that once failed, which are listed in ``fuzz_cases.json``. Cases run in child processes, so that
+crashes are noticed; a case has 10 s of CPU time, and twice the memory of the intact file.
 """
 
 import argparse
@@ -39,9 +39,9 @@ from uwaga.errors import UwagaError
 from uwaga.settings import load_settings
 
 CASES = Path(__file__).parent / "fuzz_cases.json"
-CPU, SLACK, BATCH = 10, 96 << 10, 40
-"""Seconds of a case; KiB of memory beyond twice the sound file's; cases of a child process."""
-ODD = [
+CPU_SECONDS, MEMORY_SLACK, CASES_PER_PROCESS = 10, 96 << 10, 40
+"""CPU seconds of a case; KiB of memory beyond twice that of the intact file; cases of a child process."""
+ODD_VALUES = [
     0,
     -1,
     1,
@@ -91,8 +91,8 @@ WORDS += [
     ". ",
     "! ",
 ]
-VALUES = [
-    *ODD,
+OPTION_VALUES = [
+    *ODD_VALUES,
     3,
     5,
     9,
@@ -112,7 +112,7 @@ OPTIONS += ["max_ratio", "max_extra", "force_end", "no_repeat_ngram", "start", "
 OPTIONS += ["renormalise", "sample", "temperature", "top_k", "top_p", "seed", "attention", "batch_tokens"]
 OPTIONS += ["prefix", "split", "score_forced", "source", "target"]
 LARGE = "large "
-"""The name of a format with this before it: sound files, but for large finite weights."""
+"""Prefix of formats whose files are intact except for large finite weights."""
 SEARCHES = [
     {"beam": 1},
     {"beam": 3, "nbest": 3},
@@ -123,121 +123,121 @@ SEARCHES = [
 ]
 
 
-def use(name, place, made):
-    """Do with a file what users do: describe it, load it, run it once."""
+def use(name, path, samples):
+    """Use a file as users do: describe it, load it, run it once."""
     if name == "settings":
-        load_settings(place)
+        load_settings(path)
         return
     if name == "shortlist":
-        uwaga.load(made["int8"], threads=1, shortlist=place).translate("twenty one", max_length=8)
+        uwaga.load(samples["int8"], threads=1, shortlist=path).translate("twenty one", max_length=8)
         return
     if name.startswith(LARGE) and name.removeprefix(LARGE) not in ("bert", "gpt2", "gguf"):
-        search_all(uwaga.load(place, device="cpu", threads=1, shortlist=listed(name, made)))
+        search_all(uwaga.load(path, device="cpu", threads=1, shortlist=shortlist_for(name, samples)))
         return
     name = name.removeprefix(LARGE)
     with contextlib.suppress(UwagaError):
-        describe(place)
+        describe(path)
     if name == "bert":
-        uwaga.MaskFiller.load(place, device="cpu").fill("a [MASK] b")
+        uwaga.MaskFiller.load(path, device="cpu").fill("a [MASK] b")
     elif name in ("gpt2", "gguf"):
-        uwaga.TextGenerator.load(place, device="cpu", threads=1).generate("the dog", max_length=4)
+        uwaga.TextGenerator.load(path, device="cpu", threads=1).generate("the dog", max_length=4)
     else:
-        uwaga.load(place, device="cpu", threads=1).translate("twenty one", max_length=8)
+        uwaga.load(path, device="cpu", threads=1).translate("twenty one", max_length=8)
 
 
-def listed(name, made):
-    """The shortlist that a format is loaded with."""
-    return made["shortlist"] if name == LARGE + "shortlist" else None
+def shortlist_for(name, samples):
+    """Return the shortlist that a format is loaded with."""
+    return samples["shortlist"] if name == LARGE + "shortlist" else None
 
 
 def search_all(model):
-    """Search in every way; the answer of one may be an error."""
+    """Run all kinds of searches; each may raise a UwagaError."""
     for options in SEARCHES:
         with contextlib.suppress(UwagaError):
             model.translate(["twenty one", "three hundred"], max_length=8, **options)
 
 
-def enlarged(name, made, scratch, rng):
-    """A copy of a sound model in which some weights are large."""
-    sound = made["int8" if name == LARGE + "shortlist" else name.removeprefix(LARGE)]
-    copied = copy_of(sound, scratch)
-    enlarge(copied, rng)
-    return copied
+def enlarged_copy(name, samples, scratch, rng):
+    """Return a copy of an intact model in which some weights are large."""
+    intact = samples["int8" if name == LARGE + "shortlist" else name.removeprefix(LARGE)]
+    copy = copy_to(intact, scratch)
+    enlarge(copy, rng)
+    return copy
 
 
-def copy_of(sound, scratch):
-    """A copy in an empty folder."""
+def copy_to(intact, scratch):
+    """Return a copy in an empty folder."""
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
-    copied = scratch / sound.name
-    return Path(shutil.copy(sound, copied) if sound.is_file() else shutil.copytree(sound, copied))
+    copy = scratch / intact.name
+    return Path(shutil.copy(intact, copy) if intact.is_file() else shutil.copytree(intact, copy))
 
 
-def mutated(name, sound, scratch, rng):
-    """A copy of a sound model with something wrong in one of its files, or in two."""
-    copied = copy_of(sound, scratch)
-    if sound.is_file():
-        harm(copied, rng)
-        return copied
-    files = sorted(path for path in copied.rglob("*") if path.is_file())
+def mutated_copy(name, intact, scratch, rng):
+    """Return a copy of an intact model with one or two damaged files."""
+    copy = copy_to(intact, scratch)
+    if intact.is_file():
+        damage(copy, rng)
+        return copy
+    files = sorted(path for path in copy.rglob("*") if path.is_file())
     for path in rng.sample(files, rng.choice([1, 1, 1, 2]) if len(files) > 1 else 1):
-        harm(path, rng)
-    return copied
+        damage(path, rng)
+    return copy
 
 
-def harm(path, rng):
-    """Damage a file in a way of its kind."""
+def damage(path, rng):
+    """Damage a file by a mutation of its format."""
     content = path.read_bytes()
-    kinds = [bits, cut, spliced]
+    kinds = [flip_bits, truncate, splice]
     if path.suffix in (".json", ".yml", ".yaml", ".md", ".txt"):
-        kinds = [bits, cut, spliced, words, words]
+        kinds = [flip_bits, truncate, splice, replace_word, replace_word]
     if path.suffix == ".json":
-        kinds += [keys, keys, keys, keys]
+        kinds += [replace_key, replace_key, replace_key, replace_key]
     if path.suffix == ".safetensors":
-        kinds += [header, header, numbers]
+        kinds += [replace_header, replace_header, replace_numbers]
     if path.suffix == ".gguf":
-        kinds += [counts, counts, counts]
+        kinds += [replace_count, replace_count, replace_count]
     if zipfile.is_zipfile(path):
-        kinds += [members, members, members]
+        kinds += [change_member, change_member, change_member]
     path.write_bytes(rng.choice(kinds)(content, rng))
 
 
-def bits(content, rng):
-    """Some bits turned."""
-    made = bytearray(content or b"\0")
+def flip_bits(content, rng):
+    """Flip some bits."""
+    flipped = bytearray(content or b"\0")
     for _ in range(rng.choice([1, 1, 3, 30])):
-        made[rng.randrange(len(made))] ^= 1 << rng.randrange(8)
-    return bytes(made)
+        flipped[rng.randrange(len(flipped))] ^= 1 << rng.randrange(8)
+    return bytes(flipped)
 
 
-def cut(content, rng):
-    """The beginning alone, or nothing."""
+def truncate(content, rng):
+    """Truncate the content."""
     return content[: rng.choice([0, 1, rng.randrange(len(content) + 1), len(content) - 1])]
 
 
-def spliced(content, rng):
-    """A part left out, said twice or put elsewhere."""
+def splice(content, rng):
+    """Delete, duplicate or move a part."""
     first, last = sorted(rng.randrange(len(content) + 1) for _ in range(2))
     last = min(last, first + 5000)
     return rng.choice([content[:first] + content[last:], content[:last] + content[first:], content[last:]])
 
 
-def words(content, rng):
-    """A number or word in the text replaced."""
+def replace_word(content, rng):
+    """Replace a number or word of a text."""
     import re
 
-    found = list(re.finditer(rb"[\w.+-]+", content))
-    if not found:
+    matches = list(re.finditer(rb"[\w.+-]+", content))
+    if not matches:
         return content
-    place = rng.choice(found)
+    match = rng.choice(matches)
     odd = rng.choice(
         [b"-1", b"0", b"1e309", b"9" * 5000, b"*a", b"&a x", b"!!int x", b".nan", b"[" * 999, b"\xff", b"~"]
     )
-    return content[: place.start()] + odd + content[place.end() :]
+    return content[: match.start()] + odd + content[match.end() :]
 
 
-def keys(content, rng):
-    """Another value in one place of a JSON file."""
+def replace_key(content, rng):
+    """Replace or delete a value of a JSON file."""
     try:
         values = json.loads(content)
     except ValueError:
@@ -248,7 +248,7 @@ def keys(content, rng):
             break
         key = rng.choice(sorted(group)) if isinstance(group, dict) else rng.randrange(len(group))
         if not isinstance(group[key], dict | list) or not group[key] or rng.random() < 0.3:
-            group[key] = rng.choice(ODD)
+            group[key] = rng.choice(ODD_VALUES)
             if isinstance(group, dict) and rng.random() < 0.2:
                 del group[key]
             break
@@ -256,199 +256,206 @@ def keys(content, rng):
     return json.dumps(values).encode()
 
 
-def header(content, rng):
-    """Another header of a safetensors file."""
+def replace_header(content, rng):
+    """Damage the header of a safetensors file."""
     size = int.from_bytes(content[:8], "little")
-    text = rng.choice([keys, keys, words, bits])(content[8 : 8 + size], rng)
+    text = rng.choice([replace_key, replace_key, replace_word, flip_bits])(content[8 : 8 + size], rng)
     text += b" " * (-(8 + len(text)) % 64)
     return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
-def numbers(content, rng):
-    """Numbers that are none among the weights."""
-    made = bytearray(content)
-    place = rng.randrange(int.from_bytes(content[:8], "little") + 8, max(len(made) - 4, 1)) // 4 * 4
-    made[place : place + 4] = rng.choice([b"\0\0\xc0\x7f", b"\0\0\x80\x7f", b"\xff\xff\x7f\x7f", b"\0\0\0\0"])
-    return bytes(made)
+def replace_numbers(content, rng):
+    """Put NaN, infinity, the largest float or 0 among the weights."""
+    damaged = bytearray(content)
+    offset = rng.randrange(int.from_bytes(content[:8], "little") + 8, max(len(damaged) - 4, 1)) // 4 * 4
+    damaged[offset : offset + 4] = rng.choice(
+        [b"\0\0\xc0\x7f", b"\0\0\x80\x7f", b"\xff\xff\x7f\x7f", b"\0\0\0\0"]
+    )
+    return bytes(damaged)
 
 
-def counts(content, rng):
-    """Another number in the header of a GGUF file, of which most are sizes, counts and types."""
-    made, size = bytearray(content), rng.choice([4, 8])
-    place = rng.randrange(rng.choice([64, 2000, len(made)]))
+def replace_count(content, rng):
+    """Replace a number in the header of a GGUF file; most of them are sizes, counts and types."""
+    damaged, size = bytearray(content), rng.choice([4, 8])
+    offset = rng.randrange(rng.choice([64, 2000, len(damaged)]))
     number = rng.choice([0, 1, 2, 7, 8, 9, 31, 255, 10**6, 2**31, 2**32 - 1, 2**60, 2**63, 2**64 - 1])
-    made[place : place + size] = (number % 2 ** (8 * size)).to_bytes(size, "little")
-    return bytes(made)
+    damaged[offset : offset + size] = (number % 2 ** (8 * size)).to_bytes(size, "little")
+    return bytes(damaged)
 
 
-def members(content, rng):
-    """A zip file with a member harmed, packed otherwise, doubled or missing."""
-    made, kind = io.BytesIO(), rng.choice(["harm", "harm", "harm", "pack", "twice", "lack", "many"])
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(made, "w") as new:
+def change_member(content, rng):
+    """Damage, recompress, duplicate or remove a member of a zip file."""
+    archive, kind = io.BytesIO(), rng.choice(["harm", "harm", "harm", "pack", "twice", "lack", "many"])
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(archive, "w") as new:
         names = old.namelist()
-        chosen = rng.choice(names)
+        target = rng.choice(names)
         for name in names:
             inner, method = old.read(name), zipfile.ZIP_STORED
-            if name == chosen and kind == "harm":
-                inner = rng.choice([bits, cut, spliced, words])(inner, rng)
-            if name == chosen and kind == "pack":
+            if name == target and kind == "harm":
+                inner = rng.choice([flip_bits, truncate, splice, replace_word])(inner, rng)
+            if name == target and kind == "pack":
                 method = rng.choice([zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-            if name == chosen and kind == "lack":
+            if name == target and kind == "lack":
                 continue
-            for _ in range(2 if name == chosen and kind == "twice" else 1):
+            for _ in range(2 if name == target and kind == "twice" else 1):
                 new.writestr(name, inner, method)
         for number in range(500 if kind == "many" else 0):
             new.writestr(f"x{number}.npy", b"")
-    return made.getvalue()
+    return archive.getvalue()
 
 
-def texts(number, models):
-    """A call with random texts and options."""
+def translate_random(number, models):
+    """Translate random texts with random options."""
     rng = random.Random(number)
     model = rng.choice(models)
-    some = [
+    sentences = [
         "".join(rng.choice(WORDS) + rng.choice([" ", ""]) for _ in range(rng.choice([0, 1, 3, 9])))
         for _ in range(3)
     ]
-    options = {name: rng.choice(VALUES) for name in rng.sample(OPTIONS, rng.choice([0, 1, 2, 4]))}
+    options = {name: rng.choice(OPTION_VALUES) for name in rng.sample(OPTIONS, rng.choice([0, 1, 2, 4]))}
     options.setdefault("max_length", 8)
     if isinstance(options["max_length"], int) and not 0 < options["max_length"] < 50:
         options["max_length"] = 8
     for large in ("beam", "nbest", "min_length"):
         if type(options.get(large)) is int and options[large] > 9:
             options[large] = 9
-    model.translate(rng.choice([some, some[0], some[0]]), **options)
+    model.translate(rng.choice([sentences, sentences[0], sentences[0]]), **options)
 
 
 def memory():
-    """Resident memory now and its peak since it was asked to be forgotten, in KiB."""
-    found = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-    return int(found["VmRSS"].split()[0]), int(found["VmHWM"].split()[0])
+    """Return the resident memory and its peak since the last reset, in KiB."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmRSS"].split()[0]), int(status["VmHWM"].split()[0])
 
 
-def child(cases, made, scratch, pipe):
-    """Run cases in a process of its own; what is wrong with them goes into the pipe."""
+def run_child(cases, samples, scratch, pipe):
+    """Run cases in a child process, which sends their problems through the pipe."""
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     models = []
 
-    def late(*_):
-        raise AssertionError(f"more than {CPU} s of CPU")
+    def time_out(*_):
+        raise AssertionError(f"more than {CPU_SECONDS} s of CPU")
 
-    signal.signal(signal.SIGPROF, late)
+    signal.signal(signal.SIGPROF, time_out)
     for name, number in cases:
         pipe.send((name, number, None))
-        wrong = None
+        problem = None
         try:
             if name == "texts":
                 models = models or [
                     uwaga.load(threads=1),
                     uwaga.load(MODEL, threads=1),
-                    uwaga.load(made["int8"]),
+                    uwaga.load(samples["int8"]),
                 ]
-                place = None
+                path = None
             elif name.startswith(LARGE):
-                place = enlarged(name, made, scratch, random.Random(f"{name} {number}"))
+                path = enlarged_copy(name, samples, scratch, random.Random(f"{name} {number}"))
             else:
-                place = made[name]
+                path = samples[name]
                 if number >= 0:
-                    place = mutated(name, made[name], scratch, random.Random(f"{name} {number}"))
+                    path = mutated_copy(name, samples[name], scratch, random.Random(f"{name} {number}"))
             Path("/proc/self/clear_refs").write_text("5")
             before, _ = memory()
-            signal.setitimer(signal.ITIMER_PROF, CPU)
+            signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
             try:
-                texts(number, models) if name == "texts" else use(name, place, made)
+                translate_random(number, models) if name == "texts" else use(name, path, samples)
             except UwagaError as error:
                 str(error).encode("utf-8", "surrogatepass")
-                wrong = f"a message of {len(str(error))} characters" if len(str(error)) > 4000 else None
+                problem = f"a message of {len(str(error))} characters" if len(str(error)) > 4000 else None
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
-            taken = memory()[1] - before
+            used = memory()[1] - before
             if number < 0:
-                (scratch.parent / "taken").write_text(str(taken))
-            elif name != "texts" and taken > 2 * made["memory"].get(name.removeprefix(LARGE), 0) + SLACK:
-                wrong = f"{taken} KiB of memory"
+                (scratch.parent / "taken").write_text(str(used))
+            elif (
+                name != "texts"
+                and used > 2 * samples["memory"].get(name.removeprefix(LARGE), 0) + MEMORY_SLACK
+            ):
+                problem = f"{used} KiB of memory"
         except BaseException:
-            wrong = traceback.format_exc()
-        pipe.send((name, number, wrong or ""))
+            problem = traceback.format_exc()
+        pipe.send((name, number, problem or ""))
     pipe.send(None)
 
 
-def run(cases, made, scratch, failed):
-    """Run some cases in a child; the case in which it dies has failed too."""
-    ours, theirs = multiprocessing.Pipe(False)
-    process = multiprocessing.get_context("fork").Process(target=child, args=(cases, made, scratch, theirs))
+def run(cases, samples, scratch, failures):
+    """Run cases in a child process; a case in which it dies has failed too."""
+    receiver, sender = multiprocessing.Pipe(False)
+    process = multiprocessing.get_context("fork").Process(
+        target=run_child, args=(cases, samples, scratch, sender)
+    )
     process.start()
-    theirs.close()
-    at, done = None, 0
+    sender.close()
+    case, count = None, 0
     while True:
         try:
-            report = ours.recv() if ours.poll(120) else "late"
+            report = receiver.recv() if receiver.poll(120) else "late"
         except EOFError:
             report = "dead"
         if report is None:
             break
         if isinstance(report, str):
             process.kill()
-            failed.append((*(at or cases[0]), f"the process is {report}"))
+            failures.append((*(case or cases[0]), f"the process is {report}"))
             break
-        at = report[:2]
+        case = report[:2]
         if report[2] is not None:
-            done += 1
+            count += 1
             if report[2]:
-                failed.append(report)
+                failures.append(report)
                 print(f"== {report[0]} {report[1]}\n{report[2][-1500:]}", flush=True)
     process.join()
-    return done
+    return count
 
 
-def prepared(place):
-    """All formats, with the KiB of memory that each takes when it is sound."""
-    made = make_all(place) | {"memory": {}}
-    for name in [name for name in made if name != "memory"]:
-        failed = []
-        run([(name, -1)], made, place / "x", failed)
-        if failed:
-            raise AssertionError(failed)
-        made["memory"][name] = int((place / "taken").read_text())
-    return made
+def prepare(folder):
+    """Write the files of all formats; return their paths, and the KiB of memory of each when intact."""
+    samples = make_all(folder) | {"memory": {}}
+    for name in [name for name in samples if name != "memory"]:
+        failures = []
+        run([(name, -1)], samples, folder / "x", failures)
+        if failures:
+            raise AssertionError(failures)
+        samples["memory"][name] = int((folder / "taken").read_text())
+    return samples
 
 
-def every_format(made):
-    """The names of formats: those that are mutated, and those of which weights are enlarged."""
-    names = [name for name in made if name != "memory"]
+def format_names(samples):
+    """Return the names of formats, followed by those with large weights."""
+    names = [name for name in samples if name != "memory"]
     return names + [LARGE + name for name in names if name != "settings"]
 
 
 def main(arguments=None):
-    """Run cases until there are enough or time is up; exit with 1 if one has failed."""
+    """Run cases up to a count or a time limit; exit with 1 if one has failed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", choices=("texts", "files", "both"), default="both")
     parser.add_argument("--case", nargs=2, metavar=("FORMAT", "NUMBER"))
-    wanted = parser.parse_args(arguments)
-    begun, failed, done = time.monotonic(), [], 0
+    options = parser.parse_args(arguments)
+    started, failures, count = time.monotonic(), [], 0
     with tempfile.TemporaryDirectory() as name:
-        made = prepared(Path(name))
-        formats = every_format(made)
-        if wanted.case:
-            done = run([(wanted.case[0], int(wanted.case[1]))], made, Path(name) / "x", failed)
-        rng, number = random.Random(wanted.seed), wanted.seed * 10**6
-        enough = wanted.count * (2 if wanted.kind == "both" else 1)
-        while not wanted.case and done < enough and time.monotonic() - begun < wanted.seconds:
+        samples = prepare(Path(name))
+        formats = format_names(samples)
+        if options.case:
+            count = run([(options.case[0], int(options.case[1]))], samples, Path(name) / "x", failures)
+        rng, number = random.Random(options.seed), options.seed * 10**6
+        limit = options.count * (2 if options.kind == "both" else 1)
+        while not options.case and count < limit and time.monotonic() - started < options.seconds:
             cases = []
-            for _ in range(BATCH):
+            for _ in range(CASES_PER_PROCESS):
                 number += 1
-                kind = ("texts", "files")[number % 2] if wanted.kind == "both" else wanted.kind
+                kind = ("texts", "files")[number % 2] if options.kind == "both" else options.kind
                 cases.append(("texts" if kind == "texts" else rng.choice(formats), number))
-            done += run(cases, made, Path(name) / "x", failed)
-    print(f"{done} cases in {time.monotonic() - begun:.0f} s, {len(failed)} failed", flush=True)
-    for name, number, wrong in failed:
-        print(name, number, wrong.strip().splitlines()[-1][:200])
-    return bool(failed)
+            count += run(cases, samples, Path(name) / "x", failures)
+    print(f"{count} cases in {time.monotonic() - started:.0f} s, {len(failures)} failed", flush=True)
+    for name, number, problem in failures:
+        print(name, number, problem.strip().splitlines()[-1][:200])
+    return bool(failures)
 
 
 if __name__ == "__main__":

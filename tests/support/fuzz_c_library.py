@@ -13,18 +13,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from c_library import check_damaged, sanitised_check
-from damaged_models import damage, sound_models
+from c_library import build_sanitised_check, check_damaged
+from damaged_models import damage, intact_models
 
-BATCH = 100
+CASES_PER_PROCESS = 100
 """Cases of a process."""
 
 
-def run(program, sound, numbers, place):
+def run(program, intact, numbers, scratch):
     """Run cases; return what is wrong with those that fail, by their numbers."""
-    place.mkdir()
-    folders = {number: damage(sound, number, place / str(number)) for number in numbers}
-    failed = {}
+    scratch.mkdir()
+    folders = {number: damage(intact, number, scratch / str(number)) for number in numbers}
+    failures = {}
     try:
         check_damaged(program, folders.values())
     except (AssertionError, subprocess.TimeoutExpired) as problem_of_batch:
@@ -32,10 +32,10 @@ def run(program, sound, numbers, place):
             try:
                 check_damaged(program, [folder])
             except (AssertionError, subprocess.TimeoutExpired) as problem:
-                failed[number] = str(problem)
-        failed = failed or {numbers[0]: f"one of {len(numbers)} cases, not alone: {problem_of_batch}"}
-    shutil.rmtree(place)
-    return failed
+                failures[number] = str(problem)
+        failures = failures or {numbers[0]: f"one of {len(numbers)} cases, not alone: {problem_of_batch}"}
+    shutil.rmtree(scratch)
+    return failures
 
 
 def main(arguments=None):
@@ -46,19 +46,19 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--case", type=int)
     options = parser.parse_args(arguments)
-    start, done, failed = time.monotonic(), 0, {}
+    start, completed, failures = time.monotonic(), 0, {}
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        program, sound = sanitised_check(place / "check", "address,undefined"), sound_models(place)
+        folder = Path(name)
+        program, intact = build_sanitised_check(folder / "check", "address,undefined"), intact_models(folder)
         first, count = (options.seed * 10**6, options.count) if options.case is None else (options.case, 1)
-        while done < count and time.monotonic() - start < options.seconds:
-            numbers = range(first + done, first + min(done + BATCH, count))
-            failed |= run(program, sound, numbers, place / "x")
-            done += len(numbers)
-    print(f"{done} cases in {time.monotonic() - start:.0f} s, {len(failed)} failed", flush=True)
-    for number, problem in failed.items():
+        while completed < count and time.monotonic() - start < options.seconds:
+            numbers = range(first + completed, first + min(completed + CASES_PER_PROCESS, count))
+            failures |= run(program, intact, numbers, folder / "x")
+            completed += len(numbers)
+    print(f"{completed} cases in {time.monotonic() - start:.0f} s, {len(failures)} failed", flush=True)
+    for number, problem in failures.items():
         print(f"== {number}\n{problem}")
-    return bool(failed)
+    return bool(failures)
 
 
 if __name__ == "__main__":

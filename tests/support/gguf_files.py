@@ -1,4 +1,4 @@
-"""GGUF files of small random models, written by llama.cpp's own library (the package `gguf`)."""
+"""GGUF files of small random models, written by llama.cpp's Python package `gguf`."""
 
 import numpy as np
 import torch
@@ -56,7 +56,7 @@ CASES = {
 
 
 def peer(case, seed=0):
-    """Return the random model of a case, in transformers."""
+    """Return the random model of a case as ``transformers`` computes it."""
     _, kind, changes = CASES[case]
     config = kind(**{**SIZES, **changes})
     torch.manual_seed(seed)
@@ -73,21 +73,23 @@ def peer(case, seed=0):
 
 
 def write(path, case="llama", model=None, form="F32", metadata=None, tensors=None, tokeniser=None, part=0):
-    """Write a model of transformers as llama.cpp's converter does.
+    """Write a model of ``transformers`` like llama.cpp's converter.
 
     Args:
         path: the file.
         case: of :data:`CASES`.
         model: from :func:`peer`.
         form: number format of the matrices.
-        metadata: values by key, instead of or besides the others; None leaves a key out.
+        metadata: values by key that replace or extend the others; None removes a key.
         tensors: arrays by name, likewise.
         tokeniser: metadata of the tokeniser; those of :data:`TOKENS` if not given.
-        part: most tensors of a part; 0 for one file. The name of the first part is returned.
+        part: maximum number of tensors of a part; 0 for one file. The path of the first part is returned.
     """
     architecture = CASES[case][0]
     model = model or peer(case)
-    values = _metadata(architecture, model.config) | (tokeniser or pieces()) | (metadata or {})
+    values = (
+        _metadata(architecture, model.config) | (tokeniser or sentencepiece_metadata()) | (metadata or {})
+    )
     arrays = _tensors(case, architecture, model) | (tensors or {})
     writer = GGUFWriter(str(path), architecture, split_max_tensors=part)
     for key, value in values.items():
@@ -109,7 +111,7 @@ def write(path, case="llama", model=None, form="F32", metadata=None, tensors=Non
     return path.with_name(f"{path.stem}-00001-of-{parts:05d}.gguf") if parts > 1 else path
 
 
-def pieces():
+def sentencepiece_metadata():
     """Return the metadata of a SentencePiece vocabulary."""
     return {
         "tokenizer.ggml.model": "llama",
@@ -124,7 +126,7 @@ def pieces():
     }
 
 
-def byte_level():
+def byte_level_metadata():
     """Return the metadata of a small byte-level vocabulary."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = ["a b", "c d", "ab cd", "\u0120 t", "h e", "\u0120t he"]
@@ -155,7 +157,7 @@ def _add(writer, key, value):
 
 def _metadata(architecture, config):
     rope = config.rope_parameters
-    whole = rope.get("full_attention", rope)
+    global_rope = rope.get("full_attention", rope)
     values = {
         "block_count": config.num_hidden_layers,
         "context_length": config.max_position_embeddings,
@@ -166,24 +168,27 @@ def _metadata(architecture, config):
         "attention.key_length": getattr(config, "head_dim", None)
         or config.hidden_size // config.num_attention_heads,
         "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
-        "rope.freq_base": float(whole["rope_theta"]),
+        "rope.freq_base": float(global_rope["rope_theta"]),
         "attn_logit_softcapping": getattr(config, "attn_logit_softcapping", None),
         "final_logit_softcapping": getattr(config, "final_logit_softcapping", None),
     }
     if config.model_type == "mistral" or architecture.startswith("gemma"):
         values["attention.sliding_window"] = config.sliding_window
-    if whole["rope_type"] in ("linear", "yarn"):
-        values |= {"rope.scaling.type": whole["rope_type"], "rope.scaling.factor": float(whole["factor"])}
-    if whole["rope_type"] == "yarn":
-        values["rope.scaling.original_context_length"] = whole["original_max_position_embeddings"]
+    if global_rope["rope_type"] in ("linear", "yarn"):
+        values |= {
+            "rope.scaling.type": global_rope["rope_type"],
+            "rope.scaling.factor": float(global_rope["factor"]),
+        }
+    if global_rope["rope_type"] == "yarn":
+        values["rope.scaling.original_context_length"] = global_rope["original_max_position_embeddings"]
     return {f"{architecture}.{key}": value for key, value in values.items()}
 
 
 def _tensors(case, architecture, model):
     config = model.config
-    number = next(one for one, name in MODEL_ARCH_NAMES.items() if name == architecture)
+    number = next(identifier for identifier, name in MODEL_ARCH_NAMES.items() if name == architecture)
     names = get_tensor_name_map(MODEL_ARCH(number), config.num_hidden_layers)
-    made = {}
+    arrays = {}
     for name, tensor in model.state_dict().items():
         if name == "lm_head.weight" and config.tie_word_embeddings:
             continue
@@ -193,14 +198,14 @@ def _tensors(case, architecture, model):
             array = array.reshape(heads, 2, -1, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
         if architecture.startswith("gemma") and name.endswith("norm.weight"):
             array = array + 1
-        made[names.get_name(name, (".weight", ".bias")) or name] = np.ascontiguousarray(array)
+        arrays[names.get_name(name, (".weight", ".bias")) or name] = np.ascontiguousarray(array)
     if case == "llama3":
-        made["rope_freqs.weight"] = _llama3_divisors(config)
-    return made
+        arrays["rope_freqs.weight"] = _llama3_divisors(config)
+    return arrays
 
 
 def _llama3_divisors(config):
-    """Return what llama.cpp's converter stores of Llama 3's scaling."""
+    """Return the factors that llama.cpp's converter stores for Llama 3's scaling."""
     rope, width = config.rope_parameters, config.head_dim
     turns = 1.0 / rope["rope_theta"] ** (np.arange(0, width, 2) / width)
     length, low, high = (
@@ -208,13 +213,13 @@ def _llama3_divisors(config):
         rope["low_freq_factor"],
         rope["high_freq_factor"],
     )
-    made = []
+    divisors = []
     for wave in 2 * np.pi / turns:
         if wave < length / high:
-            made.append(1.0)
+            divisors.append(1.0)
         elif wave > length / low:
-            made.append(rope["factor"])
+            divisors.append(rope["factor"])
         else:
             smooth = (length / wave - low) / (high - low)
-            made.append(1 / ((1 - smooth) / rope["factor"] + smooth))
-    return np.array(made, np.float32)
+            divisors.append(1 / ((1 - smooth) / rope["factor"] + smooth))
+    return np.array(divisors, np.float32)

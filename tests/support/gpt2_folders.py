@@ -1,31 +1,31 @@
-"""Random GPT-2 folders, saved by ``transformers``' own code, and what is wrong with bad ones."""
+"""Random GPT-2 folders, saved by ``transformers``, and errors of unsupported ones."""
 
 import pytest
 import torch
 
 transformers = pytest.importorskip("transformers")
-END = 36
+EOS = 36
 SIZES = {
     "vocab_size": 37,
     "n_positions": 40,
     "n_embd": 18,
     "n_layer": 3,
     "n_head": 3,
-    "bos_token_id": END,
-    "eos_token_id": END,
+    "bos_token_id": EOS,
+    "eos_token_id": EOS,
 }
-VERSIONS = {
+VARIANTS = {
     "gpt2": {},
     "variant": {
         **{"n_inner": 25, "activation_function": "relu", "scale_attn_weights": False},
         **{"tie_word_embeddings": False, "layer_norm_epsilon": 1e-4},
     },
 }
-PROMPTS = [[5], [7, 9, 30], [END, 3, 3, 2, 35, 12, 14, 18, 1, 0, 28], [11, END, 4, 6], [21, 22]]
+PROMPTS = [[5], [7, 9, 30], [EOS, 3, 3, 2, 35, 12, 14, 18, 1, 0, 28], [11, EOS, 4, 6], [21, 22]]
 
 
 def make(folder, seed=1, **changes):
-    """A random model of odd sizes, saved by transformers' own code."""
+    """Save a random model of odd sizes with ``transformers``, and return it."""
     torch.manual_seed(seed)
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(**SIZES | changes)).eval()
     with torch.no_grad():
@@ -34,12 +34,12 @@ def make(folder, seed=1, **changes):
                 weight.uniform_(0.5, 1.5)
             else:
                 weight.normal_(0.0, 0.4)
-    model.generation_config.update(max_new_tokens=11, pad_token_id=END)
+    model.generation_config.update(max_new_tokens=11, pad_token_id=EOS)
     model.save_pretrained(folder)
     return model
 
 
-BAD = {
+UNSUPPORTED = {
     r"'add_cross_attention' = True is not supported": {"add_cross_attention": True},
     r"'scale_attn_by_inverse_layer_idx' = True is not supported": {"scale_attn_by_inverse_layer_idx": True},
     r"'activation_function' = 'tanh' is not supported": {"activation_function": "tanh"},

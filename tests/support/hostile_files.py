@@ -1,8 +1,8 @@
-"""Damaged and lying model files: each loads as what it was, or is refused by an error that names it.
+"""Damaged model files: each loads with its original content, or is rejected by an error that names it.
 
-python tests/hostile_files.py INT8_FOLDER FLOAT_FOLDER SHORTLIST SCRATCH EXAMPLES
+python tests/support/hostile_files.py INT8_FOLDER FLOAT_FOLDER SHORTLIST SCRATCH EXAMPLES
 
-A process of its own, so that a crash is seen, and so that it can run in a build with sanitizers.
+A separate program, so that crashes are noticed, and so that it can run in a build with sanitizers.
 """
 
 import copy
@@ -26,25 +26,25 @@ from uwaga.engine import Shortlist
 from uwaga.errors import UwagaError
 
 TEXTS = ["twenty one", "three hundred and five"]
-DAMAGED = ("sums", "panels", "scales", ".bias", ".weight")
+WEIGHT_NAMES = ("sums", "panels", "scales", ".bias", ".weight")
 NUMBERS = [-1, 0, 1, 2, 31, 33, 64, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 10**40]
-ODD = [*NUMBERS, 1.5, -0.0, 1e308, None, True, "", "x", [], [0], {}, {"a": 1}]
-FORMATS = ["F32", "F64", "F16", "BF16", "I8", "U8", "I32", "U16", "BOOL", "F8_E4M3", "f32", "", "X"]
+ODD_VALUES = [*NUMBERS, 1.5, -0.0, 1e308, None, True, "", "x", [], [0], {}, {"a": 1}]
+NUMBER_FORMATS = ["F32", "F64", "F16", "BF16", "I8", "U8", "I32", "U16", "BOOL", "F8_E4M3", "f32", "", "X"]
 
 
-def make_files(model, place):
-    """An int8 folder and a shortlist of a model in which both sides have one vocabulary."""
-    quantise(model, place / "int8")
+def make_files(model, folder):
+    """Write an int8 folder and a shortlist of a model with a shared vocabulary; return their paths."""
+    quantise(model, folder / "int8")
     translator = uwaga.load(model, engine="native", threads=1)
     size = translator.decoder.vocabulary
-    every, places = np.arange(size, dtype=np.int32), np.arange(size + 1, dtype=np.int32)
-    shortlist = Shortlist(every[::2].copy(), places, every, size)
-    write_shortlist(place / "list", shortlist, translator.source, translator.target)
-    return place / "int8", place / "list"
+    ids, offsets = np.arange(size, dtype=np.int32), np.arange(size + 1, dtype=np.int32)
+    shortlist = Shortlist(ids[::2].copy(), offsets, ids, size)
+    write_shortlist(folder / "list", shortlist, translator.source, translator.target)
+    return folder / "int8", folder / "list"
 
 
-def loaded(folder, name, shortlist=None):
-    """What the folder says of the texts; None if it is refused, and when it is loaded by its name."""
+def load_texts(folder, name, shortlist=None):
+    """Return the translations of a folder, or None if it is rejected with an error that names it."""
     try:
         model = uwaga.load(folder, engine="native", threads=2, shortlist=shortlist)
     except UwagaError as error:
@@ -52,19 +52,19 @@ def loaded(folder, name, shortlist=None):
             return None
         raise AssertionError("the file is not named") from error
     try:
-        return [one.text for one in model.translate(TEXTS, max_length=8)]
-    except UwagaError:  # sound, but its numbers overflow, or its search settings cannot go together
+        return [translation.text for translation in model.translate(TEXTS, max_length=8)]
+    except UwagaError:  # valid, but its numbers overflow, or its search settings conflict
         return None
 
 
 def header_of(content):
-    """The entries of a safetensors header, in a list, since a damaged one may name a tensor twice."""
+    """Return the entries of a safetensors header as a list: a damaged one may name a tensor twice."""
     size = int.from_bytes(content[:8], "little")
     return list(json.loads(content[8 : 8 + size]).items()), content[8 + size :]
 
 
 def with_header(entries, data, draw):
-    """The file again, with its length and text as they should be, or nearly."""
+    """Return a file with a header, whose length and text are correct or slightly damaged."""
     text = "{" + ",".join(f"{json.dumps(name)}:{json.dumps(entry)}" for name, entry in entries) + "}"
     head = bytearray(text.encode())
     kind = draw(st.sampled_from(["whole"] * 8 + ["length", "bit", "deep", "cut", "latin"]))
@@ -81,164 +81,165 @@ def with_header(entries, data, draw):
 
 
 def edit(entries, data, draw):
-    """Change the header in one place."""
-    place = draw(st.integers(0, len(entries) - 1))
-    name, entry = entries[place]
+    """Change an entry of the header."""
+    index = draw(st.integers(0, len(entries) - 1))
+    name, entry = entries[index]
     if not isinstance(entry, dict):
         return
     kind = draw(st.sampled_from(["dtype", "shape", "place", "lack", "more", "name", "twice", "order", "odd"]))
     if kind == "dtype":
-        entry["dtype"] = draw(st.sampled_from(FORMATS))
+        entry["dtype"] = draw(st.sampled_from(NUMBER_FORMATS))
     elif kind == "shape":
         entry["shape"] = draw(st.lists(st.sampled_from(NUMBERS), max_size=4))
     elif kind == "place":
-        others = [end for _, other in entries for end in ends(other)]
-        some = st.sampled_from([*others, *NUMBERS, len(data), len(data) + 1])
-        entry["data_offsets"] = draw(st.lists(some, min_size=2, max_size=2) | st.lists(some, max_size=3))
+        offsets = [end for _, other in entries for end in ends(other)]
+        offset = st.sampled_from([*offsets, *NUMBERS, len(data), len(data) + 1])
+        entry["data_offsets"] = draw(st.lists(offset, min_size=2, max_size=2) | st.lists(offset, max_size=3))
     elif kind == "lack":
         entry.pop(draw(st.sampled_from(["dtype", "shape", "data_offsets"])), None)
     elif kind == "more":
-        entry["more"] = copy.deepcopy(draw(st.sampled_from(ODD)))
+        entry["more"] = copy.deepcopy(draw(st.sampled_from(ODD_VALUES)))
     elif kind == "name":
-        entries[place] = (draw(st.sampled_from(["", "x", "__metadata__", name + "\0", "a" * 5000])), entry)
+        entries[index] = (draw(st.sampled_from(["", "x", "__metadata__", name + "\0", "a" * 5000])), entry)
     elif kind == "twice":
         entries.append((name, copy.deepcopy(draw(st.sampled_from(entries))[1])))
     elif kind == "order":
-        entries.append(entries.pop(place))
+        entries.append(entries.pop(index))
     else:
-        entries[place] = (name, copy.deepcopy(draw(st.sampled_from(ODD))))
+        entries[index] = (name, copy.deepcopy(draw(st.sampled_from(ODD_VALUES))))
 
 
 def ends(entry):
-    found = entry.get("data_offsets") if isinstance(entry, dict) else None
-    return found if isinstance(found, list) else []
+    offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
+    return offsets if isinstance(offsets, list) else []
 
 
-def told(folder, content):
-    """Let an int8 folder's configuration know the size and checksum of what is now its weight file."""
+def write_weights(folder, content):
+    """Write the weight file of an int8 folder, and its size and checksum to the configuration."""
     (folder / WEIGHTS).write_bytes(content)
     config = json.loads((folder / CONFIG).read_text())
     config["weights"] |= {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     (folder / CONFIG).write_text(json.dumps(config))
 
 
-def same_tensors(one, other):
-    """Whether two files hold the same, as far as the second can be read at all."""
+def same_tensors(original, changed):
+    """Return whether two files have the same tensors; False if the second cannot be read."""
     try:
-        found = open_tensors(other)
+        actual = open_tensors(changed)
     except UwagaError:
         return False
-    wanted = open_tensors(one)
-    return wanted.keys() == found.keys() and all(
-        wanted[name].format == found[name].format and np.array_equal(wanted[name].values, found[name].values)
-        for name in wanted
+    expected = open_tensors(original)
+    return expected.keys() == actual.keys() and all(
+        expected[name].format == actual[name].format
+        and np.array_equal(expected[name].values, actual[name].values)
+        for name in expected
     )
 
 
 def changed_value(values, draw):
-    """Put something else in one place of a configuration."""
+    """Replace a value of a configuration."""
     group = values
     while True:
         key = draw(st.sampled_from(sorted(group)))
         if isinstance(group[key], dict) and draw(st.integers(0, 9)):
             group = group[key]
             continue
-        group[draw(st.sampled_from([key, "surprise"]))] = copy.deepcopy(draw(st.sampled_from(ODD)))
+        group[draw(st.sampled_from([key, "surprise"]))] = copy.deepcopy(draw(st.sampled_from(ODD_VALUES)))
         return
 
 
 def checks(int8, floats, shortlist, scratch, examples):
-    """The properties, as functions without arguments."""
-    expected = {folder: loaded(folder, "") for folder in (int8, floats)}
-    limited = loaded(int8, "", shortlist)
+    """Return the properties as functions without arguments."""
+    expected = {folder: load_texts(folder, "") for folder in (int8, floats)}
+    limited = load_texts(int8, "", shortlist)
     assert None not in (*expected.values(), limited)
-    often = settings(
+    hypothesis_settings = settings(
         max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
 
-    def fresh(folder):
+    def fresh_copy(folder):
         shutil.rmtree(scratch, ignore_errors=True)
         shutil.copytree(folder, scratch)
         return scratch
 
-    @often
+    @hypothesis_settings
     @given(st.data())
     def header(data):
         folder, weights = data.draw(st.sampled_from([(int8, WEIGHTS), (floats, FLOATS)]))
-        entries, rest = header_of((folder / weights).read_bytes())
+        entries, body = header_of((folder / weights).read_bytes())
         for _ in range(data.draw(st.integers(1, 3))):
-            edit(entries, rest, data.draw)
-        content = with_header(entries, rest, data.draw)
-        copied = fresh(folder)
+            edit(entries, body, data.draw)
+        content = with_header(entries, body, data.draw)
+        copied_folder = fresh_copy(folder)
         if folder is int8:
-            told(copied, content)
+            write_weights(copied_folder, content)
         else:
-            (copied / weights).write_bytes(content)
-        found = loaded(copied, copied)
-        if found is not None and same_tensors(folder / weights, copied / weights):
-            assert found == expected[folder]
+            (copied_folder / weights).write_bytes(content)
+        texts = load_texts(copied_folder, copied_folder)
+        if texts is not None and same_tensors(folder / weights, copied_folder / weights):
+            assert texts == expected[folder]
 
-    @often
+    @hypothesis_settings
     @given(st.data())
     def configuration(data):
         folder = data.draw(st.sampled_from([int8, floats]))
-        copied = fresh(folder)
+        copied = fresh_copy(folder)
         values = json.loads((copied / CONFIG).read_text())
         changed_value(values, data.draw)
         (copied / CONFIG).write_text(json.dumps(values))
-        loaded(copied, copied)
+        load_texts(copied, copied)
 
-    @often
+    @hypothesis_settings
     @given(st.data())
     def numbers(data):
-        """Weights that are not what they were, in a file whose checksum is right."""
-        copied = fresh(int8)
-        tensors = {name: np.array(one.values) for name, one in open_tensors(copied / WEIGHTS).items()}
-        part = data.draw(st.sampled_from(DAMAGED))
+        """Damage weights in a file with a valid checksum."""
+        copied = fresh_copy(int8)
+        tensors = {name: np.array(tensor.values) for name, tensor in open_tensors(copied / WEIGHTS).items()}
+        part = data.draw(st.sampled_from(WEIGHT_NAMES))
         name = data.draw(st.sampled_from([name for name in tensors if name.endswith(part)]))
         flat = tensors[name].reshape(-1).view(np.uint8)
-        place, bits = data.draw(st.integers(0, flat.size - 1)), data.draw(st.integers(1, 255))
-        flat[place] ^= bits
-        told(copied, aligned_bytes(tensors))
-        found = loaded(copied, copied)
+        position, bits = data.draw(st.integers(0, flat.size - 1)), data.draw(st.integers(1, 255))
+        flat[position] ^= bits
+        write_weights(copied, aligned_bytes(tensors))
+        texts = load_texts(copied, copied)
         checked = name.endswith((":sums", ":panels")) and name.replace("panels", "sums") in tensors
-        assert found is None or not checked, name
+        assert texts is None or not checked, name
 
-    @often
+    @hypothesis_settings
     @given(st.data())
     def flips(data):
-        """A file of any kind cut or with a bit turned, and nobody told."""
+        """Truncate a file of any kind, or flip a bit, without a new checksum."""
         folder = data.draw(st.sampled_from([int8, floats]))
-        copied = fresh(folder)
-        name = data.draw(st.sampled_from(sorted(one.name for one in folder.iterdir())))
-        whole = bytearray((folder / name).read_bytes())
+        copied = fresh_copy(folder)
+        name = data.draw(st.sampled_from(sorted(path.name for path in folder.iterdir())))
+        content = bytearray((folder / name).read_bytes())
         if data.draw(st.booleans()):
-            whole[data.draw(st.integers(0, len(whole) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+            content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
         else:
-            whole = whole[: data.draw(st.integers(0, len(whole) - 1))]
-        (copied / name).write_bytes(whole)
-        found = loaded(copied, copied)
-        assert found is None or name != WEIGHTS
+            content = content[: data.draw(st.integers(0, len(content) - 1))]
+        (copied / name).write_bytes(content)
+        texts = load_texts(copied, copied)
+        assert texts is None or name != WEIGHTS
 
-    @often
+    @hypothesis_settings
     @given(st.data())
     def lists(data):
-        entries, rest = header_of(shortlist.read_bytes())
-        wild, content = scratch.with_suffix(".shortlist"), bytearray(rest)
+        entries, body = header_of(shortlist.read_bytes())
+        path, content = scratch.with_suffix(".shortlist"), bytearray(body)
         kind = data.draw(st.sampled_from(["header", "numbers", "cut"]))
         if kind == "header":
-            edit(entries, rest, data.draw)
+            edit(entries, body, data.draw)
         elif kind == "numbers":
-            whole = np.frombuffer(rest, np.int32).copy()
+            words = np.frombuffer(body, np.int32).copy()
             for _ in range(data.draw(st.integers(1, 4))):
                 value = data.draw(st.sampled_from([-(2**31), -1, 0, 1, 2**31 - 1]) | st.integers(-9, 999))
-                whole[data.draw(st.integers(0, len(whole) - 1))] = value
-            content = bytearray(whole.tobytes())
-        made = with_header(entries, bytes(content), data.draw)
-        wild.write_bytes(made[: data.draw(st.integers(0, len(made)))] if kind == "cut" else made)
-        found = loaded(int8, wild, wild)
-        if found is not None and same_tensors(shortlist, wild):
-            assert found == limited
+                words[data.draw(st.integers(0, len(words) - 1))] = value
+            content = bytearray(words.tobytes())
+        damaged = with_header(entries, bytes(content), data.draw)
+        path.write_bytes(damaged[: data.draw(st.integers(0, len(damaged)))] if kind == "cut" else damaged)
+        texts = load_texts(int8, path, path)
+        if texts is not None and same_tensors(shortlist, path):
+            assert texts == limited
 
     return header, configuration, numbers, flips, lists
 

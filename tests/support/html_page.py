@@ -1,4 +1,4 @@
-"""A report's page as a browser would take it apart."""
+"""A report's page, parsed like in a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from hypothesis import strategies as st
 
-HOSTILE = st.text(max_size=40) | st.sampled_from(
+HOSTILE_TEXTS = st.text(max_size=40) | st.sampled_from(
     [
         "</td><script>alert(1)</script>",
         "]]>",
@@ -22,7 +22,7 @@ VOID = ("meta", "line", "circle")
 
 
 class Page(HTMLParser):
-    """The texts and tags of a page, which must hold nothing that acts or is fetched."""
+    """The texts and tags of a page, which must not contain scripts or external resources."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -51,11 +51,11 @@ class Page(HTMLParser):
             self.texts.append(data)
 
     def shows(self, text: object) -> bool:
-        """Whether every word of a text can be read."""
+        """Return whether the page shows all words of a text."""
         words = re.findall(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+", str(text))
-        whole = "".join(self.texts)
-        return all(word in whole for word in words)
+        full_text = "".join(self.texts)
+        return all(word in full_text for word in words)
 
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of each tag of a name."""
+    def attributes(self, tag: str) -> list[dict[str, str | None]]:
+        """Return the attributes of all tags with a name."""
         return [attributes for name, attributes in self.tags if name == tag]

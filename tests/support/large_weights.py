@@ -1,4 +1,4 @@
-"""Large finite weights in the files of models: they pass a check for finite numbers, and products overflow.
+"""Large finite weights in model files: they pass a check for finite numbers, but products overflow.
 
 A byte repeated is a large number in float32, bfloat16 and float16 at any offset: four of 0x7f are 3.4e38.
 """
@@ -19,7 +19,7 @@ SUFFIXES = (".safetensors", ".bin", ".npz", ".pt", ".gguf", ".argosmodel")
 
 
 def enlarge(folder, rng):
-    """Make some weights large in a file or in one of a folder, whose stated checksum is set."""
+    """Make some weights large in a file, or in a file of a folder, whose checksum is updated."""
     paths = sorted(path for path in folder.rglob("*") if is_weights(path)) if folder.is_dir() else [folder]
     path = rng.choice(paths)
     content = path.read_bytes()
@@ -35,19 +35,19 @@ def is_weights(path):
 
 
 def enlarged_archive(content, rng):
-    """Return a zip file with large numbers in a member."""
+    """Return a zip archive with large numbers in a member."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
         names = old.namelist()
-        chosen = rng.choice([name for name in names if name.endswith((".npy", ".bin")) or "/data/" in name])
+        target = rng.choice([name for name in names if name.endswith((".npy", ".bin")) or "/data/" in name])
         for name in names:
             member = old.read(name)
-            new.writestr(name, enlarged(name, member, rng) if name == chosen else member)
+            new.writestr(name, enlarged(name, member, rng) if name == target else member)
     return out.getvalue()
 
 
 def enlarged(name, content, rng):
-    """Return a file with one large number, with some or with many of them."""
+    """Return a file with one, some or many large numbers."""
     changed = bytearray(content)
     for _ in range(rng.choice([1, 1, 3])):
         ranges = number_ranges(name, content)
@@ -61,7 +61,7 @@ def enlarged(name, content, rng):
 
 
 def number_ranges(name, content):
-    """Return (start, stop, bytes) for each array of floats: where it is, and the bytes that make it large."""
+    """Return (start, stop, bytes) for each array of floats: its range, and the bytes that make it large."""
     if name.endswith(".safetensors"):
         size = 8 + int.from_bytes(content[:8], "little")
         tensors = [entry for key, entry in json.loads(content[8:size]).items() if key != "__metadata__"]
@@ -84,21 +84,21 @@ def marian_ranges(content):
     """Return the ranges of a binary Marian model: its floats, and the multipliers of its integers."""
     (count,) = struct.unpack_from("<Q", content, 8)
     entries = [struct.unpack_from("<QQQQ", content, 16 + 32 * index) for index in range(count)]
-    at = 16 + 32 * count + sum(entry[0] for entry in entries)
+    offset = 16 + 32 * count + sum(entry[0] for entry in entries)
     shapes = []
     for _, _, axes, _ in entries:
-        shapes.append(struct.unpack_from(f"<{axes}i", content, at))
-        at += 4 * axes
-    (padding,) = struct.unpack_from("<Q", content, at)
-    at += 8 + padding
+        shapes.append(struct.unpack_from(f"<{axes}i", content, offset))
+        offset += 4 * axes
+    (padding,) = struct.unpack_from("<Q", content, offset)
+    offset += 8 + padding
     ranges = []
     for (_, kind, _, size), shape in zip(entries, shapes, strict=True):
         numbers = int(np.prod(shape)) * (2 if kind in (INTGEMM16, FLOAT16) else 1)
         if kind in (FLOAT32, FLOAT16):
-            ranges.append((at, at + size, LARGE if kind == FLOAT32 else LARGE_HALF))
+            ranges.append((offset, offset + size, LARGE if kind == FLOAT32 else LARGE_HALF))
         elif kind in (INTGEMM8, INTGEMM16):
-            ranges.append((at + numbers, at + numbers + 4, SMALL))
-        at += size
+            ranges.append((offset + numbers, offset + numbers + 4, SMALL))
+        offset += size
     return ranges
 
 
@@ -108,10 +108,10 @@ def set_checksum(folder):
         config = json.loads((folder / "config.json").read_text())
         (weights,) = folder.glob("*.safetensors")
         content = weights.read_bytes()
-        stated = config if weights.name == "model.safetensors" else config["weights"]
-        if "sha256" not in stated:
+        header = config if weights.name == "model.safetensors" else config["weights"]
+        if "sha256" not in header:
             return
-        stated["sha256"] = hashlib.sha256(content).hexdigest()
-        if stated is not config:
-            stated["bytes"] = len(content)
+        header["sha256"] = hashlib.sha256(content).hexdigest()
+        if header is not config:
+            header["bytes"] = len(content)
         (folder / "config.json").write_text(json.dumps(config))

@@ -1,4 +1,4 @@
-"""Random Marian folders, saved by ``transformers``' own code."""
+"""Random Marian folders, saved by ``transformers``."""
 
 import json
 
@@ -12,7 +12,7 @@ TEXTS = ["the dog sees the cat", "Hi", "Where is the station? It is not far from
 
 
 def make(folder, shared=True, seed=0, safe=True, end=6.0, **changes):
-    """A random model of odd sizes with real tokenisers, saved by transformers' own code."""
+    """Save a random model of odd sizes with trained tokenisers, and return it."""
     folder.mkdir()
     vocabularies = []
     for side in ("source", "target"):
@@ -23,9 +23,9 @@ def make(folder, shared=True, seed=0, safe=True, end=6.0, **changes):
         vocabularies = [sorted({*vocabularies[0], *vocabularies[1], ">>deu<<", ">>fra<<"})]
     names = ["vocab.json", "target_vocab.json"][: len(vocabularies)]
     sizes = []
-    most = max(map(len, vocabularies))
+    max_size = max(map(len, vocabularies))
     for name, pieces in zip(names, vocabularies, strict=True):
-        pieces = [*pieces, *(f"unused{n}" for n in range(most - len(pieces)))]
+        pieces = [*pieces, *(f"unused{n}" for n in range(max_size - len(pieces)))]
         ids = {piece: n for n, piece in enumerate(["</s>", "<unk>", *pieces, "<pad>"])}
         (folder / name).write_text(json.dumps(ids))
         sizes.append(len(ids))

@@ -1,4 +1,4 @@
-"""Student models as Marian stores them: written here with random weights, and computed in plain numpy (M26).
+"""Student models in Marian's format, with random weights, and a reference implementation in numpy (M26).
 
 Layout and equations are those of marian-dev's src/common/binary.cpp and src/models/transformer.h.
 """
@@ -16,12 +16,17 @@ import yaml
 from uwaga.checkpoints.formats.marian.weights import model_settings, weight_table
 from uwaga.checkpoints.size_checks import weight_shapes
 
-WIDTH, HEADS, INNER, ENCODER, DECODER = 16, 2, 24, 2, 2
+WIDTH, HEADS, INNER, ENCODER_LAYERS, DECODER_LAYERS = 16, 2, 24, 2, 2
 INTGEMM8, INTGEMM16, FLOAT32, FLOAT16, INT8 = 0x4101, 0x4102, 0x0404, 0x0402, 0x0101
 MAGIC = 0xF11A48D5013417F5
 OPTIONS = {
     **{"type": "transformer", "transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"},
-    **{"dim-emb": WIDTH, "enc-depth": ENCODER, "dec-depth": DECODER, "transformer-heads": HEADS},
+    **{
+        "dim-emb": WIDTH,
+        "enc-depth": ENCODER_LAYERS,
+        "dec-depth": DECODER_LAYERS,
+        "transformer-heads": HEADS,
+    },
     **{"transformer-dim-ffn": INNER, "transformer-ffn-activation": "relu", "transformer-postprocess": "dan"},
     **{"transformer-preprocess": "", "transformer-postprocess-top": "", "transformer-postprocess-emb": "d"},
     **{"transformer-train-position-embeddings": False, "tied-embeddings-all": True, "version": "v1.9"},
@@ -30,7 +35,7 @@ OPTIONS = {
 
 @dataclass
 class Student:
-    """A model: its weights in float64 as their stored numbers mean them, by Marian's names."""
+    """A model: its dequantised weights in float64 by Marian's names."""
 
     weights: dict[str, np.ndarray]
     vocabulary: int
@@ -38,37 +43,39 @@ class Student:
     cells: list[np.ndarray] = field(default_factory=list)
 
     def logits(self, source: list[int], target: list[int]) -> np.ndarray:
-        """(target + 1, vocabulary): before each token of the target and behind the last."""
+        """Return logits (target + 1, vocabulary), before each token of the target and after the last."""
         memory = self.encode(source)
-        cells = [np.zeros(WIDTH) for _ in range(DECODER)]
+        cells = [np.zeros(WIDTH) for _ in range(DECODER_LAYERS)]
         embedded = [np.zeros(WIDTH), *(self._table("decoder")[token] for token in target)]
-        return np.stack([self._step(one, at, cells, memory) for at, one in enumerate(embedded)])
+        return np.stack(
+            [self._step(embedding, position, cells, memory) for position, embedding in enumerate(embedded)]
+        )
 
     def encode(self, source: list[int]) -> np.ndarray:
         x = self._placed(self._table("encoder")[source], 0)
-        for layer in range(1, ENCODER + 1):
+        for layer in range(1, ENCODER_LAYERS + 1):
             x = self._attend(f"encoder_l{layer}_self", x, x)
             x = self._feed_forward(f"encoder_l{layer}_ffn", x)
         return x
 
-    def _step(self, embedded, at, cells, memory):
-        x = self._placed(embedded[None], at)
-        for layer in range(1, DECODER + 1):
+    def _step(self, embedded, position, cells, memory):
+        x = self._placed(embedded[None], position)
+        for layer in range(1, DECODER_LAYERS + 1):
             name = f"decoder_l{layer}"
             if f"{name}_aan_W1" in self.weights:
-                x = self._average(f"{name}_aan", x, at, cells, layer - 1)
+                x = self._average(f"{name}_aan", x, position, cells, layer - 1)
                 x = self._attend(f"{name}_context", x, memory)
                 x = self._feed_forward(f"{name}_ffn", x)
                 continue
-            kept = 1 / (1 + np.exp(-self._affine(x, f"{name}_rnn_Wf", f"{name}_rnn_bf")))
-            cells[layer - 1] = kept * cells[layer - 1] + (1 - kept) * (x @ self.weights[f"{name}_rnn_W"])
+            forget = 1 / (1 + np.exp(-self._affine(x, f"{name}_rnn_Wf", f"{name}_rnn_bf")))
+            cells[layer - 1] = forget * cells[layer - 1] + (1 - forget) * (x @ self.weights[f"{name}_rnn_W"])
             x = self._norm(f"{name}_rnn_ffn", x + np.maximum(cells[layer - 1], 0))
             x = self._attend(f"{name}_context", x, memory)
             x = self._feed_forward(f"{name}_ffn", x)
         return (x @ self._table("decoder").T + self.weights["decoder_ff_logit_out_b"])[0]
 
-    def _average(self, name, x, at, cells, layer):
-        cells[layer] = (cells[layer] * at + x) / (at + 1)
+    def _average(self, name, x, position, cells, layer):
+        cells[layer] = (cells[layer] * position + x) / (position + 1)
         hidden = self._affine(cells[layer], f"{name}_W1", f"{name}_b1")
         y = self._affine(hidden / (1 + np.exp(-hidden)), f"{name}_W2", f"{name}_b2")
         if f"{name}_Wi" in self.weights:
@@ -80,9 +87,9 @@ class Student:
         return self._norm(f"{name}_ffn", x + y)
 
     def make_average(self, gate: bool) -> None:
-        """Average attention in the place of the recurrent units."""
+        """Replace the recurrent units by average attention."""
         rng = np.random.default_rng(8)
-        for layer in range(1, DECODER + 1):
+        for layer in range(1, DECODER_LAYERS + 1):
             name = f"decoder_l{layer}"
             for part in ("W", "Wf", "bf"):
                 del self.weights[f"{name}_rnn_{part}"]
@@ -113,10 +120,10 @@ class Student:
 
     def _attend(self, name, x, memory):
         query, key, value = (
-            self._affine(one, f"{name}_W{kind}", f"{name}_b{kind}")
-            .reshape(len(one), HEADS, -1)
+            self._affine(states, f"{name}_W{kind}", f"{name}_b{kind}")
+            .reshape(len(states), HEADS, -1)
             .swapaxes(0, 1)
-            for one, kind in ((x, "q"), (memory, "k"), (memory, "v"))
+            for states, kind in ((x, "q"), (memory, "k"), (memory, "v"))
         )
         scores = query @ key.swapaxes(1, 2) / np.sqrt(WIDTH / HEADS)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -130,17 +137,17 @@ class Student:
 
 
 def random_weights(vocabulary: int, shared: bool, seed: int) -> dict[str, np.ndarray]:
-    """Weights large enough that outputs differ between sources."""
+    """Return weights so large that outputs depend on the source."""
     rng = np.random.default_rng(seed)
-    made: dict[str, np.ndarray] = {}
+    weights: dict[str, np.ndarray] = {}
 
     def matrix(name, rows, columns, scale=0.3):
-        made[name] = rng.normal(0, scale, (rows, columns)).astype(np.float32)
+        weights[name] = rng.normal(0, scale, (rows, columns)).astype(np.float32)
 
     for name in ("Wemb",) if shared else ("encoder_Wemb", "decoder_Wemb"):
         matrix(name, vocabulary, WIDTH, 0.35)
     matrix("decoder_ff_logit_out_b", 1, vocabulary)
-    for stack, layers in (("encoder", ENCODER), ("decoder", DECODER)):
+    for stack, layers in (("encoder", ENCODER_LAYERS), ("decoder", DECODER_LAYERS)):
         for layer in range(1, layers + 1):
             name = f"{stack}_l{layer}"
             attention = f"{name}_{'self' if stack == 'encoder' else 'context'}"
@@ -158,14 +165,14 @@ def random_weights(vocabulary: int, shared: bool, seed: int) -> dict[str, np.nda
                 matrix(f"{name}_rnn_bf", 1, WIDTH)
             for norm in norms:
                 matrix(f"{norm}_ln_scale", 1, WIDTH)
-                made[f"{norm}_ln_scale"] += 1
+                weights[f"{norm}_ln_scale"] += 1
                 matrix(f"{norm}_ln_bias", 1, WIDTH)
-    return made
+    return weights
 
 
 def tensors(weights: dict[str, np.ndarray], kind: str, alphas: bool):
-    """What a file of such weights holds: (name, number format, shape, bytes) each; and what it means."""
-    items, meant = [], {}
+    """Return the entries (name, number format, shape, bytes) of a file, and the weights they represent."""
+    items, values = [], {}
     for name, array in weights.items():
         matrix = "_W" in name or "Wemb" in name
         quantised = kind.startswith("intgemm") and matrix and "_ln_" not in name
@@ -173,25 +180,27 @@ def tensors(weights: dict[str, np.ndarray], kind: str, alphas: bool):
             half = kind == "float16"
             stored = array.astype(np.float16 if half else np.float32)
             items.append((name, FLOAT16 if half else FLOAT32, array.shape, stored.tobytes()))
-            meant[name] = stored.astype(np.float64)
+            values[name] = stored.astype(np.float64)
             continue
         levels, number = (127, np.int8) if kind == "intgemm8" else (1023, np.int16)
         multiplier = np.float32(levels / np.abs(array).max())
-        whole = np.rint(array * multiplier).astype(number)
-        rows = whole if "Wemb" in name else whole.T
+        integers = np.rint(array * multiplier).astype(number)
+        rows = integers if "Wemb" in name else integers.T
         content = np.ascontiguousarray(rows).tobytes() + multiplier.tobytes()
         items.append((name, INTGEMM8 if number is np.int8 else INTGEMM16, array.shape, content))
-        meant[name] = whole.astype(np.float64) / np.float64(multiplier)
+        values[name] = integers.astype(np.float64) / np.float64(multiplier)
         if alphas and "Wemb" not in name:
             items.append((f"{name}_QuantMultA", FLOAT32, (1, 1), np.float32(20).tobytes()))
     if alphas:
         items.append(("none_QuantMultA", FLOAT32, (1, 1), np.float32(20).tobytes()))
         items.append(("Wemb_QuantMultA", INTGEMM8, (1, 1), b"\x7f" + np.float32(6.35).tobytes()))
-    return items, {name: array.reshape(-1) if array.shape[0] == 1 else array for name, array in meant.items()}
+    return items, {
+        name: array.reshape(-1) if array.shape[0] == 1 else array for name, array in values.items()
+    }
 
 
-def binary(items) -> bytes:
-    """A binary model's bytes."""
+def binary_model(items) -> bytes:
+    """Return the content of a binary model file."""
     items = sorted(items)
     padded = [(*item[:3], item[3] + bytes(-len(item[3]) % 256)) for item in items]
     names = [name.encode() + b"\0" for name, *_ in padded]
@@ -205,10 +214,10 @@ def binary(items) -> bytes:
     return head + struct.pack("<Q", padding) + bytes(padding) + b"".join(item[3] for item in padded)
 
 
-def lexical(common: int, lists: list[list[int]]) -> bytes:
-    """A shortlist's bytes."""
+def shortlist_bytes(common: int, lists: list[list[int]]) -> bytes:
+    """Return the content of a shortlist file."""
     offsets = np.cumsum([0, *map(len, lists)]).astype("<u8")
-    targets = np.array([token for one in lists for token in one], dtype="<u4")
+    targets = np.array([token for token_ids in lists for token in token_ids], dtype="<u4")
     body = struct.pack("<QQQQ", common, 8, len(offsets), len(targets)) + offsets.tobytes() + targets.tobytes()
     checksum, mask = 0, (1 << 64) - 1
     for (word,) in struct.iter_unpack("<Q", body[: len(body) // 8 * 8]):
@@ -225,46 +234,48 @@ def write_student(
     options: dict[str, object] | None = None,
     seed: int = 3,
 ) -> Student:
-    """A folder as Firefox has it; ``common`` None is without a shortlist."""
+    """Write a folder like Firefox's; without a shortlist if ``common`` is None."""
     folder.mkdir(parents=True, exist_ok=True)
     tokeniser = tiny.tokeniser(size=340)
     vocabulary = tokeniser.size
     items, meant = tensors(random_weights(vocabulary, shared, seed), kind, alphas)
-    said = OPTIONS | {"dim-vocabs": [vocabulary, vocabulary]}
+    model_options = OPTIONS | {"dim-vocabs": [vocabulary, vocabulary]}
     if not shared:
-        said |= {"tied-embeddings-all": False, "tied-embeddings": True}
-    settings = yaml.safe_dump(said | (options or {})).encode() + b"\0"
+        model_options |= {"tied-embeddings-all": False, "tied-embeddings": True}
+    settings = yaml.safe_dump(model_options | (options or {})).encode() + b"\0"
     items.append(("special:model.yml", INT8, (len(settings),), settings))
-    (folder / "model.ende.intgemm.alphas.bin").write_bytes(binary(items))
+    (folder / "model.ende.intgemm.alphas.bin").write_bytes(binary_model(items))
     for name in ("vocab.ende.spm",) if shared else ("srcvocab.ende.spm", "trgvocab.ende.spm"):
         (folder / name).write_bytes(tokeniser.model_bytes)
     if common is not None:
         rng = np.random.default_rng(seed)
         lists = [sorted(rng.choice(vocabulary, 6, replace=False).tolist()) for _ in range(vocabulary)]
-        (folder / "lex.50.50.ende.s2t.bin").write_bytes(lexical(common, lists))
+        (folder / "lex.50.50.ende.s2t.bin").write_bytes(shortlist_bytes(common, lists))
     return Student(meant, vocabulary, shared)
 
 
 def write_random(folder: Path, options: dict[str, object], seed: int = 5) -> None:
-    """A folder whose model has these options and random weights of the names and shapes that they ask for."""
+    """Write a folder with a random model of these options."""
     folder.mkdir(parents=True, exist_ok=True)
     tokeniser = tiny.tokeniser(size=340)
     sizes = (tokeniser.size, tokeniser.size)
-    said = OPTIONS | {"dim-vocabs": list(sizes)} | options
+    model_options = OPTIONS | {"dim-vocabs": list(sizes)} | options
     path = folder / "model.en-de.bin"
-    settings = model_settings(path, said)
+    settings = model_settings(path, model_options)
     table = weight_table(path, sizes, settings, False)
     rng = np.random.default_rng(seed)
     weights: dict[str, np.ndarray] = {}
     for name, shape in weight_shapes(settings, *sizes).items():
         for view in table.weights[name]:
-            one = [shape[0] // len(table.weights[name]), *shape[1:]]
-            if len(one) == 1:
-                weights[view.name] = rng.normal(0.5, 0.3, (1, *one)).astype(np.float32)
+            part_shape = [shape[0] // len(table.weights[name]), *shape[1:]]
+            if len(part_shape) == 1:
+                weights[view.name] = rng.normal(0.5, 0.3, (1, *part_shape)).astype(np.float32)
             else:
-                weights[view.name] = rng.normal(0, 0.3, one[::-1] if view.turned else one).astype(np.float32)
+                weights[view.name] = rng.normal(
+                    0, 0.3, part_shape[::-1] if view.turned else part_shape
+                ).astype(np.float32)
     items, _ = tensors(weights, "float32", False)
-    stored = yaml.safe_dump(said).encode() + b"\0"
+    stored = yaml.safe_dump(model_options).encode() + b"\0"
     items.append(("special:model.yml", INT8, (len(stored),), stored))
-    path.write_bytes(binary(items))
+    path.write_bytes(binary_model(items))
     (folder / "vocab.ende.spm").write_bytes(tokeniser.model_bytes)

@@ -24,70 +24,73 @@ class McpClient:
         self._portal, self._session, self.hello = portal, session, hello
 
     def tools(self) -> dict[str, types.Tool]:
-        """The tools by name."""
+        """Return the tools by name."""
         return {tool.name: tool for tool in self._portal.call(self._session.list_tools).tools}
 
-    def call(self, name: str, /, *, given: Any = None, **arguments: Any) -> types.CallToolResult:
-        """The result of a tool, whose JSON the client has checked by the tool's schema."""
-        return self._portal.call(self._session.call_tool, name, {**(given or {}), **arguments})
+    def call(self, name: str, /, *, extra: Any = None, **arguments: Any) -> types.CallToolResult:
+        """Return the result of a tool, which the client has validated by the tool's schema."""
+        return self._portal.call(self._session.call_tool, name, {**(extra or {}), **arguments})
 
     def ok(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """The JSON of a result without an error."""
+        """Return the JSON of a successful result."""
         result = self.call(name, **arguments)
         assert not result.isError, result.content[0].text
         return result.structuredContent
 
     def refused(self, name: str, /, **arguments: Any) -> str:
-        """The message of a result that is an error."""
+        """Return the message of an error result."""
         result = self.call(name, **arguments)
         assert result.isError, result.structuredContent
         return result.content[0].text
 
     def cancelled(self, name: str, /, **arguments: Any) -> tuple[list[tuple[float, float]], str]:
-        """The progress of a call that is cancelled at its first progress, and the error that it got."""
+        """Cancel a call at its first progress notification; return its progress and its error."""
         return self._portal.call(self._cancelled, name, arguments)
 
     async def _cancelled(self, name: str, arguments: dict[str, Any]) -> tuple[list[tuple[float, float]], str]:
-        session, seen, begun = self._session, [], asyncio.Event()
+        session, progress, started = self._session, [], asyncio.Event()
 
-        async def reached(done: float, count: float | None, message: str | None) -> None:
-            seen.append((done, count))
-            begun.set()
+        async def on_progress(completed: float, count: float | None, message: str | None) -> None:
+            progress.append((completed, count))
+            started.set()
 
         number = session._request_id
-        call = asyncio.create_task(session.call_tool(name, arguments, progress_callback=reached))
-        await begun.wait()
+        call = asyncio.create_task(session.call_tool(name, arguments, progress_callback=on_progress))
+        await started.wait()
         cancel = types.CancelledNotification(params=types.CancelledNotificationParams(requestId=number))
         await session.send_notification(types.ClientNotification(cancel))
         try:
             await call
         except McpError as error:
-            return seen, str(error)
-        return seen, ""
+            return progress, str(error)
+        return progress, ""
 
 
 @contextlib.contextmanager
-def opened(session: Callable[[], contextlib.AbstractAsyncContextManager[Any]]) -> Iterator[McpClient]:
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(session()) as (one, hello):
-        yield McpClient(portal, one, hello)
+def open_client(session: Callable[[], contextlib.AbstractAsyncContextManager[Any]]) -> Iterator[McpClient]:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(session()) as (client_session, hello),
+    ):
+        yield McpClient(portal, client_session, hello)
 
 
-def over_stdio(folder: Path, *options: str) -> contextlib.AbstractContextManager[McpClient]:
-    """A client of ``uwaga mcp``, whose log is ``mcp.log`` in the folder."""
+def connect_stdio(folder: Path, *options: str) -> contextlib.AbstractContextManager[McpClient]:
+    """Return a client of ``uwaga mcp``, which logs to ``mcp.log`` in the folder."""
     command = ["-m", "uwaga", "mcp", "--threads", "1", *options]
     server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
 
     @contextlib.asynccontextmanager
     async def session() -> AsyncIterator[Any]:
         with (folder / "mcp.log").open("w") as log:
-            async with stdio_client(server, log) as streams, ClientSession(*streams) as one:
-                yield one, await one.initialize()
+            async with stdio_client(server, log) as streams, ClientSession(*streams) as client_session:
+                yield client_session, await client_session.initialize()
 
-    return opened(session)
+    return open_client(session)
 
 
-def over_http(url: str, key: str = "") -> contextlib.AbstractContextManager[McpClient]:
-    """A client of a server at a URL."""
+def connect_http(url: str, key: str = "") -> contextlib.AbstractContextManager[McpClient]:
+    """Return a client of the server at a URL."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
 
     @contextlib.asynccontextmanager
@@ -95,8 +98,8 @@ def over_http(url: str, key: str = "") -> contextlib.AbstractContextManager[McpC
         async with (
             httpx.AsyncClient(headers=headers, timeout=60) as http,
             streamable_http_client(f"{url}/mcp", http_client=http) as (read, write, *_),
-            ClientSession(read, write) as one,
+            ClientSession(read, write) as client_session,
         ):
-            yield one, await one.initialize()
+            yield client_session, await client_session.initialize()
 
-    return opened(session)
+    return open_client(session)

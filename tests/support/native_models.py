@@ -1,4 +1,4 @@
-"""Random models of every kind, in torch and on the engine."""
+"""Random models of all kinds, in torch and on the engine."""
 
 import numpy as np
 import torch
@@ -18,31 +18,33 @@ from uwaga.settings.recurrent import (
 )
 
 SYMBOLS = Symbols(start=2, end=3, pad=0, unknown=1)
-LONGEST = 24
-WHOLE = Choice(count=1, all_tokens=True, attention=True)
+MAX_LENGTH = 24
+ALL_TOKENS = Choice(count=1, all_tokens=True, attention=True)
 
 
 @st.composite
-def shapes(draw):
-    """Settings of a tiny Transformer: any published variant, and combinations that nobody published."""
+def transformer_settings(draw):
+    """Draw the settings of a tiny Transformer: any combination of published variants."""
     heads = draw(st.integers(1, 3))
-    explicit = draw(st.none() | st.integers(1, 9))
+    head_width = draw(st.none() | st.integers(1, 9))
     decoder_heads = draw(st.none() | st.integers(1, 3))
-    whole = 2 * heads * (decoder_heads or 1)
+    multiple = 2 * heads * (decoder_heads or 1)
     positions = draw(st.sampled_from(["sinusoidal", "learned", "relative"]))
-    earlier = st.just("attention") if positions == "relative" else st.sampled_from(["attention", "ssru"])
+    self_attention = (
+        st.just("attention") if positions == "relative" else st.sampled_from(["attention", "ssru"])
+    )
     return TransformerSettings(
         encoder_layers=draw(st.integers(1, 2)),
         decoder_layers=draw(st.integers(1, 2)),
-        width=whole * draw(st.integers(1, 4)),
+        width=multiple * draw(st.integers(1, 4)),
         heads=heads,
         feed_forward=draw(st.integers(1, 70)),
         activation=draw(st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"])),
         gated=draw(st.booleans()),
         norm=draw(st.sampled_from(["pre", "post"])),
         positions=positions,
-        self_attention=draw(earlier),
-        max_length=LONGEST,
+        self_attention=draw(self_attention),
+        max_length=MAX_LENGTH,
         sinusoids=draw(st.sampled_from(["interleaved", "halves", "tensor2tensor"])),
         position_offset=draw(st.integers(0, 2)),
         relative_buckets=draw(st.sampled_from([4, 8, 9])),
@@ -54,7 +56,7 @@ def shapes(draw):
         attention_bias=draw(st.booleans()),
         feed_forward_bias=draw(st.booleans()),
         attention_scale=draw(st.booleans()),
-        head_width=explicit,
+        head_width=head_width,
         decoder_heads=decoder_heads,
         decoder_feed_forward=draw(st.none() | st.integers(1, 40)),
         output_bias=draw(st.booleans()),
@@ -64,8 +66,8 @@ def shapes(draw):
 
 
 @st.composite
-def recurrent_shapes(draw):
-    """Settings of a tiny recurrent model of any family and variant."""
+def recurrent_settings(draw):
+    """Draw the settings of a tiny recurrent model of any family and variant."""
     family = draw(
         st.sampled_from([ChoSettings, SutskeverSettings, BahdanauSettings, LuongSettings, GnmtSettings])
     )
@@ -76,7 +78,7 @@ def recurrent_shapes(draw):
         "hidden": hidden,
         "embedding": draw(st.integers(1, 20)) if tie == "none" else features,
         "tie": tie,
-        "max_length": LONGEST,
+        "max_length": MAX_LENGTH,
         "dropout": 0.0,
     }
     scores = ["general", "additive", "additive_joint", "concat", "location"]
@@ -104,8 +106,8 @@ def recurrent_shapes(draw):
     return family(**values)
 
 
-def randomised(make, seed, spread):
-    """A torch model, as ``make`` makes it, whose every weight is random, norms and biases too."""
+def randomise(make, seed, spread):
+    """Create a torch model with ``make``, and randomise all weights, including norms and biases."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = make()
@@ -119,11 +121,11 @@ def randomised(make, seed, spread):
 
 
 def random_model(settings, seed=0, source=23, target=23, spread=1.0):
-    return randomised(lambda: build_model(settings, SYMBOLS, source, target), seed, spread)
+    return randomise(lambda: build_model(settings, SYMBOLS, source, target), seed, spread)
 
 
-def native(model, precision="float32", threads=1, isa=None, levels=127, keep=(), shared_width=384):
-    """The engine over the weights of a torch model."""
+def native_model(model, precision="float32", threads=1, isa=None, levels=127, keep=(), shared_width=384):
+    """Return a native model with the weights of a torch model."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     source = model.source_embedding.num_embeddings
     packed = pack(model.settings, source, model.vocabulary, state.__getitem__, precision, keep, levels)
@@ -132,30 +134,40 @@ def native(model, precision="float32", threads=1, isa=None, levels=127, keep=(),
     )
 
 
-def sentences(count, seed=0, longest=12, vocabulary=23):
-    """Random sources with their end symbols."""
+def sentences(count, seed=0, max_length=12, vocabulary=23):
+    """Return random sources with their end symbols."""
     rng = np.random.default_rng(seed)
     return [
-        (*rng.integers(4, vocabulary, rng.integers(0, longest)).tolist(), SYMBOLS.end) for _ in range(count)
+        (*rng.integers(4, vocabulary, rng.integers(0, max_length)).tolist(), SYMBOLS.end)
+        for _ in range(count)
     ]
 
 
-def walk(one, other, given, steps, beams=2, seed=0, start=SYMBOLS.start):
-    """Two models fed the same random tokens, rows reordered and sentences dropped; yields their steps.
+def step_both(model, peer, sources, steps, beams=2, seed=0, start=SYMBOLS.start):
+    """Run two models on the same random tokens, reorder rows and drop sentences; yield both steps.
 
     ``start`` is the first token, None for random ones.
     """
     rng = np.random.default_rng(seed)
-    states = [each.start(each.encode(given), beams) for each in (one, other)]
-    left = len(given)
-    tokens = rng.integers(0, one.vocabulary, left * beams) if start is None else np.full(left * beams, start)
+    states = [decoder.start(decoder.encode(sources), beams) for decoder in (model, peer)]
+    sentence_count = len(sources)
+    tokens = (
+        rng.integers(0, model.vocabulary, sentence_count * beams)
+        if start is None
+        else np.full(sentence_count * beams, start)
+    )
     for _ in range(steps):
-        made = [each.step(tokens, state, WHOLE) for each, state in zip((one, other), states, strict=True)]
-        yield made
-        states = [step.state for step in made]
-        rows = np.concatenate([rng.integers(0, beams, beams) + number * beams for number in range(left)])
+        outputs = [
+            decoder.step(tokens, state, ALL_TOKENS)
+            for decoder, state in zip((model, peer), states, strict=True)
+        ]
+        yield outputs
+        states = [step.state for step in outputs]
+        rows = np.concatenate(
+            [rng.integers(0, beams, beams) + number * beams for number in range(sentence_count)]
+        )
         states = [state.reorder(rows) for state in states]
-        if left > 1 and rng.random() < 0.3:
-            kept = rng.permutation(left)[: left - 1]
-            states, left = [state.select(kept) for state in states], left - 1
-        tokens = rng.integers(0, one.vocabulary, left * beams)
+        if sentence_count > 1 and rng.random() < 0.3:
+            selected = rng.permutation(sentence_count)[: sentence_count - 1]
+            states, sentence_count = [state.select(selected) for state in states], sentence_count - 1
+        tokens = rng.integers(0, model.vocabulary, sentence_count * beams)

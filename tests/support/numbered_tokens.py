@@ -8,7 +8,7 @@ from uwaga.tokenizers.pretrained import Sides
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumberTokeniser:
     content: bytes = b"numbers"
 
     def encode(self, text):
@@ -25,10 +25,10 @@ class Numbers:
 
 
 def read_numbers(folder, ids):
-    """In the place of a ``read_..._tokeniser``."""
+    """Return tokenisers, like the functions ``read_..._tokeniser``."""
     start, end = ids.start or 0, ids.end or 0
     pad = end if ids.pad is None else ids.pad
     symbols = Symbols(start=start, end=end, pad=pad, unknown=2)
     suffix = () if ids.end is None or ids.start == ids.end else (end,)
-    side = FramedTokeniser(Numbers(), symbols, ids.vocabulary, str(folder), suffix=suffix)
+    side = FramedTokeniser(NumberTokeniser(), symbols, ids.vocabulary, str(folder), suffix=suffix)
     return Sides(side, side)

@@ -1,4 +1,4 @@
-"""Small office documents, made part by part."""
+"""Small office documents, built from their parts."""
 
 import io
 import zipfile
@@ -8,7 +8,7 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
 
 
-def packed(members, stored=()):
+def write_zip(members, stored=()):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members.items():
@@ -18,27 +18,27 @@ def packed(members, stored=()):
     return stream.getvalue()
 
 
-def unpacked(content):
+def read_zip(content):
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         return {info.filename: file.read(info) for info in file.infolist()}
 
 
 def docx(body, **parts):
     document = f'<?xml version="1.0"?><w:document {W}><w:body>{body}</w:body></w:document>'
-    return packed(
+    return write_zip(
         {"[Content_Types].xml": TYPES, "word/document.xml": document, "word/media/a.png": b"\x89PNG", **parts}
     )
 
 
 def pptx(body):
     slide = f'<p:sld {A} xmlns:p="p">{body}</p:sld>'
-    return packed(
+    return write_zip(
         {"[Content_Types].xml": TYPES, "ppt/presentation.xml": "<p/>", "ppt/slides/slide1.xml": slide}
     )
 
 
 def xlsx(strings, tables=""):
-    return packed(
+    return write_zip(
         {
             "[Content_Types].xml": TYPES,
             "xl/workbook.xml": "<workbook/>",
@@ -54,7 +54,7 @@ def odt(body):
         'xmlns:fo="f">'
         f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
     )
-    return packed(
+    return write_zip(
         {
             "mimetype": "application/vnd.oasis.opendocument.text",
             "content.xml": content,
@@ -65,7 +65,7 @@ def odt(body):
 
 
 def epub(body):
-    return packed(
+    return write_zip(
         {
             "mimetype": "application/epub+zip",
             "META-INF/container.xml": "<container/>",

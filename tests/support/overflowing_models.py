@@ -74,15 +74,15 @@ def overflowing_model(
 
 def random_shortlist(rng, vocabulary):
     """Return short lists, so that some are without the tokens that overflow."""
-    each = [np.unique(rng.integers(0, vocabulary, rng.integers(0, 4))) for _ in range(SOURCE)]
-    first = np.cumsum([0, *map(len, each)])
+    lists = [np.unique(rng.integers(0, vocabulary, rng.integers(0, 4))) for _ in range(SOURCE)]
+    first = np.cumsum([0, *map(len, lists)])
     common = np.union1d(rng.integers(0, vocabulary, int(rng.integers(1, 4))), [SYMBOLS.end])
-    parts = (part.astype(np.int32) for part in (common, first, np.concatenate(each)))
+    parts = (part.astype(np.int32) for part in (common, first, np.concatenate(lists)))
     return Shortlist(*parts, vocabulary)
 
 
 def check_overflow(rng, isa=None, precision=None):
-    """Check that a random model's steps agree with the reference, and that each search is answered."""
+    """Check that a random model's steps agree with the reference, and that searches end."""
     vocabulary = int(rng.choice([9, 131, 8300]))
     overflows = [kind for kind in OVERFLOWS if rng.integers(2)]
     decoder_only = rng.integers(4) == 0
@@ -100,7 +100,8 @@ def check_overflow(rng, isa=None, precision=None):
     size = vocabulary if decoder_only else SOURCE
     sources = [tuple(rng.integers(4, size, int(rng.integers(1, 5))).tolist()) for _ in range(6)]
     lists = [
-        np.arange(vocabulary) if model.shortlist is None else model.shortlist.of(source) for source in sources
+        np.arange(vocabulary) if model.shortlist is None else model.shortlist.allowed_tokens(source)
+        for source in sources
     ]
     for _ in range(4):
         check_step(rng, model, logits, sources, lists)
@@ -110,17 +111,17 @@ def check_overflow(rng, isa=None, precision=None):
 
 
 def phrases(rng, vocabulary):
-    """Return phrases that a translation must have, or gets a bonus for."""
-    ways = [tuple(rng.integers(4, vocabulary, 2).tolist()) for _ in range(2)]
-    return Phrases([Phrase((ways[0],)), Phrase((ways[1],))], None, 1.5 if rng.integers(2) else None)
+    """Return phrases that a translation must contain, or gets a bonus for."""
+    token_ids = [tuple(rng.integers(4, vocabulary, 2).tolist()) for _ in range(2)]
+    return Phrases([Phrase((token_ids[0],)), Phrase((token_ids[1],))], None, 1.5 if rng.integers(2) else None)
 
 
 def check_step(rng, model, logits, sources, lists):
-    """Log-probabilities are NaN where those of the reference are, and else the same."""
+    """Check that log-probabilities equal those of the reference, including NaN."""
     rows, vocabulary = len(sources), len(logits)
     choice = random_choice(rng, logits, rows, model.shortlist is None)
     state = model.start(model.encode(sources), 1)
-    found = model.step(np.full(rows, SYMBOLS.start), state, choice)
+    step = model.step(np.full(rows, SYMBOLS.start), state, choice)
     table = np.full((rows, vocabulary), -np.inf)
     for row, allowed in enumerate(lists):
         table[row, allowed] = logits[allowed]
@@ -128,10 +129,10 @@ def check_step(rng, model, logits, sources, lists):
             table[row, choice.forced[row]] = logits[choice.forced[row]]
     with np.errstate(invalid="ignore"):
         _, expected = choose(table, choice)
-    wrong = np.isnan(expected).any(axis=1)
-    assert np.array_equal(np.isnan(found.log_probs).any(axis=1), wrong), (choice, wrong)
+    nan_rows = np.isnan(expected).any(axis=1)
+    assert np.array_equal(np.isnan(step.log_probs).any(axis=1), nan_rows), (choice, nan_rows)
     if choice.sampling is None:
-        np.testing.assert_allclose(found.log_probs[~wrong], expected[~wrong], rtol=0.02, atol=0.05)
+        np.testing.assert_allclose(step.log_probs[~nan_rows], expected[~nan_rows], rtol=0.02, atol=0.05)
 
 
 def random_choice(rng, logits, rows, extra):
@@ -156,26 +157,26 @@ def random_choice(rng, logits, rows, extra):
 
 
 def check_search(model, logits, sources, lists, options, phrases=None):
-    """A sentence is refused if a token of its list overflows; the others are the same alone and together."""
+    """Check that a sentence fails if a token of its list overflows; others are the same in a batch."""
     overflow = np.isnan(logits) | (logits == np.inf)
-    alone = []
+    single_results = []
     for index, source in enumerate(sources):
-        found = answer(model, [source], options, None if phrases is None else [phrases[index]])
-        alone.append(found)
+        result = search_or_none(model, [source], options, None if phrases is None else [phrases[index]])
+        single_results.append(result)
         if overflow[lists[index]].any():
-            assert found is None
+            assert result is None
         elif phrases is None and np.isfinite(logits).all():
-            assert found is not None
-    kept = [index for index, found in enumerate(alone) if found is not None]
-    chosen = None if phrases is None else [phrases[index] for index in kept]
-    together = answer(model, [sources[index] for index in kept], options, chosen)
-    assert together == [alone[index][0] for index in kept]
-    if len(kept) < len(sources):
-        assert answer(model, sources, options, phrases) is None
+            assert result is not None
+    valid = [index for index, result in enumerate(single_results) if result is not None]
+    valid_phrases = None if phrases is None else [phrases[index] for index in valid]
+    batch_result = search_or_none(model, [sources[index] for index in valid], options, valid_phrases)
+    assert batch_result == [single_results[index][0] for index in valid]
+    if len(valid) < len(sources):
+        assert search_or_none(model, sources, options, phrases) is None
 
 
-def answer(model, sources, options, phrases):
-    """Return the translations, or None if the model's weights are refused."""
+def search_or_none(model, sources, options, phrases):
+    """Return the translations, or None if the model's weights are rejected."""
     try:
         return search(model, sources, options, phrases=phrases)
     except ModelError as error:

@@ -1,4 +1,4 @@
-"""Every pattern of the source, and texts that a backtracking pattern is slow on, from its parse tree."""
+"""All regular expressions of the source, and texts on which backtracking is slow, from their parse trees."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FUNCTIONS = frozenset(
 )
 ANCHORED = frozenset(("match", "fullmatch"))
 """Methods that try one position only."""
-MANY = 20
-"""Repetitions from which on a repeat can be slow."""
+MIN_REPETITIONS = 20
+"""Minimum number of repetitions with which a repeat can be slow."""
 ALPHABET = " a1-.<\n\t\rA_,:;|>{}[]()\"'\\/&%$#@!?*+=~`^\u00e9\u6f22\u00a0\u2026\u0301"
-KINDS = 5
-"""Texts of a repeat that are tried."""
+MAX_TEXTS = 5
+"""Maximum number of texts for a repeat."""
 REPEATS = frozenset((codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT))
 CATEGORIES = {
     codes.CATEGORY_DIGIT: r"\d",
@@ -38,9 +38,9 @@ CATEGORIES = {
 
 
 class SourcePattern(NamedTuple):
-    """A pattern of the source, and how it is called; ``methods`` is empty where that cannot be seen."""
+    """A pattern of the source and the methods that are called; ``methods`` is empty if they are unknown."""
 
-    place: str
+    location: str
     pattern: re.Pattern[Any]
     methods: frozenset[str]
 
@@ -52,10 +52,10 @@ def source_patterns(values: Mapping[str, Mapping[str, object]]) -> Iterator[Sour
         values: for each module, the local variables that its patterns are built from.
 
     Raises:
-        NameError: one is built from another local variable.
+        NameError: a pattern is built from another local variable.
     """
     trees = {_module(path): ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
-    uses = _uses(trees)
+    methods_of_constants = _methods_of_constants(trees)
     for module, tree in trees.items():
         calls = [node for node in ast.walk(tree) if _is_pattern(node)]
         if not calls:
@@ -69,15 +69,21 @@ def source_patterns(values: Mapping[str, Mapping[str, object]]) -> Iterator[Sour
         for call in calls:
             function = call.func.attr
             constant = constants.get(id(call), "") if function == "compile" else ""
-            place = f"{module}.{constant or f'line {call.lineno}'}"
-            first = call.args[0]
-            for expression in (first.body, first.orelse) if isinstance(first, ast.IfExp) else (first,):
+            location = f"{module}.{constant or f'line {call.lineno}'}"
+            argument = call.args[0]
+            for expression in (
+                (argument.body, argument.orelse) if isinstance(argument, ast.IfExp) else (argument,)
+            ):
                 try:
-                    pattern = re.compile(_evaluated(expression, names), _flags(call, names))
+                    pattern = re.compile(_evaluate(expression, names), _flags(call, names))
                 except NameError as error:
-                    raise NameError(f"{place}: {error}; add its value to the test") from None
-                methods = uses.get((module, constant), frozenset()) if function == "compile" else {function}
-                yield SourcePattern(place, pattern, frozenset(methods))
+                    raise NameError(f"{location}: {error}; add its value to the test") from None
+                methods = (
+                    methods_of_constants.get((module, constant), frozenset())
+                    if function == "compile"
+                    else {function}
+                )
+                yield SourcePattern(location, pattern, frozenset(methods))
 
 
 def _module(path: Path) -> str:
@@ -89,7 +95,7 @@ def _flags(call: ast.Call, names: Mapping[str, object]) -> int:
     position = {"compile": 1, "sub": 4, "subn": 4, "split": 3}.get(call.func.attr, 2)
     flags = next((key.value for key in call.keywords if key.arg == "flags"), None)
     flags = call.args[position] if flags is None and len(call.args) > position else flags
-    return 0 if flags is None else _evaluated(flags, names)
+    return 0 if flags is None else _evaluate(flags, names)
 
 
 def _is_pattern(node: ast.AST) -> bool:
@@ -102,8 +108,8 @@ def _is_pattern(node: ast.AST) -> bool:
     )
 
 
-def _uses(trees: Mapping[str, ast.Module]) -> dict[tuple[str, str], frozenset[str]]:
-    """The methods of each constant by module and name; nothing for one that is passed as an argument."""
+def _methods_of_constants(trees: Mapping[str, ast.Module]) -> dict[tuple[str, str], frozenset[str]]:
+    """Return the methods of constants by module and name, without constants that are passed as arguments."""
     methods: dict[tuple[str, str], set[str]] = {}
     other: set[tuple[str, str]] = set()
     for module, tree in trees.items():
@@ -124,10 +130,10 @@ def _uses(trees: Mapping[str, ast.Module]) -> dict[tuple[str, str], frozenset[st
         for node in ast.walk(tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in called:
                 other.add(origins.get(node.id, (module, node.id)))
-    return {key: frozenset(found) for key, found in methods.items() if key not in other}
+    return {key: frozenset(names) for key, names in methods.items() if key not in other}
 
 
-def _evaluated(node: ast.expr, names: Mapping[str, object]) -> Any:
+def _evaluate(node: ast.expr, names: Mapping[str, object]) -> Any:
     return eval(compile(ast.Expression(node), "pattern", "eval"), dict(names))
 
 
@@ -139,41 +145,41 @@ class Attack(NamedTuple):
     after: str
 
     def text(self, size: int) -> str:
-        """Return a text of about so many characters."""
+        """Return a text of about ``size`` characters."""
         return self.before + self.repeated * (size // len(self.repeated) + 1) + self.after
 
 
 def attacks(pattern: re.Pattern[Any]) -> list[Attack]:
-    """Return texts for each repeat of a pattern: what leads to it, what it repeats, and an end that fails."""
+    """Return texts for each repeat of a pattern: a prefix, a repeated part, and an end without a match."""
     source, flags = pattern.pattern, pattern.flags
     if isinstance(source, bytes):
         source, flags = source.decode("latin-1"), flags | re.ASCII
-    found: dict[Attack, None] = {}
+    texts: dict[Attack, None] = {}
     for before, repeated in _repeats(parser.parse(source, flags), ""):
         for after in ("\0", "\n"):
-            found[Attack(before, repeated, after)] = None
+            texts[Attack(before, repeated, after)] = None
         if before:
-            found[Attack("", before + repeated, "\0")] = None
-            found[Attack("", before, "\0")] = None
-    return list(found)
+            texts[Attack("", before + repeated, "\0")] = None
+            texts[Attack("", before, "\0")] = None
+    return list(texts)
 
 
 def _repeats(nodes: Any, before: str) -> Iterator[tuple[str, str]]:
-    """Yield what leads to each repeat, and texts to repeat: its own, and with those of what follows it."""
+    """Yield the prefix of each repeat and the texts to repeat, also with those of the nodes that follow."""
     nodes = list(nodes)
     for number, (code, argument) in enumerate(nodes):
-        for inner in _inside(code, argument):
+        for inner in _subpatterns(code, argument):
             yield from _repeats(inner, before)
-        if code in REPEATS and argument[1] >= MANY:
-            texts = [text for text in _samples(argument[2], MANY) if text]
+        if code in REPEATS and argument[1] >= MIN_REPETITIONS:
+            texts = [text for text in _samples(argument[2], MIN_REPETITIONS) if text]
             following = [text for text in _samples(nodes[number + 1 : number + 4], 2) if text][:2]
-            texts = [*texts[:KINDS], *following, *map("".join, product(texts[:2], following))]
+            texts = [*texts[:MAX_TEXTS], *following, *map("".join, product(texts[:2], following))]
             for text in dict.fromkeys(texts):
                 yield before, text
         before += _samples([(code, argument)], 1)[0]
 
 
-def _inside(code: Any, argument: Any) -> list[Any]:
+def _subpatterns(code: Any, argument: Any) -> list[Any]:
     if code in REPEATS:
         return [argument[2]]
     if code is codes.SUBPATTERN:
@@ -185,34 +191,34 @@ def _inside(code: Any, argument: Any) -> list[Any]:
     return [argument[1]] if code in (codes.ASSERT, codes.ASSERT_NOT) else []
 
 
-def _samples(nodes: Any, most: int) -> list[str]:
-    """Return up to ``most`` texts that a sequence matches, each repeat as short as it may be, or once."""
+def _samples(nodes: Any, limit: int) -> list[str]:
+    """Return up to ``limit`` texts that a sequence matches, with minimal repeats or one repetition."""
     texts = [""]
     for code, argument in nodes:
-        parts = list(dict.fromkeys(_of_node(code, argument, most)))[:most]
-        texts = [text + part for text, part in product(texts, parts)][:most]
+        parts = list(dict.fromkeys(_node_samples(code, argument, limit)))[:limit]
+        texts = [text + part for text, part in product(texts, parts)][:limit]
     return texts
 
 
-def _of_node(code: Any, argument: Any, most: int) -> list[str]:
+def _node_samples(code: Any, argument: Any, limit: int) -> list[str]:
     if code is codes.LITERAL:
         return [chr(argument)]
     if code in (codes.IN, codes.NOT_LITERAL, codes.ANY):
         return _characters(code, argument)
     if code in REPEATS:
         low, _, inner = argument
-        return [text * low for text in _samples(inner, most)] if low else ["", *_samples(inner, most)]
+        return [text * low for text in _samples(inner, limit)] if low else ["", *_samples(inner, limit)]
     if code is codes.BRANCH:
         return [text for branch in argument[1] for text in _samples(branch, 1)]
-    inner = _inside(code, argument)
-    return [""] if code in (codes.ASSERT, codes.ASSERT_NOT) or not inner else _samples(inner[0], most)
+    inner = _subpatterns(code, argument)
+    return [""] if code in (codes.ASSERT, codes.ASSERT_NOT) or not inner else _samples(inner[0], limit)
 
 
 def _characters(code: Any, argument: Any) -> list[str]:
-    """Return characters of a set: those of the alphabet, or else its first."""
-    fits = [character for character in ALPHABET if _allows(code, argument, character)]
-    if fits or code is not codes.IN:
-        return fits
+    """Return characters of a set: those of the alphabet, or else the first of each range."""
+    members = [character for character in ALPHABET if _allows(code, argument, character)]
+    if members or code is not codes.IN:
+        return members
     return [
         chr(value if kind is codes.LITERAL else value[0])
         for kind, value in argument

@@ -1,4 +1,4 @@
-"""Texts and tiny models that the tests of pretrained tokenisers share."""
+"""Common texts and tiny models for tests of pretrained tokenisers."""
 
 import io
 import json
@@ -27,14 +27,14 @@ OBJECTS = [
     "the naïve café",
     "den Bahnhof",
 ]
-ENDS = [".", "!", "?", ",", "again;", "(maybe)...", ":", "-", "now"]
+ENDINGS = [".", "!", "?", ",", "again;", "(maybe)...", ":", "-", "now"]
 LINES = [
-    f"{subject} {verb} {thing}{ENDS[(at * 7 + row) % len(ENDS)]}"
+    f"{subject} {verb} {noun}{ENDINGS[(column * 7 + row) % len(ENDINGS)]}"
     for row, subject in enumerate(SUBJECTS)
-    for at, (verb, thing) in enumerate((verb, thing) for verb in VERBS for thing in OBJECTS)
+    for column, (verb, noun) in enumerate((verb, noun) for verb in VERBS for noun in OBJECTS)
 ] + ["日本語 の テキスト", "你好 世界", "emoji 🚗 and 🙂", "ABCDEFGHIJKLMNOPQRSTUVWXYZ 0123456789"]
 
-PLAIN = [
+PLAIN_TEXTS = [
     "the dog sees the cat",
     "Hi",
     "The Old Man isn't at the station, is he?",
@@ -49,7 +49,7 @@ PLAIN = [
     "e\u0301 and é",
     "Привет, мир. שלום",
 ]
-ODD = [
+ODD_TEXTS = [
     "",
     " ",
     "  two  spaces",
@@ -62,7 +62,7 @@ ODD = [
 
 
 def sentencepiece(kind="unigram", size=300, **settings):
-    """A SentencePiece model trained on the lines."""
+    """Train a SentencePiece model on the lines, and return it."""
     model = io.BytesIO()
     SentencePieceTrainer.train(
         sentence_iterator=iter(LINES),
@@ -79,7 +79,7 @@ def sentencepiece(kind="unigram", size=300, **settings):
 
 
 def byte_level(folder, special, size=400):
-    """``vocab.json`` and ``merges.txt`` trained on the lines; returns the number of pieces."""
+    """Train ``vocab.json`` and ``merges.txt`` on the lines, and return the number of pieces."""
     folder.mkdir(exist_ok=True)
     model = Tokenizer(models.BPE())
     model.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -96,7 +96,7 @@ def byte_level(folder, special, size=400):
 
 
 def word_piece(folder, size=300, lowercase=True):
-    """``vocab.txt`` trained on the lines; returns the number of pieces."""
+    """Train ``vocab.txt`` on the lines, and return the number of pieces."""
     from tokenizers import BertWordPieceTokenizer
 
     folder.mkdir(exist_ok=True)

@@ -17,10 +17,10 @@ from uwaga.tokenizers import multilingual, pretrained
 from uwaga.tokenizers.pretrained import Sides, TokenIds
 
 FAMILIES = ("bart", "gpt2", "bert", "bert-cased", "t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
-PIECES = ("t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
-"""Those of SentencePiece."""
-SPEAKS = {"mbart": "de_DE", "mbart50": "de_DE", "nllb": "deu_Latn", "m2m100": "de"}
-SPECIAL = {
+SENTENCEPIECE_FAMILIES = ("t5", "pegasus", "mbart", "mbart50", "nllb", "m2m100")
+"""The families that use SentencePiece."""
+LANGUAGE_CODES = {"mbart": "de_DE", "mbart50": "de_DE", "nllb": "deu_Latn", "m2m100": "de"}
+SPECIAL_TOKENS = {
     "bart": ("<s>", "</s>", "<pad>", "<unk>", "<mask>"),
     "gpt2": ("<|endoftext|>",),
     "bert": ("[CLS]", "[SEP]", "[UNK]", "[MASK]"),
@@ -32,7 +32,7 @@ SPECIAL = {
     "nllb": ("<s>", "</s>", "<mask>"),
     "m2m100": ("</s>", "<unk>", "__en__"),
 }
-CLASSES = {
+TOKENISER_CLASSES = {
     "bart": "BartTokenizer",
     "gpt2": "GPT2Tokenizer",
     "bert": "BertTokenizer",
@@ -59,7 +59,7 @@ READERS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A folder, transformers' tokeniser of it, and ours."""
+    """A folder, and its tokenisers in ``transformers`` and in uwaga."""
 
     folder: Path
     peer: Any
@@ -67,7 +67,7 @@ class Case:
     sides: Sides
 
     @property
-    def ours(self):
+    def uwaga(self):
         return self.sides.source
 
 
@@ -77,8 +77,8 @@ def model(kind: str, t5: bool = False) -> bytes:
 
 
 @cache
-def older(name: str) -> Case:
-    """The folder with the older files: ``vocab.json``, ``vocab.txt`` or a SentencePiece model."""
+def older_format(name: str) -> Case:
+    """Return a folder with the older files: ``vocab.json``, ``vocab.txt`` or a SentencePiece model."""
     folder = Path(mkdtemp()) / name
     folder.mkdir()
     size = _write(name, folder)
@@ -86,45 +86,47 @@ def older(name: str) -> Case:
 
 
 @cache
-def newer(name: str) -> Case:
-    """The folder that transformers saves, with ``tokenizer.json``."""
-    first = older(name)
-    folder = first.folder.with_name(f"{name}-json")
-    first.peer.save_pretrained(folder)
-    return case(name, folder, first.ids.vocabulary)
+def newer_format(name: str) -> Case:
+    """Return the folder that ``transformers`` saves, with ``tokenizer.json``."""
+    original = older_format(name)
+    folder = original.folder.with_name(f"{name}-json")
+    original.peer.save_pretrained(folder)
+    return case(name, folder, original.ids.vocabulary)
 
 
 def case(name: str, folder: Path, size: int) -> Case:
     """Read a folder with both libraries."""
-    options: dict[str, Any] = {"src_lang": SPEAKS[name]} if name in SPEAKS else {}
+    options: dict[str, Any] = {"src_lang": LANGUAGE_CODES[name]} if name in LANGUAGE_CODES else {}
     if name == "bart":
         options["mask_token"] = transformers.AddedToken("<mask>", lstrip=True)
     if name == "m2m100":
         options["additional_special_tokens"] = [f"__{code}__" for code in M2M100]
-    known = (
+    peer_folder = (
         _with_language_ids(folder) if name == "nllb" and not (folder / "tokenizer.json").exists() else folder
     )
-    peer = getattr(transformers, CLASSES[name]).from_pretrained(known, **options)
+    peer = getattr(transformers, TOKENISER_CLASSES[name]).from_pretrained(peer_folder, **options)
     ids = TokenIds(size, end=None if name.startswith("bert") else peer.eos_token_id, pad=peer.pad_token_id)
     sides = READERS[name](folder, ids)
-    if name in SPEAKS:
-        sides = Sides(sides.source.with_language(SPEAKS[name]), sides.target.with_language(SPEAKS[name]))
+    if name in LANGUAGE_CODES:
+        sides = Sides(
+            sides.source.with_language(LANGUAGE_CODES[name]), sides.target.with_language(LANGUAGE_CODES[name])
+        )
     return Case(folder, peer, ids, sides)
 
 
 def _with_language_ids(folder: Path) -> Path:
-    """The folder with the ids that the published ones state; without, transformers 5 misses the languages."""
-    stated = folder.with_name(f"{folder.name}-stated")
-    shutil.copytree(folder, stated)
+    """Copy a folder and add the ids of languages that published ones state; transformers 5 needs them."""
+    copied = folder.with_name(f"{folder.name}-stated")
+    shutil.copytree(folder, copied)
     size = SentencePieceProcessor(model_file=str(folder / "sentencepiece.bpe.model")).get_piece_size()
-    tokens = {size + 1 + place: {"content": code, "special": True} for place, code in enumerate(NLLB200)}
+    tokens = {size + 1 + index: {"content": code, "special": True} for index, code in enumerate(NLLB200)}
     tokens[size + 1 + len(NLLB200)] = {"content": "<mask>", "special": True, "lstrip": True}
-    write_json(stated / "tokenizer_config.json", {"added_tokens_decoder": tokens})
-    return stated
+    write_json(copied / "tokenizer_config.json", {"added_tokens_decoder": tokens})
+    return copied
 
 
 def _write(name: str, folder: Path) -> int:
-    """Write the files and return how many ids they give."""
+    """Write the files, and return the size of their vocabulary."""
     if name == "bart":
         return byte_level(folder, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
     if name == "gpt2":
@@ -140,8 +142,10 @@ def _write(name: str, folder: Path) -> int:
     size = processor.get_piece_size()
     if name == "m2m100":
         pieces = processor.id_to_piece(list(range(3, size - 5)))  # some pieces have no number
-        known = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pieces), "madeupword0001"]
-        (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(known)}))
-        return len(known) + len(M2M100) + 8
-    more = {"t5": 100, "pegasus": 103, "mbart": len(MBART) + 2, "mbart50": len(MBART50) + 2}
-    return size + more.get(name, len(NLLB200) + 2)
+        vocabulary = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pieces), "madeupword0001"]
+        (folder / "vocab.json").write_text(
+            json.dumps({piece: number for number, piece in enumerate(vocabulary)})
+        )
+        return len(vocabulary) + len(M2M100) + 8
+    extra_ids = {"t5": 100, "pegasus": 103, "mbart": len(MBART) + 2, "mbart50": len(MBART50) + 2}
+    return size + extra_ids.get(name, len(NLLB200) + 2)

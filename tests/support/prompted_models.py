@@ -2,7 +2,7 @@
 
 import numpy as np
 from hypothesis import strategies as st
-from native_models import LONGEST, SYMBOLS, randomised, shapes
+from native_models import MAX_LENGTH, SYMBOLS, randomise, transformer_settings
 
 from uwaga.engine import NativeModel
 from uwaga.engine.packing import pack
@@ -38,29 +38,29 @@ FAMILIES = {
     "gemma2": GEMMA | {"score_cap": 2.0, "logit_cap": 3.0},
     "gemma3": GEMMA | {"query_key_norm": "before", "local_rotary": {"base": 9.0}},
 }
-"""What tiny models of each family have besides :data:`COMMON`."""
+"""The settings of tiny models of each family, besides :data:`COMMON`."""
 
 
-def family(name: str, **changes) -> DecoderOnlySettings:
+def family_settings(name: str, **changes) -> DecoderOnlySettings:
     return DecoderOnlySettings.model_validate(COMMON | FAMILIES[name] | changes)
 
 
 @st.composite
-def decoder_only(draw):
-    """Settings of a tiny decoder-only model, from any Transformer's, with any of today's mechanisms."""
-    shape = draw(shapes())
+def decoder_only_settings(draw):
+    """Draw the settings of a tiny decoder-only model with any mechanisms."""
+    shape = draw(transformer_settings())
     common = {name: getattr(shape, name) for name in BlockSettings.model_fields if name != "family"}
-    common["width"] = 4 * shape.width  # norms of two numbers make much of little
+    common["width"] = 4 * shape.width  # norms of two numbers amplify rounding errors
     tied = shape.tie in ("all", "decoder")
-    rest = {"layers": shape.decoder_layers, "tie_output": tied, "output_bias": shape.output_bias}
+    changes = {"layers": shape.decoder_layers, "tie_output": tied, "output_bias": shape.output_bias}
     if draw(st.booleans()):
-        rest |= draw(today(shape))
-    return DecoderOnlySettings(**common | rest)
+        changes |= draw(recent_mechanisms(shape))
+    return DecoderOnlySettings(**common | changes)
 
 
 @st.composite
-def today(draw, shape):
-    """Mechanisms of today's decoders, as changes of settings."""
+def recent_mechanisms(draw, shape):
+    """Draw mechanisms of recent decoders, as changes of settings."""
     groups = [count for count in range(1, shape.heads + 1) if shape.heads % count == 0]
     changes = {
         "norm": draw(st.sampled_from(["pre", "post", "both"])),
@@ -84,11 +84,11 @@ def today(draw, shape):
 
 
 def random_decoder(settings: DecoderOnlySettings, seed=0, vocabulary=23, spread=1.0):
-    return randomised(lambda: DecoderOnly(settings, SYMBOLS, vocabulary), seed, spread)
+    return randomise(lambda: DecoderOnly(settings, SYMBOLS, vocabulary), seed, spread)
 
 
 def native_decoder(model, precision="float32", threads=1, isa=None, keep=(), shared_width=384):
-    """The engine over the weights of a torch model."""
+    """Return a native model with the weights of a torch model."""
     state = {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
     packed = pack(model.settings, model.vocabulary, model.vocabulary, state.__getitem__, precision, keep)
     return NativeModel(
@@ -96,7 +96,9 @@ def native_decoder(model, precision="float32", threads=1, isa=None, keep=(), sha
     )
 
 
-def prompts(count, seed=0, longest=LONGEST // 2, vocabulary=23):
-    """Random prompts of one token at least."""
+def prompts(count, seed=0, max_length=MAX_LENGTH // 2, vocabulary=23):
+    """Return random prompts of one token or more."""
     rng = np.random.default_rng(seed)
-    return [tuple(rng.integers(0, vocabulary, rng.integers(1, longest + 1)).tolist()) for _ in range(count)]
+    return [
+        tuple(rng.integers(0, vocabulary, rng.integers(1, max_length + 1)).tolist()) for _ in range(count)
+    ]

@@ -17,32 +17,34 @@ from uwaga.settings.recurrent import (
 )
 
 SYMBOLS = Symbols(start=1, end=2, pad=0, unknown=3)
-SMALL = {"embedding": 8, "hidden": 8, "max_length": 32, "dropout": 0.0}
-ROOT = {**SMALL, "read_out": 8}
+SMALL_SIZES = {"embedding": 8, "hidden": 8, "max_length": 32, "dropout": 0.0}
+WITH_READ_OUT = {**SMALL_SIZES, "read_out": 8}
 VARIANTS: dict[str, RecurrentSettings] = {
-    "cho": ChoSettings(**ROOT),
-    "cho-fused-reversed": ChoSettings(**ROOT, gru="fused", reverse=True, tie="all"),
-    "sutskever": SutskeverSettings(**SMALL, layers=2),
-    "bahdanau": BahdanauSettings(**ROOT),
-    "bahdanau-conditional": BahdanauSettings(**ROOT, gru="fused", decoder="conditional", tie="decoder"),
-    "luong": LuongSettings(**SMALL, layers=2),
-    "luong-dot-unfed": LuongSettings(**SMALL, layers=2, score="dot", input_feeding=False),
+    "cho": ChoSettings(**WITH_READ_OUT),
+    "cho-fused-reversed": ChoSettings(**WITH_READ_OUT, gru="fused", reverse=True, tie="all"),
+    "sutskever": SutskeverSettings(**SMALL_SIZES, layers=2),
+    "bahdanau": BahdanauSettings(**WITH_READ_OUT),
+    "bahdanau-conditional": BahdanauSettings(
+        **WITH_READ_OUT, gru="fused", decoder="conditional", tie="decoder"
+    ),
+    "luong": LuongSettings(**SMALL_SIZES, layers=2),
+    "luong-dot-unfed": LuongSettings(**SMALL_SIZES, layers=2, score="dot", input_feeding=False),
     "luong-concat-bidirectional": LuongSettings(
-        **SMALL, layers=2, score="concat", bidirectional=True, reverse=False
+        **SMALL_SIZES, layers=2, score="concat", bidirectional=True, reverse=False
     ),
     "luong-location-local-m": LuongSettings(
-        **SMALL, layers=1, score="location", attention="local-m", window=2
+        **SMALL_SIZES, layers=1, score="location", attention="local-m", window=2
     ),
-    "luong-local-p": LuongSettings(**SMALL, layers=1, attention="local-p", window=2),
+    "luong-local-p": LuongSettings(**SMALL_SIZES, layers=1, attention="local-p", window=2),
     "luong-local-p-unfed": LuongSettings(
-        **SMALL, layers=1, attention="local-p", window=2, input_feeding=False
+        **SMALL_SIZES, layers=1, attention="local-p", window=2, input_feeding=False
     ),
-    "gnmt": GnmtSettings(**SMALL, encoder_layers=3, decoder_layers=3),
+    "gnmt": GnmtSettings(**SMALL_SIZES, encoder_layers=3, decoder_layers=3),
 }
 
 
 def make(settings: RecurrentSettings, source: int = 23, target: int = 23, sharp: float = 3.0) -> Seq2Seq:
-    """A random model with outputs sharp enough for beams to differ."""
+    """Return a random model whose outputs are so sharp that beams differ."""
     with torch.random.fork_rng():
         torch.manual_seed(5)
         model = build_model(settings, SYMBOLS, source, target).eval()

@@ -1,4 +1,4 @@
-"""A server in a process of its own on loopback, for clients that are as they are."""
+"""A server process on loopback, for real clients."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ import yaml
 
 @dataclass(frozen=True)
 class RunningServer:
-    """Where it listens, its process, and the file of its log."""
+    """The URL, process and log file of a server."""
 
     url: str
     process: subprocess.Popen[bytes]
     log: Path
 
     def stop(self) -> int:
-        """Tell it to stop, and its exit status."""
+        """Stop the server, and return its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(60)
 
@@ -37,7 +37,7 @@ def running_server(
     program: Sequence[str] = ("-m", "uwaga"),
     **settings: object,
 ) -> Iterator[RunningServer]:
-    """A server with these settings until the end of the block; its models are loaded."""
+    """Run a server with these settings; yield it when its models are loaded."""
     file, log = folder / "server.yaml", folder / "server.log"
     file.write_text(yaml.safe_dump({"port": 0, "threads": 1, **settings}), encoding="utf-8")
     with log.open("wb") as output:
@@ -61,11 +61,11 @@ def running_server(
 
 
 def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
-    """Where it listens, as its log says, once it is ready."""
+    """Wait until the server is ready, and return its URL from the log."""
     import json
 
-    until = time.monotonic() + 60
-    while time.monotonic() < until and process.poll() is None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
         for line in log.read_text(encoding="utf-8").splitlines():
             if line.startswith("{") and json.loads(line)["event"] == "listening":
                 url = str(json.loads(line)["url"])

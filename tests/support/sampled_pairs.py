@@ -1,4 +1,4 @@
-"""How far the first two sampled tokens are from the distribution that ``transformers`` draws them from."""
+"""The distance of the first two sampled tokens from the distribution that ``transformers`` samples from."""
 
 from collections import Counter
 
@@ -7,48 +7,65 @@ from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWa
 
 from uwaga.search import search
 
-SHAPE = {"temperature": 1.4, "top_k": 4, "top_p": 0.9}
+SAMPLING_OPTIONS = {"temperature": 1.4, "top_k": 4, "top_p": 0.9}
 SAMPLES = 4000
 
 
 def total_variation(model, options, sources, next_logits):
-    """Half the sum of differences, per source; ``next_logits`` (vocabulary,) from a source and tokens.
+    """Return the total variation distance per source; ``next_logits`` returns (vocabulary,).
 
     With n samples of k outcomes its mean is at most ``sqrt(k / (2 pi n))``, 0.025 here.
     """
     options = options.changed(
-        {**SHAPE, "sample": True, "nbest": SAMPLES, "seed": 1, "max_length": 2, "banned": (), "beam": 1}
+        {
+            **SAMPLING_OPTIONS,
+            "sample": True,
+            "nbest": SAMPLES,
+            "seed": 1,
+            "max_length": 2,
+            "banned": (),
+            "beam": 1,
+        }
     )
-    found = search(model, sources, options)
+    results = search(model, sources, options)
     return [
-        _distance(Counter(one.tokens for one in ways), _pairs(source, next_logits, model.symbols.end))
-        for source, ways in zip(sources, found, strict=True)
+        _distance(
+            Counter(translation.tokens for translation in translations),
+            _pairs(source, next_logits, model.symbols.end),
+        )
+        for source, translations in zip(sources, results, strict=True)
     ]
 
 
 def _pairs(source, next_logits, end):
-    """The exact probability of each outcome: one token before the end, or two."""
-    chances = {}
-    for token, chance in _chances(next_logits(source, [])):
+    """Return the exact probability of each outcome: one or two tokens before the end."""
+    probabilities = {}
+    for token, chance in _token_probabilities(next_logits(source, [])):
         if token == end:
-            chances[()] = chance
+            probabilities[()] = chance
             continue
-        for second, behind in _chances(next_logits(source, [token])):
-            chances[(token,) if second == end else (token, second)] = chance * behind
-    return chances
+        for second, next_chance in _token_probabilities(next_logits(source, [token])):
+            probabilities[(token,) if second == end else (token, second)] = chance * next_chance
+    return probabilities
 
 
-def _chances(logits):
+def _token_probabilities(logits):
     table = logits[None]
     for warp in (
-        TemperatureLogitsWarper(SHAPE["temperature"]),
-        TopKLogitsWarper(SHAPE["top_k"]),
-        TopPLogitsWarper(SHAPE["top_p"]),
+        TemperatureLogitsWarper(SAMPLING_OPTIONS["temperature"]),
+        TopKLogitsWarper(SAMPLING_OPTIONS["top_k"]),
+        TopPLogitsWarper(SAMPLING_OPTIONS["top_p"]),
     ):
         table = warp(None, table)
     return [(token, chance) for token, chance in enumerate(torch.softmax(table[0], -1).tolist()) if chance]
 
 
-def _distance(counted, chances):
-    drawn = {outcome: count / SAMPLES for outcome, count in counted.items()}
-    return sum(abs(drawn.get(one, 0.0) - chances.get(one, 0.0)) for one in {*drawn, *chances}) / 2
+def _distance(counted, probabilities):
+    frequencies = {outcome: count / SAMPLES for outcome, count in counted.items()}
+    return (
+        sum(
+            abs(frequencies.get(outcome, 0.0) - probabilities.get(outcome, 0.0))
+            for outcome in {*frequencies, *probabilities}
+        )
+        / 2
+    )

@@ -1,4 +1,4 @@
-"""What tests of the server share: ``pytest_plugins = "server_fixtures"``; ``server`` is of each module."""
+"""Fixtures for tests of the server (``pytest_plugins = "server_fixtures"``); a module defines ``server``."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Iterator
 
 import pytest
 from browser import chromium
-from page_visit import START, visit
+from server_page import START, open_server_page
 
 import uwaga
 
 
 @pytest.fixture(scope="module")
 def translator() -> uwaga.Translator:
-    """The bundled model, which the server has too."""
+    """Return the bundled model, which the server has too."""
     return uwaga.Translator.load(threads=1)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator:
-    with chromium() as found:
-        yield found
+    with chromium() as chrome:
+        yield chrome
 
 
 @pytest.fixture
 def page(browser, server: str) -> Iterator:
-    """The page of the module's server, with nothing typed."""
-    with visit(browser, server, START) as found:
-        found.wait_for_selector("#source")
-        yield found
+    """Yield the page of the module's server, without a text."""
+    with open_server_page(browser, server, START) as new_page:
+        new_page.wait_for_selector("#source")
+        yield new_page

@@ -1,4 +1,4 @@
-"""JSON compared with a shape."""
+"""Compare JSON with a shape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def fits(value: Any, shape: Any) -> bool:
-    """Return whether JSON has a shape: of types, equal values, predicates, and lists and objects of them."""
+    """Return whether JSON matches a shape: types, equal values, predicates, and lists and objects of them."""
     if isinstance(shape, type):
         return isinstance(value, shape)
     if callable(shape):

@@ -62,12 +62,14 @@ DECODING = DecodingSettings(beam=3, max_length=14)
 SEARCH, TEXT = from_settings(DECODING)
 
 
-def write_adapter_of(place: Path, folder: Path) -> None:
+def write_random_adapter(model_folder: Path, folder: Path) -> None:
     """A random low-rank adapter of one matrix of the model in ``place``, which changes what that makes."""
-    weights = formats.read(place, False).weights
+    weights = formats.read(model_folder, False).weights
     assert weights is not None
-    draws = np.random.default_rng(0)
-    weight = next(one for one in weights.names() if "feed_forward" in one and one.endswith(".weight"))
+    rng = np.random.default_rng(0)
+    weight = next(key for key in weights.names() if "feed_forward" in key and key.endswith(".weight"))
     name, (outputs, inputs) = weight.removesuffix(".weight"), weights.shape(weight)
-    sides = {name: (draws.normal(size=(2, inputs)), draws.normal(size=(outputs, 2)))}
-    write_adapter(folder, Adapter(folder, str(place), weights_checksum(weights), 2, 8.0, sides), "card")
+    sides = {name: (rng.normal(size=(2, inputs)), rng.normal(size=(outputs, 2)))}
+    write_adapter(
+        folder, Adapter(folder, str(model_folder), weights_checksum(weights), 2, 8.0, sides), "card"
+    )

@@ -10,13 +10,13 @@ from uwaga.settings import Settings, parse
 from uwaga.training.process import Interrupt
 
 
-def write_reversal_corpus(folder: Path, pairs: int = 600, longest: int = 6, seed: int = 0) -> None:
+def write_reversal_corpus(folder: Path, pairs: int = 600, max_length: int = 6, seed: int = 0) -> None:
     """``train.tsv`` and ``dev.tsv``: letters TAB the same letters reversed."""
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     for name, count in (("train", pairs), ("dev", 40)):
         lines = []
         for _ in range(count):
-            letters = draw.choices("abcdefghijkl", k=draw.randint(1, longest))
+            letters = rng.choices("abcdefghijkl", k=rng.randint(1, max_length))
             lines.append("".join(letters) + "\t" + "".join(reversed(letters)))
         (folder / f"{name}.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -80,15 +80,15 @@ class RecurrentToy:
     calls: dict[str, int] = field(default_factory=lambda: {"encode": 0, "start": 0, "step": 0, "rows": 0})
 
     def __post_init__(self) -> None:
-        random = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         width, tokens = self.width, max(self.vocabulary, 50)
-        self.source_embedding = random.normal(size=(tokens, width))
-        self.embedding = random.normal(size=(self.vocabulary, width))
-        self.position = random.normal(size=(256, width)) * 0.5
-        self.inward = random.normal(size=(width, width))
-        self.across = random.normal(size=(width, width))
-        self.inner = random.normal(size=(width, width)) * 0.7
-        self.outward = random.normal(size=(width, self.vocabulary)) * self.sharpness
+        self.source_embedding = rng.normal(size=(tokens, width))
+        self.embedding = rng.normal(size=(self.vocabulary, width))
+        self.position = rng.normal(size=(256, width)) * 0.5
+        self.inward = rng.normal(size=(width, width))
+        self.across = rng.normal(size=(width, width))
+        self.inner = rng.normal(size=(width, width)) * 0.7
+        self.outward = rng.normal(size=(width, self.vocabulary)) * self.sharpness
 
     def encode(self, sources: Sequence[Sequence[int]]) -> ToyMemory:
         self.calls["encode"] += 1
@@ -106,9 +106,9 @@ class RecurrentToy:
         self.calls["step"] += 1
         self.calls["rows"] += len(tokens)
         logits, hidden, weights = self.logits(tokens, state)
-        chosen, log_probs = choose(logits, choice)
+        chosen_tokens, log_probs = choose(logits, choice)
         attention = weights.astype(np.float32) if choice.attention else None
-        return Step(chosen, log_probs, ToyState(state.memory, state.beams, hidden), attention)
+        return Step(chosen_tokens, log_probs, ToyState(state.memory, state.beams, hidden), attention)
 
     def logits(self, tokens: np.ndarray, state: ToyState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(rows, vocabulary) logits, (rows, width) next hidden, (rows, source) attention."""
@@ -138,16 +138,16 @@ class RecurrentToy:
 class JoiningToy(RecurrentToy):
     """Lets sentences in while others are under way; ``calls["join"]`` counts how often."""
 
-    def join(self, one: ToyState, other: ToyState) -> ToyState:
-        assert one.beams == other.beams
+    def join(self, first: ToyState, second: ToyState) -> ToyState:
+        assert first.beams == second.beams
         self.calls["join"] = self.calls.get("join", 0) + 1
-        lengths = np.concatenate([one.memory.lengths, other.memory.lengths])
+        lengths = np.concatenate([first.memory.lengths, second.memory.lengths])
         longest = int(lengths.max())
         values = np.zeros((len(lengths), longest, self.width))
-        values[: one.memory.sentences, : one.memory.values.shape[1]] = one.memory.values[:, :longest]
-        values[one.memory.sentences :, : other.memory.values.shape[1]] = other.memory.values
+        values[: first.memory.sentences, : first.memory.values.shape[1]] = first.memory.values[:, :longest]
+        values[first.memory.sentences :, : second.memory.values.shape[1]] = second.memory.values
         memory = ToyMemory(lengths, values, np.arange(longest) < lengths[:, None])
-        return ToyState(memory, one.beams, np.concatenate([one.hidden, other.hidden]))
+        return ToyState(memory, first.beams, np.concatenate([first.hidden, second.hidden]))
 
 
 @dataclass
@@ -159,8 +159,8 @@ class TableToy(RecurrentToy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.table is None:
-            random = np.random.default_rng(self.seed)
-            self.table = random.normal(size=(self.vocabulary, self.vocabulary)) * self.sharpness
+            rng = np.random.default_rng(self.seed)
+            self.table = rng.normal(size=(self.vocabulary, self.vocabulary)) * self.sharpness
 
     def logits(self, tokens: np.ndarray, state: ToyState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         _, hidden, weights = super().logits(tokens, state)
@@ -176,14 +176,14 @@ def teacher_forced(
 
     All ``targets`` have the same length and are told to the decoder token by token, without a search.
     """
-    given = np.array(targets, dtype=np.int64).reshape(len(targets), -1)
+    target_ids = np.array(targets, dtype=np.int64).reshape(len(targets), -1)
     state = decoder.start(decoder.encode([source]), len(targets))
     tokens = np.full(len(targets), decoder.symbols.start)
     log_probs, attention = [], []
-    for position in range(given.shape[1]):
+    for position in range(target_ids.shape[1]):
         logits, hidden, weights = decoder.logits(tokens, state)
         log_probs.append(log_softmax(logits))
         attention.append(weights)
         state = ToyState(state.memory, state.beams, hidden)
-        tokens = given[:, position]
+        tokens = target_ids[:, position]
     return np.stack(log_probs, axis=1), np.stack(attention, axis=1)

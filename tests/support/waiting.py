@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 def eventually(
-    holds: Callable[[], object], seconds: float = 60, pause: Callable[[float], object] = time.sleep
+    condition: Callable[[], object], seconds: float = 60, pause: Callable[[float], object] = time.sleep
 ) -> None:
     """Wait until this holds; ``pause`` lets others go on for so many seconds."""
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
         pause(0.01)

@@ -45,9 +45,9 @@ FOLDERS = ("/proc/", "/sys/")
 class Stripped(ModuleType):
     """A module without some of its names; what is set in it is set in the module itself."""
 
-    def __init__(self, whole: ModuleType) -> None:
-        super().__init__(whole.__name__)
-        self.__dict__.update(_whole=whole)
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(module.__name__)
+        self.__dict__.update(_whole=module)
 
     def __getattr__(self, name: str) -> object:
         if name in VALUES.get(self.__name__, {}):
@@ -63,12 +63,12 @@ class Stripped(ModuleType):
         delattr(self.__dict__["_whole"], name)
 
 
-def take_away() -> None:
+def remove_linux() -> None:
     """Take it all from the modules of uwaga that are imported from now on."""
-    whole_import = builtins.__import__
+    original_import = builtins.__import__
     stripped: dict[str, ModuleType] = {}
 
-    def importing(
+    def import_without(
         name: str,
         globals: Mapping[str, object] | None = None,
         locals: Mapping[str, object] | None = None,
@@ -76,24 +76,24 @@ def take_away() -> None:
         level: int = 0,
     ) -> ModuleType:
         importer = str((globals or {}).get("__name__", ""))
-        ours = level == 0 and importer.partition(".")[0] == "uwaga"
-        if ours and name in MODULES:
+        from_uwaga = level == 0 and importer.partition(".")[0] == "uwaga"
+        if from_uwaga and name in MODULES:
             raise ModuleNotFoundError(f"No module named {name!r} here", name=name)
-        module = whole_import(name, globals, locals, fromlist, level)
-        if ours and module.__name__ in {*NAMES, *VALUES}:
+        module = original_import(name, globals, locals, fromlist, level)
+        if from_uwaga and module.__name__ in {*NAMES, *VALUES}:
             return stripped.setdefault(module.__name__, Stripped(module))
         return module
 
-    def opening(event: str, arguments: tuple[object, ...]) -> None:
+    def refuse_folders(event: str, arguments: tuple[object, ...]) -> None:
         if event == "open" and str(arguments[0]).startswith(FOLDERS):
             raise FileNotFoundError(2, "there is none here", arguments[0])
 
-    builtins.__import__ = importing
-    sys.addaudithook(opening)
+    builtins.__import__ = import_without
+    sys.addaudithook(refuse_folders)
 
 
 def environment(folder: Path) -> dict[str, str]:
     """The environment of a process from which it is all taken; ``folder`` is for what Python reads first."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text("import without_linux\nwithout_linux.take_away()\n")
+    (folder / "sitecustomize.py").write_text("import without_linux\nwithout_linux.remove_linux()\n")
     return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), str(Path(__file__).parent), *sys.path])}

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parent
 ENGLISH_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
@@ -30,8 +30,8 @@ GERMAN_TENS = ("zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig
 def english(number: int) -> str:
     """The number in English words."""
     if number >= 100:
-        rest = f" {english(number % 100)}" if number % 100 else ""
-        return f"{ENGLISH[number // 100]} hundred{rest}"
+        remainder = f" {english(number % 100)}" if number % 100 else ""
+        return f"{ENGLISH[number // 100]} hundred{remainder}"
     if number < 20:
         return ENGLISH[number]
     tens = ENGLISH_TENS[number // 10 - 2]
@@ -61,10 +61,10 @@ def main() -> None:
         for part, numbers in (("train", set(range(1000)) - unseen), ("dev", unseen)):
             lines = [f"{english(number)}\t{german(number)}\n" for number in sorted(numbers)]
             (work / f"{part}.tsv").write_text("".join(lines), encoding="utf-8")
-        shutil.copy(HERE / "numbers.yaml", work)
+        shutil.copy(FOLDER / "numbers.yaml", work)
         subprocess.run([sys.executable, "-m", "uwaga", "train", "numbers.yaml"], cwd=work, check=True)
-        shutil.rmtree(HERE / "numbers-en-de", ignore_errors=True)
-        shutil.copytree(work / "run/model", HERE / "numbers-en-de")
+        shutil.rmtree(FOLDER / "numbers-en-de", ignore_errors=True)
+        shutil.copytree(work / "run/model", FOLDER / "numbers-en-de")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A checkpoint and its torch model, for tests that look at both."""
+"""A checkpoint and its torch model, for tests that need both."""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from uwaga.checkpoints.to_torch import to_torch
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedModel:
     model: object
     checkpoint: Checkpoint
     languages: tuple[str, str]
@@ -27,20 +27,20 @@ class Loaded:
         return self.checkpoint.decoding
 
 
-def load_torch(place, device="cpu", dtype="float32", read=formats.read):
-    """What a place holds, in torch, between the languages that it states itself."""
-    checkpoint = read(place)
-    return Loaded(to_torch(checkpoint, device, dtype), checkpoint, checkpoint.languages.stated)
+def load_torch(path, device="cpu", dtype="float32", read=formats.read):
+    """Load the model of a path in torch, with the languages that it states."""
+    checkpoint = read(path)
+    return LoadedModel(to_torch(checkpoint, device, dtype), checkpoint, checkpoint.languages.stated)
 
 
-def edit(folder, **changes):
-    """Change keys of a folder's configuration."""
+def edit_config(folder, **changes):
+    """Update keys of a folder's configuration."""
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 class Payload:
-    """A pickle that opens a file where it is executed."""
+    """A pickle that opens a file when it is loaded."""
 
     def __init__(self, path):
         self.path = path

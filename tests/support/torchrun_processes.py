@@ -1,4 +1,4 @@
-"""Real processes of `torchrun` on this machine."""
+"""Start `torchrun` on this machine."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ import subprocess
 import sys
 from pathlib import Path
 
-EACH_ITS_OWN = """
+RANK_SCRIPT = """
 import os, sys
 from uwaga.cli.main import main
 from uwaga.training import consistency
 rank = os.environ["RANK"]
 if "UWAGA_TEST_VERSION" in os.environ and rank == "1":
-    consistency.made_with = lambda: os.environ["UWAGA_TEST_VERSION"]
+    consistency.uwaga_version = lambda: os.environ["UWAGA_TEST_VERSION"]
 main([word.replace("RANK", rank) for word in sys.argv[1:]])
 """
-"""A script that is ``uwaga`` with the number of its rank in place of the word RANK."""
+"""A script that runs ``uwaga`` with the word RANK of its arguments replaced by its rank."""
 
 
 def launch(
     folder: Path, processes: int, *words: object, restarts: int = 0, script: str = "", **environment: str
 ) -> subprocess.Popen[str]:
-    """``torchrun`` in ``folder``: so many processes of ``uwaga``, or of a script, with these words."""
+    """Start ``torchrun`` in ``folder`` with processes of ``uwaga``, or of a script, and these arguments."""
     program = ["-m", "uwaga"]
     if script:
         (folder / "script.py").write_text(script, encoding="utf-8")
         program = ["script.py"]
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    given = {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", **environment}
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", **environment}
     return subprocess.Popen(
         [*command, f"--max-restarts={restarts}", *program, *map(str, words)],
         cwd=folder,
-        env=os.environ | given,
+        env=os.environ | variables,
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
     )
 
 
-def ended(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, str]:
-    """Its exit status and what it said; it is killed, with its workers, where it does not end."""
+def wait_for_exit(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, str]:
+    """Return the exit status and the errors of a process; kill it with its workers after ``seconds``."""
     try:
         _, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -53,8 +53,8 @@ def ended(process: subprocess.Popen[str], seconds: float = 120) -> tuple[int, st
 
 
 def workers(process: subprocess.Popen[str]) -> dict[int, int]:
-    """The numbers of its processes that run now, by rank."""
-    found = {}
+    """Return the ids of its running processes by rank."""
+    pids = {}
     try:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     except OSError:
@@ -64,7 +64,7 @@ def workers(process: subprocess.Popen[str]) -> dict[int, int]:
             environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        ranks = [int(one[5:]) for one in environment if one.startswith(b"RANK=")]
+        ranks = [int(variable[5:]) for variable in environment if variable.startswith(b"RANK=")]
         if ranks:
-            found[ranks[0]] = int(child)
-    return found
+            pids[ranks[0]] = int(child)
+    return pids

@@ -1,4 +1,4 @@
-"""Random models from one language to another that share a tokeniser, to be put one after the other."""
+"""Random models of language pairs with a common tokeniser, for pivot translation."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from uwaga.tokenizers.training import train_tokeniser
 
 @cache
 def tokeniser():
-    """Without bytes: what a random model says with it is text that another model reads in as many tokens."""
+    """Return a tokeniser without byte fallback, so that a random model's output is valid input of another."""
     settings = TextSettings(kind="bpe", size=200, byte_fallback=False)
     with tempfile.TemporaryDirectory() as folder:
         return train_tokeniser([*tiny.ENGLISH, *tiny.GERMAN, "3.14 42"], settings, Path(folder) / "tiny")
 
 
 @cache
-def chained(source, target, seed, longest=40):
-    settings = tiny.TINY.model_copy(update={"tie": "none", "max_length": longest})
-    both = tokeniser()
+def chained_model(source, target, seed, max_length=40):
+    settings = tiny.TINY.model_copy(update={"tie": "none", "max_length": max_length})
+    shared = tokeniser()
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / f"{source}-{target}"
-        model = tiny.transformer(settings, both, both, seed=seed)
+        path = Path(folder) / f"{source}-{target}"
+        model = tiny.transformer(settings, shared, shared, seed=seed)
         decoding = tiny.DECODING.model_copy(update={"max_length": 12})
-        save_model(place, model, settings, decoding, both, both, (source, target), "card")
-        return uwaga.load(place, engine="native")
+        save_model(path, model, settings, decoding, shared, shared, (source, target), "card")
+        return uwaga.load(path, engine="native")

@@ -1,0 +1,106 @@
+"""The page of a running server in Chromium, which must not log errors or send requests elsewhere."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import waiting
+
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed").expect
+"""Assertions that wait until they hold."""
+expect.set_options(timeout=15_000)
+BUNDLED = Path(__file__).parents[2] / "src/uwaga/bundled"
+START = "#source=en&target=de"
+"""The fragment of the bundled model's languages."""
+FINISHED_LINES = ".output:not([aria-busy=true]) .line.done"
+
+
+@contextmanager
+def open_server_page(
+    browser, url: str, fragment: str = "", expected: tuple[str, ...] = (), **settings
+) -> Iterator:
+    """Open the page in a new browser profile.
+
+    Args:
+        browser: from :func:`browser.chromium`.
+        url: of the server.
+        fragment: of the address.
+        expected: parts of messages that may be logged.
+        **settings: of the browser's context.
+    """
+    settings = {"locale": "en-GB", "viewport": {"width": 1100, "height": 800}} | settings
+    context = browser.new_context(**settings)
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "request",
+        lambda request: None if request.url.startswith((url, "blob:")) else problems.append(request.url),
+    )
+    try:
+        page.goto(f"{url}/{fragment}")
+        yield page
+        unexpected = [problem for problem in problems if not any(part in problem for part in expected)]
+        assert not unexpected, "\n".join(unexpected)
+    finally:
+        context.close()
+
+
+def translate_text(page, text: str) -> str:
+    """Enter a text, and return its complete translation."""
+    page.locator("#source").fill(text)
+    page.wait_for_function(
+        """([done, text]) => {
+          const lines = document.querySelectorAll('.output .line');
+          return document.querySelector('#source').value === text && lines.length === text.split('\\n').length
+            && document.querySelector('.output').getAttribute('aria-busy') === 'false'
+            && [...lines].every((line) => line.matches('.done, .blank'));
+        }""",
+        arg=[FINISHED_LINES, text],
+    )
+    return output(page)
+
+
+OUTPUT_TEXT = "[...document.querySelector('.output').children].map((line) => line.textContent).join('\\n')"
+
+
+def output(page) -> str:
+    """Return the translation, line by line."""
+    return page.evaluate(OUTPUT_TEXT)
+
+
+def wait_for_translation(page, text: str) -> None:
+    """Wait until the page shows a translation."""
+    page.wait_for_function(f"(text) => {OUTPUT_TEXT} === text", arg=text)
+
+
+def word(page, text: str, index: int = 0):
+    """Return a word of the translation."""
+    return page.locator(".word", has_text=text).nth(index)
+
+
+def eventually(page, condition) -> None:
+    """Wait in the browser until a condition holds."""
+    waiting.eventually(condition, 15, lambda seconds: page.wait_for_timeout(1000 * seconds))
+
+
+def marked(page):
+    """Return the marked parts of the source."""
+    return page.locator(".mirror mark")
+
+
+def copy_bundled_model(folder: Path, source: str, target: str) -> Path:
+    """Copy the bundled model under the name of other languages, into which it translates nonsense."""
+    path = folder / f"{source}-{target}"
+    shutil.copytree(BUNDLED, path)
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+    config["languages"] = [source, target]
+    (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return path
